@@ -1,0 +1,1 @@
+"""The papers' algorithms, one folder each, and what several of them share."""

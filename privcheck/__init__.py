@@ -1,0 +1,1 @@
+"""privcheck: privacy accounting, verification and auditing for reinforcement learning."""

@@ -1,0 +1,92 @@
+"""One tree of exceptions: misuse is an exception, a verdict is a value.
+
+Every message says what was given, what was expected and what to do; the offending objects ride along as attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class PrivcheckError(Exception):
+    """The root of everything privcheck raises on purpose; the command line ends with exit code 2 on it."""
+
+
+class ParameterError(PrivcheckError, ValueError):
+    """A parameter is missing, of the wrong kind or out of its range.
+
+    Attributes:
+        name: The parameter.
+        given: What was given for it.
+    """
+
+    def __init__(self, message: str, *, name: str = "", given: object = None) -> None:
+        super().__init__(message)
+        self.name = name
+        self.given = given
+
+
+class InexactNumberError(ParameterError):
+    """A float stood where the number has to be exact."""
+
+
+class UnknownNameError(PrivcheckError, KeyError):
+    """A name that the registry, a declaration or a ledger does not know.
+
+    Attributes:
+        name: The name that was given.
+        known: The names that exist.
+    """
+
+    def __init__(self, kind: str, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"unknown {kind} {name!r}; expected one of: {', '.join(known) or '(none registered)'}")
+        self.name = name
+        self.known = tuple(known)
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would show the repr
+
+
+class DeclarationError(PrivcheckError):
+    """A declaration contradicts itself (two releases of one name, a symbol without a parameter, …)."""
+
+
+class TrajectoryError(PrivcheckError, ValueError):
+    """Trajectories that are malformed or break a precondition.
+
+    Attributes:
+        problems: One line a problem, with row numbers where the data came from a file.
+    """
+
+    def __init__(self, message: str, *, problems: Sequence[str] = ()) -> None:
+        text = "\n".join([message, *(f"  - {p}" for p in problems)])
+        super().__init__(text)
+        self.problems = tuple(problems)
+
+
+class ChannelError(PrivcheckError):
+    """A release that the declaration does not cover: undeclared, repeated, missing, or of another shape.
+
+    Attributes:
+        release: The release's name.
+    """
+
+    def __init__(self, message: str, *, release: str = "") -> None:
+        super().__init__(message)
+        self.release = release
+
+
+class LedgerError(PrivcheckError):
+    """A ledger that was cut short, edited, or disagrees with its declaration.
+
+    Attributes:
+        line: The first offending line, counted from 1 (0 where no line can be named).
+    """
+
+    def __init__(self, message: str, *, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class FileFormatError(PrivcheckError, ValueError):
+    """A file that cannot be read as what it should be."""

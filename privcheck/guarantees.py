@@ -1,0 +1,79 @@
+"""Guarantees: what a claim or a bound says, as values.
+
+Exact values in, exact values out; conversions to floats are in `privcheck.accounting`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privcheck.symbols import Exact, Expr, expression
+
+
+@dataclass(frozen=True, slots=True)
+class PureDP:
+    """ε-DP: P(M(D) ∈ E) ≤ e^ε P(M(D′) ∈ E) for all neighbours and events.
+
+    Attributes:
+        epsilon: ε in nats.
+    """
+
+    epsilon: Expr
+
+    def __init__(self, epsilon: Exact | Expr) -> None:
+        object.__setattr__(self, "epsilon", expression(epsilon))
+
+    def __str__(self) -> str:
+        return f"({self.epsilon})-DP"
+
+    def latex(self) -> str:
+        """Returns the guarantee as a formula."""
+        return rf"{self.epsilon.latex()}\text{{-DP}}"
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxDP:
+    """(ε, δ)-DP.
+
+    Attributes:
+        epsilon: ε in nats.
+        delta: δ, a probability.
+    """
+
+    epsilon: Expr
+    delta: Expr
+
+    def __init__(self, epsilon: Exact | Expr, delta: Exact | Expr) -> None:
+        object.__setattr__(self, "epsilon", expression(epsilon))
+        object.__setattr__(self, "delta", expression(delta))
+
+    def __str__(self) -> str:
+        return f"({self.epsilon}, {self.delta})-DP"
+
+    def latex(self) -> str:
+        """Returns the guarantee as a formula."""
+        return rf"({self.epsilon.latex()},\,{self.delta.latex()})\text{{-DP}}"
+
+
+@dataclass(frozen=True, slots=True)
+class ZCDP:
+    """ρ-zCDP: D_α(M(D)‖M(D′)) ≤ ρα for all α > 1 (Bun & Steinke 2016).
+
+    Attributes:
+        rho: ρ in nats.
+    """
+
+    rho: Expr
+
+    def __init__(self, rho: Exact | Expr) -> None:
+        object.__setattr__(self, "rho", expression(rho))
+
+    def __str__(self) -> str:
+        return f"({self.rho})-zCDP"
+
+    def latex(self) -> str:
+        """Returns the guarantee as a formula."""
+        return rf"{self.rho.latex()}\text{{-zCDP}}"
+
+
+Guarantee = PureDP | ApproxDP | ZCDP

@@ -1,0 +1,5 @@
+"""Mechanisms: the sampler and the privacy cost of one kind of noise, in one class each."""
+
+from privcheck.mechanisms.additive import Gaussian, Laplace, Mechanism, Noise
+
+__all__ = ["Gaussian", "Laplace", "Mechanism", "Noise"]

@@ -1,0 +1,125 @@
+"""Neighbouring relations: which two datasets a guarantee protects from being told apart.
+
+A relation decides every sensitivity. `initial="fixed"` is the reading of a user as a response function (Chowdhury &
+Zhou, section 2.2): the initial state is fixed and the first action has the same law for both neighbours, so the pair of
+step 1 is common to both; the state after it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from privcheck.trajectories import Trajectories
+
+Initial = Literal["any", "fixed"]
+Pair = tuple[Trajectories | None, Trajectories | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceOne:
+    """Two datasets of equal size that differ in one user's data.
+
+    Attributes:
+        unit: What one user holds.
+        initial: "fixed" where step 1's state–action pair is the same in both.
+    """
+
+    unit: str = "trajectory"
+    initial: Initial = "any"
+
+    @property
+    def words(self) -> str:
+        """Returns the relation in words."""
+        fixed = ", step 1's state and action in common" if self.initial == "fixed" else ""
+        return f"replace one {self.unit} by any other{fixed}"
+
+
+@dataclass(frozen=True, slots=True)
+class AddRemoveOne:
+    """One dataset is the other with one user's data left out.
+
+    Attributes:
+        unit: What one user holds.
+    """
+
+    unit: str = "trajectory"
+
+    @property
+    def words(self) -> str:
+        """Returns the relation in words."""
+        return f"add or remove one {self.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroOut:
+    """One user's contribution is replaced by nothing; the number of users is public and stays.
+
+    Attributes:
+        unit: What one user holds.
+    """
+
+    unit: str = "trajectory"
+
+    @property
+    def words(self) -> str:
+        """Returns the relation in words."""
+        return f"zero out one {self.unit}"
+
+
+Relation = ReplaceOne | AddRemoveOne | ZeroOut
+
+
+def extreme_pairs(relation: Relation, horizon: int, num_states: int, num_actions: int) -> Iterator[Pair]:
+    """Returns pairs of one user's data that move tabular statistics furthest under the relation.
+
+    The two trajectories differ in every state–action pair and every transition in which the relation lets them: the
+    second plays another action throughout (or, with one action, sits in another state) and collects reward 1 where the
+    first collects 0. These are candidates for a witness, whose loss is then computed exactly; that no pair does worse is
+    what `Statistic.sensitivity` states and the enumeration tests check.
+
+    Args:
+        relation: The neighbouring relation.
+        horizon: H.
+        num_states: S.
+        num_actions: A.
+    """
+    first = _constant(horizon, num_states, num_actions, state=0, action=0, reward=0.0)
+    if isinstance(relation, ReplaceOne):
+        other = _constant(horizon, num_states, num_actions, state=num_states - 1, action=num_actions - 1, reward=1.0)
+        if relation.initial == "fixed":
+            states, actions = other.states.copy(), other.actions.copy()
+            states[:, 0], actions[:, 0] = 0, 0
+            other = _with(other, states, actions)
+        yield first, other
+        yield other, first
+    else:
+        for reward in (1.0, 0.0):
+            alone = _constant(horizon, num_states, num_actions, state=0, action=0, reward=reward)
+            yield alone, None
+            yield None, alone
+
+
+def _constant(
+    horizon: int, num_states: int, num_actions: int, *, state: int, action: int, reward: float
+) -> Trajectories:
+    return Trajectories(
+        states=np.full((1, horizon + 1), state, dtype=np.int32),
+        actions=np.full((1, horizon), action, dtype=np.int32),
+        rewards=np.full((1, horizon), reward),
+        num_states=num_states,
+        num_actions=num_actions,
+    )
+
+
+def _with(user: Trajectories, states: np.ndarray, actions: np.ndarray) -> Trajectories:
+    return Trajectories(
+        states=states,
+        actions=actions,
+        rewards=user.rewards,
+        num_states=user.num_states,
+        num_actions=user.num_actions,
+    )

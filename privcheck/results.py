@@ -1,0 +1,164 @@
+"""What runs and audits return: values that the command line, the reports and the tests read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Declaration
+from privcheck.runtime.ledger import Ledger
+from privcheck.trajectories import Trajectories
+
+Progress = Callable[[int, int], None]  # (done, of how many)
+
+
+def silent(done: int, total: int) -> None:
+    """Reports nothing: the default progress callback."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """Trajectories to learn from, with what is publicly known about them.
+
+    Attributes:
+        name: Where they come from.
+        description: In one sentence.
+        trajectories: The users' data.
+        reward: r(s, a, s′), public, broadcastable to (S, A, S); None where the reward function is not public and has to
+            be learned from noisy sums.
+        evaluate: The true expected return of a policy (H, S, A) of action probabilities; None where nobody knows it.
+        references: True values of known policies by name ("behaviour", "random", "optimum", …); empty without a model.
+        public: The data are simulated from a public model, so exact figures about them may be shown. Figures of a user's
+            own file are shown only if they come from the billboard.
+        facts: Size and origin, for the report.
+    """
+
+    name: str
+    description: str
+    trajectories: Trajectories
+    reward: NDArray[np.float64] | None
+    evaluate: Callable[[NDArray[np.float64]], float] | None
+    references: Mapping[str, float]
+    public: bool
+    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What an agent is asked to do.
+
+    Attributes:
+        declaration: What it may release; None for a non-private baseline.
+        values: The declaration's parameters.
+        options: The agent's own options, all of them.
+        data: What to learn from.
+        replicates: Independent repetitions with noise of their own.
+        seed: Of the simulated noise.
+        ledger: Where the first replicate's ledger is written, or None.
+        progress: Called after each unit of work.
+    """
+
+    declaration: Declaration | None
+    values: Mapping[str, Fraction]
+    options: Mapping[str, Fraction]
+    data: Dataset
+    replicates: int = 1
+    seed: int = 0
+    ledger: Path | None = None
+    progress: Progress = silent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunResult:
+    """What an agent did.
+
+    Attributes:
+        returns: The true expected return of each replicate's policy, (replicates,); None without a model.
+        claimed: The agent's own (pessimistic) estimate of its policy's return, (replicates,).
+        baseline: The true return of the non-private twin on the same data; None where it must not be computed.
+        policy: The first replicate's policy, (H, S, A) action probabilities.
+        ledger: The first replicate's ledger; None for a non-private agent.
+        diagnostics: Figures about the learning, from the billboard only, by name.
+        seconds: Wall time of the learning alone.
+    """
+
+    returns: NDArray[np.float64] | None
+    claimed: NDArray[np.float64]
+    baseline: float | None
+    policy: NDArray[np.float64]
+    ledger: Ledger | None
+    diagnostics: Mapping[str, float]
+    seconds: float
+
+
+AuditView = Literal["releases", "policy", "lockstep", "noise"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRequest:
+    """What an auditor is asked to do.
+
+    Attributes:
+        declaration: What is audited.
+        values: Its parameters.
+        options: The agent's options.
+        view: Which audit.
+        delta: δ at which a lower bound on ε is reported; 0 for pure DP.
+        trials: N, the runs under each of the two neighbours; 2N in all.
+        confidence: 1 − α of the whole audit, everything it tries included.
+        seed: Of the trials' noise and hidden bits.
+        workers: Threads; the result does not depend on it.
+        progress: Called after each block.
+    """
+
+    declaration: Declaration
+    values: Mapping[str, Fraction]
+    options: Mapping[str, Fraction]
+    view: AuditView
+    delta: float
+    trials: int
+    confidence: float
+    seed: int = 0
+    workers: int = 1
+    progress: Progress = silent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditResult:
+    """What an audit found.
+
+    Attributes:
+        view: Which audit.
+        verdict: "violation" or "consistent"; an audit never shows that a mechanism is private.
+        trials: N, runs under each neighbour.
+        confidence: At which `epsilon_lower` holds and a violation is declared.
+        delta: The δ of the three ε.
+        epsilon_lower: With this confidence the loss is at least this, rounded down; None where the view bounds no ε.
+        epsilon_upper: The accountant's bound for the same releases; None where there is none.
+        epsilon_claimed: The paper's claim at the same δ.
+        reachable: What the best test could have certified at this N, with the truth equal to `epsilon_upper`.
+        method: The statistical test, in words.
+        witness: The pair of neighbours, in words.
+        evidence: Figures behind the verdict, by name.
+        seconds: Wall time.
+    """
+
+    view: AuditView
+    verdict: Literal["violation", "consistent"]
+    trials: int
+    confidence: float
+    delta: float
+    epsilon_lower: float | None
+    epsilon_upper: float | None
+    epsilon_claimed: float | None
+    reachable: float | None
+    method: str
+    witness: str
+    evidence: Mapping[str, float | int | str]
+    seconds: float

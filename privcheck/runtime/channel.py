@@ -1,0 +1,109 @@
+"""The channel: the only way from exact statistics to the billboard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Declaration
+from privcheck.errors import ChannelError
+from privcheck.runtime.billboard import Billboard
+from privcheck.runtime.ledger import Ledger, charge
+from privcheck.runtime.noise import NoiseSource
+
+
+class ReleaseChannel(Protocol):
+    """What a privatizer is handed."""
+
+    def release(self, name: str, value: NDArray[np.float64], *, part: int) -> NDArray[np.float64]:
+        """Returns the noisy value that is now on the billboard."""
+        ...
+
+
+class Channel:
+    """Draws the declared noise, posts the result and writes the ledger, slice by slice along the step axis.
+
+    The whole release is charged when its first slice leaves, before its noise is drawn: what a killed run has spent is
+    never understated.
+
+    Args:
+        declaration: What may be released.
+        values: Its parameters.
+        noise: Where noise comes from.
+        billboard: Where outputs are posted.
+        ledger: Where they are recorded.
+    """
+
+    def __init__(
+        self,
+        declaration: Declaration,
+        values: Mapping[str, Fraction],
+        *,
+        noise: NoiseSource,
+        billboard: Billboard,
+        ledger: Ledger,
+    ) -> None:
+        self._declaration = declaration
+        self._noise = noise
+        self._billboard = billboard
+        self._ledger = ledger
+        self._position = {release.name: i for i, release in enumerate(declaration.releases)}
+        self._shape = {r.name: r.statistic.shape(values) for r in declaration.releases}
+        self._law = {r.name: r.mechanism.at(values) for r in declaration.releases}
+        self._charge = {r.name: charge(r, declaration.relation, values) for r in declaration.releases}
+        self._released: dict[str, set[int]] = {name: set() for name in self._position}
+
+    def release(self, name: str, value: NDArray[np.float64], *, part: int) -> NDArray[np.float64]:
+        """Returns value + fresh declared noise, which is now on the billboard and in the ledger.
+
+        Args:
+            name: The release, as declared.
+            value: The exact slice of the statistic.
+            part: Its index on the statistic's first axis.
+
+        Raises:
+            ChannelError: The declaration has no such release, the slice was released before, its shape or type is not
+                the declared one, or it is not finite. Nothing has been drawn or spent then.
+        """
+        self._refuse(name, value, part)
+        noisy = self._noise.add(self._law[name], value, release=self._position[name], part=part)
+        first = not self._released[name]
+        self._released[name].add(part)
+        digest = self._billboard.publish(name, part, noisy)
+        self._ledger.record(name, part, charge=self._charge[name] if first else None, output=digest)
+        return self._billboard.read(name, part=part)
+
+    def close(self) -> None:
+        """Closes the ledger.
+
+        Raises:
+            ChannelError: A declared slice was never released.
+        """
+        for name, parts in self._released.items():
+            missing = sorted(set(range(self._shape[name][0])) - parts)
+            if missing:
+                raise ChannelError(
+                    f"{self._declaration.name} declares {name} with {self._shape[name][0]} slices, but "
+                    f"{len(missing)} of them were never released (first: {missing[0]})",
+                    release=name,
+                )
+        self._ledger.close()
+
+    def _refuse(self, name: str, value: NDArray[np.float64], part: int) -> None:
+        if name not in self._position:
+            declared = ", ".join(self._position)
+            message = f"undeclared release {name!r}: {self._declaration.name} declares only {declared}"
+            raise ChannelError(message, release=name)
+        steps, *shape = self._shape[name]
+        if not 0 <= part < steps or part in self._released[name]:
+            state = "was released already" if part in self._released[name] else f"is not in 0..{steps - 1}"
+            raise ChannelError(f"{name}: slice {part} {state}; each slice leaves once", release=name)
+        if value.shape != tuple(shape) or value.dtype != np.float64:
+            message = f"{name}: expected float64 {tuple(shape)}, got {value.dtype} {value.shape}"
+            raise ChannelError(message, release=name)
+        if not np.isfinite(value).all():
+            raise ChannelError(f"{name}, slice {part}: not finite; nothing was released", release=name)

@@ -1,0 +1,204 @@
+"""The ledger: an append-only record of every release, as JSON Lines with a hash chain.
+
+The first line names the declaration, its parameters and the noise source; then one line a slice; the last line closes
+it. Every line carries a BLAKE2b digest over itself and the line before, so a line that was changed, dropped, inserted
+or reordered is found by number; a ledger without its closing line was cut short. It holds no data and no exact value.
+A file is written under `<name>.partial`, line by line, and takes its name when it is closed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TextIO
+
+from privcheck.declaration import Declaration, Release
+from privcheck.errors import LedgerError
+from privcheck.relations import Relation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What a release costs its users, as numbers.
+
+    Attributes:
+        law: The noise's law.
+        scale: Its standard deviation (Gaussian) or b (Laplace), as drawn.
+        l1: The ℓ₁ sensitivity charged, rounded up.
+        l2: The ℓ₂ sensitivity charged, rounded up.
+        linf: The ℓ∞ sensitivity charged, rounded up.
+    """
+
+    law: str
+    scale: float
+    l1: float
+    l2: float
+    linf: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One slice that left the channel.
+
+    Attributes:
+        release: The release's name.
+        part: Which slice.
+        charge: The cost of the whole release, on its first slice; None on the others.
+        output: The digest of the published array.
+    """
+
+    release: str
+    part: int
+    charge: Charge | None
+    output: str
+
+
+def charge(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Charge:
+    """Returns what the whole release is charged: the derived sensitivity under the relation, and the noise drawn."""
+    sensitivity = release.statistic.sensitivity(relation)
+    noise = release.mechanism.at(values)
+    return Charge(
+        law=noise.law,
+        scale=noise.scale,
+        l1=sensitivity.l1.number(values, rounding="up"),
+        l2=sensitivity.l2.number(values, rounding="up"),
+        linf=sensitivity.linf.number(values, rounding="up"),
+    )
+
+
+class Ledger:
+    """The record of one run.
+
+    Args:
+        declaration: What may be released.
+        values: Its parameters.
+        noise: The noise source in words.
+        protects: Whether that source draws the declared noise.
+        path: Where the ledger is written; None keeps it in memory.
+
+    Attributes:
+        header: Declaration, parameters and noise source, as written in the first line.
+        entries: The slices released so far.
+        closed: Whether the closing line was written.
+    """
+
+    def __init__(
+        self,
+        declaration: Declaration,
+        values: Mapping[str, Fraction],
+        *,
+        noise: str,
+        protects: bool = True,
+        path: Path | None = None,
+    ) -> None:
+        self.header: dict[str, Any] = {
+            "ledger": 1,
+            "algorithm": declaration.name,
+            "parameters": {name: str(value) for name, value in sorted(values.items())},
+            "relation": declaration.relation.words,
+            "noise": noise,
+            "protects": protects,
+        }
+        self.entries: list[Entry] = []
+        self.closed = False
+        self._path = path
+        self._chain = ""
+        self._file: TextIO | None = None
+        if path is not None:
+            self._file = _partial(path).open("w", encoding="utf-8")
+        self._write(self.header)
+
+    def record(self, release: str, part: int, *, charge: Charge | None, output: str) -> None:
+        """Appends one slice.
+
+        Raises:
+            LedgerError: The ledger is closed.
+        """
+        if self.closed:
+            raise LedgerError("the ledger is closed; a new run needs a new ledger")
+        entry = Entry(release=release, part=part, charge=charge, output=output)
+        self.entries.append(entry)
+        self._write(_as_json(entry))
+
+    def close(self) -> None:
+        """Writes the closing line and gives the file its name."""
+        if self.closed:
+            return
+        self._write({"closed": len(self.entries)})
+        self.closed = True
+        if self._file is not None and self._path is not None:
+            self._file.close()
+            _partial(self._path).replace(self._path)
+
+    def abandon(self) -> None:
+        """Closes the file of a run that failed, without its closing line: it stays as `<name>.partial`."""
+        if self._file is not None:
+            self._file.close()
+
+    @property
+    def digest(self) -> str:
+        """Returns the hash chain's last link, which stands for the whole ledger."""
+        return self._chain
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._chain = _link(self._chain, line)
+        if self._file is not None:
+            self._file.write(json.dumps({**line, "chain": self._chain}) + "\n")
+            self._file.flush()
+
+
+def read_ledger(path: Path) -> tuple[dict[str, Any], list[Entry]]:
+    """Returns header and entries of a complete ledger.
+
+    Raises:
+        LedgerError: A line was changed, dropped, added or cut off; the message has its number.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    chain, parsed = "", []
+    for number, text in enumerate(lines, start=1):
+        try:
+            line = json.loads(text)
+            claimed = line.pop("chain")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise LedgerError(f"{path.name}, line {number}: not a ledger line; torn or edited", line=number) from None
+        chain = _link(chain, line)
+        if claimed != chain:
+            message = (
+                f"{path.name}, line {number}: the hash chain breaks; this line was edited, or one before it is gone"
+            )
+            raise LedgerError(message, line=number)
+        parsed.append(line)
+    if not parsed or parsed[-1].get("closed") != len(parsed) - 2:
+        raise LedgerError(f"{path.name}: cut short after line {len(lines)}: no closing line", line=len(lines))
+    return parsed[0], [_entry(line, number) for number, line in enumerate(parsed[1:-1], start=2)]
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(path.name + ".partial")
+
+
+def _link(chain: str, line: dict[str, Any]) -> str:
+    text = chain + json.dumps(line, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _as_json(entry: Entry) -> dict[str, Any]:
+    charged = None if entry.charge is None else {s: getattr(entry.charge, s) for s in Charge.__slots__}
+    return {"release": entry.release, "part": entry.part, "charge": charged, "output": entry.output}
+
+
+def _entry(line: dict[str, Any], number: int) -> Entry:
+    try:
+        charged = line["charge"]
+        return Entry(
+            release=line["release"],
+            part=line["part"],
+            charge=None if charged is None else Charge(**charged),
+            output=line["output"],
+        )
+    except (KeyError, TypeError):
+        raise LedgerError(f"line {number}: not a release", line=number) from None

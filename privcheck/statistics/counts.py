@@ -1,0 +1,153 @@
+"""Sums of cells: visit counts, transition counts and reward sums, a table a step.
+
+All three add a weight of at most 1 to one cell a step for each user, so one class computes them and one argument bounds
+them: under replacement two cells a step change by at most 1 each, and at different steps the cells differ because the
+table has an axis for h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.errors import TrajectoryError
+from privcheck.relations import Pair, Relation, ReplaceOne
+from privcheck.statistics.base import Sensitivity, SparseDifference
+from privcheck.symbols import Exact, Expr, expression, sqrt
+from privcheck.trajectories import Trajectories
+
+Cells = Callable[[Trajectories, int], NDArray[np.int64]]  # the flat cell of each user's weight at a step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellSums:
+    """A table (H, …) to which each user adds a weight in [0, 1] in one cell a step.
+
+    Attributes:
+        name: The statistic in words.
+        latex: The statistic as a formula.
+        steps: H.
+        sizes: The axes of one step's table.
+        cells: Which cell a user's weight goes to.
+        weighted: The weight is the reward; otherwise 1.
+        changes_if_pair_fixed: How many unit changes step 1 leaves when both neighbours share its state and action.
+        preconditions: What the data must satisfy, in words; `Trajectories` refuses data that does not.
+    """
+
+    name: str
+    latex: str
+    steps: Expr
+    sizes: tuple[Expr, ...]
+    cells: Cells
+    weighted: bool
+    changes_if_pair_fixed: int
+    preconditions: tuple[str, ...]
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Returns the parameters that the statistic depends on."""
+        return frozenset().union(self.steps.symbols, *(size.symbols for size in self.sizes))
+
+    def sensitivity(self, relation: Relation) -> Sensitivity:
+        """Returns 2H unit changes under replacement, H under add/remove, with step 1 counted apart if its pair is fixed.
+
+        Attained whenever S·A ≥ 2 (for the transitions of a fixed pair: S ≥ 2), an upper bound otherwise. The
+        enumeration tests compare with all neighbours for equality.
+        """
+        if not isinstance(relation, ReplaceOne):
+            changes, reason = self.steps, "one cell at each step"
+        elif relation.initial == "any":
+            changes, reason = 2 * self.steps, "one cell loses and another gains at each step"
+        else:
+            changes = 2 * (self.steps - 1) + self.changes_if_pair_fixed
+            reason = f"two cells at each step after the first, {self.changes_if_pair_fixed} at the first, whose pair is shared"
+        return Sensitivity(l1=changes, l2=sqrt(changes), linf=expression(1), reason=reason + ", by at most 1 each")
+
+    def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
+        """Returns the table's shape (H, …)."""
+        return tuple(int(size.number(values)) for size in (self.steps, *self.sizes))
+
+    def compute(self, data: Trajectories, *, step: int | None = None) -> NDArray[np.float64]:
+        """Returns the table (H, …), or its slice at one step counted from 0.
+
+        Raises:
+            TrajectoryError: There is no such step.
+        """
+        if step is None:
+            return np.stack([self.compute(data, step=h) for h in range(data.horizon)])
+        if not 0 <= step < data.horizon:
+            raise TrajectoryError(f"expected a step in 0..{data.horizon - 1}, got {step}")
+        shape = self._step_shape(data)
+        weights = data.rewards[:, step] if self.weighted else None
+        table = np.bincount(self.cells(data, step), weights=weights, minlength=int(np.prod(shape)))
+        return table.astype(np.float64, copy=False).reshape(shape)
+
+    def difference(self, pair: Pair) -> SparseDifference:
+        """Returns the change between two users' data, over flat cells of the table (H, …)."""
+        where, change = [], []
+        for sign, user in zip((1.0, -1.0), pair, strict=True):
+            for step in range(user.horizon if user else 0):
+                assert user is not None
+                where.append(self.cells(user, step) + step * int(np.prod(self._step_shape(user))))
+                change.append(sign * (user.rewards[:, step] if self.weighted else np.ones(user.users)))
+        cells, inverse = np.unique(np.concatenate(where), return_inverse=True)
+        sums = np.bincount(inverse, weights=np.concatenate(change))
+        return SparseDifference(cells=cells[sums != 0], change=sums[sums != 0])
+
+    def _step_shape(self, data: Trajectories) -> tuple[int, ...]:
+        pair = (data.num_states, data.num_actions)
+        return pair if len(self.sizes) == 2 else (*pair, data.num_states)
+
+
+def VisitCounts(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
+    """Returns n_h(s, a): how many users are in state s and take action a at step h; shape (H, S, A)."""
+    return CellSums(
+        name="visit counts",
+        latex="n_h(s,a)",
+        steps=expression(H),
+        sizes=(expression(S), expression(A)),
+        cells=_visited,
+        weighted=False,
+        changes_if_pair_fixed=0,
+        preconditions=("states and actions in range, every user has H steps",),
+    )
+
+
+def TransitionCounts(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
+    """Returns n_h(s, a, s′): how many users go from (s, a) to s′ at step h; shape (H, S, A, S)."""
+    return CellSums(
+        name="transition counts",
+        latex="n_h(s,a,s')",
+        steps=expression(H),
+        sizes=(expression(S), expression(A), expression(S)),
+        cells=_passed,
+        weighted=False,
+        changes_if_pair_fixed=2,  # the pair is shared, the state after it is not
+        preconditions=("states and actions in range, every user has H steps",),
+    )
+
+
+def RewardSums(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
+    """Returns the rewards r_h(s, a) summed over the users in state s who take action a at step h; shape (H, S, A)."""
+    return CellSums(
+        name="reward sums",
+        latex=r"\textstyle\sum r_h(s,a)",
+        steps=expression(H),
+        sizes=(expression(S), expression(A)),
+        cells=_visited,
+        weighted=True,
+        changes_if_pair_fixed=1,  # both rewards go to the shared cell
+        preconditions=("states and actions in range, every user has H steps", "rewards in [0, 1]"),
+    )
+
+
+def _visited(data: Trajectories, step: int) -> NDArray[np.int64]:
+    return data.states[:, step].astype(np.int64) * data.num_actions + data.actions[:, step]
+
+
+def _passed(data: Trajectories, step: int) -> NDArray[np.int64]:
+    return _visited(data, step) * data.num_states + data.states[:, step + 1]

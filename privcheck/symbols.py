@@ -1,0 +1,267 @@
+"""Exact numbers and the field's symbols; the only importer of SymPy.
+
+An `Expr` is an immutable exact expression in named parameters. It is built from integers, fractions, decimal strings
+and the symbols below with ordinary operators; a float is refused, because 0.1 is not a tenth. SymPy has no type
+information and its `sympify` evaluates strings, so nothing outside this file touches it and no string is ever parsed
+by it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import sympy
+from sympy.printing.mathml import mathml as _mathml
+
+from privcheck.errors import InexactNumberError, ParameterError
+
+Exact = int | Fraction | str
+Rounding = Literal["nearest", "up", "down"]
+
+_DIGITS = 60  # working precision of the bridge to floats; the last step is then one correctly directed rounding
+
+
+def exact(value: object) -> Fraction:
+    """Returns a number exactly: integers, fractions, `"0.5"`, `"1/2"`, `"1e-5"`.
+
+    Args:
+        value: An int, a Fraction or a string. Integral NumPy scalars count as ints.
+
+    Raises:
+        InexactNumberError: A float was given; the message shows the string to write instead.
+        ParameterError: The string is not a number.
+
+    >>> exact("0.1")
+    Fraction(1, 10)
+    """
+    if isinstance(value, bool) or value is None:
+        raise ParameterError(f"expected a number, got {value!r}", given=value)
+    if isinstance(value, (int, Fraction)):
+        return Fraction(value)
+    if isinstance(value, str):
+        try:
+            return Fraction(value.strip())
+        except (ValueError, ZeroDivisionError):
+            message = f"expected an exact number such as 20, 1/2 or 0.5, got {value!r}"
+            raise ParameterError(message, given=value) from None
+    if hasattr(value, "__index__"):
+        return Fraction(int(value.__index__()))
+    if isinstance(value, float):
+        message = (
+            f"a float ({value!r}) where an exact number is needed: write it as a string, {str(value)!r}, or as a "
+            "Fraction; binary floats are not the decimals they look like"
+        )
+        raise InexactNumberError(message, given=value)
+    raise ParameterError(f"expected an exact number, got {value!r} of type {type(value).__name__}", given=value)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Expr:
+    """An exact expression in the declaration's parameters.
+
+    `==` and `hash` are structural; ask `same` or `at_most` whether two expressions are equal or ordered for all
+    parameter values.
+    """
+
+    node: Any
+
+    def __add__(self, other: Expr | Exact) -> Expr:
+        return Expr(self.node + _node(other))
+
+    def __sub__(self, other: Expr | Exact) -> Expr:
+        return Expr(self.node - _node(other))
+
+    def __mul__(self, other: Expr | Exact) -> Expr:
+        return Expr(self.node * _node(other))
+
+    def __truediv__(self, other: Expr | Exact) -> Expr:
+        return Expr(self.node / _node(other))
+
+    def __pow__(self, other: Expr | Exact) -> Expr:
+        return Expr(self.node ** _node(other))
+
+    def __radd__(self, other: Exact) -> Expr:
+        return Expr(_node(other) + self.node)
+
+    def __rsub__(self, other: Exact) -> Expr:
+        return Expr(_node(other) - self.node)
+
+    def __rmul__(self, other: Exact) -> Expr:
+        return Expr(_node(other) * self.node)
+
+    def __rtruediv__(self, other: Exact) -> Expr:
+        return Expr(_node(other) / self.node)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Expr) and bool(self.node == other.node)
+
+    def __hash__(self) -> int:
+        return hash(self.node)
+
+    def __repr__(self) -> str:
+        return f"Expr({self})"
+
+    def __str__(self) -> str:
+        return str(self.node)
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Returns the names of the parameters in the expression."""
+        return frozenset(s.name for s in self.node.free_symbols)
+
+    def latex(self) -> str:
+        """Returns the expression in LaTeX."""
+        return str(sympy.latex(self.node))
+
+    def mathml(self) -> str:
+        """Returns the expression as presentation MathML, which browsers render without a network."""
+        return str(_mathml(self.node, printer="presentation"))
+
+    def simplified(self) -> Expr:
+        """Returns an equal expression in simplest form."""
+        return Expr(_simplify(self.node))
+
+    def at(self, values: Mapping[str, Fraction]) -> Expr:
+        """Returns the expression with parameters replaced by exact numbers.
+
+        Raises:
+            ParameterError: A parameter of the expression is not among `values`.
+        """
+        missing = sorted(self.symbols - values.keys())
+        if missing:
+            raise ParameterError(f"no value given for {', '.join(missing)} in {self}", name=missing[0])
+        return Expr(self.node.xreplace({s: _rational(values[s.name]) for s in self.node.free_symbols}))
+
+    def rational(self, values: Mapping[str, Fraction] | None = None) -> Fraction | None:
+        """Returns the value as a fraction, or None where it is irrational."""
+        node = self.at(values or {}).node
+        if not node.is_Rational:
+            node = sympy.nsimplify(node, rational=False) if node.is_Float else sympy.simplify(node)
+        return Fraction(int(node.p), int(node.q)) if node.is_Rational else None
+
+    def number(self, values: Mapping[str, Fraction] | None = None, *, rounding: Rounding = "nearest") -> float:
+        """Returns the value as a float, rounded in the direction that is safe where it is used.
+
+        Args:
+            values: The parameters.
+            rounding: "up" never returns less than the exact value, "down" never more.
+
+        Raises:
+            ParameterError: A parameter is missing, or the value is not a real number.
+        """
+        node = self.at(values or {}).node
+        if node.is_Rational:
+            return to_float(Fraction(int(node.p), int(node.q)), rounding=rounding)
+        if node in {sympy.oo, sympy.zoo}:
+            return math.inf
+        value = node.evalf(_DIGITS)
+        if not value.is_Float:
+            raise ParameterError(f"{self} is not a real number at {dict(values or {})}: {node}")
+        return to_float(Fraction(*(int(x) for x in sympy.Rational(value).as_numer_denom())), rounding=rounding)
+
+
+def _rational(value: Fraction) -> Any:
+    return sympy.Rational(value.numerator, value.denominator)
+
+
+def _node(value: Expr | Exact) -> Any:
+    return value.node if isinstance(value, Expr) else _rational(exact(value))
+
+
+@functools.lru_cache(maxsize=4096)
+def _simplify(node: Any) -> Any:
+    return sympy.simplify(node)
+
+
+def to_float(value: Fraction, *, rounding: Rounding) -> float:
+    """Returns the nearest float, or the nearest one that is not below ("up") or not above ("down") the fraction.
+
+    >>> to_float(Fraction(1, 3), rounding="down") < Fraction(1, 3) < to_float(Fraction(1, 3), rounding="up")
+    True
+    """
+    try:
+        nearest = value.numerator / value.denominator
+    except OverflowError:
+        nearest = math.inf if value > 0 else -math.inf
+    if rounding == "nearest" or (math.isfinite(nearest) and Fraction(nearest) == value):
+        return nearest
+    above = nearest == math.inf or (nearest != -math.inf and Fraction(nearest) > value)
+    if rounding == "up":
+        return nearest if above else math.nextafter(nearest, math.inf)
+    return math.nextafter(nearest, -math.inf) if above else nearest
+
+
+def expression(value: Expr | Exact) -> Expr:
+    """Returns the value as an expression; a float is refused."""
+    return value if isinstance(value, Expr) else Expr(_node(value))
+
+
+def sqrt(value: Expr | Exact) -> Expr:
+    """Returns the exact square root."""
+    return Expr(sympy.sqrt(_node(value)))
+
+
+def log(value: Expr | Exact) -> Expr:
+    """Returns the exact natural logarithm."""
+    return Expr(sympy.log(_node(value)))
+
+
+def exp(value: Expr | Exact) -> Expr:
+    """Returns the exact exponential."""
+    return Expr(sympy.exp(_node(value)))
+
+
+def tanh(value: Expr | Exact) -> Expr:
+    """Returns the exact hyperbolic tangent."""
+    return Expr(sympy.tanh(_node(value)))
+
+
+def maximum(*values: Expr | Exact) -> Expr:
+    """Returns the exact maximum."""
+    return Expr(sympy.Max(*(_node(v) for v in values)))
+
+
+def total(values: list[Expr]) -> Expr:
+    """Returns the exact sum; 0 of an empty list."""
+    return Expr(_simplify(sympy.Add(*(v.node for v in values))))
+
+
+def at_most(left: Expr, right: Expr) -> bool | None:
+    """Returns whether left ≤ right for all admissible parameters (True, False), or None where SymPy cannot decide.
+
+    False means that it fails for at least some parameters, never "not found".
+    """
+    difference = _simplify(right.node - left.node)
+    if difference.is_nonnegative:
+        return True
+    if difference.is_negative:
+        return False
+    ratio = _simplify(left.node / right.node) if right.node != 0 else sympy.nan
+    if ratio.is_Rational and right.node.is_positive:
+        return bool(ratio <= 1)
+    return None
+
+
+def same(left: Expr, right: Expr) -> bool | None:
+    """Returns whether the two are equal for all admissible parameters, or None where SymPy cannot decide."""
+    difference = _simplify(left.node - right.node)
+    if difference.is_zero:
+        return True
+    return False if difference.is_zero is False or difference.is_Number else None
+
+
+def _count(name: str) -> Expr:
+    return Expr(sympy.Symbol(name, integer=True, positive=True))
+
+
+def _positive(name: str) -> Expr:
+    return Expr(sympy.Symbol(name, positive=True))
+
+
+S, A, H, K, n, d = (_count(name) for name in ("S", "A", "H", "K", "n", "d"))
+rho, epsilon, delta, beta, failure = (_positive(name) for name in ("rho", "epsilon", "delta", "beta", "failure"))

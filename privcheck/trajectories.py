@@ -1,0 +1,144 @@
+"""Trajectories: the raw data of the users, one row a user, validated when the value is made.
+
+`privcheck.reading` makes them from Parquet, CSV and NPZ files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.errors import TrajectoryError
+
+_SHOWN = 5  # problems of one kind that a message lists
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trajectories:
+    """Episodes of equal length, one a user.
+
+    Attributes:
+        states: (users, H + 1) integers in [0, num_states); the last column is the state after the last step.
+        actions: (users, H) integers in [0, num_actions).
+        rewards: (users, H) floats in [0, 1].
+        num_states: S.
+        num_actions: A.
+
+    Raises:
+        TrajectoryError: Shapes disagree, a value is out of its range or not finite.
+    """
+
+    states: NDArray[np.int32]
+    actions: NDArray[np.int32]
+    rewards: NDArray[np.float64]
+    num_states: int
+    num_actions: int
+
+    def __post_init__(self) -> None:
+        users, steps = _shape(self.actions, "actions", None)
+        _shape(self.states, "states", (users, steps + 1))
+        _shape(self.rewards, "rewards", (users, steps))
+        _refuse_indices("states", self.states, self.num_states)
+        _refuse_indices("actions", self.actions, self.num_actions)
+        _refuse("rewards", "in [0, 1]", self.rewards, ~((self.rewards >= 0) & (self.rewards <= 1)))
+        object.__setattr__(self, "states", _frozen(self.states, np.int32))
+        object.__setattr__(self, "actions", _frozen(self.actions, np.int32))
+        object.__setattr__(self, "rewards", _frozen(self.rewards, np.float64))
+
+    @property
+    def users(self) -> int:
+        """Returns the number of users."""
+        return int(self.actions.shape[0])
+
+    @property
+    def horizon(self) -> int:
+        """Returns the number of steps H of each episode."""
+        return int(self.actions.shape[1])
+
+    def user(self, index: int) -> Trajectories:
+        """Returns one user's trajectory as a dataset of its own."""
+        rows = slice(index, index + 1)
+        return Trajectories(
+            states=self.states[rows],
+            actions=self.actions[rows],
+            rewards=self.rewards[rows],
+            num_states=self.num_states,
+            num_actions=self.num_actions,
+        )
+
+
+def concatenate(parts: Iterable[Trajectories]) -> Trajectories:
+    """Returns the users of all parts, in order.
+
+    Raises:
+        TrajectoryError: The parts differ in H, S or A, or there is none.
+    """
+    items = list(parts)
+    shapes = {(p.horizon, p.num_states, p.num_actions) for p in items}
+    if len(shapes) != 1:
+        raise TrajectoryError(f"expected trajectories of one (H, S, A), got {sorted(shapes)}")
+    return Trajectories(
+        states=np.concatenate([p.states for p in items]),
+        actions=np.concatenate([p.actions for p in items]),
+        rewards=np.concatenate([p.rewards for p in items]),
+        num_states=items[0].num_states,
+        num_actions=items[0].num_actions,
+    )
+
+
+def replace_user(data: Trajectories, index: int, user: Trajectories) -> Trajectories:
+    """Returns the dataset in which one user's trajectory is replaced by another.
+
+    Raises:
+        TrajectoryError: `user` is not a single trajectory of the same (H, S, A), or there is no such index.
+    """
+    if user.users != 1 or not 0 <= index < data.users:
+        raise TrajectoryError(f"expected one user for index 0..{data.users - 1}, got {user.users} for {index}")
+    before = [take(data, slice(0, index))] if index else []
+    after = [take(data, slice(index + 1, None))] if index + 1 < data.users else []
+    return concatenate([*before, user, *after])
+
+
+def take(data: Trajectories, users: slice | NDArray[np.intp]) -> Trajectories:
+    """Returns the chosen users."""
+    return Trajectories(
+        states=data.states[users],
+        actions=data.actions[users],
+        rewards=data.rewards[users],
+        num_states=data.num_states,
+        num_actions=data.num_actions,
+    )
+
+
+def _shape(array: object, name: str, expected: tuple[int, int] | None) -> tuple[int, int]:
+    if not isinstance(array, np.ndarray) or array.ndim != 2 or 0 in array.shape:
+        got = getattr(array, "shape", type(array).__name__)
+        raise TrajectoryError(f"expected {name} as a non-empty array (users, steps), got {got}")
+    if expected is not None and array.shape != expected:
+        raise TrajectoryError(f"expected {name} of shape {expected}, got {array.shape}")
+    return int(array.shape[0]), int(array.shape[1])
+
+
+def _frozen(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
+    view = np.ascontiguousarray(array, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def _refuse_indices(name: str, array: NDArray[np.int32], size: int) -> None:
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TrajectoryError(f"expected integer {name}, got an array of {array.dtype}")
+    _refuse(name, f"in [0, {size})", array, (array < 0) | (array >= size))
+
+
+def _refuse(name: str, expected: str, array: NDArray[Any], bad: NDArray[np.bool_]) -> None:
+    if bad.any():
+        where = np.argwhere(bad)
+        problems = [f"user {u}, step {h + 1}: {array[u, h]}" for u, h in where[:_SHOWN]]
+        if len(where) > _SHOWN:
+            problems.append(f"and {len(where) - _SHOWN} more")
+        raise TrajectoryError(f"expected {name} {expected}", problems=problems)
