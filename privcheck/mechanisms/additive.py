@@ -72,7 +72,7 @@ class Noise:
 
     def cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns the distribution function of one coordinate's noise."""
-        from scipy.special import ndtr  # noqa: PLC0415 - SciPy is loaded where it is needed: a light import
+        from scipy.special import ndtr
 
         if self.law == "gaussian":
             gaussian: NDArray[np.float64] = ndtr(x / self.scale)

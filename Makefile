@@ -1,0 +1,44 @@
+# Two commands do all the set-up on a machine with nothing but Python 3.11 or newer:
+#   make demo   creates .venv and checks DP-APVI on the ICU-Sepsis patients
+#   make test   creates .venv and runs every check on the built wheel
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
+
+.PHONY: demo test test-fast lint bench clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.installed
+	$(BIN)/privcheck check dp-apvi --data icu-sepsis --out runs/dp-apvi
+
+test: lint
+	cd tests && PRIVCHECK_TEST_WHEEL=1 ../$(BIN)/pytest -c ../pyproject.toml --rootdir .. -q .
+
+test-fast: $(VENV)/.developing
+	cd tests && PRIVCHECK_TEST_WHEEL=1 ../$(BIN)/pytest -c ../pyproject.toml --rootdir .. -q -m "not slow" .
+
+lint: $(VENV)/.developing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.developing
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+# the wheel is what is installed, tested and demonstrated, never the tree
+$(VENV)/.installed: $(SOURCES) constraints.txt
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("privcheck needs Python 3.11 or newer, this is %s: make PYTHON=python3.11 …" % sys.version.split()[0])'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	rm -rf dist && $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt dist/privcheck-*.whl
+	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/privcheck-*.whl
+	@touch $@
+
+$(VENV)/.developing: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/privcheck-*.whl)[test,lint]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist build

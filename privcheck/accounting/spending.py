@@ -1,0 +1,88 @@
+"""From a ledger to its cost, and the check that it is the declared one, release by release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from privcheck.declaration import Declaration
+from privcheck.errors import LedgerError
+from privcheck.runtime.ledger import Entry, charge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a run has cost its users, rounded up.
+
+    Attributes:
+        rho: In zCDP; ∞ where the noise source does not protect.
+        pure_epsilon: In pure DP; ∞ where a release is not pure.
+        mu: μ of the exact Gaussian curve; None where a release is not Gaussian.
+    """
+
+    rho: float
+    pure_epsilon: float
+    mu: float | None
+
+
+def spent(header: Mapping[str, Any], entries: Sequence[Entry]) -> Spent:
+    """Returns the cost of a ledger from its own figures: every charge, whether or not all its slices left.
+
+    Gaussian: ρ = Δ₂²/2σ². Laplace: Δ₁/b in pure DP, and in zCDP the worst split over coordinates (see
+    `privcheck.mechanisms.Laplace.zcdp`).
+    """
+    rho, pure, mu_squared = 0.0, 0.0, 0.0
+    for entry in entries:
+        if (cost := entry.charge) is None:
+            continue
+        if cost.law == "gaussian":
+            mu_squared += (cost.l2 / cost.scale) ** 2
+            rho += (cost.l2 / cost.scale) ** 2 / 2
+            pure = math.inf
+        else:
+            step = cost.linf / cost.scale
+            rho += cost.l1 / cost.linf * (step + math.expm1(-step))
+            pure += cost.l1 / cost.scale
+            mu_squared = math.nan
+    if not header.get("protects", False) and entries:
+        return Spent(rho=math.inf, pure_epsilon=math.inf, mu=None)
+    up = 1 + 1e-14 * (1 + len(entries))
+    return Spent(
+        rho=rho * up, pure_epsilon=pure * up, mu=None if math.isnan(mu_squared) else math.sqrt(mu_squared) * up
+    )
+
+
+def check_ledger(
+    header: Mapping[str, Any], entries: Sequence[Entry], declaration: Declaration, values: Mapping[str, Fraction]
+) -> None:
+    """Checks that a ledger records exactly what the declaration declares: names, slices, charges.
+
+    Raises:
+        LedgerError: They disagree; the line is named (line 1 is the header).
+    """
+    parameters = {name: str(value) for name, value in sorted(values.items())}
+    for field, declared in (("algorithm", declaration.name), ("parameters", parameters)):
+        if header.get(field) != declared:
+            message = f"line 1: the ledger's {field} is {header.get(field)!r}, the declaration's {declared!r}"
+            raise LedgerError(message, line=1)
+    expected = {
+        r.name: (charge(r, declaration.relation, values), r.statistic.shape(values)[0]) for r in declaration.releases
+    }
+    seen: dict[str, set[int]] = {name: set() for name in expected}
+    for line, entry in enumerate(entries, start=2):
+        if entry.release not in expected:
+            raise LedgerError(f"line {line}: undeclared release {entry.release!r}", line=line)
+        cost, slices = expected[entry.release]
+        if entry.part in seen[entry.release] or not 0 <= entry.part < slices:
+            raise LedgerError(f"line {line}: {entry.release}, slice {entry.part} is repeated or undeclared", line=line)
+        due = None if seen[entry.release] else cost
+        if entry.charge != due:
+            raise LedgerError(f"line {line}: {entry.release} was charged {entry.charge}, declared is {due}", line=line)
+        seen[entry.release].add(entry.part)
+    for name, parts in seen.items():
+        if len(parts) != expected[name][1]:
+            message = f"{name}: {len(parts)} of {expected[name][1]} declared slices are in the ledger"
+            raise LedgerError(message, line=len(entries) + 1)

@@ -1,0 +1,111 @@
+"""`check`: everything about one algorithm, as one report."""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from privcheck import registry
+from privcheck.commands.data import Source
+from privcheck.commands.declared import budget, show, verified
+from privcheck.commands.learned import VIEWS, audit, run
+from privcheck.commands.setting import Setting
+from privcheck.reports import SCHEMA
+from privcheck.results import Progress
+
+PACKAGES = ("privcheck", "numpy", "scipy", "numba", "sympy", "dp-accounting", "matplotlib", "icu-sepsis")
+
+
+def check(
+    setting: Setting,
+    source: Source,
+    *,
+    delta: float,
+    replicates: int,
+    seed: int,
+    trials: int | None,
+    confidence: float,
+    workers: int | None,
+    out: Path,
+    command: Sequence[str],
+    progress: Callable[[str], Progress],
+) -> dict[str, Any]:
+    """Returns the report of one algorithm on one dataset: shown, accounted, verified, audited, run.
+
+    Args:
+        setting: The algorithm.
+        source: The data the agent learns from.
+        delta: δ of the ε that are reported.
+        replicates: Repetitions of the run.
+        seed: Of noise, data and audits, which spawn their own from it.
+        trials: Runs under each neighbour in every audit; None for each plan's default.
+        confidence: Of each audit.
+        workers: Threads; None for all cores.
+        out: Where the ledger goes.
+        command: The command line, for the report.
+        progress: Makes a progress callback for a named part of the work.
+    """
+    started = time.perf_counter()
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    verdict = verified(setting)
+    views = {
+        view: audit(
+            setting,
+            view=view,
+            trials=trials,
+            confidence=confidence,
+            delta=delta,
+            seed=seed,
+            workers=workers,
+            progress=progress(f"audit, {view}"),
+        )
+        for view in _views(setting)
+    }
+    learned = run(setting, source, replicates=replicates, seed=seed, out=out, progress=progress("run"))
+    return {
+        "privcheck": {"version": version("privcheck"), "schema": SCHEMA},
+        "algorithm": setting.algorithm.name,
+        "title": setting.algorithm.title,
+        "source": setting.algorithm.source,
+        "model": setting.declared.model,
+        "parameters": {name: str(value) for name, value in setting.values.items()},
+        "options": {name: str(value) for name, value in setting.options.items()},
+        "choices": dict(setting.choices),
+        "verdict": {key: verdict[key] for key in ("verdict", "method", "sentence")},
+        "show": show(setting),
+        "budget": budget(setting, delta),
+        "verify": verdict,
+        "audit": {**next(iter(views.values()), {}), "views": views} if views else None,
+        "run": learned,
+        "provenance": {
+            "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+            "seeds": {"data": seed, "noise": seed, "audit": seed},
+            "command": " ".join(command),
+            "started": began,
+            "seconds": time.perf_counter() - started,
+        },
+    }
+
+
+def _views(setting: Setting) -> list[str]:
+    if setting.algorithm.name not in registry.names("audits"):
+        return []
+    offered = registry.audit_plan(setting.algorithm.name).views
+    return [view for view in VIEWS if view in offered]
+
+
+def exit_code(report: dict[str, Any]) -> int:
+    """Returns 1 where the claim fails or an audit found a violation, 3 where it is undecided, else 0."""
+    views = (report.get("audit") or {}).get("views", {})
+    if report["verify"]["verdict"] == "fails" or any(v["verdict"] == "violation" for v in views.values()):
+        return 1
+    spent = (report["run"] or {}).get("spent") or {}
+    if report["verify"]["verdict"] == "undecided" or math.isinf(float(spent.get("rho", 0.0))):
+        return 3
+    return 0

@@ -1,0 +1,109 @@
+"""From `--env ENV` or `--data FILE` to a dataset and the sizes that the declaration has to agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from privcheck import registry
+from privcheck.declaration import resolve
+from privcheck.errors import ParameterError
+from privcheck.reading import read_rewards, read_trajectories
+from privcheck.results import Dataset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where trajectories come from, and what is left of the user's settings for the algorithm.
+
+    Attributes:
+        data: The dataset.
+        given: The NAME=VALUE pairs that were not the environment's own.
+        sizes: H, S and A of the data.
+    """
+
+    data: Dataset
+    given: Mapping[str, str]
+    sizes: Mapping[str, int]
+
+
+def load(
+    *, env: str | None, data: str | None, rewards: Path | None, given: Mapping[str, str], algorithm: str, seed: int
+) -> Source:
+    """Returns the dataset of a registered environment, or of a file.
+
+    Args:
+        env: An environment's name.
+        data: An environment's name or a file's path.
+        rewards: A file with the public reward function, for data from a file.
+        given: The user's NAME=VALUE pairs.
+        algorithm: Whose readings follow from the data: without a public reward function, `rewards=released`.
+        seed: Of the sampled trajectories.
+
+    Raises:
+        ParameterError: Neither or both of `env` and `data` are given, or `rewards` comes with an environment.
+        TrajectoryError: The file's content is refused.
+    """
+    if (env is None) == (data is None):
+        raise ParameterError("give exactly one of --env ENVIRONMENT and --data FILE (or an environment's name)")
+    name = env if env is not None else data
+    assert name is not None
+    if env is not None or name in registry.names("environments"):
+        if rewards is not None:
+            raise ParameterError(f"--rewards goes with a file: {name} brings its own reward function")
+        return _from_environment(name, given, seed)
+    return _from_file(Path(name), rewards, given, algorithm)
+
+
+def _from_environment(name: str, given: Mapping[str, str], seed: int) -> Source:
+    environment = registry.environment(name)
+    own = {p.name for p in environment.parameters}
+    values = resolve(environment.parameters, {k: v for k, v in given.items() if k in own}, owner=name)
+    dataset = environment.sample({k: int(v) for k, v in values.items()}, seed)
+    sizes = _sizes(dataset)
+    # what the environment was told is not told again, unless it is a size, which then has to agree
+    rest = {k: v for k, v in given.items() if k not in own}
+    return Source(data=dataset, given=rest, sizes=sizes)
+
+
+def _from_file(path: Path, rewards: Path | None, given: Mapping[str, str], algorithm: str) -> Source:
+    read = read_trajectories(path, num_states=_count(given, "S"), num_actions=_count(given, "A"))
+    trajectories = read.trajectories
+    public = (
+        None
+        if rewards is None
+        else read_rewards(rewards, num_states=trajectories.num_states, num_actions=trajectories.num_actions)
+    )
+    dataset = Dataset(
+        name=path.name,
+        description=f"{trajectories.users} users from {path.name}",
+        trajectories=trajectories,
+        reward=public,
+        evaluate=None,
+        references={},
+        public=False,
+        facts=read.facts,
+    )
+    readings = {c.name for c in registry.algorithm(algorithm).choices}
+    chosen = dict(given)
+    if public is None and "rewards" in readings:
+        chosen.setdefault("rewards", "released")
+    return Source(data=dataset, given=chosen, sizes=_sizes(dataset))
+
+
+def _sizes(data: Dataset) -> dict[str, int]:
+    t = data.trajectories
+    return {"H": t.horizon, "S": t.num_states, "A": t.num_actions}
+
+
+def _count(given: Mapping[str, str], name: str) -> int | None:
+    if name not in given:
+        return None
+    try:
+        count = int(given[name])
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise ParameterError(f"--set {name}={given[name]}: expected a whole number, at least 1", name=name)
+    return count

@@ -1,0 +1,201 @@
+"""The commands that need no data: list, show, budget, verify."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from privcheck import registry
+from privcheck.accounting import Account, account, claim_delta
+from privcheck.commands.setting import Setting, resolve_setting
+from privcheck.verification import Verification, Witness, verify
+
+
+def list_algorithms() -> dict[str, Any]:
+    """Returns every registered algorithm with its model, claim and parameters."""
+    return {"algorithms": [_listed(resolve_setting(name, {})) for name in registry.names("algorithms")]}
+
+
+def _listed(setting: Setting) -> dict[str, Any]:
+    algorithm, declaration = setting.algorithm, setting.declaration
+    return {
+        "name": algorithm.name,
+        "title": algorithm.title,
+        "source": algorithm.source,
+        "model": declaration.model if declaration else None,
+        "claim": str(declaration.claim.guarantee) if declaration else None,
+        "parameters": [
+            {"name": p.name, "default": str(p.default), "kind": p.kind, "meaning": p.meaning}
+            for p in (*(declaration.parameters if declaration else ()), *algorithm.options)
+        ],
+        "choices": [
+            {"name": c.name, "readings": list(c.readings), "default": c.readings[0], "meaning": c.meaning}
+            for c in algorithm.choices
+        ],
+        "agent": algorithm.agent is not None,
+    }
+
+
+def show(setting: Setting) -> dict[str, Any]:
+    """Returns the declaration in words and LaTeX, with the derivation of its cost line by line."""
+    declaration = setting.declared
+    releases = [
+        {
+            "name": r.name,
+            "statistic": r.statistic.name,
+            "latex": rf"{r.statistic.latex} + {r.mechanism.latex}",
+            "shape": list(r.statistic.shape(setting.values)),
+            "mechanism": r.mechanism.words,
+            "stated": str(r.stated.value) if r.stated else None,
+            "source": r.source,
+            "preconditions": list(r.statistic.preconditions),
+        }
+        for r in declaration.releases
+    ]
+    derivation = [
+        {
+            "rule": line.rule,
+            "theorem": line.theorem,
+            "where": line.where,
+            "symbol": line.symbol,
+            "text": line.note,
+            "latex": f"{line.symbol} = {line.result.latex()}",
+            "mathml": line.result.mathml(),
+            "result": str(line.result),
+        }
+        for line in account(declaration).derivation
+    ]
+    lines = [r"\begin{align*}", *(rf"  &\text{{{d['where']}:}}\ {d['latex']} \\" for d in derivation), r"\end{align*}"]
+    return {
+        "name": declaration.name,
+        "title": declaration.title,
+        "source": declaration.source,
+        "model": declaration.model,
+        "relation": declaration.relation.words,
+        "releases": releases,
+        "claim": f"{declaration.claim.guarantee} ({declaration.claim.source})",
+        "claim_latex": declaration.claim.guarantee.latex(),
+        "latex": "\n".join(lines),
+        "derivation": derivation,
+    }
+
+
+def budget(setting: Setting, delta: float) -> dict[str, Any]:
+    """Returns what the declared releases cost, release by release and together, at δ.
+
+    Args:
+        setting: Whose releases.
+        delta: At which ε is reported.
+    """
+    declaration, values = setting.declared, setting.values
+    composed = account(declaration)
+    numbers = composed.at(values)
+    methods = numbers.methods(delta)
+    return {
+        "algorithm": declaration.name,
+        "parameters": {name: str(value) for name, value in values.items()},
+        "relation": declaration.relation.words,
+        "model": declaration.model,
+        "releases": [
+            {
+                "name": cost.release.name,
+                "count": 1,
+                "sensitivity": {
+                    "l1": cost.sensitivity.l1.number(values, rounding="up"),
+                    "l2": cost.sensitivity.l2.number(values, rounding="up"),
+                    "charged": str(cost.sensitivity.l2 if cost.pure is None else cost.sensitivity.l1),
+                    "reason": cost.sensitivity.reason,
+                },
+                "mechanism": cost.release.mechanism.words,
+                "std": cost.release.mechanism.std.number(values, rounding="up"),
+                "cost": {
+                    "rho": cost.rho.number(values, rounding="up"),
+                    "pure_epsilon": None if cost.pure is None else cost.pure.number(values, rounding="up"),
+                    "expression": str(cost.rho if cost.pure is None else cost.pure),
+                },
+            }
+            for cost in composed.costs
+        ],
+        "guarantee": {
+            "epsilon": _number(methods[0].epsilon),
+            "delta": delta,
+            "rho": numbers.rho,
+            "mu": numbers.mu,
+            "pure_epsilon": None if math.isinf(numbers.pure) else numbers.pure,
+        },
+        "methods": [{"name": m.name, "epsilon": _number(m.epsilon), "direction": m.direction} for m in methods],
+        "curve": _curve(setting, composed),
+    }
+
+
+def _curve(setting: Setting, composed: Account) -> dict[str, list[float]]:
+    """Returns δ against ε for the accountant and for the claim, over the range that is worth looking at."""
+    numbers = composed.at(setting.values)
+    claim = setting.declared.claim.guarantee
+    furthest = numbers.epsilon(1e-10)
+    epsilons = np.linspace(0.0, furthest * 1.05, 121)
+    claimed = [claim_delta(claim, setting.values, float(e)) for e in epsilons]
+    return {
+        "epsilon": epsilons.tolist(),
+        "delta_upper": [numbers.delta(float(e)) for e in epsilons],
+        "delta_claim": claimed,
+    }
+
+
+def verified(setting: Setting) -> dict[str, Any]:
+    """Returns the verdict on the claim, with the findings and the witness."""
+    verification = verify(setting.declared, setting.values)
+    return {
+        "algorithm": verification.algorithm,
+        "parameters": {name: str(value) for name, value in setting.values.items()},
+        "claim": verification.claim,
+        "verdict": verification.verdict,
+        "joint": verification.joint,
+        "method": verification.method,
+        "upper_ratio": _number(verification.upper_ratio),
+        "lower_ratio": verification.lower_ratio,
+        "findings": [
+            {"code": f.code, "severity": f.severity, "where": f.where, "message": f.message, "evidence": f.evidence}
+            for f in verification.findings
+        ],
+        "witness": _witness(verification.witness),
+        "repair": verification.repair,
+        "sentence": sentence(verification),
+    }
+
+
+def sentence(verification: Verification) -> str:
+    """Returns the verdict as a sentence."""
+    up, low = f"{verification.upper_ratio:.6g}", f"{verification.lower_ratio:.6g}"
+    if verification.verdict == "holds":
+        scope = "for all parameters" if verification.method == "proved" else "at these parameters"
+        return f"The releases cost at most {up} of the claim, {scope}; the worst known pair loses {low} of it."
+    if verification.verdict == "fails":
+        return f"Two neighbouring datasets lose {low} times what is claimed; the accountant's bound is {up} times it."
+    return f"The accountant's bound is {up} times the claim and the worst known pair loses {low} of it: not decided."
+
+
+def _witness(witness: Witness | None) -> dict[str, Any] | None:
+    if witness is None:
+        return None
+    return {
+        "words": witness.words,
+        "loss": witness.loss,
+        "changes": {name: {"l1": l1, "l2_squared": l2} for name, (l1, l2) in witness.changes.items()},
+        "pair": [
+            None
+            if user is None
+            else {
+                "states": user.states[0].tolist(),
+                "actions": user.actions[0].tolist(),
+                "rewards": user.rewards[0].tolist(),
+            }
+            for user in witness.pair
+        ],
+    }
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else "inf"

@@ -1,0 +1,61 @@
+"""`doctor`: is this installation sound?"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from typing import Any
+
+from privcheck import registry
+from privcheck.commands.checking import PACKAGES
+from privcheck.runtime import NoNoise, SimulatedNoise
+
+OWN = ("privcheck", "algorithms", "audits")
+
+
+def diagnose() -> dict[str, Any]:
+    """Returns versions, cores, noise sources, registered names and every problem found."""
+    versions, problems = {}, []
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            problems.append(f"{name} is not installed: install privcheck again with its dependencies")
+    problems += _clashes()
+    for group in ("algorithms", "environments", "audits"):
+        problems += _unloadable(group)
+    return {
+        "ok": not problems,
+        "problems": problems,
+        "versions": {"python": platform.python_version(), **versions},
+        "platform": platform.platform(),
+        "executable": sys.executable,
+        "cores": os.cpu_count(),
+        "noise_sources": {"simulated": SimulatedNoise.words, "none": NoNoise.words},
+        "registered": {group: registry.names(group) for group in ("algorithms", "environments", "audits")},
+    }
+
+
+def _clashes() -> list[str]:
+    owners = packages_distributions()
+    return [
+        f"the folder {package}/ is also owned by {', '.join(sorted(others))}: one of the two will not be found; "
+        "use an environment of its own for privcheck"
+        for package in OWN
+        if (others := set(owners.get(package, [])) - {"privcheck"})
+    ]
+
+
+def _unloadable(group: str) -> list[str]:
+    load = {"algorithms": registry.algorithm, "environments": registry.environment, "audits": registry.audit_plan}[
+        group
+    ]
+    problems = []
+    for name in registry.names(group):
+        try:
+            load(name)
+        except Exception as error:  # noqa: BLE001 - a third party's module may raise anything; it is reported by name
+            problems.append(f"{group}: {name} cannot be loaded: {type(error).__name__}: {error}")
+    return problems

@@ -1,0 +1,213 @@
+"""The commands that draw noise: run and audit."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from privcheck import registry
+from privcheck.accounting import check_ledger, spent
+from privcheck.commands.data import Source
+from privcheck.commands.setting import Setting
+from privcheck.errors import ParameterError
+from privcheck.results import AuditRequest, AuditResult, AuditView, Progress, RunRequest, RunResult, silent
+from privcheck.runtime import Ledger
+
+VIEWS: tuple[AuditView, ...] = ("releases", "lockstep", "noise", "policy")
+
+
+def run(
+    setting: Setting,
+    source: Source,
+    *,
+    replicates: int = 1,
+    seed: int = 0,
+    out: Path | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Returns what the agent learned and what that has cost, from its ledger.
+
+    The ledger is checked against the declaration, release by release, before anything is reported.
+
+    Args:
+        setting: The algorithm.
+        source: The data.
+        replicates: Independent repetitions, noise of their own.
+        seed: Of the noise.
+        out: Where the first replicate's ledger goes, as ledger.jsonl.
+        progress: Called as the work goes on.
+
+    Raises:
+        ParameterError: The algorithm has no agent.
+        LedgerError: The run released something else than was declared.
+    """
+    if setting.algorithm.agent is None:
+        message = f"{setting.algorithm.name} is declared but has no agent to run; `privcheck list` shows which have one"
+        raise ParameterError(message, name=setting.algorithm.name)
+    if replicates < 1:
+        raise ParameterError(f"--replicates expects a whole number, at least 1, got {replicates}", name="replicates")
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    result = setting.algorithm.agent(
+        RunRequest(
+            declaration=setting.declaration,
+            values=setting.values,
+            options=setting.options,
+            data=source.data,
+            replicates=replicates,
+            seed=seed,
+            ledger=out / "ledger.jsonl" if out is not None and setting.declaration is not None else None,
+            progress=progress,
+        )
+    )
+    episodes = source.data.trajectories.users
+    return {
+        "algorithm": setting.algorithm.name,
+        "environment": source.data.name,
+        "description": source.data.description,
+        "facts": dict(source.data.facts),
+        "replicates": replicates,
+        "episodes": episodes,
+        "parameters": {name: str(value) for name, value in setting.values.items()},
+        "options": {name: str(value) for name, value in setting.options.items()},
+        "value": _value(result, source),
+        "spent": _spent(result.ledger, setting),
+        "ledger": _ledger(result.ledger, out),
+        "diagnostics": dict(result.diagnostics),
+        "seconds": result.seconds,
+        "episodes_per_second": episodes * replicates / max(result.seconds, 1e-9),
+    }
+
+
+def _value(result: RunResult, source: Source) -> dict[str, Any]:
+    known = result.returns is not None
+    return {
+        "mean": float(result.returns.mean()) if result.returns is not None else None,
+        "std": float(result.returns.std(ddof=1)) if result.returns is not None and len(result.returns) > 1 else None,
+        "baseline": result.baseline,
+        "optimal": source.data.references.get("optimum") if known else None,
+        "references": dict(source.data.references),
+        "claimed": float(result.claimed.mean()),
+        "note": None
+        if known
+        else "The true value of a policy is unknown for a user's own data; shown is the agent's own estimate from the "
+        "billboard. A non-private baseline would be a release of its own, so none is computed.",
+    }
+
+
+def _spent(ledger: Ledger | None, setting: Setting) -> dict[str, Any] | None:
+    if ledger is None or setting.declaration is None:
+        return None
+    check_ledger(ledger.header, ledger.entries, setting.declaration, setting.values)
+    cost = spent(ledger.header, ledger.entries)
+    pure = None if math.isinf(cost.pure_epsilon) else cost.pure_epsilon
+    return {"rho": cost.rho, "pure_epsilon": pure, "mu": cost.mu}
+
+
+def _ledger(ledger: Ledger | None, out: Path | None) -> dict[str, Any] | None:
+    if ledger is None:
+        return None
+    slices: dict[str, int] = {}
+    for entry in ledger.entries:
+        slices[entry.release] = slices.get(entry.release, 0) + 1
+    return {
+        "path": None if out is None else "ledger.jsonl",
+        "entries": len(ledger.entries),
+        "digest": ledger.digest,
+        "noise": ledger.header["noise"],
+        "releases": [
+            {
+                "release": entry.release,
+                "law": entry.charge.law,
+                "scale": entry.charge.scale,
+                "l1": entry.charge.l1,
+                "l2": entry.charge.l2,
+                "slices": slices[entry.release],
+            }
+            for entry in ledger.entries
+            if entry.charge is not None
+        ],
+    }
+
+
+def audit(
+    setting: Setting,
+    *,
+    view: str = "releases",
+    trials: int | None = None,
+    confidence: float = 0.99,
+    delta: float = 0.0,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Returns a lower bound on the loss, or what lockstep and noise audits saw.
+
+    Args:
+        setting: Whose releases or agent.
+        view: "releases", "lockstep", "noise" or "policy".
+        trials: N, runs under each neighbour; None for the plan's default.
+        confidence: 1 − α of the whole audit.
+        delta: δ of the ε that is bounded.
+        seed: Of the trials.
+        workers: Threads; None for all cores.
+        progress: Called as the work goes on.
+
+    Raises:
+        UnknownNameError: No audit plan is registered for the algorithm.
+        ParameterError: The plan has no such view, or a number is out of range.
+    """
+    plan = registry.audit_plan(setting.algorithm.name)
+    if view not in plan.views:
+        raise ParameterError(f"--view expects one of {', '.join(plan.views)}; got {view!r}", name="view", given=view)
+    runs = plan.trials[view] if trials is None else trials
+    if runs < 1:
+        raise ParameterError(f"--trials expects a whole number, at least 1, got {runs}", name="trials", given=runs)
+    if not 0.5 <= confidence < 1:
+        raise ParameterError(f"--confidence expects a number in [0.5, 1), got {confidence}", name="confidence")
+    cores = os.cpu_count() or 1
+    if workers is not None and workers < 1:
+        raise ParameterError(f"--workers expects a whole number, at least 1, got {workers}", name="workers")
+    started = time.perf_counter()
+    result = plan.audit(
+        AuditRequest(
+            declaration=setting.declared,
+            values=setting.values,
+            options=setting.options,
+            view=next(v for v in plan.views if v == view),
+            delta=delta,
+            trials=runs,
+            confidence=confidence,
+            seed=seed,
+            workers=workers or cores,
+            progress=progress,
+        )
+    )
+    return _audited(setting, result, time.perf_counter() - started)
+
+
+def _audited(setting: Setting, result: AuditResult, seconds: float) -> dict[str, Any]:
+    return {
+        "algorithm": setting.algorithm.name,
+        "view": result.view,
+        "trials": result.trials,
+        "confidence": result.confidence,
+        "delta": result.delta,
+        "epsilon_lower": _number(result.epsilon_lower),
+        "epsilon_upper": _number(result.epsilon_upper),
+        "epsilon_claimed": _number(result.epsilon_claimed),
+        "verdict": result.verdict,
+        "reachable": _number(result.reachable),
+        "method": result.method,
+        "witness": result.witness,
+        "evidence": dict(result.evidence),
+        "seconds": seconds,
+        "trials_per_second": 2 * result.trials / max(result.seconds, 1e-9),
+    }
+
+
+def _number(value: float | None) -> float | str | None:
+    return "inf" if value is not None and math.isinf(value) else value

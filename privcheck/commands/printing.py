@@ -1,0 +1,120 @@
+"""Short text for the terminal, from the same dictionaries that `--json` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from privcheck.reports import SCHEMA, render_text
+
+
+def listing(result: Mapping[str, Any]) -> str:
+    """Returns one line an algorithm."""
+    rows = [
+        (a["name"], a["claim"] or "none", a["model"] or "not private", "yes" if a["agent"] else "no", a["title"])
+        for a in result["algorithms"]
+    ]
+    return columns([("name", "claim", "model", "agent", "title"), *rows])
+
+
+def shown(result: Mapping[str, Any]) -> str:
+    """Returns the declaration with its derivation, line by line."""
+    parts = [
+        f"{result['name']}: {result['title']}",
+        f"  {result['source']}",
+        f"  neighbours: {result['relation']}; model: {result['model']}",
+        f"  claim: {result['claim']}",
+        "",
+        columns(
+            [
+                ("release", "statistic", "shape", "noise", "stated sensitivity"),
+                *(
+                    (r["name"], r["statistic"], "×".join(map(str, r["shape"])), r["mechanism"], r["stated"] or "none")
+                    for r in result["releases"]
+                ),
+            ]
+        ),
+        "",
+        columns(
+            [
+                ("derivation", "rule", "result", "why"),
+                *(
+                    (d["where"], d["rule"], f"{_plain(d['symbol'])} = {d['result']}", d["text"] or d["theorem"])
+                    for d in result["derivation"]
+                ),
+            ]
+        ),
+        "",
+        result["latex"],
+    ]
+    return "\n".join(parts)
+
+
+def budgeted(result: Mapping[str, Any]) -> str:
+    """Returns what the releases cost: the guarantee first, then every method, then release by release."""
+    found = result["guarantee"]
+    at = f"({found['epsilon']:.6g}, {found['delta']:g})-DP" if found["epsilon"] != "inf" else "no finite ε at this δ"
+    rows = [(m["name"], f"{float(m['epsilon']):.9g}", m["direction"]) for m in result["methods"]]
+    costs = [
+        (r["name"], r["sensitivity"]["charged"], r["mechanism"], f"{r['std']:.6g}", r["cost"]["expression"])
+        for r in result["releases"]
+    ]
+    return "\n".join(
+        [
+            f"{result['algorithm']}: {at}, ρ = {found['rho']:.6g} for: {result['relation']}",
+            "",
+            columns([("method", f"ε at δ = {found['delta']:g}", "direction"), *rows]),
+            "",
+            columns([("release", "sensitivity charged", "noise", "std", "cost"), *costs]),
+        ]
+    )
+
+
+def verdicts(result: Mapping[str, Any]) -> str:
+    """Returns the verdict with its findings, or a table of all."""
+    if "results" not in result:
+        return _as_report(result, verify=result, verdict={k: result[k] for k in ("verdict", "method", "sentence")})
+    rows = [("system", "verdict", "how", "cost/claim", "witness/claim", "findings", "claim")]
+    for r in result["results"]:
+        codes = ", ".join(sorted({f["code"] for f in r["findings"]})) or "none"
+        ratios = (f"{float(r['upper_ratio']):.4g}", f"{r['lower_ratio']:.4g}")
+        rows.append((r["algorithm"], r["verdict"], r["method"], *ratios, codes, r["claim"]))
+    return columns(rows)
+
+
+def audited(result: Mapping[str, Any]) -> str:
+    """Returns the audit's verdict and bound."""
+    return _as_report(result, audit=result)
+
+
+def ran(result: Mapping[str, Any]) -> str:
+    """Returns what was learned and spent."""
+    return _as_report(result, run=result)
+
+
+def diagnosis(result: Mapping[str, Any]) -> str:
+    """Returns problems first, then versions."""
+    lines = ["no problems found"] if result["ok"] else [f"problem: {p}" for p in result["problems"]]
+    facts = [*result["versions"].items(), ("platform", result["platform"]), ("cores", str(result["cores"]))]
+    facts += [(f"noise, {name}", words) for name, words in result["noise_sources"].items()]
+    facts += [(group, ", ".join(names)) for group, names in result["registered"].items()]
+    return "\n".join([*lines, "", columns([("what", "found"), *facts])])
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Returns rows as aligned columns, the first one as a heading."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:]])
+
+
+def _as_report(result: Mapping[str, Any], **sections: Any) -> str:
+    return render_text({"privcheck": {"schema": SCHEMA}, "algorithm": result["algorithm"], **sections})
+
+
+def _plain(symbol: str) -> str:
+    """Returns a LaTeX symbol as the terminal can show it."""
+    for latex, character in ((r"\Delta_1", "Δ₁"), (r"\Delta_2", "Δ₂"), (r"\rho", "ρ"), (r"\varepsilon", "ε")):
+        if symbol.startswith(latex):
+            return character
+    return symbol

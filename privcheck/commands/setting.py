@@ -1,0 +1,120 @@
+"""From `NAME --set A=B …` to a declaration, its parameters and the agent's options, all checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privcheck import registry
+from privcheck.declaration import Declaration, resolve
+from privcheck.errors import ParameterError, UnknownNameError
+from privcheck.guarantees import ApproxDP, PureDP
+from privcheck.registry import Algorithm
+from privcheck.symbols import exact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """An algorithm with everything that a user may set, resolved.
+
+    Attributes:
+        algorithm: The registered algorithm.
+        declaration: Its declaration in the chosen readings; None for a non-private baseline.
+        values: The declaration's parameters.
+        options: The agent's options.
+        choices: The readings.
+    """
+
+    algorithm: Algorithm
+    declaration: Declaration | None
+    values: Mapping[str, Fraction]
+    options: Mapping[str, Fraction]
+    choices: Mapping[str, str]
+
+    @property
+    def declared(self) -> Declaration:
+        """Returns the declaration.
+
+        Raises:
+            ParameterError: The algorithm is a non-private baseline.
+        """
+        if self.declaration is None:
+            message = f"{self.algorithm.name} is not private: it declares no releases, so there is nothing to account"
+            raise ParameterError(message, name=self.algorithm.name)
+        return self.declaration
+
+
+def parse_sets(sets: Iterable[str]) -> dict[str, str]:
+    """Returns NAME=VALUE pairs by name.
+
+    Raises:
+        ParameterError: One is not of this form, or a name is given twice.
+    """
+    parsed: dict[str, str] = {}
+    for text in sets:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not (equals and name and value.strip()):
+            raise ParameterError(f"--set expects NAME=VALUE, such as H=20 or rho=1/2; got {text!r}", given=text)
+        if name in parsed:
+            raise ParameterError(f"--set gives {name} twice: {parsed[name]} and {value.strip()}", name=name, given=text)
+        parsed[name] = value.strip()
+    return parsed
+
+
+def resolve_setting(name: str, given: Mapping[str, str], *, sizes: Mapping[str, int] | None = None) -> Setting:
+    """Returns the algorithm's setting.
+
+    Args:
+        name: As registered.
+        given: The user's NAME=VALUE pairs.
+        sizes: H, S and A of the data at hand; they take the place of the declaration's defaults, and what the user
+            gave has to agree with them.
+
+    Raises:
+        UnknownNameError: The algorithm or a name in `given` is not known.
+        ParameterError: A value is not of its parameter's kind, or contradicts the data.
+    """
+    algorithm = registry.algorithm(name)
+    choices = {c.name: c.check(given.get(c.name, c.readings[0])) for c in algorithm.choices}
+    declaration = algorithm.declare(choices) if algorithm.declare is not None else None
+    parameters = declaration.parameters if declaration is not None else ()
+    declared = {p.name for p in parameters}
+    optional = {p.name for p in algorithm.options}
+    measured = sizes or {}
+    known = declared | optional | choices.keys() | measured.keys()
+    for key in given:
+        if key not in known:
+            raise UnknownNameError(f"parameter or option of {name}", key, sorted(known))
+    for key, size in measured.items():
+        if key in given and given[key] != str(size):
+            message = f"--set {key}={given[key]} contradicts the data, which have {key} = {size}: leave one of them out"
+            raise ParameterError(message, name=key, given=given[key])
+    wanted = {k: v for k, v in given.items() if k in declared} | {
+        k: str(v) for k, v in measured.items() if k in declared
+    }
+    return Setting(
+        algorithm=algorithm,
+        declaration=declaration,
+        values=declaration.values(wanted) if declaration is not None else {},
+        options=resolve(algorithm.options, {k: v for k, v in given.items() if k in optional}, owner=name),
+        choices=choices,
+    )
+
+
+def parse_delta(text: str | None, setting: Setting) -> float:
+    """Returns δ as a float: the given one, else 0 under a pure-DP claim and 1e-5 otherwise.
+
+    Raises:
+        ParameterError: It is not a number in [0, 1).
+    """
+    if text is None:
+        claim = setting.declared.claim.guarantee
+        if isinstance(claim, ApproxDP):
+            return claim.delta.number(setting.values, rounding="down")
+        return 0.0 if isinstance(claim, PureDP) else 1e-5
+    value = exact(text)
+    if not 0 <= value < 1:
+        raise ParameterError(f"--delta expects a number in [0, 1), got {text}", name="delta", given=text)
+    return float(value)
