@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
 
-.PHONY: demo test test-fast lint bench clean
+.PHONY: demo test test-fast lint docs bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -23,6 +23,10 @@ lint: $(VENV)/.developing
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/privcheck-*.whl)[docs]"
+	$(BIN)/sphinx-build -W -q -b html docs docs/_build
 
 bench: $(VENV)/.developing
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

@@ -2,7 +2,7 @@
 
 from privcheck.accounting.account import Account, Line, Method, NumericAccount, ReleaseCost, account
 from privcheck.accounting.conversions import claim_delta, claim_epsilon, pure_delta, zcdp_delta, zcdp_to_epsilon
-from privcheck.accounting.gaussian import gdp_delta, gdp_epsilon
+from privcheck.accounting.gdp import gdp_delta, gdp_epsilon
 from privcheck.accounting.spending import Spent, check_ledger, spent
 
 __all__ = [

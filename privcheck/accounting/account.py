@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Literal
 
 from privcheck.accounting.conversions import pure_delta, zcdp_delta, zcdp_to_epsilon
-from privcheck.accounting.gaussian import gdp_delta, gdp_epsilon
+from privcheck.accounting.gdp import gdp_delta, gdp_epsilon
 from privcheck.declaration import Declaration, Release
 from privcheck.statistics import Sensitivity
 from privcheck.symbols import Expr, total

@@ -79,7 +79,7 @@ def check(
         "choices": dict(setting.choices),
         "verdict": {key: verdict[key] for key in ("verdict", "method", "sentence")},
         "show": show(setting),
-        "budget": budget(setting, delta),
+        "budget": budget(setting, delta, peer=True),
         "verify": verdict,
         "audit": {**next(iter(views.values()), {}), "views": views} if views else None,
         "run": learned,

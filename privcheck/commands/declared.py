@@ -9,6 +9,7 @@ import numpy as np
 
 from privcheck import registry
 from privcheck.accounting import Account, account, claim_delta
+from privcheck.accounting.bridge import second_opinion
 from privcheck.commands.setting import Setting, resolve_setting
 from privcheck.verification import Verification, Witness, verify
 
@@ -82,17 +83,23 @@ def show(setting: Setting) -> dict[str, Any]:
     }
 
 
-def budget(setting: Setting, delta: float) -> dict[str, Any]:
+def budget(setting: Setting, delta: float, *, peer: bool = False) -> dict[str, Any]:
     """Returns what the declared releases cost, release by release and together, at δ.
 
     Args:
         setting: Whose releases.
         delta: At which ε is reported.
+        peer: Asks dp-accounting for a second opinion on Gaussian jobs.
+
+    Raises:
+        PrivcheckError: The second opinion contradicts ours.
     """
     declaration, values = setting.declared, setting.values
     composed = account(declaration)
     numbers = composed.at(values)
-    methods = numbers.methods(delta)
+    methods = list(numbers.methods(delta))
+    if peer and (opinion := second_opinion(numbers, delta)) is not None:
+        methods.append(opinion)
     return {
         "algorithm": declaration.name,
         "parameters": {name: str(value) for name, value in values.items()},
@@ -155,7 +162,7 @@ def verified(setting: Setting) -> dict[str, Any]:
         "joint": verification.joint,
         "method": verification.method,
         "upper_ratio": _number(verification.upper_ratio),
-        "lower_ratio": verification.lower_ratio,
+        "lower_ratio": _number(verification.lower_ratio),
         "findings": [
             {"code": f.code, "severity": f.severity, "where": f.where, "message": f.message, "evidence": f.evidence}
             for f in verification.findings
@@ -182,7 +189,7 @@ def _witness(witness: Witness | None) -> dict[str, Any] | None:
         return None
     return {
         "words": witness.words,
-        "loss": witness.loss,
+        "loss": _number(witness.loss),
         "changes": {name: {"l1": l1, "l2_squared": l2} for name, (l1, l2) in witness.changes.items()},
         "pair": [
             None

@@ -77,7 +77,7 @@ def verdicts(result: Mapping[str, Any]) -> str:
     rows = [("system", "verdict", "how", "cost/claim", "witness/claim", "findings", "claim")]
     for r in result["results"]:
         codes = ", ".join(sorted({f["code"] for f in r["findings"]})) or "none"
-        ratios = (f"{float(r['upper_ratio']):.4g}", f"{r['lower_ratio']:.4g}")
+        ratios = (f"{float(r['upper_ratio']):.4g}", f"{float(r['lower_ratio']):.4g}")
         rows.append((r["algorithm"], r["verdict"], r["method"], *ratios, codes, r["claim"]))
     return columns(rows)
 

@@ -16,7 +16,6 @@ CODES: Final[dict[str, str]] = {
     "stated-sensitivity-refuted": "a pair of neighbours moves the statistic further than the paper states",
     "stated-sensitivity-slack": "the paper states more than any pair of neighbours moves the statistic",
     "stated-sensitivity-undecided": "stated and derived sensitivity could not be compared for all parameters",
-    "noise-simulated": "the run drew floating-point noise, which is for simulation only",
 }
 
 

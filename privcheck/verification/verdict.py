@@ -119,6 +119,8 @@ def _upper(cost: Expr | float, claimed: Expr, values: Mapping[str, Fraction]) ->
 
 def _ratio_down(loss: float, claimed: float) -> float:
     ratio = loss / claimed
+    if math.isinf(ratio):
+        return ratio
     if abs(ratio - 1) <= _NEAR:
         return 1.0
     return math.nextafter(ratio, 0.0)

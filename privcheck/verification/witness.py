@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from privcheck.accounting import gdp_epsilon
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import ParameterError
-from privcheck.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from privcheck.guarantees import ApproxDP, PureDP
 from privcheck.relations import Pair, extreme_pairs
 from privcheck.statistics import SparseDifference
 from privcheck.symbols import exact, to_float
@@ -38,9 +37,7 @@ class Witness:
 def find_witness(declaration: Declaration, values: Mapping[str, Fraction]) -> Witness | None:
     """Returns the worst of the extreme pairs for all releases together, or None where no user can move anything.
 
-    The loss is exact for its pair: a sum over all releases of ‖Δ‖₂²/2σ² for Gaussian noise under a zCDP claim, Σ|Δ|/b
-    for Laplace noise under a pure claim (attained by the outputs beyond both values), the Gaussian curve under an
-    (ε, δ) claim. Therefore it is a lower bound on the declaration's loss.
+    The loss is that of one concrete pair (see `pair_loss`), therefore a lower bound on the declaration's.
 
     Args:
         declaration: What is attacked.
@@ -66,31 +63,40 @@ def find_witness(declaration: Declaration, values: Mapping[str, Fraction]) -> Wi
 def pair_loss(
     declaration: Declaration, differences: Mapping[str, SparseDifference], values: Mapping[str, Fraction]
 ) -> float:
-    """Returns the exact loss of one pair in the claim's unit, rounded down; 0 where this file has no exact formula."""
+    """Returns the loss of one pair in the claim's unit, exact but for rounding down; 0 where no formula is known.
+
+    * ρ: ‖Δ‖₂²/2σ² for Gaussian releases, Σ g(|Δ|/b) with g(x) = x + e^(−x) − 1 for Laplace ones, which is their
+      Kullback–Leibler divergence and therefore at most ρ.
+    * ε of a pure claim: Σ|Δ|/b, attained by the outputs beyond both values; ∞ as soon as Gaussian noise hides a change.
+    * ε at δ: the Gaussian curve where every release is Gaussian.
+    """
     claim = declaration.claim.guarantee
-    terms = [_exact_term(r, differences[r.name], values, claim) for r in declaration.releases]
-    if None in terms:
-        return 0.0
+    terms = [_term(r, differences[r.name], values, pure=isinstance(claim, PureDP)) for r in declaration.releases]
+    if any(term is None for term in terms):
+        return math.inf
     loss = sum((t for t in terms if t is not None), Fraction(0))
-    if isinstance(claim, ApproxDP):
-        mu = np.sqrt(to_float(2 * loss, rounding="down")) * (1 - 1e-15)
-        return gdp_epsilon(float(mu), claim.delta.number(values, rounding="up"), rounding="down")
-    return to_float(loss, rounding="down")
+    if not isinstance(claim, ApproxDP):
+        return to_float(loss, rounding="down")
+    if any(release.mechanism.law != "gaussian" for release in declaration.releases):
+        return 0.0
+    mu = math.nextafter(math.sqrt(to_float(2 * loss, rounding="down")), 0.0)
+    return gdp_epsilon(mu, claim.delta.number(values, rounding="up"), rounding="down")
 
 
-def _exact_term(
-    release: Release, difference: SparseDifference, values: Mapping[str, Fraction], claim: Guarantee
+def _term(
+    release: Release, difference: SparseDifference, values: Mapping[str, Fraction], *, pure: bool
 ) -> Fraction | None:
-    law = release.mechanism.law
+    """Returns one release's part of the loss, rounded down; None where it is unbounded."""
     changes = [exact_change(c) for c in difference.change]
     spread = release.mechanism.spread.rational(values)
     if spread is None:  # an irrational spread: the next float above it loses less than the exact one
         spread = Fraction(release.mechanism.spread.number(values, rounding="up"))
-    if law == "gaussian" and isinstance(claim, (ZCDP, ApproxDP)):
-        return sum((c * c for c in changes), Fraction(0)) / (2 * spread)
-    if law == "laplace" and isinstance(claim, PureDP):
+    if release.mechanism.law == "gaussian":
+        return None if pure and changes else sum((c * c for c in changes), Fraction(0)) / (2 * spread)
+    if pure:
         return sum((abs(c) for c in changes), Fraction(0)) / spread
-    return None
+    steps = [to_float(abs(c) / spread, rounding="down") for c in changes]
+    return sum((max(Fraction(0), Fraction((x + math.expm1(-x)) * (1 - 1e-14))) for x in steps), Fraction(0))
 
 
 def exact_change(change: float) -> Fraction:

@@ -1,0 +1,8 @@
+"""Sphinx configuration: MyST pages, Google docstrings, furo."""
+
+project = "privcheck"
+copyright = "the privcheck authors"  # noqa: A001 - Sphinx's name
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+html_theme = "furo"
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"

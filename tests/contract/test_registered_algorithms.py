@@ -1,0 +1,139 @@
+"""What every registered algorithm must satisfy; new ones are picked up by name."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+
+from privcheck import registry
+from privcheck.accounting import account, check_ledger, spent
+from privcheck.accounting.bridge import second_opinion
+from privcheck.commands.declared import budget, list_algorithms, show, verified
+from privcheck.commands.setting import resolve_setting
+from privcheck.declaration import resolve
+from privcheck.errors import LedgerError, ParameterError, UnknownNameError
+from privcheck.results import RunRequest
+from privcheck.runtime import Ledger, read_ledger
+
+NAMES = registry.names("algorithms")
+DECLARED = [name for name in NAMES if registry.algorithm(name).declare is not None]
+RUNNING = [name for name in NAMES if registry.algorithm(name).agent is not None]
+
+
+def readings(name):
+    choices = registry.algorithm(name).choices
+    return [{}, *({c.name: r} for c in choices for r in c.readings)]
+
+
+CASES = [(name, given) for name in DECLARED for given in readings(name)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_registered_name_is_its_own(name):
+    algorithm = registry.algorithm(name)
+    assert algorithm.name == name
+    if algorithm.declare is not None:
+        assert algorithm.declare({}).name == name
+    assert algorithm.title
+    assert algorithm.source
+
+
+@pytest.mark.parametrize(("name", "given"), CASES)
+def test_shown_accounted_and_verified_as_json(name, given):
+    setting = resolve_setting(name, given)
+    for result in (show(setting), budget(setting, 1e-5), verified(setting)):
+        json.dumps(result, allow_nan=False)
+    assert verified(setting)["verdict"] in {"holds", "fails", "undecided"}
+
+
+@pytest.mark.parametrize(("name", "given"), CASES)
+def test_more_noise_never_costs_more(name, given):
+    declaration = resolve_setting(name, given).declared
+    values = declaration.values()
+    quieter = account(declaration).at(values)
+    for i, release in enumerate(declaration.releases):
+        field = {"gaussian": "variance", "laplace": "scale"}[release.mechanism.law]
+        louder = type(release.mechanism)(**{field: release.mechanism.spread * 2})
+        releases = list(declaration.releases)
+        releases[i] = dataclasses.replace(release, mechanism=louder)
+        found = account(dataclasses.replace(declaration, releases=tuple(releases))).at(values)
+        assert found.rho < quieter.rho
+        for delta in (1e-9, 1e-5, 0.1):
+            assert found.epsilon(delta) <= quieter.epsilon(delta)
+
+
+@pytest.mark.parametrize(("name", "given"), CASES)
+def test_epsilon_and_delta_are_monotone_and_invert(name, given):
+    numbers = account(resolve_setting(name, given).declared).at(resolve_setting(name, given).values)
+    previous = math.inf
+    for delta in (1e-15, 1e-10, 1e-5, 1e-2, 0.5):
+        epsilon = numbers.epsilon(delta)
+        assert epsilon <= previous
+        assert numbers.delta(epsilon) <= delta * (1 + 1e-6)
+        previous = epsilon
+
+
+@pytest.mark.parametrize(("name", "given"), CASES)
+def test_dp_accounting_does_not_contradict(name, given):
+    setting = resolve_setting(name, given)
+    numbers = account(setting.declared).at(setting.values)
+    opinion = second_opinion(numbers, 1e-5)
+    assert (opinion is None) == (numbers.mu is None)
+    if opinion is not None:
+        assert opinion.epsilon == pytest.approx(numbers.epsilon(1e-5), rel=1e-3)
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_a_run_spends_what_is_declared_and_writes_a_ledger_that_says_so(name, tmp_path):
+    environment = registry.environment("riverswim")
+    own = {p.name: p.default for p in environment.parameters} | {"H": 4, "n": 50}
+    data = environment.sample({k: int(v) for k, v in resolve(environment.parameters, own, owner="t").items()}, 7)
+    sizes = {"H": data.trajectories.horizon, "S": data.trajectories.num_states, "A": data.trajectories.num_actions}
+    setting = resolve_setting(name, {}, sizes=sizes)
+    path = tmp_path / "ledger.jsonl"
+    result = setting.algorithm.agent(
+        RunRequest(
+            declaration=setting.declaration, values=setting.values, options=setting.options, data=data, replicates=2,
+            seed=3, ledger=path if setting.declaration else None,
+        )
+    )  # fmt: skip
+    assert result.policy.shape == (sizes["H"], sizes["S"], sizes["A"])
+    assert result.returns.shape == (2,)
+    if setting.declaration is None:
+        assert result.ledger is None
+        return
+    header, entries = read_ledger(path)
+    check_ledger(header, entries, setting.declaration, setting.values)
+    declared, found = account(setting.declaration).at(setting.values), spent(header, entries)
+    assert found.rho == pytest.approx(declared.rho, rel=1e-12)
+    if math.isfinite(declared.pure):
+        assert found.pure_epsilon == pytest.approx(declared.pure, rel=1e-12)
+    with pytest.raises(LedgerError):
+        check_ledger(header, entries[:-1], setting.declaration, setting.values)
+    with pytest.raises(LedgerError):
+        check_ledger(header, [*entries, entries[0]], setting.declaration, setting.values)
+    with pytest.raises(LedgerError, match="line 1"):
+        check_ledger(header, entries, setting.declaration, {**setting.values, "H": 99})
+
+
+def test_a_ledger_without_noise_has_spent_everything():
+    setting = resolve_setting("dp-apvi", {})
+    ledger = Ledger(setting.declared, setting.values, noise="none", protects=False)
+    ledger.record("visits", 0, charge=None, output="")
+    assert math.isinf(spent(ledger.header, ledger.entries).rho)
+
+
+def test_the_list_names_everything():
+    assert [a["name"] for a in list_algorithms()["algorithms"]] == NAMES
+
+
+def test_unknown_names_and_parameters_are_refused():
+    with pytest.raises(UnknownNameError, match="dp-apvi"):
+        registry.algorithm("dp-apvy")
+    with pytest.raises(UnknownNameError, match="rho"):
+        resolve_setting("dp-apvi", {"roh": "1"})
+    with pytest.raises(ParameterError, match="contradicts the data"):
+        resolve_setting("dp-apvi", {"S": "3"}, sizes={"S": 4})
+    with pytest.raises(ParameterError, match="known, released"):
+        resolve_setting("dp-apvi", {"rewards": "maybe"})

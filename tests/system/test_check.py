@@ -1,0 +1,74 @@
+"""The main job: `check` on sampled users and on a file, its report, and what a killed run leaves."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from privcheck.cli import main
+from privcheck.runtime import read_ledger
+
+SMALL = ["--set", "n=500", "--set", "H=4", "--trials", "2000", "--replicates", "2"]
+
+
+def check(*arguments):
+    return CliRunner().invoke(main, ["check", *arguments, "--json"])
+
+
+@pytest.mark.parametrize("name", ["dp-apvi", "dp-apvi-laplace"])
+def test_a_check_goes_through_every_room(tmp_path, name):
+    out = tmp_path / "out"
+    result = check(name, "--env", "riverswim", *SMALL, "--out", str(out))
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    for section in ("show", "budget", "verify", "audit", "run", "provenance"):
+        assert report[section], section
+    assert report["verify"]["verdict"] == "holds"
+    assert set(report["audit"]["views"]) == {"releases", "lockstep", "noise", "policy"}
+    assert all(view["verdict"] == "consistent" for view in report["audit"]["views"].values())
+    releases = report["audit"]["views"]["releases"]
+    assert 0 <= releases["epsilon_lower"] <= releases["epsilon_upper"]
+    assert sorted(p.name for p in out.iterdir()) == ["ledger.jsonl", "report.html", "report.json"]
+    header, entries = read_ledger(out / "ledger.jsonl")
+    assert header["algorithm"] == name
+    assert len(entries) == 2 * 4
+    assert json.loads((out / "report.json").read_text())["verify"] == report["verify"]
+
+
+def test_a_report_is_rendered_again_from_its_json(tmp_path):
+    out = tmp_path / "out"
+    assert check("dp-apvi", "--env", "riverswim", *SMALL, "--out", str(out)).exit_code == 0
+    before = (out / "report.html").read_text()
+    (out / "report.html").unlink()
+    result = CliRunner().invoke(main, ["report", str(out), "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["html"].endswith("report.html")
+    assert (out / "report.html").read_text() == before
+    for foreign in ('src="http', "href=\"http", "@import", "url(http"):
+        assert foreign not in before
+
+
+@pytest.mark.slow
+def test_a_killed_check_leaves_nothing_half_written(tmp_path):
+    """Killed at several moments: a report is whole or absent, a closed ledger reads, an open one is called partial."""
+    for moment in (0.5, 2.0, 4.0, 6.0):
+        out = tmp_path / f"out-{moment}"
+        code = "from privcheck.cli import main; main()"
+        arguments = ["check", "dp-apvi", "--data", "icu-sepsis", "--out", str(out), "--trials", "200000"]
+        process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=-3, stderr=-3)
+        time.sleep(moment)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        left = {p.name for p in out.iterdir()} if out.exists() else set()
+        if "ledger.jsonl" in left:
+            read_ledger(out / "ledger.jsonl")
+        if "report.json" in left:
+            json.loads((out / "report.json").read_text())
+        assert left <= {"ledger.jsonl", "ledger.jsonl.partial", "report.json", "report.html"} | {
+            name for name in left if name.endswith(".partial")
+        }

@@ -1,0 +1,166 @@
+"""The commands as a script sees them: JSON on standard output, one message and exit code 2 on misuse, nothing written."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from privcheck.cli import main
+
+HEADER = "episode,step,state,action,reward,next_state\n"
+
+
+def call(*arguments):
+    return CliRunner().invoke(main, list(arguments))
+
+
+def as_json(*arguments, code=0):
+    result = call(*arguments, "--json")
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+def trips(path: Path, users=40, steps=3, seed=1) -> Path:
+    rng = np.random.default_rng(seed)
+    lines = [HEADER]
+    for user in range(users):
+        states = rng.integers(0, 3, steps + 1)
+        lines += [
+            f"{user},{h},{states[h]},{rng.integers(0, 2)},{rng.integers(0, 2)},{states[h + 1]}\n" for h in range(steps)
+        ]
+    path.write_text("".join(lines))
+    return path
+
+
+def test_list_has_the_fields_that_scripts_rely_on():
+    rows = as_json("list")["algorithms"]
+    assert {"dp-apvi", "dp-apvi-laplace", "apvi"} <= {r["name"] for r in rows}
+    for row in rows:
+        assert {"name", "title", "source", "model", "claim", "parameters", "agent"} <= row.keys()
+
+
+def test_show():
+    found = as_json("show", "dp-apvi")
+    assert {"name", "relation", "releases", "claim", "latex"} <= found.keys()
+    assert r"\frac{\rho}{2}" in found["latex"]
+
+
+def test_budget_is_exact_in_its_input_and_ordered_in_its_output():
+    found = as_json("budget", "dp-apvi", "--set", "rho=1/10", "--delta", "1e-6")
+    assert found["parameters"]["rho"] == "1/10"
+    assert [round(m["epsilon"], 4) for m in found["methods"]] == [1.9945, 2.1419, 2.4508]
+    assert found["guarantee"]["epsilon"] == found["methods"][0]["epsilon"]
+    assert found["guarantee"]["pure_epsilon"] is None
+    assert {"name", "count", "sensitivity", "mechanism", "cost"} <= found["releases"][0].keys()
+    assert as_json("budget", "dp-apvi", "--set", "rho=0.1", "--delta", "1e-6")["guarantee"] == found["guarantee"]
+
+
+def test_verify_and_verify_all():
+    found = as_json("verify", "dp-apvi")
+    fields = {"algorithm", "claim", "verdict", "joint", "method", "upper_ratio", "lower_ratio", "findings", "witness"}
+    assert fields <= found.keys()
+    assert (found["verdict"], found["method"], found["upper_ratio"], found["lower_ratio"]) == ("holds", "proved", 1.0, 1.0)
+    assert {r["algorithm"] for r in as_json("verify", "--all")["results"]} >= {"dp-apvi", "dp-apvi-laplace"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["show", "nope"], "unknown algorithm 'nope'; expected one of: apvi"),
+        (["budget", "dp-apvi", "--set", "rho=0"], "rho .*expected a number above 0, got 0"),
+        (["budget", "dp-apvi", "--set", "rho=nan"], "expected an exact number such as"),
+        (["budget", "dp-apvi", "--set", "H=2.5"], "expected a whole number"),
+        (["budget", "dp-apvi", "--set", "Q=2"], "unknown parameter or option of dp-apvi 'Q'"),
+        (["budget", "dp-apvi", "--set", "H"], "--set expects NAME=VALUE"),
+        (["budget", "dp-apvi", "--set", "H=2", "--set", "H=3"], "gives H twice"),
+        (["budget", "dp-apvi", "--delta", "1"], r"--delta expects a number in \[0, 1\)"),
+        (["budget", "dp-apvi", "--delta", "x"], "expected an exact number"),
+        (["budget", "apvi"], "apvi is not private"),
+        (["verify", "dp-apvi", "--set", "rewards=maybe"], "expected one of known, released"),
+        (["verify"], "NAME or --all"),
+        (["verify", "dp-apvi", "--all"], "NAME or --all"),
+        (["audit", "dp-apvi", "--view", "vibes"], "--view expects one of"),
+        (["audit", "dp-apvi", "--confidence", "1.5"], "--confidence expects"),
+        (["audit", "apvi"], "apvi is not private"),
+        (["run", "dp-apvi"], "exactly one of --env"),
+        (["run", "dp-apvi", "--env", "mars"], "unknown environment 'mars'"),
+        (["run", "dp-apvi", "--data", "no-such.parquet"], "no-such.parquet"),
+        (["run", "dp-apvi", "--env", "riverswim", "--set", "A=3"], "contradicts the data"),
+        (["report", "no-such-directory"], "no-such-directory"),
+    ],
+)
+def test_misuse_is_one_message_and_exit_code_2(arguments, says):
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert re.search(says, result.stderr), result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "empty"),
+        (HEADER, "no rows|empty"),
+        ("episode,step\n1,2\n", "state"),
+        (HEADER + "0,0,0,0,nan,0\n", "reward"),
+        (HEADER + "0,0,0,0,1.5,0\n", "reward"),
+        (HEADER + "0,0,-1,0,0,0\n", "state"),
+        (HEADER + "0,0,0,0,0,1\n0,2,1,0,0,0\n", "step"),
+        (HEADER + "0,0,0,0,0,1\n0,0,0,0,0,1\n", "twice|duplicate"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_bad_data_are_refused_before_anything_is_written(tmp_path, content, says, command):
+    path = tmp_path / "trips.csv"
+    path.write_text(content)
+    out = tmp_path / "out"
+    result = call(command, "dp-apvi", "--data", str(path), "--out", str(out))
+    assert result.exit_code == 2
+    assert re.search(says, result.stderr), result.stderr
+    assert not out.exists()
+
+
+def test_a_users_file_is_learned_from_the_billboard_alone(tmp_path):
+    path = trips(tmp_path / "trips.csv")
+    found = as_json("run", "dp-apvi", "--data", str(path), "--set", "S=3", "--set", "A=2", "--out", str(tmp_path / "o"))
+    assert [r["release"] for r in found["ledger"]["releases"]] == ["visits", "transitions", "rewards"]
+    assert found["value"]["baseline"] is None
+    assert found["value"]["mean"] is None
+    assert found["spent"]["rho"] == pytest.approx(1.0, rel=1e-12)
+
+
+def test_a_public_reward_function_saves_a_third_of_the_budget(tmp_path):
+    path, table = trips(tmp_path / "trips.csv"), tmp_path / "rewards.csv"
+    rows = [f"{s},{a},{(s + a) % 2}\n" for s in range(3) for a in range(2)]
+    table.write_text("state,action,reward\n" + "".join(rows))
+    sizes = ["--set", "S=3", "--set", "A=2"]
+    found = as_json("run", "dp-apvi", "--data", str(path), "--rewards", str(table), *sizes)
+    assert [r["release"] for r in found["ledger"]["releases"]] == ["visits", "transitions"]
+
+
+def test_the_same_seed_gives_the_same_run_and_another_does_not(tmp_path):
+    path = trips(tmp_path / "trips.csv")
+    runs = [as_json("run", "dp-apvi", "--data", str(path), "--seed", seed) for seed in ("5", "5", "6")]
+    digests = [run["ledger"]["digest"] for run in runs]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_importing_is_light():
+    code = (
+        "import sys, privcheck, privcheck.cli\n"
+        "heavy = {'sympy', 'scipy', 'numba', 'dp_accounting', 'matplotlib', 'pyarrow'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_doctor_finds_this_installation_sound():
+    found = as_json("doctor")
+    assert found["ok"], found["problems"]
+    assert found["cores"] >= 1

@@ -1,0 +1,23 @@
+"""The Python in README and docs runs, and every finding's code has its section."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from privcheck.verification import CODES
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/declare.md"])
+def test_the_python_in_the_documents_runs(name, capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    exec(compile("\n".join(blocks), name, "exec"), {})  # noqa: S102 - our own documents
+    assert "holds" in capsys.readouterr().out
+
+
+def test_every_code_has_a_section():
+    sections = re.findall(r"^## (\S+)$", (ROOT / "docs/reference/findings.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sections == list(CODES)
