@@ -88,5 +88,19 @@ class LedgerError(PrivcheckError):
         self.line = line
 
 
+class AuditError(PrivcheckError):
+    """A trial of an audit that cannot be judged: its score is not a number.
+
+    Attributes:
+        trial: The run, counted from 0 over both neighbours.
+        seed: The audit's seed, with which the run can be repeated.
+    """
+
+    def __init__(self, message: str, *, trial: int, seed: int) -> None:
+        super().__init__(message)
+        self.trial = trial
+        self.seed = seed
+
+
 class FileFormatError(PrivcheckError, ValueError):
     """A file that cannot be read as what it should be."""

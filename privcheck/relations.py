@@ -77,9 +77,10 @@ def extreme_pairs(relation: Relation, horizon: int, num_states: int, num_actions
     """Returns pairs of one user's data that move tabular statistics furthest under the relation.
 
     The two trajectories differ in every state–action pair and every transition in which the relation lets them: the
-    second plays another action throughout (or, with one action, sits in another state) and collects reward 1 where the
-    first collects 0. These are candidates for a witness, whose loss is then computed exactly; that no pair does worse is
-    what `Statistic.sensitivity` states and the enumeration tests check.
+    second plays another action throughout (or, with one action, sits in another state). Rewards are 1 where the cells
+    differ (a reward of 0 would leave a reward sum where it is) and 0 against 1 where the relation makes them share a
+    cell; a second pair has 0 against 1 throughout. These are candidates for a witness, whose loss is then computed
+    exactly; that no pair does worse is what `Statistic.sensitivity` states and the enumeration tests check.
 
     Args:
         relation: The neighbouring relation.
@@ -87,15 +88,16 @@ def extreme_pairs(relation: Relation, horizon: int, num_states: int, num_actions
         num_states: S.
         num_actions: A.
     """
-    first = _constant(horizon, num_states, num_actions, state=0, action=0, reward=0.0)
     if isinstance(relation, ReplaceOne):
-        other = _constant(horizon, num_states, num_actions, state=num_states - 1, action=num_actions - 1, reward=1.0)
-        if relation.initial == "fixed":
-            states, actions = other.states.copy(), other.actions.copy()
-            states[:, 0], actions[:, 0] = 0, 0
-            other = _with(other, states, actions)
-        yield first, other
-        yield other, first
+        fixed = relation.initial == "fixed"
+        for reward in (1.0, 0.0):
+            first = _constant(horizon, num_states, num_actions, state=0, action=0, reward=reward)
+            last = {"state": num_states - 1, "action": num_actions - 1}
+            other = _constant(horizon, num_states, num_actions, **last, reward=1.0)
+            if fixed:
+                first, other = _first_step(first, reward=0.0), _first_step(other, reward=1.0)
+            yield first, other
+            yield other, first
     else:
         for reward in (1.0, 0.0):
             alone = _constant(horizon, num_states, num_actions, state=0, action=0, reward=reward)
@@ -115,11 +117,13 @@ def _constant(
     )
 
 
-def _with(user: Trajectories, states: np.ndarray, actions: np.ndarray) -> Trajectories:
+def _first_step(user: Trajectories, *, reward: float) -> Trajectories:
+    states, actions, rewards = user.states.copy(), user.actions.copy(), user.rewards.copy()
+    states[:, 0], actions[:, 0], rewards[:, 0] = 0, 0, reward
     return Trajectories(
         states=states,
         actions=actions,
-        rewards=user.rewards,
+        rewards=rewards,
         num_states=user.num_states,
         num_actions=user.num_actions,
     )

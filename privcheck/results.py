@@ -30,12 +30,12 @@ class Dataset:
         name: Where they come from.
         description: In one sentence.
         trajectories: The users' data.
-        reward: r(s, a, s′), public, broadcastable to (S, A, S); None where the reward function is not public and has to
-            be learned from noisy sums.
+        reward: r(s, a, s′), public, broadcastable to (S, A, S); None where the reward function is not public and has
+            to be learned from noisy sums.
         evaluate: The true expected return of a policy (H, S, A) of action probabilities; None where nobody knows it.
         references: True values of known policies by name ("behaviour", "random", "optimum", …); empty without a model.
-        public: The data are simulated from a public model, so exact figures about them may be shown. Figures of a user's
-            own file are shown only if they come from the billboard.
+        public: The data are simulated from a public model, so exact figures about them may be shown. Figures of a
+            user's own file are shown only if they come from the billboard.
         facts: Size and origin, for the report.
     """
 
@@ -145,7 +145,8 @@ class AuditResult:
         reachable: What the best test could have certified at this N, with the truth equal to `epsilon_upper`.
         method: The statistical test, in words.
         witness: The pair of neighbours, in words.
-        evidence: Figures behind the verdict, by name.
+        evidence: Figures behind the verdict, by name; "curve", where there is one, holds the lists `epsilon` and
+            `delta_lower`.
         seconds: Wall time.
     """
 
@@ -160,5 +161,5 @@ class AuditResult:
     reachable: float | None
     method: str
     witness: str
-    evidence: Mapping[str, float | int | str]
+    evidence: Mapping[str, float | int | str | Mapping[str, list[float]]]
     seconds: float

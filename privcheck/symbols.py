@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+import numpy as np
 import sympy
+from sympy.core.evalf import PrecisionExhausted
 from sympy.printing.mathml import mathml as _mathml
 
 from privcheck.errors import InexactNumberError, ParameterError
@@ -23,7 +26,12 @@ from privcheck.errors import InexactNumberError, ParameterError
 Exact = int | Fraction | str
 Rounding = Literal["nearest", "up", "down"]
 
-_DIGITS = 60  # working precision of the bridge to floats; the last step is then one correctly directed rounding
+_DIGITS = 60  # working precision of the bridge to floats, which then rounds once, in the direction that is asked for
+_SLACK = Fraction(1, 10 ** (_DIGITS - 5))  # relative; covers what `_DIGITS` digits of an irrational number leave out
+_CANCELLED = 2000  # digits that may cancel before they are reached
+_POWER = re.compile(r"[eE]([+-]?[0-9]+)")
+_LARGEST_POWER = 5000  # of ten in a decimal string (a float ends at 308): 1e999999999 would fill the memory
+_BEYOND = 2000  # binary exponents outside ± this are out of a float's range whatever the digits
 
 
 def exact(value: object) -> Fraction:
@@ -44,13 +52,9 @@ def exact(value: object) -> Fraction:
     if isinstance(value, (int, Fraction)):
         return Fraction(value)
     if isinstance(value, str):
-        try:
-            return Fraction(value.strip())
-        except (ValueError, ZeroDivisionError):
-            message = f"expected an exact number such as 20, 1/2 or 0.5, got {value!r}"
-            raise ParameterError(message, given=value) from None
-    if hasattr(value, "__index__"):
-        return Fraction(int(value.__index__()))
+        return _from_text(value)
+    if isinstance(value, np.integer):
+        return Fraction(int(value))
     if isinstance(value, float):
         message = (
             f"a float ({value!r}) where an exact number is needed: write it as a string, {str(value)!r}, or as a "
@@ -58,6 +62,16 @@ def exact(value: object) -> Fraction:
         )
         raise InexactNumberError(message, given=value)
     raise ParameterError(f"expected an exact number, got {value!r} of type {type(value).__name__}", given=value)
+
+
+def _from_text(text: str) -> Fraction:
+    power = _POWER.search(text.replace("_", ""))
+    if power is None or (len(power[1]) < 8 and abs(int(power[1])) <= _LARGEST_POWER):
+        try:
+            return Fraction(text.strip())
+        except (ValueError, ZeroDivisionError):
+            pass
+    raise ParameterError(f"expected an exact number such as 20, 1/2, 0.5 or 1e-5, got {text[:60]!r}", given=text)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -157,12 +171,31 @@ class Expr:
         node = self.at(values or {}).node
         if node.is_Rational:
             return to_float(Fraction(int(node.p), int(node.q)), rounding=rounding)
-        if node in {sympy.oo, sympy.zoo}:
+        if node == sympy.oo:
             return math.inf
-        value = node.evalf(_DIGITS)
+        try:
+            value = node.evalf(_DIGITS, maxn=_CANCELLED, strict=True)
+        except PrecisionExhausted:  # it may be 0, or so near that nothing is known of its digits
+            simple = _simplify(node)
+            if simple.is_Rational:
+                return to_float(Fraction(int(simple.p), int(simple.q)), rounding=rounding)
+            raise ParameterError(f"{self}{_where(values)} is too close to 0 to be rounded safely: {node}") from None
         if not value.is_Float:
-            raise ParameterError(f"{self} is not a real number at {dict(values or {})}: {node}")
-        return to_float(Fraction(*(int(x) for x in sympy.Rational(value).as_numer_denom())), rounding=rounding)
+            raise ParameterError(f"{self}{_where(values)} is not a real number: {node}")
+        near = _from_float(value)
+        slack = {"nearest": 0, "up": 1, "down": -1}[rounding] * abs(near) * _SLACK
+        return to_float(near + slack, rounding=rounding)
+
+
+def _where(values: Mapping[str, Fraction] | None) -> str:
+    return " at " + ", ".join(f"{name} = {value}" for name, value in values.items()) if values else ""
+
+
+def _from_float(value: Any) -> Fraction:
+    sign, mantissa, power, bits = value._mpf_  # (−1)^sign · mantissa · 2^power
+    power = min(max(int(power), -_BEYOND - int(bits)), _BEYOND)
+    size = Fraction(int(mantissa)) * Fraction(2) ** power
+    return -size if sign else size
 
 
 def _rational(value: Fraction) -> Any:

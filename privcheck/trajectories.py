@@ -124,9 +124,10 @@ def _shape(array: object, name: str, expected: tuple[int, int] | None) -> tuple[
 
 
 def _frozen(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
-    view = np.ascontiguousarray(array, dtype=dtype).view()
-    view.flags.writeable = False
-    return view
+    # what the caller could still change is copied: it was checked once
+    own = np.array(array, dtype=dtype, order="C", copy=True if array.flags.writeable else None)
+    own.flags.writeable = False
+    return own
 
 
 def _refuse_indices(name: str, array: NDArray[np.int32], size: int) -> None:

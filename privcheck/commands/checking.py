@@ -75,7 +75,7 @@ def check(
         "source": setting.algorithm.source,
         "model": setting.declared.model,
         "parameters": {name: str(value) for name, value in setting.values.items()},
-        "options": {name: str(value) for name, value in setting.options.items()},
+        "options": setting.options_used,
         "choices": dict(setting.choices),
         "verdict": {key: verdict[key] for key in ("verdict", "method", "sentence")},
         "show": show(setting),

@@ -72,7 +72,7 @@ def run(
         "replicates": replicates,
         "episodes": episodes,
         "parameters": {name: str(value) for name, value in setting.values.items()},
-        "options": {name: str(value) for name, value in setting.options.items()},
+        "options": setting.options_used,
         "value": _value(result, source),
         "spent": _spent(result.ledger, setting),
         "ledger": _ledger(result.ledger, out),

@@ -33,6 +33,11 @@ class Setting:
     choices: Mapping[str, str]
 
     @property
+    def options_used(self) -> dict[str, str]:
+        """Returns the options as the agent uses them, as floats in shortest form."""
+        return {name: repr(float(value)).removesuffix(".0") for name, value in self.options.items()}
+
+    @property
     def declared(self) -> Declaration:
         """Returns the declaration.
 

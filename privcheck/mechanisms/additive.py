@@ -118,7 +118,7 @@ class Mechanism(Protocol):
         ...
 
     def gdp_squared(self, sensitivity: Sensitivity) -> Expr | None:
-        """Returns μ² for which the release is exactly as private as N(0,1) against N(μ,1), or None if it is not Gaussian."""
+        """Returns μ² if the release is exactly as private as N(0, 1) against N(μ, 1), None if it is not Gaussian."""
         ...
 
     def at(self, values: Mapping[str, Fraction]) -> Noise:

@@ -22,15 +22,15 @@ class Billboard:
         self._digests: dict[tuple[str, int], str] = {}
 
     def publish(self, name: str, part: int, value: NDArray[np.float64]) -> str:
-        """Freezes the array, posts it and returns its digest.
+        """Freezes the array (the caller's too), posts it and returns its digest.
 
         Raises:
             ChannelError: This slice is on the billboard already.
         """
         if (name, part) in self._slices:
             raise ChannelError(f"{name}, part {part} is on the billboard already", release=name)
-        frozen = value.view()
-        frozen.flags.writeable = False
+        value.flags.writeable = False
+        frozen = value.view()  # of a frozen array: its flag cannot be set back
         self._slices[name, part] = frozen
         self._digests[name, part] = digest(frozen)
         return self._digests[name, part]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privcheck.declaration import Declaration
 from privcheck.errors import ChannelError
-from privcheck.runtime.billboard import Billboard
+from privcheck.runtime.billboard import Billboard, digest
 from privcheck.runtime.ledger import Ledger, charge
 from privcheck.runtime.noise import NoiseSource
 
@@ -27,8 +27,8 @@ class ReleaseChannel(Protocol):
 class Channel:
     """Draws the declared noise, posts the result and writes the ledger, slice by slice along the step axis.
 
-    The whole release is charged when its first slice leaves, before its noise is drawn: what a killed run has spent is
-    never understated.
+    The whole release is charged with its first slice, and every slice is in the ledger before it is on the billboard:
+    what a killed run has spent is never understated.
 
     Args:
         declaration: What may be released.
@@ -68,13 +68,14 @@ class Channel:
         Raises:
             ChannelError: The declaration has no such release, the slice was released before, its shape or type is not
                 the declared one, or it is not finite. Nothing has been drawn or spent then.
+            LedgerError: The ledger is closed. Nothing has been published then.
         """
         self._refuse(name, value, part)
         noisy = self._noise.add(self._law[name], value, release=self._position[name], part=part)
         first = not self._released[name]
         self._released[name].add(part)
-        digest = self._billboard.publish(name, part, noisy)
-        self._ledger.record(name, part, charge=self._charge[name] if first else None, output=digest)
+        self._ledger.record(name, part, charge=self._charge[name] if first else None, output=digest(noisy))
+        self._billboard.publish(name, part, noisy)
         return self._billboard.read(name, part=part)
 
     def close(self) -> None:
@@ -99,11 +100,14 @@ class Channel:
             message = f"undeclared release {name!r}: {self._declaration.name} declares only {declared}"
             raise ChannelError(message, release=name)
         steps, *shape = self._shape[name]
+        if not isinstance(part, int) or isinstance(part, bool):
+            raise ChannelError(f"{name}: expected the number of a slice, got {part!r}", release=name)
         if not 0 <= part < steps or part in self._released[name]:
             state = "was released already" if part in self._released[name] else f"is not in 0..{steps - 1}"
             raise ChannelError(f"{name}: slice {part} {state}; each slice leaves once", release=name)
-        if value.shape != tuple(shape) or value.dtype != np.float64:
-            message = f"{name}: expected float64 {tuple(shape)}, got {value.dtype} {value.shape}"
+        if not isinstance(value, np.ndarray) or value.shape != tuple(shape) or value.dtype != np.float64:
+            got = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+            message = f"{name}: expected float64 {tuple(shape)}, got {got}"
             raise ChannelError(message, release=name)
         if not np.isfinite(value).all():
             raise ChannelError(f"{name}, slice {part}: not finite; nothing was released", release=name)

@@ -105,6 +105,7 @@ class Ledger:
         }
         self.entries: list[Entry] = []
         self.closed = False
+        self._abandoned = False
         self._path = path
         self._chain = ""
         self._file: TextIO | None = None
@@ -116,18 +117,25 @@ class Ledger:
         """Appends one slice.
 
         Raises:
-            LedgerError: The ledger is closed.
+            LedgerError: The ledger is closed or abandoned.
         """
-        if self.closed:
-            raise LedgerError("the ledger is closed; a new run needs a new ledger")
+        if self.closed or self._abandoned:
+            state = "closed" if self.closed else "abandoned"
+            raise LedgerError(f"the ledger is {state}; a new run needs a new ledger")
         entry = Entry(release=release, part=part, charge=charge, output=output)
         self.entries.append(entry)
         self._write(_as_json(entry))
 
     def close(self) -> None:
-        """Writes the closing line and gives the file its name."""
+        """Writes the closing line and gives the file its name.
+
+        Raises:
+            LedgerError: The ledger was abandoned.
+        """
         if self.closed:
             return
+        if self._abandoned:
+            raise LedgerError("the ledger was abandoned and stays without a closing line; a new run needs a new ledger")
         self._write({"closed": len(self.entries)})
         self.closed = True
         if self._file is not None and self._path is not None:
@@ -135,7 +143,8 @@ class Ledger:
             _partial(self._path).replace(self._path)
 
     def abandon(self) -> None:
-        """Closes the file of a run that failed, without its closing line: it stays as `<name>.partial`."""
+        """Ends the ledger of a run that failed, without its closing line: the file stays as `<name>.partial`."""
+        self._abandoned = not self.closed
         if self._file is not None:
             self._file.close()
 
@@ -157,7 +166,10 @@ def read_ledger(path: Path) -> tuple[dict[str, Any], list[Entry]]:
     Raises:
         LedgerError: A line was changed, dropped, added or cut off; the message has its number.
     """
-    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()  # bad bytes break their line's hash
+    except OSError as error:
+        raise LedgerError(f"{path}: cannot be read: {error.strerror}") from None
     chain, parsed = "", []
     for number, text in enumerate(lines, start=1):
         try:

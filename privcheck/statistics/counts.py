@@ -53,7 +53,7 @@ class CellSums:
         return frozenset().union(self.steps.symbols, *(size.symbols for size in self.sizes))
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns 2H unit changes under replacement, H under add/remove, with step 1 counted apart if its pair is fixed.
+        """Returns 2H unit changes under replacement, H under add/remove; step 1 is counted apart if its pair is fixed.
 
         Attained whenever S·A ≥ 2 (for the transitions of a fixed pair: S ≥ 2), an upper bound otherwise. The
         enumeration tests compare with all neighbours for equality.
@@ -64,7 +64,8 @@ class CellSums:
             changes, reason = 2 * self.steps, "one cell loses and another gains at each step"
         else:
             changes = 2 * (self.steps - 1) + self.changes_if_pair_fixed
-            reason = f"two cells at each step after the first, {self.changes_if_pair_fixed} at the first, whose pair is shared"
+            first = self.changes_if_pair_fixed
+            reason = f"two cells at each step after the first, {first} at the first, whose pair is shared"
         return Sensitivity(l1=changes, l2=sqrt(changes), linf=expression(1), reason=reason + ", by at most 1 each")
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:

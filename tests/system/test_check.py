@@ -49,7 +49,7 @@ def test_a_report_is_rendered_again_from_its_json(tmp_path):
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["html"].endswith("report.html")
     assert (out / "report.html").read_text() == before
-    for foreign in ('src="http', "href=\"http", "@import", "url(http"):
+    for foreign in ('src="http', 'href="http', "@import", "url(http"):
         assert foreign not in before
 
 

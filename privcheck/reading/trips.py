@@ -1,0 +1,195 @@
+"""Trajectories from a user's own file: Parquet, CSV or NPZ."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.errors import FileFormatError, ParameterError, TrajectoryError
+from privcheck.reading.columns import as_whole, check_range, check_unit_interval
+from privcheck.reading.door import NEEDED, OPTIONAL, admit, largest_id, refuse_too_large
+from privcheck.reading.problems import Problems
+from privcheck.reading.tables import CONVENTIONS, existing, read_table
+from privcheck.trajectories import Trajectories
+
+EXTENSIONS = (".parquet", ".csv", ".npz")
+_ARRAYS = ("states", "actions", "rewards")
+_SIZES = ("num_states", "num_actions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reading:
+    """What came from a file.
+
+    Attributes:
+        trajectories: The users' data, one row an episode, sorted by the episodes' names.
+        facts: Name, format, rows, users, H, S and A by name, for a report; "ignored columns" if there are any, and
+            "warning" where S or A was taken from the data.
+    """
+
+    trajectories: Trajectories
+    facts: Mapping[str, str | int]
+
+    @property
+    def warning(self) -> str:
+        """Returns what the reader has to be told before a guarantee is believed; empty if there is nothing."""
+        return str(self.facts.get("warning", ""))
+
+
+def read_trajectories(path: Path | str, *, num_states: int | None = None, num_actions: int | None = None) -> Reading:
+    """Returns the trajectories in a file, after looking at every row.
+
+    Parquet and CSV files have a row a step, in any order, with the columns episode, step, state, action, reward and
+    next_state, and perhaps user; other columns are ignored and named in the facts. Steps count from 0 or from 1, the
+    same for all. NPZ files have the arrays states (users, H + 1), actions and rewards (users, H), and perhaps
+    num_states and num_actions.
+
+    S and A that are neither given nor in an NPZ file are the largest id + 1. That is a property of the data which no
+    noise covers, so the facts then carry a warning.
+
+    Args:
+        path: A file that ends in .parquet, .csv or .npz.
+        num_states: S, publicly known.
+        num_actions: A, publicly known.
+
+    Raises:
+        ParameterError: S or A is not a positive whole number.
+        FileFormatError: The file is missing, empty, not what its name says, or lacks a column.
+        TrajectoryError: Rows are wrong. One message has all kinds of problems, each with its first places: lines of a
+            CSV file count the header as line 1, rows of a Parquet file count from 1.
+    """
+    for name, size in zip(_SIZES, (num_states, num_actions), strict=True):
+        if size is not None and not (isinstance(size, int) and not isinstance(size, bool) and size >= 1):
+            raise ParameterError(f"{name}: expected a whole number, at least 1, got {size!r}", name=name, given=size)
+    path = existing(path, EXTENSIONS)
+    if path.suffix.lower() == ".npz":
+        return _read_npz(path, num_states, num_actions)
+    problems = Problems()
+    table = read_table(path, needed=NEEDED, optional=OPTIONAL, problems=problems)
+    admitted = admit(table, num_states=num_states, num_actions=num_actions, problems=problems)
+    if admitted is None:
+        raise _refusal(path, f"{table.rows:,} rows; {CONVENTIONS[table.unit]}", problems)
+    facts: dict[str, str | int] = {"file": path.name, "format": table.format, "rows": table.rows}
+    if table.ignored:
+        facts["ignored columns"] = ", ".join(table.ignored)
+    return _reading(admitted, facts, (num_states, num_actions))
+
+
+def _reading(data: Trajectories, facts: dict[str, str | int], given: tuple[int | None, int | None]) -> Reading:
+    facts |= {"users": data.users, "H": data.horizon, "S": data.num_states, "A": data.num_actions}
+    inferred = [
+        f"{name}={size}"
+        for name, size, known in zip("SA", (data.num_states, data.num_actions), given, strict=True)
+        if known is None
+    ]
+    if inferred:
+        facts["warning"] = (
+            f"{' and '.join(inferred)} taken from the largest ids in the data, which a single user can change: no "
+            f"noise covers that. Give what is publicly known: {' '.join(f'--set {text}' for text in inferred)}"
+        )
+    return Reading(trajectories=data, facts=facts)
+
+
+def _refusal(path: Path, size: str, problems: Problems) -> TrajectoryError:
+    kinds = "1 kind of problem" if len(problems.lines) == 1 else f"{len(problems.lines)} kinds of problems"
+    return TrajectoryError(f"{path} was refused: {kinds} ({size})", problems=problems.lines)
+
+
+def _read_npz(path: Path, num_states: int | None, num_actions: int | None) -> Reading:
+    arrays, ignored = _load(path)
+    shape = arrays["actions"].shape
+    problems = Problems()
+    if len(shape) != 2 or 0 in shape:
+        problems.say(f"actions: expected a non-empty array of shape (users, H), got {shape}")
+    else:
+        for name, expected in (("states", (shape[0], shape[1] + 1)), ("rewards", shape)):
+            if arrays[name].shape != expected:
+                problems.say(f"{name}: expected shape {expected} beside actions of {shape}, got {arrays[name].shape}")
+    for name in _ARRAYS:
+        if not (np.issubdtype(arrays[name].dtype, np.integer) or np.issubdtype(arrays[name].dtype, np.floating)):
+            problems.say(f"{name}: expected an array of numbers, got one of type {arrays[name].dtype}")
+    in_file = tuple(_size_in(arrays, name, problems) for name in _SIZES)
+    given = (num_states or in_file[0], num_actions or in_file[1])
+    data = None if problems.lines else _from_arrays(arrays, given, problems)
+    if data is None:
+        raise _refusal(path, "users count from 1, as steps do", problems)
+    facts: dict[str, str | int] = {"file": path.name, "format": "NPZ", "rows": int(np.prod(shape))}
+    if ignored:
+        facts["ignored columns"] = ", ".join(ignored)
+    return _reading(data, facts, given)
+
+
+def _from_arrays(
+    arrays: Mapping[str, NDArray[Any]], given: tuple[int | None, int | None], problems: Problems
+) -> Trajectories | None:
+    ids, sizes, inferred = {}, [], []
+    for name, size in zip(("states", "actions"), given, strict=True):
+        values, place = _finite(name, arrays[name], problems)
+        column = as_whole(name, values, place, problems)
+        if size is not None:
+            check_range(name, column, size, place, problems)
+        else:
+            inferred.append(largest_id(name, column, place))
+        sizes.append(size or 1 + int(column.values.max()))
+        ids[name] = column.values.reshape(arrays[name].shape)
+    rewards, place = _finite("rewards", arrays["rewards"], problems)
+    check_unit_interval("rewards", rewards, place, problems)
+    refuse_too_large(sizes[0], sizes[1], inferred, problems)
+    if problems.lines:
+        return None
+    return Trajectories(
+        states=ids["states"].astype(np.int32),
+        actions=ids["actions"].astype(np.int32),
+        rewards=rewards.reshape(arrays["rewards"].shape),
+        num_states=sizes[0],
+        num_actions=sizes[1],
+    )
+
+
+def _finite(name: str, array: NDArray[Any], problems: Problems) -> tuple[NDArray[np.float64], _Place]:
+    values, place = array.astype(np.float64).ravel(), _Place(array.shape[1])
+    problems.add(f"{name}: not finite", ~np.isfinite(values), lambda i: f"{place(i)} ({values[i]})")
+    return values, place
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a flat index of an array (users, width) stands, in words."""
+
+    width: int
+
+    def __call__(self, index: int) -> str:
+        return f"user {index // self.width + 1}, step {index % self.width + 1}"
+
+
+def _load(path: Path) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            names = list(file.files)
+            arrays = {name: file[name] for name in (*_ARRAYS, *_SIZES) if name in names}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError):
+        raise FileFormatError(
+            f"{path}: expected an NPZ archive of plain arrays as numpy.savez writes it; got something else, a damaged "
+            "one, or pickled objects, which are never loaded"
+        ) from None
+    missing = [name for name in _ARRAYS if name not in arrays]
+    if missing:
+        message = f"no array {', '.join(missing)}; expected {', '.join(_ARRAYS)}, found {', '.join(names) or 'none'}"
+        raise FileFormatError(f"{path}: {message}")
+    return arrays, [name for name in names if name not in arrays]
+
+
+def _size_in(arrays: Mapping[str, NDArray[Any]], name: str, problems: Problems) -> int | None:
+    if name not in arrays:
+        return None
+    value = arrays[name]
+    if value.size != 1 or not np.issubdtype(value.dtype, np.integer) or value.item() < 1:
+        problems.say(f"{name}: expected one whole number, at least 1, got {value.tolist()!r}"[:200])
+        return None
+    return int(value.item())

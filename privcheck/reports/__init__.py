@@ -1,0 +1,10 @@
+"""Reports: one JSON-able dict of a finished `check`, kept as report.json, shown as text and as a self-contained page.
+
+Nothing here computes: what a page shows stands in the dict, so `render_again` needs report.json alone. Light to import:
+Jinja2 and Matplotlib are loaded when a page is rendered.
+"""
+
+from privcheck.reports.model import SCHEMA, checked, load_report, render_again, save_report
+from privcheck.reports.text import render_text
+
+__all__ = ["SCHEMA", "checked", "load_report", "render_again", "render_text", "save_report"]

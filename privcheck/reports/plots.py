@@ -1,0 +1,196 @@
+"""The two plots of a report: the privacy curve with its claim and both bounds, and the learned value among others."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from privcheck.reports.curves import Curve, Privacy, crossing, privacy
+from privcheck.reports.drawing import CLAIM, INK, LOWER, MUTED, PAPER, RULE, UPPER, draw
+from privcheck.reports.summary import Learned, learned, learned_quantity
+from privcheck.reports.wording import figure, printable, superscript
+
+WIDE, NARROW = 720, 350  # pixels; a page shows one of the two
+_LEAST_DELTA = 1e-30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """A plot in two widths, of which a page shows the one that fits.
+
+    Attributes:
+        caption: What it shows; also read to those who do not see it.
+        wide: An `<svg>` element for laptops and paper.
+        narrow: An `<svg>` element for phones.
+    """
+
+    caption: str
+    wide: str
+    narrow: str
+
+
+def privacy_plot(report: Mapping[str, Any]) -> Plot | None:
+    """Returns δ(ε) as claimed, bounded above by the accountant and below by the audit, or None without any curve."""
+    data = privacy(report)
+    floor = _floor(data)
+    if floor is None:
+        return None
+    shown = [name for name, curve in (("the claim", data.claim), ("the accountant's upper bound", data.upper),
+                                      ("the audit's lower bound", data.lower)) if curve is not None]  # fmt: skip
+    caption = f"δ as a function of ε, δ on a logarithmic axis: {', '.join(shown)}."
+    if data.upper and data.lower and crossing(data) is None:
+        caption += " The strip between the two bounds is what the audit leaves open."
+    paint = partial(_paint_privacy, data=data, floor=floor)
+    return _both(paint, name="privacy", height=(330, 310), title="Privacy curve", caption=caption)
+
+
+def value_plot(report: Mapping[str, Any]) -> Plot | None:
+    """Returns the learned policy's value among those it is compared with, or None where nothing was learned."""
+    policies = learned(report)
+    if len(policies) < 2:
+        return None
+    quantity = learned_quantity(report)
+    values = "; ".join(f"{item.name} {figure(item.value)}" for item in policies)
+    caption = "Regret of each policy" if quantity == "regret" else "True expected return of each policy"
+    caption += "; the bar is one standard deviation over replicates each way."
+    heights = (64 + 30 * len(policies), 60 + 42 * len(policies))
+    paint = partial(_paint_values, policies=policies, quantity=quantity)
+    return _both(paint, name="value", height=heights, title=f"Learned {quantity}: {values}", caption=caption)
+
+
+def _both(paint: Callable[..., None], *, name: str, height: tuple[int, int], title: str, caption: str) -> Plot:
+    wide, narrow = (
+        draw(
+            partial(paint, wide=width == WIDE),
+            name=f"{name}-{width}", width=width, height=tall, title=title, description=caption,
+        )
+        for width, tall in zip((WIDE, NARROW), height, strict=True)
+    )  # fmt: skip
+    return Plot(caption=caption, wide=wide, narrow=narrow)
+
+
+def _floor(data: Privacy) -> float | None:
+    """Returns the lowest δ that is shown: three decades below the report's δ, or what the curves reach."""
+    positive = [y for curve in data.curves for y in curve.delta if y > _LEAST_DELTA]
+    if not positive:
+        return None
+    least = min(data.delta / 1000, max(positive) / 10) if data.delta else max(min(positive), 1e-12)
+    return 10.0 ** math.floor(math.log10(max(least, _LEAST_DELTA)) + 1e-9)
+
+
+def _paint_privacy(axes: Axes, *, data: Privacy, floor: float, wide: bool) -> None:
+    right = max(
+        x for curve in data.curves for x, y in zip(curve.epsilon, curve.delta, strict=True) if y >= floor or not x
+    )
+    left = min(curve.epsilon[0] for curve in data.curves)
+    right = right if right > left else left + 1
+    axes.set_yscale("log")
+    axes.set_ylim(floor, 2.0)
+    axes.set_xlim(left, right * (1.0 if wide else 1.02))
+    if data.delta and data.delta >= floor:
+        axes.axhline(data.delta, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
+        where = (0.012, data.delta * 1.25)
+        axes.text(*where, f"δ = {figure(data.delta)}", transform=axes.get_yaxis_transform(), color=MUTED, fontsize=10)
+    if data.upper and data.lower:
+        axes.fill_between(*_strip_between(data.lower, data.upper, floor), color=UPPER, alpha=0.12, linewidth=0)
+    for curve, colour, style, text in (
+        (data.upper, UPPER, "solid", "accountant: at most" if wide else "at most"),
+        (data.claim, CLAIM, (0, (5, 3)), "claimed"),
+        (data.lower, LOWER, "solid", "audit: at least" if wide else "at least"),
+    ):
+        if curve is not None:
+            axes.plot(curve.epsilon, _lifted(curve.delta, floor), color=colour, linestyle=style, label=text)
+    for epsilon, colour in ((data.epsilon_upper, UPPER), (data.epsilon_lower, LOWER)):
+        if epsilon is not None and math.isfinite(epsilon) and data.delta:
+            axes.plot([epsilon], [data.delta], "o", color=colour, markersize=6, markeredgecolor=PAPER, zorder=5)
+    lowest = round(math.log10(floor))
+    step = max(1, math.ceil(-lowest / 8))
+    axes.yaxis.set_major_locator(FixedLocator([10.0**power for power in range(0, lowest - 1, -step)]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(_power))
+    axes.xaxis.set_major_locator(MaxNLocator(8 if wide else 5, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: figure(float(value))))
+    axes.grid(visible=True, color=RULE, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("ε")
+    axes.set_ylabel("δ", rotation=0, labelpad=10)
+    axes.legend(
+        loc="upper right",
+        fontsize=11 if wide else 10,
+        handlelength=2.2,
+        frameon=True,
+        facecolor=PAPER,
+        edgecolor="none",
+        framealpha=1,
+    )
+
+
+def _power(value: float, _: object) -> str:
+    exponent = round(math.log10(value))
+    return "1" if not exponent else "10" + superscript(exponent)
+
+
+def _lifted(delta: Sequence[float], floor: float) -> list[float]:
+    # a logarithmic axis has no 0: below the axis, where the curve leaves the picture
+    return [max(y, floor / 100) for y in delta]
+
+
+def _strip_between(lower: Curve, upper: Curve, floor: float) -> tuple[list[float], list[float], list[float]]:
+    grid = sorted(
+        x for x in {*lower.epsilon, *upper.epsilon}
+        if max(lower.epsilon[0], upper.epsilon[0]) <= x <= min(lower.epsilon[-1], upper.epsilon[-1])
+    )  # fmt: skip
+    below = [_at(lower, x, floor) for x in grid]
+    above = [max(_at(upper, x, floor), low) for x, low in zip(grid, below, strict=True)]
+    return grid, below, above
+
+
+def _at(curve: Curve, x: float, floor: float) -> float:
+    points = list(zip(curve.epsilon, _lifted(curve.delta, floor), strict=True))
+    for (x0, y0), (x1, y1) in itertools.pairwise(points):
+        if x0 <= x <= x1:
+            share = (x - x0) / (x1 - x0) if x1 > x0 else 1.0
+            return math.exp(math.log(y0) + share * (math.log(y1) - math.log(y0)))
+    return floor / 100
+
+
+def _paint_values(axes: Axes, *, policies: Sequence[Learned], quantity: str, wide: bool) -> None:
+    looks = {"private": (UPPER, UPPER, 9), "twin": (PAPER, UPPER, 8), "reference": (MUTED, MUTED, 6)}
+    reach = [item.value + sign * (item.std or 0) for item in policies for sign in (-1, 1)]
+    pad = (max(reach) - min(reach)) * 0.06 or abs(max(reach)) * 0.06 or 1.0
+    axes.set_xlim(min(reach) - pad, max(reach) + pad)
+    axes.set_ylim(len(policies) - 0.5, -0.6 if wide else -0.8)
+    for item in policies:
+        if item.role == "private":
+            axes.axvline(item.value, color=UPPER, linewidth=0.8, linestyle=(0, (1, 2)))
+    across = axes.get_yaxis_transform()  # x in widths of the axes, y in rows
+    for row, item in enumerate(policies):
+        face, edge, size = looks[item.role]
+        axes.axhline(row, color=RULE, linewidth=0.8, zorder=0)
+        if item.std:
+            axes.plot([item.value - item.std, item.value + item.std], [row, row], color=edge, linewidth=2.2)
+        axes.plot([item.value], [row], "o", color=edge, markerfacecolor=face, markersize=size, markeredgewidth=1.6)
+        name, weight = _short(item.name, 34 if wide else 40), "bold" if item.role == "private" else "normal"
+        style: dict[str, Any] = {"transform": across, "color": INK, "weight": weight, "fontsize": 11}
+        if wide:
+            axes.text(-0.02, row, name, ha="right", va="center", **style)
+        else:
+            axes.text(0.0, row - 0.2, name, va="bottom", **style)
+        axes.text(1.02, row, figure(item.value), va="center", **style)
+    axes.yaxis.set_visible(False)
+    axes.spines["left"].set_visible(False)
+    axes.xaxis.set_major_locator(MaxNLocator(6 if wide else 4))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: figure(float(value))))
+    axes.set_xlabel("regret" if quantity == "regret" else "expected return")
+
+
+def _short(name: str, length: int) -> str:
+    clean = printable(name)
+    return clean if len(clean) <= length else clean[: length - 1] + "…"

@@ -1,0 +1,176 @@
+"""How numbers and exact expressions are written for readers, in pages and in terminals alike."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import Any, Literal
+
+Rounding = Literal["nearest", "up", "down"]
+
+NOTHING = "–"
+_MODES = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}
+_DUST = Decimal("1e-13")  # relative: 1.9999999999999998, one float below 2, is written as 2 whatever the direction
+_RAISED = str.maketrans("0123456789-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
+_LETTERS = {
+    "rho": "ρ", "epsilon": "ε", "delta": "δ", "beta": "β", "mu": "μ", "sigma": "σ", "alpha": "α", "oo": "∞",
+    "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "pure_epsilon": "pure ε",
+}  # fmt: skip
+_WORD = re.compile(r"(?<![A-Za-z0-9_])(" + "|".join(sorted(_LETTERS, key=len, reverse=True)) + r")(?![A-Za-z0-9_])")
+
+
+def section(report: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    """Returns the object at the path, empty where there is none."""
+    here: Any = report
+    for name in path:
+        here = here.get(name) if isinstance(here, Mapping) else None
+    return here if isinstance(here, Mapping) else {}
+
+
+def rows(part: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Returns the objects of a list, empty where there is none."""
+    items = part.get(name)
+    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+
+
+def words(part: Mapping[str, Any], name: str) -> str:
+    """Returns a text, empty where there is none."""
+    value = part.get(name)
+    return value if isinstance(value, str) else "" if value is None else shown(value)
+
+
+def value_of(value: object) -> float | None:
+    """Returns a number, ±∞ included, or None where it is not one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    if isinstance(value, str):
+        return {"inf": math.inf, "-inf": -math.inf}.get(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def figure(value: object, *, digits: int = 4, rounding: Rounding = "nearest") -> str:
+    """Returns a number in at most `digits` significant digits, rounded the way a bound errs.
+
+    Args:
+        value: A number, "inf", or anything else, which is written as it is.
+        digits: Significant digits; whole numbers keep all of theirs.
+        rounding: "up" for upper bounds, "down" for lower bounds.
+
+    >>> figure(4.00012, rounding="up"), figure(4.99999, rounding="down"), figure(1e-5), figure(20000), figure("inf")
+    ('4.001', '4.999', '10⁻⁵', '20\u202f000', '∞')
+    """
+    number = value_of(value)
+    if number is not None:
+        whole = isinstance(value, int) and abs(value) < 10**12
+        return _grouped(str(value)) if whole else _number(number, digits, rounding)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return NOTHING if value is None else spelled(str(value))
+
+
+def ratio(value: float, *, rounding: Rounding) -> str:
+    """Returns a ratio to a claim; never "1" unless it is exactly 1, because at 1 the verdict turns.
+
+    >>> ratio(1.0, rounding="up"), ratio(1.00000012, rounding="down"), ratio(0.99999, rounding="up")
+    ('1', '1.0000001', '0.99999')
+    """
+    texts = (figure(value, digits=digits, rounding=rounding) for digits in range(4, 13))
+    close = f"{'just above' if value > 1 else 'just below'} 1"
+    return next((text for text in texts if text != "1" or value == 1), close)
+
+
+def percent(value: float, *, rounding: Rounding = "nearest") -> str:
+    """Returns a share in per cent."""
+    return f"{figure(value * 100, digits=3, rounding=rounding)} %"
+
+
+def spelled(text: str) -> str:
+    """Returns an exact expression as people write it: Greek letters, roots, raised exponents.
+
+    >>> spelled("(rho)-zCDP"), spelled("sqrt(2)*sqrt(H)"), spelled("2*H**2/rho")
+    ('ρ-zCDP', '√2·√H', '2·H²/ρ')
+    """
+    text = re.sub(r"(?<![A-Za-z0-9_])sqrt\((\w+)\)", r"√\1", text).replace("sqrt(", "√(")
+    text = re.sub(r"\*\*\(?(-?\d+)\)?(?![\w.])", lambda found: superscript(int(found.group(1))), text)
+    text = text.replace("**", "^").replace("*", "·")
+    text = _WORD.sub(lambda found: _LETTERS[found.group(1)], text)
+    return re.sub(r"(?<!\w)\((\w+)\)-(?=[A-Za-z])", r"\1-", text)
+
+
+def shown(value: object, *, digits: int = 4, rounding: Rounding = "nearest") -> str:
+    """Returns any JSON value in a line: numbers rounded, expressions spelled out, objects as "name = value"."""
+    if isinstance(value, Mapping):
+        return ", ".join(
+            f"{spelled(str(key))} = {shown(item, digits=digits, rounding=rounding)}" for key, item in value.items()
+        )
+    if isinstance(value, list):
+        return ", ".join(shown(item, digits=digits, rounding=rounding) for item in value)
+    return figure(value, digits=digits, rounding=rounding)
+
+
+def capital(text: str) -> str:
+    """Returns the text with a capital letter in front, as after a full stop."""
+    return text[:1].upper() + text[1:]
+
+
+def label(name: str) -> str:
+    """Returns a field's name in words: `share_above_noise` is "share above noise"."""
+    return spelled(name.replace("_", " ")) if name not in _LETTERS else _LETTERS[name]
+
+
+def superscript(number: int) -> str:
+    """Returns a whole number in raised digits."""
+    return str(number).translate(_RAISED)
+
+
+def printable(text: str) -> str:
+    """Returns a text without control characters, which could drive a terminal or break a drawing."""
+    return "".join(" " if character in "\t\r\n" else character for character in text if _harmless(character))
+
+
+def _harmless(character: str) -> bool:
+    # Cc, Cf, Cs, Co, Cn: controls, direction marks, halves of pairs, private and unassigned code points
+    return character in "\t\r\n" or not unicodedata.category(character).startswith("C")
+
+
+def _number(number: float, digits: int, rounding: Rounding) -> str:
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    if not number:
+        return "0"
+    short = _significant(Decimal(repr(number)), digits, rounding)
+    exponent = short.adjusted()
+    if -4 < exponent < 9:
+        return _grouped(_trimmed(short))
+    mantissa = _trimmed(short.scaleb(-exponent))
+    power = "10" + superscript(exponent)
+    return {"1": power, "-1": "−" + power}.get(mantissa, f"{_grouped(mantissa)} × {power}")
+
+
+def _significant(number: Decimal, digits: int, rounding: Rounding) -> Decimal:
+    last = number.adjusted() - digits + 1
+    if number.adjusted() < 9:
+        last = min(last, 0)  # whole numbers keep their digits until they are written with a power of ten
+    nearest = number.quantize(Decimal(1).scaleb(last), rounding=ROUND_HALF_EVEN)
+    if abs(nearest - number) <= abs(number) * _DUST:
+        return nearest
+    return number.quantize(Decimal(1).scaleb(last), rounding=_MODES[rounding])
+
+
+def _trimmed(number: Decimal) -> str:
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _grouped(text: str) -> str:
+    sign, digits = ("−", text[1:]) if text.startswith("-") else ("", text)
+    whole, point, decimals = digits.partition(".")
+    if len(whole) > 4:
+        whole = f"{int(whole):,}".replace(",", "\u202f")
+    return sign + whole + point + decimals

@@ -1,0 +1,132 @@
+"""Every trajectory and every pair of neighbours at tiny sizes: sensitivities compared for equality, not bounded.
+
+Rewards are 0 or 1: the statistics are linear in the rewards, so a supremum over [0, 1] is attained at its ends.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.relations import Pair, Relation, ReplaceOne
+from privcheck.statistics import Statistic
+from privcheck.trajectories import Trajectories
+
+_MOST = 5_000  # users whose pairs are still compared in a second or two
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suprema:
+    """The largest changes that one user makes, over all pairs of neighbours.
+
+    Attributes:
+        l1: max ‖f(D) − f(D′)‖₁.
+        l2_squared: max ‖f(D) − f(D′)‖₂².
+        linf: max ‖f(D) − f(D′)‖∞.
+        pair: The pair that attains l2_squared.
+    """
+
+    l1: Fraction
+    l2_squared: Fraction
+    linf: Fraction
+    pair: Pair
+
+
+def all_users(horizon: int, num_states: int, num_actions: int) -> Trajectories:
+    """Returns every trajectory of one user with rewards 0 or 1, S^(H+1)·A^H·2^H of them, as one dataset.
+
+    Raises:
+        ValueError: There are more than a test should go through.
+    """
+    how_many = num_states ** (horizon + 1) * (2 * num_actions) ** horizon
+    if how_many > _MOST:
+        message = f"{how_many:,} trajectories at H, S, A = {horizon}, {num_states}, {num_actions}: expected {_MOST:,}"
+        raise ValueError(f"{message} at most; enumerate smaller sizes and search larger ones with Hypothesis")
+    axes = [range(num_states)] * (horizon + 1) + [range(num_actions)] * horizon + [range(2)] * horizon
+    rows = np.array(list(itertools.product(*axes)), dtype=np.int32)
+    return Trajectories(
+        states=rows[:, : horizon + 1],
+        actions=rows[:, horizon + 1 : 2 * horizon + 1],
+        rewards=rows[:, 2 * horizon + 1 :].astype(np.float64),
+        num_states=num_states,
+        num_actions=num_actions,
+    )
+
+
+def all_pairs(relation: Relation, horizon: int, num_states: int, num_actions: int) -> Iterator[Pair]:
+    """Yields every pair of one user's data that the relation makes neighbours, in both orders."""
+    users = all_users(horizon, num_states, num_actions)
+    single = [users.user(i) for i in range(users.users)]
+    if not isinstance(relation, ReplaceOne):
+        for user in single:
+            yield user, None
+            yield None, user
+        return
+    for first, second in zip(*np.nonzero(_neighbours(relation, users)), strict=True):
+        yield single[first], single[second]
+
+
+def suprema(statistic: Statistic, relation: Relation, horizon: int, num_states: int, num_actions: int) -> Suprema:
+    """Returns how far one user moves the statistic, by computing it for every user and subtracting.
+
+    It uses `compute` only, never `difference` or `sensitivity`: a witness of its own.
+    """
+    users = all_users(horizon, num_states, num_actions)
+    tables: NDArray[np.float64] = np.stack([statistic.compute(users.user(i)).ravel() for i in range(users.users)])
+    if isinstance(relation, ReplaceOne):
+        left, right = np.nonzero(_neighbours(relation, users))
+        others = tables[right]
+    else:
+        left, right = np.arange(users.users), None
+        others = np.zeros_like(tables)
+    change = np.abs(tables[left] - others)
+    squares = np.square(change).sum(axis=1)
+    worst = int(squares.argmax())
+    other = None if right is None else users.user(int(right[worst]))
+    return Suprema(
+        l1=Fraction(float(change.sum(axis=1).max())),
+        l2_squared=Fraction(float(squares[worst])),
+        linf=Fraction(float(change.max())),
+        pair=(users.user(int(left[worst])), other),
+    )
+
+
+def assert_sensitivity(statistic: Statistic, relation: Relation, values: Mapping[str, Fraction]) -> None:
+    """Asserts that the statistic's sensitivity is the supremum over all neighbours: no less, and no more.
+
+    Args:
+        statistic: What is checked.
+        relation: Which pairs are neighbours.
+        values: The parameters; "H", "S" and "A" size the trajectories and must be tiny.
+
+    Raises:
+        AssertionError: A norm differs; the message has both values and the pair.
+    """
+    found = suprema(statistic, relation, *(int(values[name]) for name in ("H", "S", "A")))
+    stated = statistic.sensitivity(relation)
+    norms = {
+        "l1": (stated.l1, found.l1),
+        "l2 squared": (stated.l2**2, found.l2_squared),
+        "linf": (stated.linf, found.linf),
+    }
+    wrong = [
+        f"{norm} is stated as {expr.at(values)}, the largest change is {true}"
+        for norm, (expr, true) in norms.items()
+        if expr.rational(values) != true
+    ]
+    if wrong:
+        at = ", ".join(f"{name} = {value}" for name, value in values.items())
+        raise AssertionError(f"{statistic.name} under {relation.words}, {at}: {'; '.join(wrong)}; pair {found.pair}")
+
+
+def _neighbours(relation: ReplaceOne, users: Trajectories) -> NDArray[np.bool_]:
+    if relation.initial == "any":
+        return np.ones((users.users, users.users), dtype=np.bool_)
+    start = users.states[:, 0].astype(np.int64) * users.num_actions + users.actions[:, 0]
+    same: NDArray[np.bool_] = start[:, np.newaxis] == start
+    return same

@@ -1,0 +1,64 @@
+"""Hypothesis strategies for users' data. Rewards prefer the corners 0 and 1, where the worst neighbours are."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from privcheck.relations import Pair, Relation, ReplaceOne
+from privcheck.trajectories import Trajectories
+
+
+def rewards() -> st.SearchStrategy[float]:
+    """Returns rewards in [0, 1], two of three times a corner: uniform floats alone miss a 5 % understatement."""
+    corners = st.sampled_from([0.0, 1.0])
+    return st.one_of(corners, corners, st.floats(0, 1))
+
+
+def trajectories(
+    horizon: int, num_states: int, num_actions: int, *, users: int | st.SearchStrategy[int] = 1
+) -> st.SearchStrategy[Trajectories]:
+    """Returns datasets of users with H steps each.
+
+    Args:
+        horizon: H.
+        num_states: S.
+        num_actions: A.
+        users: How many, or a strategy for it.
+    """
+
+    def of(how_many: int) -> st.SearchStrategy[Trajectories]:
+        return st.builds(
+            lambda states, actions, reward: Trajectories(
+                states=states, actions=actions, rewards=reward, num_states=num_states, num_actions=num_actions
+            ),
+            arrays.arrays(np.int32, (how_many, horizon + 1), elements=st.integers(0, num_states - 1)),
+            arrays.arrays(np.int32, (how_many, horizon), elements=st.integers(0, num_actions - 1)),
+            # fill: cells that Hypothesis leaves to a common value take a corner too
+            arrays.arrays(np.float64, (how_many, horizon), elements=rewards(), fill=st.sampled_from([0.0, 1.0])),
+        )
+
+    return of(users) if isinstance(users, int) else users.flatmap(of)
+
+
+def neighbouring_pairs(relation: Relation, horizon: int, num_states: int, num_actions: int) -> st.SearchStrategy[Pair]:
+    """Returns pairs of one user's data that the relation makes neighbours; None stands for a user who is not there."""
+    one = trajectories(horizon, num_states, num_actions)
+    if not isinstance(relation, ReplaceOne):
+        return st.one_of(one.map(lambda user: (user, None)), one.map(lambda user: (None, user)))
+    if relation.initial == "any":
+        return st.tuples(one, one)
+    return st.tuples(one, one).map(lambda pair: (pair[0], _starting_like(pair[0], pair[1])))
+
+
+def _starting_like(first: Trajectories, other: Trajectories) -> Trajectories:
+    states, actions = other.states.copy(), other.actions.copy()
+    states[:, 0], actions[:, 0] = first.states[:, 0], first.actions[:, 0]
+    return Trajectories(
+        states=states,
+        actions=actions,
+        rewards=other.rewards,
+        num_states=other.num_states,
+        num_actions=other.num_actions,
+    )

@@ -1,0 +1,188 @@
+"""The coin flip's bounds against slow twins: enumeration, bisection in 40 digits, published figures."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, norm
+
+from audits.bounds import (
+    CoinFlip,
+    CurveFlip,
+    GuessPlan,
+    error_rate_at_most,
+    few_errors_p_value,
+    guess_plan,
+    ranked_bound,
+    revealed_at_most,
+)
+from privcheck.accounting import gdp_epsilon
+from privcheck.errors import ParameterError
+
+COUNTS = st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+ALPHA = st.sampled_from([0.5, 0.05, 0.01, 1e-4, 1e-9])
+
+
+def tail_40_digits(errors: int, runs: int, rate: float) -> mpmath.mpf:
+    with mpmath.workdps(40):
+        rate = mpmath.mpf(rate)
+        return mpmath.betainc(runs - errors, errors + 1, 0, 1 - rate, regularized=True)
+
+
+@given(COUNTS, ALPHA)
+def test_the_error_rate_is_rejected_just_above_the_bound(counts, alpha):
+    errors, runs = counts
+    bound = error_rate_at_most(errors, runs, alpha=alpha)
+    if errors == runs:
+        assert bound == 1
+        return
+    assert tail_40_digits(errors, runs, bound) <= alpha
+    assert tail_40_digits(errors, runs, bound * (1 - 1e-9)) > alpha
+
+
+@given(COUNTS, st.floats(0.001, 0.999))
+def test_the_p_value_is_the_binomial_tail_rounded_up(counts, rate):
+    errors, runs = counts
+    found = few_errors_p_value(errors, runs, rate=rate)
+    exact = 1 if errors == runs else tail_40_digits(errors, runs, rate)
+    assert found >= exact
+    assert found <= exact * (1 + 1e-9) + 1e-300
+
+
+@given(COUNTS, ALPHA)
+def test_bound_and_test_are_two_sides_of_one_inequality(counts, alpha):
+    flip = CoinFlip(errors=counts[0], guesses=counts[1])
+    bound = flip.epsilon(alpha=alpha)
+    if bound > 0:
+        assert flip.p_value(bound * (1 - 1e-6)) <= alpha
+        assert flip.p_value(bound * (1 + 1e-6) + 1e-9) > alpha
+    else:
+        assert flip.p_value(1e-9) > alpha * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 3.0])
+@pytest.mark.parametrize("alpha", [0.1, 0.01])
+def test_a_correct_mechanism_is_accused_with_probability_at_most_alpha(epsilon, alpha):
+    guesses = 300
+    rate = 1 / (1 + math.exp(epsilon))
+    chance = [binom.pmf(e, guesses, rate) for e in range(guesses + 1)]
+    accused = [CoinFlip(errors=e, guesses=guesses).epsilon(alpha=alpha) > epsilon for e in range(guesses + 1)]
+    assert math.fsum(p for p, bad in zip(chance, accused, strict=True) if bad) <= alpha
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.3, 1.0, 2.5])
+def test_a_gaussian_is_accused_with_probability_at_most_alpha(mu):
+    runs, alpha = 300, 0.05
+    chance = [binom.pmf(e, runs, norm.cdf(-mu / 2)) for e in range(runs + 1)]
+    accused = [CurveFlip(errors=e, runs=runs).mu(alpha=alpha) > mu for e in range(runs + 1)]
+    assert math.fsum(p for p, bad in zip(chance, accused, strict=True) if bad) <= alpha
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+def test_an_approximate_mechanism_that_reveals_the_bit_is_not_accused(epsilon):
+    # the extreme (ε, δ) mechanism: with probability δ it tells the bit, otherwise it answers with odds e^ε
+    runs, delta, alpha = 200, 0.05, 0.1
+    plan = GuessPlan(shares=(1.0,), weights=(1.0,))
+    rate = (1 - delta) / (1 + math.exp(epsilon))
+    accused = 0.0
+    for errors in range(runs + 1):
+        bound = ranked_bound((errors,), (runs,), plan, runs=runs, alpha=alpha, delta=delta)
+        if bound.epsilon > epsilon:
+            accused += binom.pmf(errors, runs, rate)
+    assert accused <= alpha
+    unpaid = sum(
+        binom.pmf(e, runs, rate)
+        for e in range(runs + 1)
+        if CoinFlip(errors=e, guesses=runs).epsilon(alpha=alpha) > epsilon
+    )
+    assert unpaid > alpha  # δ has to be paid for: without it the mechanism is accused too often
+
+
+@given(st.integers(1, 400), st.sampled_from([1e-5, 0.01, 0.3]), st.sampled_from([0.1, 1e-3]))
+def test_revealed_runs_are_the_smallest_quantile(runs, delta, alpha):
+    d = revealed_at_most(runs, delta, alpha=alpha)
+    assert 1 - math.fsum(binom.pmf(k, runs, delta) for k in range(d + 1)) <= alpha + 1e-12
+    assert d == 0 or 1 - math.fsum(binom.pmf(k, runs, delta) for k in range(d)) > alpha * (1 - 1e-9)
+
+
+def test_no_delta_reveals_nothing():
+    assert revealed_at_most(10**6, 0.0, alpha=0.01) == 0
+
+
+@given(COUNTS, ALPHA)
+def test_the_curve_is_read_at_the_bound(counts, alpha):
+    flip = CurveFlip(errors=counts[0], runs=counts[1])
+    mu = flip.mu(alpha=alpha)
+    assert flip.epsilon(alpha=alpha, delta=1e-5) <= gdp_epsilon(mu, 1e-5)
+    if mu > 0:
+        assert flip.p_value(mu * (1 - 1e-6)) <= alpha
+
+
+@pytest.mark.parametrize(("factor", "published"), [(0.5, 719), (0.8, 11_900), (0.9, 53_500), (0.95, 250_000)])
+def test_runs_that_catch_too_little_noise(factor, published):
+    # μ of ε = 1 at δ = 1e-5; α = .01 and power .95, by exact binomial tails
+    mu = 0.268051
+
+    def power(trials: int) -> float:
+        runs, rate = 2 * trials, norm.cdf(-mu / 2)
+        critical = int(binom.ppf(0.01, runs, rate)) - 1
+        assert (
+            CurveFlip(errors=critical, runs=runs).mu(alpha=0.01)
+            > mu
+            >= CurveFlip(errors=critical + 2, runs=runs).mu(alpha=0.01)
+        )
+        return float(binom.cdf(critical, runs, norm.cdf(-mu / factor / 2)))
+
+    assert power(int(published * 1.08)) >= 0.95 >= power(int(published * 0.9))
+
+
+def test_the_plan_spends_no_more_than_alpha():
+    for plan in (guess_plan(), guess_plan(0.68)):
+        assert math.fsum(plan.weights) == pytest.approx(1)
+        assert plan.ranks(1) == (1,) * len(plan.shares)
+        assert max(plan.ranks(16_384)) == 16_384
+        assert min(plan.ranks(16_384)) == 4
+
+
+def test_the_best_attempt_is_reported_with_its_own_share_of_alpha():
+    plan = GuessPlan(shares=(1.0, 0.1), weights=(0.5, 0.5))
+    found = ranked_bound((450, 5), (1000, 100), plan, runs=1000, alpha=0.05, delta=0.0)
+    assert found.share == 0.1
+    assert found.epsilon == CoinFlip(errors=5, guesses=100).epsilon(alpha=0.025)
+
+
+def test_guesses_that_delta_could_have_bought_prove_nothing():
+    assert CoinFlip(errors=0, guesses=10, revealed=10).epsilon(alpha=0.05) == 0
+    assert CoinFlip(errors=0, guesses=10, revealed=10).p_value(1.0) == 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda: error_rate_at_most(1, 0, alpha=0.05),
+        lambda: error_rate_at_most(3, 2, alpha=0.05),
+        lambda: error_rate_at_most(1, 2, alpha=math.nan),
+        lambda: error_rate_at_most(1, 2, alpha=0.0),
+        lambda: few_errors_p_value(1, 2, rate=math.nan),
+        lambda: revealed_at_most(10, math.nan, alpha=0.05),
+        lambda: CoinFlip(errors=-1, guesses=3),
+        lambda: CurveFlip(errors=4, runs=3),
+        lambda: CurveFlip(errors=1, runs=3).epsilon(alpha=0.05, delta=0.0),
+        lambda: GuessPlan(shares=(1.0,), weights=(1.1,)),
+        lambda: GuessPlan(shares=(0.0,), weights=(1.0,)),
+        lambda: GuessPlan(shares=(), weights=()),
+    ],
+)
+def test_misuse_is_refused(bad):
+    with pytest.raises(ParameterError):
+        bad()
+
+
+def test_hopeless_odds_do_not_overflow():
+    assert CoinFlip(errors=0, guesses=10**9).p_value(1e6) == 1.0
+    assert np.isfinite(CoinFlip(errors=0, guesses=10**9).epsilon(alpha=1e-12))

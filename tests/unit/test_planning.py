@@ -1,0 +1,164 @@
+"""Exact planning against brute force, and the simulator against the model."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from algorithms.planning import TabularMDP, evaluate, one_hot, optimal, reward_table, sample_trajectories, uniform
+from privcheck.errors import ParameterError
+
+
+def random_mdp(seed: int, S: int = 3, A: int = 2, *, sparse: bool = False) -> TabularMDP:
+    rng = np.random.default_rng(seed)
+    transition = rng.dirichlet(np.full(S, 0.5), (S, A))
+    if sparse:
+        transition = np.eye(S)[rng.integers(S, size=(S, A))]
+    return TabularMDP(transition=transition, reward=rng.random((S, A, S)), initial=rng.dirichlet(np.ones(S)))
+
+
+def random_policy(seed: int, H: int, S: int, A: int) -> np.ndarray:
+    return np.random.default_rng(seed).dirichlet(np.ones(A), (H, S))
+
+
+def value_over_all_paths(mdp: TabularMDP, policy: np.ndarray) -> float:
+    """Sums probability × return over every path: the definition, nothing shared with `evaluate`."""
+    H, S, A = policy.shape
+    total = 0.0
+    for states in itertools.product(range(S), repeat=H + 1):
+        for actions in itertools.product(range(A), repeat=H):
+            chance, gain = mdp.initial[states[0]], 0.0
+            for h, a in enumerate(actions):
+                s, following = states[h], states[h + 1]
+                chance *= policy[h, s, a] * mdp.transition[s, a, following]
+                gain += mdp.reward[s, a, following]
+            total += chance * gain
+    return total
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_the_value_is_the_sum_over_all_paths(seed, sparse) -> None:
+    mdp, policy = random_mdp(seed, sparse=sparse), random_policy(seed, 3, 3, 2)
+    assert evaluate(mdp, policy) == pytest.approx(value_over_all_paths(mdp, policy), abs=1e-12)
+    greedy = one_hot(policy.argmax(axis=2), 2)  # takes the branch over pairs that occur
+    assert evaluate(mdp, greedy) == pytest.approx(value_over_all_paths(mdp, greedy), abs=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=15, deadline=None)
+def test_the_optimum_is_the_best_deterministic_policy(seed: int) -> None:
+    mdp = random_mdp(seed, S=2)
+    best = max(
+        evaluate(mdp, one_hot(np.array(choice).reshape(3, 2), 2)) for choice in itertools.product(range(2), repeat=6)
+    )
+    found = optimal(mdp, 3)
+    assert found.value == pytest.approx(best, abs=1e-12)
+    assert evaluate(mdp, found.policy) == pytest.approx(best, abs=1e-12)
+    assert found.values[0] @ mdp.initial == pytest.approx(best, abs=1e-12)
+
+
+def test_samples_follow_the_model() -> None:
+    """Pooled χ² of initial states, actions and transitions over 3 steps; false alarms below 1e-9."""
+    mdp, policy = random_mdp(1), random_policy(2, 3, 3, 2)
+    data = sample_trajectories(mdp, policy, users=40_000, rng=np.random.default_rng(3))
+    statistic, freedom = 0.0, 0
+
+    def pool(drawn: np.ndarray, expected: np.ndarray) -> None:
+        nonlocal statistic, freedom
+        observed = np.bincount(drawn, minlength=expected.size)
+        statistic += ((observed - expected * observed.sum()) ** 2 / (expected * observed.sum())).sum()
+        freedom += expected.size - 1
+
+    pool(data.states[:, 0], mdp.initial)
+    for h, s in itertools.product(range(3), range(3)):
+        here = data.states[:, h] == s
+        pool(data.actions[here, h], policy[h, s])
+        for a in range(2):
+            both = here & (data.actions[:, h] == a)
+            pool(data.states[both, h + 1], mdp.transition[s, a])
+    assert chi2.sf(statistic, freedom) > 1e-9
+    assert chi2.cdf(statistic, freedom) > 1e-9
+    rows = np.arange(data.users)
+    for h in range(3):
+        assert (data.rewards[rows, h] == mdp.reward[data.states[:, h], data.actions[:, h], data.states[:, h + 1]]).all()
+
+
+def test_what_has_probability_zero_is_never_drawn() -> None:
+    mdp = random_mdp(5, S=4, sparse=True)
+    data = sample_trajectories(mdp, uniform(4, 4, 2), users=5_000, rng=np.random.default_rng(6))
+    for h in range(4):
+        assert (mdp.transition[data.states[:, h], data.actions[:, h], data.states[:, h + 1]] == 1).all()
+
+
+@pytest.mark.parametrize("slack", [0.0, -3e-10, 3e-10, 2.0**-52, -(2.0**-53)])
+@pytest.mark.parametrize(("uniform_drawn", "state"), [(np.nextafter(1.0, 0.0), 3), (0.0, 1)])
+def test_extreme_uniforms_draw_the_last_and_first_possible_state(uniform_drawn, state, slack) -> None:
+    class Extreme:
+        def random(self, size: int) -> np.ndarray:
+            return np.full(size, uniform_drawn)
+
+    law = np.array([0.0, 0.1, 0.2, 0.7 + slack, 0.0])  # the first and the last state are impossible
+    transition = np.broadcast_to(law, (5, 1, 5)).copy()
+    mdp = TabularMDP(transition=transition, reward=np.zeros(1), initial=law)
+    data = sample_trajectories(mdp, np.ones((2, 5, 1)), users=3, rng=Extreme())  # type: ignore[arg-type]
+    assert (data.states == state).all()
+
+
+def test_the_same_seed_gives_the_same_users() -> None:
+    mdp, policy = random_mdp(1), random_policy(2, 3, 3, 2)
+    first, second = (sample_trajectories(mdp, policy, users=50, rng=np.random.default_rng(9)) for _ in range(2))
+    assert (first.states == second.states).all()
+    assert (first.actions == second.actions).all()
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 2, 1), (3, 1, 3), (1, 1, 3), (3, 2, 3)])
+def test_rewards_broadcast(shape: tuple[int, ...]) -> None:
+    table = reward_table(np.full(shape, 0.5), 3, 2)
+    assert table.shape == (3, 2, 3)
+    assert not table.flags.writeable
+
+
+def good() -> dict[str, np.ndarray]:
+    return {"transition": np.full((2, 1, 2), 0.5), "reward": np.zeros((2, 1, 1)), "initial": np.array([1.0, 0.0])}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("transition", np.full((2, 1, 3), 1 / 3)),
+        ("transition", np.full((2, 1, 2), 0.6)),
+        ("transition", np.array([[[1.5, -0.5]], [[1.0, 0.0]]])),
+        ("transition", np.full((2, 1, 2), np.nan)),
+        ("initial", np.array([1.0])),
+        ("initial", np.array([0.5, 0.4])),
+        ("reward", np.full((2, 1, 1), 1.5)),
+        ("reward", np.full((2, 1, 1), np.nan)),
+        ("reward", np.zeros((3, 1, 1))),
+    ],
+)
+def test_a_bad_model_is_refused(name: str, value: np.ndarray) -> None:
+    with pytest.raises(ParameterError, match=name):
+        TabularMDP(**{**good(), name: value})
+
+
+@pytest.mark.parametrize(
+    "policy", [np.ones((2, 1)), np.ones((1, 2, 2)) / 2, np.full((1, 2, 1), 0.9), np.full((1, 2, 1), np.nan)]
+)
+def test_a_bad_policy_is_refused(policy: np.ndarray) -> None:
+    mdp = TabularMDP(**good())
+    with pytest.raises(ParameterError, match="policy"):
+        evaluate(mdp, policy)
+    with pytest.raises(ParameterError, match="policy"):
+        sample_trajectories(mdp, policy, users=1, rng=np.random.default_rng(0))
+
+
+def test_no_user_and_no_step_are_refused() -> None:
+    mdp = TabularMDP(**good())
+    with pytest.raises(ParameterError, match="user"):
+        sample_trajectories(mdp, np.ones((1, 2, 1)), users=0, rng=np.random.default_rng(0))
+    with pytest.raises(ParameterError, match="H"):
+        optimal(mdp, 0)

@@ -1,0 +1,166 @@
+"""The plots: what is drawn for which data, and that they stay inside the page's rules."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from privcheck.reports.curves import crossing, privacy
+from privcheck.reports.plots import privacy_plot, value_plot
+
+SAMPLE = Path(__file__).parent / "data" / "report_holds.json"
+
+
+@pytest.fixture
+def sample():
+    return json.loads(SAMPLE.read_text(encoding="utf-8"))
+
+
+def parse(markup):
+    return ET.fromstring(markup)  # noqa: S314 - our own output
+
+
+def _texts(svg):
+    return [element.text for element in parse(svg).iter("text")]
+
+
+def test_claim_and_both_bounds_stand_in_one_plot(sample):
+    plot = privacy_plot(sample)
+    for svg in (plot.wide, plot.narrow):
+        for colour in ("--claim", "--upper", "--lower"):
+            assert f"stroke: var({colour})" in svg
+        assert {"δ", "ε", "δ = 10⁻⁵", "1", "10⁻⁸", "claimed"} <= set(_texts(svg))
+    assert "the claim, the accountant's upper bound, the audit's lower bound" in plot.caption
+
+
+def test_a_drawing_has_the_pages_colours_and_fonts_only(sample):
+    for svg in (privacy_plot(sample).wide, value_plot(sample).narrow):
+        assert not re.search(r"#[0-9a-f]{6}\b", svg)
+        assert "font-family" not in svg
+        assert "http" not in svg
+        assert "<style" not in svg
+        root = parse(svg)
+        ids = [element.get("id") for element in root.iter() if element.get("id")]
+        assert len(ids) == len(set(ids))
+        references = re.findall(r'(?:href="#|url\(#)([^")]+)', svg)
+        assert set(references) <= set(ids)
+
+
+def test_learned_value_beside_its_baselines(sample):
+    texts = _texts(value_plot(sample).wide)
+    assert [t for t in texts if t in {"optimum", "without noise", "dp-apvi", "clinicians", "random"}] == [
+        "optimum", "without noise", "dp-apvi", "clinicians", "random",
+    ]  # fmt: skip
+    assert {"0.7921", "0.7583", "0.7214", "0.6923", "0.6851"} <= set(texts)
+
+
+def test_regret_is_best_when_low():
+    plot = value_plot({"run": {"algorithm": "x", "regret": {"mean": 30.0, "baseline": 10.0, "optimal": 0}}})
+    assert [t for t in _texts(plot.wide) if t in {"x", "without noise", "optimum"}] == ["optimum", "without noise", "x"]
+    assert "regret" in _texts(plot.wide)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"mean": 0.5},
+        {"mean": "inf", "optimal": 1},
+        {"mean": None, "optimal": 1},
+        {"mean": "x", "baseline": [1]},
+    ],
+)
+def test_nothing_to_compare_is_no_plot(value):
+    assert value_plot({"run": {"value": value}}) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"mean": 0.0, "optimal": 0.0},
+        {"mean": 1e-300, "std": 1e-301, "optimal": 2e-300},
+        {"mean": -5, "std": 0, "baseline": 1e12},
+        {"mean": 0.5, "optimal": 0.5, "references": {"ρ$x_1$ 漢字\x00\n<b>": 0.5, "y" * 500: 0.4}},
+    ],
+)
+def test_odd_values_are_drawn(value):
+    assert parse(value_plot({"run": {"value": value}}).narrow).tag == "svg"
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [
+        None,
+        {"epsilon": [0, 1]},
+        {"epsilon": [0], "delta_upper": [0.5]},
+        {"epsilon": [0, 1], "delta_upper": [0, 0]},
+        {"epsilon": [0, 1], "delta_upper": [2, -1]},
+        {"epsilon": ["inf", "inf"], "delta_upper": [0.5, 0.5]},
+        {"epsilon": 3, "delta_upper": "x"},
+    ],
+)
+def test_no_curve_is_no_plot(curve):
+    assert privacy_plot({"budget": {"curve": curve}}) is None
+
+
+@pytest.mark.parametrize(
+    ("curve", "delta"),
+    [
+        ({"epsilon": [0, 0.5, 1, 2], "delta_upper": [0.3, 0.1, 0, 0], "delta_claim": [0.4, 0.2, 0.1, 0]}, 0.0),
+        ({"epsilon": [0, 1], "delta_upper": [1, 1e-300]}, 1e-15),
+        ({"epsilon": [0, 0], "delta_upper": [0.5, 0.5]}, None),
+        ({"epsilon": [0, 1e6], "delta_upper": [1, 1e-9]}, 1e-5),
+        ({"epsilon": [5, 6], "delta_upper": [1e-20, 1e-21]}, 1e-5),
+        ({"epsilon": [0, 1, "inf"], "delta_upper": [0.1, 0.01, 0]}, 0.5),
+    ],
+)
+def test_odd_curves_are_drawn(curve, delta):
+    plot = privacy_plot({"budget": {"curve": curve, "guarantee": {"epsilon": "inf", "delta": delta}}})
+    assert parse(plot.wide).tag == "svg"
+
+
+def _curves(epsilon, upper, grid, lower):
+    return privacy({
+        "budget": {"curve": {"epsilon": epsilon, "delta_upper": upper}},
+        "audit": {"evidence": {"curve": {"epsilon": grid, "delta_lower": lower}}},
+    })  # fmt: skip
+
+
+def test_a_crossing_is_found_between_the_points_and_only_there():
+    # randomised response at ε₀ = 1: δ(ε) is linear in e^ε, hence concave in ε; its chord in ε would accuse it
+    def delta(epsilon):
+        return (math.e - math.exp(epsilon)) / (1 + math.e)
+
+    ends = [0.0, 1.0]
+    upper = [delta(e) for e in ends]
+    assert crossing(_curves(ends, upper, [0.25, 0.5], [delta(0.25), delta(0.5)])) is None
+    assert crossing(_curves(ends, upper, [0.25, 0.5], [delta(0.25), delta(0.5) * 1.0001])) == 0.5
+    assert crossing(_curves(ends, upper, [1.5, 2.0], [0.4, 0.3])) is None  # beyond the accountant's points
+    assert crossing(_curves([0.0, 2000.0], [0.5, 0.0], [1000.0, 1500.0], [0.4, 0.3])) is None
+
+
+def test_matplotlibs_global_state_is_left_alone(tmp_path):
+    (tmp_path / "matplotlibrc").write_text("lines.linewidth: 9\nsvg.fonttype: path\n", encoding="utf-8")
+    code = (
+        "import json, sys, matplotlib\n"
+        "keys = [key for key in matplotlib.rcParams if key != 'backend']\n"  # reading that one loads pyplot
+        "before = [matplotlib.rcParams[key] for key in keys]\n"
+        "from privcheck.reports.plots import privacy_plot\n"
+        f"plot = privacy_plot(json.load(open({str(SAMPLE)!r}, encoding='utf-8')))\n"
+        "assert [matplotlib.rcParams[key] for key in keys] == before\n"
+        "assert matplotlib.rcParams['lines.linewidth'] == 9\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+        "sys.stdout.buffer.write(plot.wide.encode())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    sample = json.loads(SAMPLE.read_text(encoding="utf-8"))
+    assert done.stdout.decode() == privacy_plot(sample).wide  # whatever the user's matplotlibrc says

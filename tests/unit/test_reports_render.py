@@ -1,0 +1,241 @@
+"""Pages and terminal text of a full, a failing and an empty report; tolerance; nothing foreign gets in."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from privcheck.errors import ParameterError
+from privcheck.reports import render_text
+from privcheck.reports.html import render_html
+
+DATA = Path(__file__).parent / "data"
+MINIMAL = {"privcheck": {"version": "0.1.0", "schema": 1}}
+HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>{{ 7*7 }}$\\alpha$\x1b[31m&amp;"
+VOID = {"meta", "img", "br", "wbr", "link", "hr", "input"}
+
+
+def load(name):
+    return json.loads((DATA / f"report_{name}.json").read_text(encoding="utf-8"))
+
+
+class Outline(HTMLParser):
+    """Checks nesting, and collects tags, ids, attributes and text."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tags, self.ids, self.attributes, self.text = [], Counter(), Counter(), [], []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        self.ids.update(value for name, value in attrs if name == "id")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.mark.parametrize("name", ["holds", "fails"])
+def test_a_page_is_well_formed_and_needs_nothing_from_outside(name):
+    page = render_html(load(name))
+    outline = Outline(page)
+    assert outline.open == []
+    assert not [key for key, count in outline.ids.items() if count > 1]
+    assert not outline.tags.keys() & {"script", "link", "iframe", "object", "embed", "img", "base", "form"}
+    assert "http:" not in page
+    assert "https:" not in page
+    assert "url(" not in page.replace("url(#", "")
+    assert "@import" not in page
+    for _, key, value in outline.attributes:
+        assert not key.startswith("on")
+        if key in {"href", "src", "xlink:href"}:
+            assert value.startswith("#")
+        if key in {"aria-labelledby", "href"}:
+            assert {part.removeprefix("#") for part in value.split()} <= outline.ids.keys()
+
+
+def test_headings_do_not_skip_levels():
+    levels = [int(level) for level in re.findall(r"<h([1-6])", render_html(load("holds")))]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+
+
+def test_every_drawing_has_a_title_and_a_description():
+    outline = Outline(render_html(load("holds")))
+    drawings = [value for tag, key, value in outline.attributes if tag == "svg" and key == "aria-labelledby"]
+    assert len(drawings) == outline.tags["svg"] == 4  # two plots in two widths
+    assert outline.tags["title"] == 1 + 4
+    assert outline.tags["desc"] == 4
+
+
+def test_the_verdict_comes_first():
+    page = render_html(load("holds"))
+    text = " ".join(Outline(page).text)
+    assert page.index("Holds, proved</h2>") < page.index("Derivation</h2>") < page.index("Budget</h2>")
+    for expected in (
+        "Claimed:", "ρ-zCDP (Theorem 3.4, line 214)", "exactly 1", "ε ≤ 6.573", "at δ = 10⁻⁵", "ε ≥ 6.519",
+        "0.7214 ± 0.0061", "without noise 0.7583", "Simulated noise: not for release", "31.2 %",
+        "Learned mostly from noise",
+        "Bun & Steinke 2016, Proposition 1.6", "privcheck check dp-apvi --data icu-sepsis", "icu-sepsis", "2.0.1",
+        "5f0c1f3a", "std = 6.325", "clinicians", "consistent",
+    ):  # fmt: skip
+        assert expected in text, expected
+    assert "<mfrac>" in page
+    assert "Fails" not in page
+
+
+def test_a_failing_report():
+    page = render_html(load("fails"))
+    text = " ".join(Outline(page).text)
+    for expected in (
+        "Fails", "stated-sensitivity-refuted", "critical", "Joint differential privacy is unproved", "Audit: violation",
+        "No noise was drawn", "Witness", "23 (21 times)", "standard deviation by 1.41421",
+    ):  # fmt: skip
+        assert expected in text, expected
+    assert "Holds" not in text
+    assert "Simulated noise" not in text
+
+
+@pytest.mark.parametrize(
+    ("change", "notice"),
+    [
+        ({"epsilon_lower": 7.0}, "The two bounds contradict each other"),
+        ({"verdict": "violation"}, "although the claim was found to hold"),
+        ({"evidence": {"curve": {"epsilon": [1.0, 2.0], "delta_lower": [0.9, 0.001]}}}, "The two curves contradict"),
+    ],
+)
+def test_contradictions_are_said(change, notice):
+    report = load("holds")
+    assert notice not in render_html(report)
+    report["audit"] |= {"views": None} | change
+    assert notice in render_html(report)
+    assert notice.split()[2] in render_text(report)
+
+
+@pytest.mark.parametrize("kind", [None, "", "HOLDS", "passed", "undecided", 1])
+def test_only_holds_is_shown_as_holding(kind):
+    report = load("holds")
+    report["verdict"]["verdict"], report["verify"]["verdict"] = kind, None
+    page = render_html(report)
+    assert '<section class="verdict open"' in page
+    assert "Holds" not in page
+    assert not render_text(report).startswith("HOLDS")
+
+
+def test_an_empty_report_says_that_there_is_no_verdict():
+    page = render_html(MINIMAL)
+    assert "No verdict</h2>" in page
+    assert Outline(page).open == []
+    assert render_text(MINIMAL) == "NO VERDICT · unnamed\n"
+
+
+def _leaves(value, path=()):
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value[:1]):
+            yield from _leaves(item, (*path, index))
+    else:
+        yield path
+
+
+def _with(report, path, value):
+    changed = copy.deepcopy(report)
+    here = changed
+    for key in path[:-1]:
+        here = here[key]
+    here[path[-1]] = value
+    return changed
+
+
+def _no_plots(monkeypatch):
+    monkeypatch.setattr("privcheck.reports.html.privacy_plot", lambda _: None)
+    monkeypatch.setattr("privcheck.reports.html.value_plot", lambda _: None)
+
+
+def test_hostile_strings_are_text_wherever_they_stand():
+    report = load("holds")
+    for path in _leaves(report):
+        if path[0] != "privcheck":
+            report = _with(report, path, HOSTILE)
+    report["run"]["value"] = {"mean": 0.5, "references": {HOSTILE: 0.25}}
+    report[HOSTILE] = report["options"][HOSTILE] = HOSTILE
+    outline = Outline(render_html(report))
+    assert outline.open == []
+    assert not outline.tags.keys() & {"script", "img"}
+    assert not [key for _, key, _ in outline.attributes if key.startswith("on")]
+    text = "".join(outline.text)
+    assert "<script>alert('x')</script>" in text
+    assert "{{ 7*7 }}" in text or "{{ 7·7 }}" in text
+    assert "\x1b" not in text
+    assert "\x1b" not in render_text(report)
+
+
+ODD = (None, "", "inf", "text", True, -1, 1e308, 5e-324, [], {}, [None, 1], {"a": {"b": []}})
+
+
+@pytest.mark.parametrize("which", range(len(ODD)))
+def test_any_field_may_be_something_else(which, monkeypatch):
+    _no_plots(monkeypatch)
+    report, odd = load("fails"), ODD[which]
+    for index, path in enumerate(_leaves(report)):
+        if path[0] != "privcheck" and index % 3 == which % 3:  # each field meets four of the twelve
+            changed = _with(report, path, odd)
+            try:
+                page, text = render_html(changed), render_text(changed)
+            except ParameterError:
+                assert len(path) == 1  # a whole section that is not an object
+                continue
+            assert page.endswith("</html>")
+            assert text.endswith("\n")
+
+
+def test_nan_is_refused():
+    report = load("holds")
+    report["budget"]["guarantee"]["epsilon"] = float("nan")
+    for render in (render_html, render_text):
+        with pytest.raises(ParameterError, match=r"report\.budget\.guarantee\.epsilon is NaN"):
+            render(report)
+
+
+def test_the_same_report_gives_the_same_bytes():
+    report = load("holds")
+    assert render_html(report) == render_html(copy.deepcopy(report))
+    other = _with(report, ("budget", "guarantee", "epsilon"), 6.6)
+    assert render_html(other) != render_html(report)
+
+
+def test_text_of_a_full_report():
+    text = render_text(load("holds"))
+    lines = text.splitlines()
+    assert lines[0] == "HOLDS, PROVED · dp-apvi: ρ-zCDP (Theorem 3.4, line 214)"
+    assert "Cost over claim: exactly 1." in lines[1]
+    assert any(
+        line.split() == ["Loss", "at", "most", "ε", "≤", "6.573", "at", "δ", "=", "10⁻⁵,", "accountant"]
+        for line in lines
+    )
+    assert "! Simulated noise: not for release." in text
+    assert max(map(len, lines)) <= 100
+    assert [line for line in lines if line and not line.startswith(" ")][1:] == ["budget", "audit", "learned"]
+
+
+def test_text_of_a_failing_report():
+    text = render_text(load("fails"))
+    assert text.startswith("FAILS · dp-apvi")
+    assert "critical stated-sensitivity-refuted visits: stated ℓ₂ sensitivity √H is too small" in text

@@ -1,0 +1,74 @@
+"""The tools for other people's tests, and the guard of ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.testing import all_users, neighbouring_pairs, trajectories
+
+CONFTEST = Path(__file__).parents[1] / "conftest.py"
+
+
+@given(trajectories(3, 4, 2, users=2))
+def test_a_strategy_makes_datasets_of_the_size_asked_for(data):
+    assert (data.users, data.horizon, data.num_states, data.num_actions) == (2, 3, 4, 2)
+
+
+@given(neighbouring_pairs(ReplaceOne(initial="fixed"), 3, 4, 2))
+def test_a_fixed_start_is_shared(pair):
+    first, second = pair
+    assert first.states[0, 0] == second.states[0, 0]
+    assert first.actions[0, 0] == second.actions[0, 0]
+
+
+@pytest.mark.parametrize("relation", [AddRemoveOne(), ZeroOut()])
+def test_someone_who_is_not_there(relation):
+    @given(neighbouring_pairs(relation, 2, 2, 2))
+    def search(pair):
+        assert sum(user is None for user in pair) == 1
+
+    search()
+
+
+def test_rewards_are_at_the_corners_more_often_than_not():
+    drawn = []
+
+    @given(trajectories(4, 2, 2))
+    def collect(data):
+        drawn.append(data.rewards)
+
+    collect()
+    rewards = np.concatenate(drawn)
+    assert {0.0, 1.0} <= set(rewards.ravel())
+    assert np.isin(rewards, [0.0, 1.0]).mean() > 0.5
+
+
+def test_enumerated_rewards_are_the_corners():
+    assert set(np.unique(all_users(1, 2, 2).rewards)) == {0.0, 1.0}
+
+
+def test_the_guard_refuses_a_source_tree(tmp_path):
+    # a package named privcheck that stands outside site-packages
+    (tmp_path / "privcheck").mkdir()
+    (tmp_path / "privcheck" / "__init__.py").write_text("", encoding="utf-8")
+    (tmp_path / "conftest.py").write_text(CONFTEST.read_text(encoding="utf-8"), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PRIVCHECK_TEST_WHEEL": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", str(tmp_path)]
+    refused = subprocess.run(
+        command, env=environment, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=60
+    )
+    assert refused.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "expected the installed wheel" in refused.stdout + refused.stderr
+    environment["PRIVCHECK_TEST_WHEEL"] = ""
+    allowed = subprocess.run(
+        command, env=environment, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=60
+    )
+    assert allowed.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
