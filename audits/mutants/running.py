@@ -1,0 +1,37 @@
+"""Mutants of the running side: a noise source that repeats itself, and an agent that sees what it must not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audits.policy import Whole
+from privcheck.mechanisms import Noise
+from privcheck.runtime import SimulatedNoise
+
+
+class SharedNoise:
+    """A noise source that draws every release from one stream.
+
+    The true loss is ∞: the difference of two releases of the same size is exact.
+
+    Args:
+        seed: Of the stream.
+    """
+
+    words = "simulated, one stream for all releases"
+    protects = True
+
+    def __init__(self, seed: int) -> None:
+        self._honest = SimulatedNoise(seed)
+
+    def add(self, noise: Noise, value: NDArray[np.float64], *, release: int, part: int) -> NDArray[np.float64]:  # noqa: ARG002
+        """Returns value + noise, the same whatever the release."""
+        return self._honest.add(noise, value, release=0, part=part)
+
+
+def peeking(whole: Whole, release: str = "visits") -> Whole:
+    """Returns the agent that plans from the exact values of one release; the true loss is ∞ where they show."""
+    return replace(whole, noise={**whole.noise, release: Noise(law="none", scale=0.0)})

@@ -1,0 +1,71 @@
+"""What every plan does: refuse a bad request, and compare a bound with the accountant and the claim."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privcheck.accounting import account, claim_epsilon
+from privcheck.errors import ParameterError
+from privcheck.results import AuditRequest
+
+Evidence = dict[str, float | int | str | Mapping[str, list[float]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a lower bound is compared with, at one δ.
+
+    Attributes:
+        upper: The accountant's ε; None where there is none.
+        claimed: The claim's ε; None where it implies none.
+    """
+
+    upper: float | None
+    claimed: float | None
+
+    @property
+    def least(self) -> float:
+        """Returns the smaller of the two, ∞ where there is neither."""
+        return min((limit for limit in (self.upper, self.claimed) if limit is not None), default=math.inf)
+
+    def refuted(self, lower: float) -> str:
+        """Returns what a lower bound refutes: "claim", "declaration", both, or "nothing"."""
+        found = [
+            name
+            for name, limit in (("claim", self.claimed), ("declaration", self.upper))
+            if limit is not None and lower > limit
+        ]
+        return " and ".join(found) or "nothing"
+
+
+def check(request: AuditRequest) -> None:
+    """Refuses a request that cannot be carried out, before anything is drawn.
+
+    Raises:
+        ParameterError: A number is out of its range.
+    """
+    for name, good, wanted in (
+        ("trials", request.trials >= 1, "at least 1"),
+        ("workers", request.workers >= 1, "at least 1"),
+        ("seed", request.seed >= 0, "at least 0"),
+        ("confidence", 0 < request.confidence < 1, "strictly between 0 and 1"),
+        ("delta", 0 <= request.delta < 1, "at least 0 and below 1"),
+    ):
+        if not good:
+            given = getattr(request, name)
+            raise ParameterError(f"{name}: expected {wanted}, got {given!r}", name=name, given=given)
+
+
+def limits(request: AuditRequest, values: Mapping[str, Fraction]) -> Limits:
+    """Returns the accountant's and the claim's ε at the request's δ."""
+    upper = account(request.declaration).at(values).epsilon(request.delta)
+    claimed = claim_epsilon(request.declaration.claim.guarantee, values, request.delta)
+    return Limits(upper=finite(upper), claimed=finite(claimed))
+
+
+def finite(value: float) -> float | None:
+    """Returns the value, or None where it is infinite."""
+    return value if math.isfinite(value) else None

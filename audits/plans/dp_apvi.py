@@ -1,0 +1,152 @@
+"""The audit plan of DP-APVI (paper 000, Algorithm 1), with Gaussian and with Laplace noise.
+
+Releases, lockstep and noise are those of any tabular declaration. The policy view runs the whole agent in every trial,
+on an instance of its own: users enough that a typical cell lies a little above E_ρ, below which the agent ignores it,
+and a public reward for staying in a state, so that the values move with the canary's own transitions.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from algorithms.dp_apvi.agent import plan_batch, setting
+from audits.bounds import guess_plan, ranked_bound
+from audits.canaries import random_users, sizes, worst_canary
+from audits.plans.common import Evidence, check, limits
+from audits.plans.inside import lockstep, noise
+from audits.plans.releases import releases
+from audits.policy import Tables, Whole, policy_trials, whole_runs
+from audits.reach import loss_law, reachable_guesses
+from privcheck.declaration import Declaration
+from privcheck.registry import AuditPlan
+from privcheck.results import AuditRequest, AuditResult
+from privcheck.trajectories import Trajectories, concatenate
+
+_PER_CELL: Final = 1.5  # users a cell and step, in units of E_ρ
+_NUMBERS: Final = 5_000  # released numbers of a pass, above which the policy view takes a smaller instance
+_SMALL: Final = {"H": 2, "S": 2, "A": 2}  # where a violation would be visible
+_SMALL_LAPLACE: Final = {"H": 1, "S": 2, "A": 2}
+_WARM: Final = 2  # passes that make Numba compile before the clock starts
+
+
+def audit(request: AuditRequest) -> AuditResult:
+    """Returns the audit of DP-APVI from the requested view.
+
+    Raises:
+        ParameterError: A number of the request is out of its range.
+        AuditError: A trial's score is not finite.
+    """
+    return {"releases": releases, "lockstep": lockstep, "noise": noise, "policy": policy}[request.view](request)
+
+
+def policy(request: AuditRequest) -> AuditResult:
+    """Returns the lower bound on ε from policies and values alone; valid against any mechanism, and weak.
+
+    δ > 0 is paid for by taking off as many right guesses as an (ε, δ) mechanism may reveal.
+    """
+    check(request)
+    began = time.perf_counter()
+    values = instance_values(request.declaration, request.values)
+    whole = instance(request.declaration, values, request.options)
+    bound, alpha, plan = limits(request, values), 1 - request.confidence, guess_plan()
+    whole_runs(whole, np.random.default_rng(0), _WARM)
+    clock = time.perf_counter()
+    counted = policy_trials(
+        whole, plan, trials=request.trials, seed=request.seed, workers=request.workers, progress=request.progress
+    )
+    spent, tested = time.perf_counter() - clock, counted.tested
+    best = ranked_bound(
+        tested.ranked_errors, tested.ranked_guesses, plan, runs=tested.runs, alpha=alpha, delta=request.delta
+    )
+    canary = worst_canary(request.declaration, values)
+    evidence: Evidence = {
+        "errors": best.flip.errors,
+        "guesses": best.flip.guesses,
+        "revealed": best.flip.revealed,
+        "error_rate_of_all_guesses": tested.errors / tested.runs,
+        "learned_on": counted.learned,
+        "tested_on": tested.runs,
+        "attempts": len(plan.shares),
+        "p_value_claimed": 1.0 if bound.claimed is None else best.flip.p_value(bound.claimed),
+        "refuted": bound.refuted(best.epsilon),
+        "instance": ", ".join(f"{name} = {values[name]}" for name in ("H", "S", "A")),
+        "trials_per_second": 2 * request.trials / spent,
+    }
+    return AuditResult(
+        view="policy",
+        verdict="consistent" if bound.refuted(best.epsilon) == "nothing" else "violation",
+        trials=request.trials,
+        confidence=request.confidence,
+        delta=request.delta,
+        epsilon_lower=best.epsilon,
+        epsilon_upper=bound.upper,
+        epsilon_claimed=bound.claimed,
+        reachable=reachable_guesses(
+            loss_law(canary.groups), plan, tested.runs, alpha=alpha, delta=request.delta
+        ),  # by a test that sees the releases
+        method=f"whole agent: a score of policy and values learned on {counted.learned} runs, coin flip on the others "
+        f"at {len(plan.shares)} shares fixed in advance; valid against any mechanism",
+        witness=canary.words,
+        evidence=evidence,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def instance_values(declaration: Declaration, values: Mapping[str, Fraction]) -> Mapping[str, Fraction]:
+    """Returns the policy view's parameters: the given ones, or a small instance where a pass would be too large."""
+    H, S, A = sizes(values)
+    if H * S * A * (S + 1) <= _NUMBERS:
+        return values
+    gaussian = all(release.mechanism.law == "gaussian" for release in declaration.releases)
+    small = _SMALL if gaussian else _SMALL_LAPLACE
+    return {**values, **{name: min(values[name], Fraction(size)) for name, size in small.items()}}
+
+
+def instance(declaration: Declaration, values: Mapping[str, Fraction], options: Mapping[str, Fraction]) -> Whole:
+    """Returns the whole agent on the worst canary among random users.
+
+    Args:
+        declaration: What is released.
+        values: Its parameters.
+        options: The agent's options.
+    """
+    _, S, A = sizes(values)
+    stay = np.broadcast_to(np.eye(S)[:, None, :], (S, A, S))
+    given = setting(declaration, values, options, reward=stay)
+    users = max(1, math.ceil(_PER_CELL * S * A * given.constants.E))
+    base = random_users(users, values, np.random.default_rng(0))  # public: the same in every audit
+    first, second = (_tables(declaration, base, user) for user in worst_canary(declaration, values).pair)
+
+    def agent(noisy: Tables) -> tuple[np.ndarray, np.ndarray]:
+        return plan_batch(noisy["visits"], noisy["transitions"], given, rewards=noisy.get("rewards"))
+
+    return Whole(
+        exact=(first, second),
+        noise={release.name: release.mechanism.at(values) for release in declaration.releases},
+        agent=agent,
+        actions=A,
+    )
+
+
+def _tables(declaration: Declaration, base: Trajectories, user: Trajectories | None) -> Tables:
+    data = base if user is None else concatenate([base, user])
+    return {release.name: release.statistic.compute(data) for release in declaration.releases}
+
+
+def _plan(name: str) -> AuditPlan:
+    return AuditPlan(
+        name=name,
+        views=("releases", "lockstep", "noise", "policy"),
+        trials={"releases": 1_000_000, "lockstep": 100, "noise": 30, "policy": 100_000},
+        audit=audit,
+    )
+
+
+DP_APVI = _plan("dp-apvi")
+DP_APVI_LAPLACE = _plan("dp-apvi-laplace")

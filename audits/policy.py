@@ -1,0 +1,163 @@
+"""The policy view: the whole agent in every trial, and only what it outputs is looked at.
+
+The loss of a policy has no formula, so a score is learned on three tenths of the runs and the coin flip decides on the
+others. It is valid against any mechanism; what it can find depends on the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audits.bounds import GuessPlan
+from audits.engine import Tally, blocks, tally, total
+from audits.learned import learn_score
+from audits.sampling import add_exact, draw
+from audits.scores import Scored, hidden_bits
+from privcheck.errors import ParameterError
+from privcheck.mechanisms import Noise
+from privcheck.results import Progress, silent
+
+LEARNED: Final = 0.3  # the share of the runs on which the score is learned
+BLOCK: Final = 2_048  # runs
+_MOST_LEARNED: Final = 20_000  # runs that the score is learned on, so that memory does not grow with N
+_LEAST: Final = 100  # runs under each neighbour
+_CHUNK: Final = 130_000  # numbers drawn at a time
+
+Array = NDArray[np.float64]
+Tables = Mapping[str, Array]
+Agent = Callable[[Tables], tuple[NDArray[np.int64], Array]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Whole:
+    """A whole agent on a pair of neighbouring datasets.
+
+    Attributes:
+        exact: The exact statistics of D and of D′ by release, each (H, …).
+        noise: What the channel adds to each release.
+        agent: From noisy statistics of B runs by release, each (B, H, …), to greedy actions and values, (B, H, S) each.
+        actions: A.
+    """
+
+    exact: tuple[Tables, Tables]
+    noise: Mapping[str, Noise]
+    agent: Agent
+    actions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outputs:
+    """What the agents of one block put out.
+
+    Attributes:
+        features: (runs, features) the policy, one indicator for each action but the first, and the values.
+        secret: (runs,) whether the run was on D.
+    """
+
+    features: Array
+    secret: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyTally:
+    """What the trials came to.
+
+    Attributes:
+        learned: Runs on which the score was learned.
+        tested: The counts of the other runs.
+    """
+
+    learned: int
+    tested: Tally
+
+
+def whole_runs(whole: Whole, rng: np.random.Generator, runs: int) -> Outputs:
+    """Returns the outputs of fresh runs of the whole agent, each on D or D′ by a hidden bit.
+
+    Args:
+        whole: Data, noise and agent.
+        rng: The block's generator.
+        runs: How many.
+    """
+    secret = hidden_bits(rng, runs)
+    step = max(1, _CHUNK // sum(table.size for table in whole.exact[0].values()))
+    features = np.empty((runs, 0))
+    for start in range(0, runs, step):
+        on_first = secret[start : start + step]
+        noisy = {}
+        for name, first in whole.exact[0].items():
+            table = draw(whole.noise[name], rng, (on_first.size, *first.shape))
+            add_exact(table, on_first, first, whole.exact[1][name])
+            noisy[name] = table
+        greedy, values = whole.agent(noisy)
+        chosen = (greedy[..., None] == np.arange(1, whole.actions)).reshape(on_first.size, -1)
+        if start == 0:
+            features = np.empty((runs, chosen.shape[1] + values[0].size))
+        features[start : start + step, : chosen.shape[1]] = chosen
+        features[start : start + step, chosen.shape[1] :] = values.reshape(on_first.size, -1)
+    return Outputs(features=features, secret=secret)
+
+
+def policy_trials(
+    whole: Whole, plan: GuessPlan, *, trials: int, seed: int, workers: int = 1, progress: Progress = silent
+) -> PolicyTally:
+    """Returns the counts of 2·trials runs, of which three tenths (at most 20 000) train the score and are not counted.
+
+    Args:
+        whole: Data, noise and agent.
+        plan: On how many runs to guess.
+        trials: N, the runs under each neighbour.
+        seed: The audit's seed.
+        workers: Threads; the result does not depend on it.
+        progress: Called after each block.
+
+    Raises:
+        ParameterError: Too few trials to learn from.
+        AuditError: A score is not finite.
+    """
+    if trials < _LEAST:
+        raise ParameterError(
+            f"the policy view learns a score: expected at least {_LEAST} trials, got {trials}", given=trials
+        )
+    learned = min(_MOST_LEARNED, round(LEARNED * 2 * trials))
+    tested = 2 * trials - learned
+
+    def produce(rng: np.random.Generator, runs: int, first: int) -> Outputs:  # noqa: ARG001 - what `blocks` calls
+        return whole_runs(whole, rng, runs)
+
+    training = list(
+        blocks(
+            produce,
+            learned,
+            seed=seed,
+            stream=1,
+            block=BLOCK,
+            workers=workers,
+            progress=lambda done, _: progress(done, 2 * trials),
+        )
+    )
+    score = learn_score(
+        np.concatenate([part.features for part in training]), np.concatenate([part.secret for part in training])
+    )
+
+    def judge(rng: np.random.Generator, runs: int, first: int) -> Tally:
+        outputs = whole_runs(whole, rng, runs)
+        return tally(Scored(score=score(outputs.features), secret=outputs.secret), plan, first=first, seed=seed)
+
+    counted = total(
+        blocks(
+            judge,
+            tested,
+            seed=seed,
+            stream=2,
+            block=BLOCK,
+            workers=workers,
+            progress=lambda done, _: progress(learned + done, 2 * trials),
+        )
+    )
+    return PolicyTally(learned=learned, tested=counted)
