@@ -74,8 +74,9 @@ class Channel:
         noisy = self._noise.add(self._law[name], value, release=self._position[name], part=part)
         first = not self._released[name]
         self._released[name].add(part)
-        self._ledger.record(name, part, charge=self._charge[name] if first else None, output=digest(noisy))
-        self._billboard.publish(name, part, noisy)
+        output = digest(noisy)
+        self._ledger.record(name, part, charge=self._charge[name] if first else None, output=output)
+        self._billboard.publish(name, part, noisy, known_digest=output)
         return self._billboard.read(name, part=part)
 
     def close(self) -> None:
