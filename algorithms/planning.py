@@ -164,6 +164,7 @@ def sample_trajectories(
     if users < 1:
         raise ParameterError(f"expected at least 1 user, got {users}", name="users", given=users)
     H = policy.shape[0]
+    refuse_size(users, H)
     rows = mdp.transition.reshape(-1, mdp.states)
     table = np.broadcast_to(mdp.reward, mdp.transition.shape)
     states = np.empty((users, H + 1), dtype=np.int32)
@@ -177,6 +178,17 @@ def sample_trajectories(
         states[:, h + 1] = _draw(rows[pair], inverse, rng)
         rewards[:, h] = table[now, actions[:, h], states[:, h + 1]]
     return Trajectories(states=states, actions=actions, rewards=rewards, num_states=mdp.states, num_actions=mdp.actions)
+
+
+def refuse_size(users: int, H: int) -> None:
+    """Refuses more steps than fit into memory.
+
+    Raises:
+        ParameterError: More than 2·10⁸ steps in all, at 16 bytes each.
+    """
+    if users * H > 200_000_000:
+        message = f"n = {users} users of H = {H} steps are {users * H} steps; at most 200000000 are sampled"
+        raise ParameterError(message + ": make n or H smaller", name="H", given=H)
 
 
 def _draw(rows: NDArray[np.float64], which: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[np.intp]:

@@ -13,9 +13,11 @@ from typing import Literal
 
 import numpy as np
 
+from privcheck.errors import ParameterError
 from privcheck.trajectories import Trajectories
 
 Initial = Literal["any", "fixed"]
+LONGEST = 1_000_000  # steps of a pair that is written out: audits and witnesses hold it in memory
 Pair = tuple[Trajectories | None, Trajectories | None]
 
 
@@ -87,7 +89,13 @@ def extreme_pairs(relation: Relation, horizon: int, num_states: int, num_actions
         horizon: H.
         num_states: S.
         num_actions: A.
+
+    Raises:
+        ParameterError: The trajectories would be longer than `LONGEST`.
     """
+    if horizon > LONGEST:
+        message = f"H = {horizon}: a pair of trajectories is written out up to {LONGEST} steps; set H to at most that"
+        raise ParameterError(message, name="H", given=horizon)
     if isinstance(relation, ReplaceOne):
         fixed = relation.initial == "fixed"
         for reward in (1.0, 0.0):

@@ -32,7 +32,7 @@ REWARDS = Choice(
 
 
 def gaussian(choices: Mapping[str, str]) -> Declaration:
-    """Returns DP-APVI with Gaussian noise: ρ-zCDP by Theorem 3.4 (line 214), eq. (2) (line 158)."""
+    """Returns DP-APVI with Gaussian noise: ρ-zCDP by Theorem 3.4 (line 214), eq. (2) (line 146)."""
     tables = _tables(choices)
     # eq. (2): σ² = 2H/ρ, each of the two tables ρ/2-zCDP (Lemma D.1, line 525); three tables: ρ/3 each
     variance = len(tables) * H / rho

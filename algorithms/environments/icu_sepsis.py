@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.planning import TabularMDP, evaluate, optimal, sample_trajectories, uniform
+from algorithms.planning import TabularMDP, evaluate, optimal, refuse_size, sample_trajectories, uniform
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError, PrivcheckError
 from privcheck.registry import Environment
@@ -105,6 +105,7 @@ def groups(sofa: NDArray[np.float64], states: int) -> NDArray[np.int32]:
 def _sample(values: Mapping[str, int], seed: int) -> Dataset:
     """Returns patients whom the model's clinicians treat for H steps, states aggregated."""
     users, H, states = values["n"], values["H"], values["S"]
+    refuse_size(users, H)
     model = load()
     group = groups(model.sofa, states)
     clinicians = np.broadcast_to(model.clinicians, (H, STATES, ACTIONS))

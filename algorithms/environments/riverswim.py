@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from algorithms.planning import TabularMDP, evaluate, optimal, sample_trajectories, uniform
+from algorithms.planning import TabularMDP, evaluate, optimal, refuse_size, sample_trajectories, uniform
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError
 from privcheck.registry import Environment
@@ -45,6 +45,7 @@ def riverswim(states: int) -> TabularMDP:
 def _sample(values: Mapping[str, int], seed: int) -> Dataset:
     """Returns users who act uniformly at random; exact values of random and optimum at this H."""
     users, H, states = values["n"], values["H"], values["S"]
+    refuse_size(users, H)
     mdp = riverswim(states)
     behaviour = uniform(H, states, 2)
     return Dataset(

@@ -9,6 +9,8 @@ from fractions import Fraction
 from typing import Literal
 
 from privcheck.accounting.conversions import pure_delta, zcdp_delta, zcdp_to_epsilon
+from privcheck.accounting.curve import Curve, compose
+from privcheck.accounting.events import Event, gaussian, laplace, pure
 from privcheck.accounting.gdp import gdp_delta, gdp_epsilon
 from privcheck.declaration import Declaration, Release
 from privcheck.statistics import Sensitivity
@@ -101,6 +103,7 @@ class Account:
             rho=self.rho.number(values, rounding="up"),
             pure=math.inf if self.pure is None else self.pure.number(values, rounding="up"),
             mu=None if self.mu_squared is None else _root_up(self.mu_squared.number(values, rounding="up")),
+            events=tuple(event(cost, values) for cost in self.costs),
         )
 
 
@@ -112,11 +115,18 @@ class NumericAccount:
         rho: ρ of zCDP.
         pure: ε of pure DP, ∞ where none.
         mu: μ of the exact Gaussian curve, None where a release is not Gaussian.
+        events: The releases as events for the numeric accountant, one a release.
     """
 
     rho: float
     pure: float
     mu: float | None
+    events: tuple[Event, ...]
+
+    @property
+    def curve(self) -> Curve:
+        """Returns the privacy curve of all releases together."""
+        return compose(*self.events)
 
     def methods(self, delta: float) -> tuple[Method, ...]:
         """Returns ε at δ by every method that applies, the tightest first.
@@ -134,6 +144,9 @@ class NumericAccount:
         ]
         if self.mu is not None:
             found.append(Method(name="Gaussian curve", epsilon=gdp_epsilon(self.mu, delta), direction="exact"))
+        elif delta > 0:
+            figure = self.curve.epsilon(delta=delta)
+            found.append(Method(name=f"{figure.method}, certified", epsilon=figure.upper, direction="upper"))
         if math.isfinite(self.pure):
             found.append(Method(name="pure DP, summed", epsilon=self.pure, direction="upper"))
         return tuple(sorted(found, key=lambda m: m.epsilon))
@@ -147,6 +160,8 @@ class NumericAccount:
         found = [zcdp_delta(self.rho, epsilon), pure_delta(self.pure, epsilon)]
         if self.mu is not None:
             found.append(gdp_delta(self.mu, epsilon))
+        elif epsilon < self.pure:
+            found.append(self.curve.delta(epsilon=epsilon).upper)
         return min(found)
 
 
@@ -181,6 +196,21 @@ def account(declaration: Declaration) -> Account:
         mu_squared=gaussian,
         derivation=(*lines, *_total_lines(rho, pure)),
     )
+
+
+def event(cost: ReleaseCost, values: Mapping[str, Fraction]) -> Event:
+    """Returns one release as an event: its derived sensitivity against the noise that is drawn.
+
+    A Laplace release of a table whose cells move by 0 or ±Δ∞ is Δ₁/Δ∞ scalar releases. Where cells move by parts of Δ∞,
+    no worst split is proved for the whole curve, and the release is charged as any (Δ₁/b)-DP mechanism.
+    """
+    noise, sensitivity = cost.release.mechanism.at(values), cost.sensitivity
+    if noise.law == "gaussian":
+        return gaussian(std=noise.scale, sensitivity=sensitivity.l2.number(values, rounding="up"))
+    l1, linf = (s.number(values, rounding="up") for s in (sensitivity.l1, sensitivity.linf))
+    if sensitivity.stepwise and linf > 0:
+        return laplace(scale=noise.scale, sensitivity=linf, count=max(1, math.ceil(l1 / linf)))
+    return pure(epsilon=l1 / noise.scale * (1 + 1e-15))
 
 
 def _release_lines(cost: ReleaseCost, relation: str) -> list[Line]:

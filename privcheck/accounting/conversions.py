@@ -42,7 +42,7 @@ def zcdp_to_epsilon(rho: float, delta: float, *, method: Literal["classical", "o
     if delta == 0 or math.isinf(rho):
         return math.inf
     classical = (rho + 2 * math.sqrt(rho * -math.log(delta))) * _UP
-    if method == "classical":
+    if method == "classical" or rho < 1e-280:  # there both agree in every digit, and the orders overflow
         return classical
     from scipy.optimize import minimize_scalar
 
@@ -74,6 +74,8 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         return 0.0
     if math.isinf(rho):
         return 1.0
+    if rho < 1e-280 and epsilon > 0:  # α − 1 = ε/2ρ overflows; δ(ε) grows with ρ
+        rho = 1e-280
     from scipy.optimize import minimize_scalar
 
     def log_delta(t: float) -> float:

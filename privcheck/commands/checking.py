@@ -79,7 +79,7 @@ def check(
         "choices": dict(setting.choices),
         "verdict": {key: verdict[key] for key in ("verdict", "method", "sentence")},
         "show": show(setting),
-        "budget": budget(setting, delta, peer=True),
+        "budget": budget(setting, delta, full=True),
         "verify": verdict,
         "audit": {**next(iter(views.values()), {}), "views": views} if views else None,
         "run": learned,

@@ -83,13 +83,13 @@ def show(setting: Setting) -> dict[str, Any]:
     }
 
 
-def budget(setting: Setting, delta: float, *, peer: bool = False) -> dict[str, Any]:
+def budget(setting: Setting, delta: float, *, full: bool = False) -> dict[str, Any]:
     """Returns what the declared releases cost, release by release and together, at δ.
 
     Args:
         setting: Whose releases.
         delta: At which ε is reported.
-        peer: Asks dp-accounting for a second opinion on Gaussian jobs.
+        full: Adds δ against ε for a plot, and asks dp-accounting for a second opinion on Gaussian jobs.
 
     Raises:
         PrivcheckError: The second opinion contradicts ours.
@@ -98,7 +98,7 @@ def budget(setting: Setting, delta: float, *, peer: bool = False) -> dict[str, A
     composed = account(declaration)
     numbers = composed.at(values)
     methods = list(numbers.methods(delta))
-    if peer and (opinion := second_opinion(numbers, delta)) is not None:
+    if full and (opinion := second_opinion(numbers, delta)) is not None:
         methods.append(opinion)
     return {
         "algorithm": declaration.name,
@@ -133,7 +133,7 @@ def budget(setting: Setting, delta: float, *, peer: bool = False) -> dict[str, A
             "pure_epsilon": None if math.isinf(numbers.pure) else numbers.pure,
         },
         "methods": [{"name": m.name, "epsilon": _number(m.epsilon), "direction": m.direction} for m in methods],
-        "curve": _curve(setting, composed),
+        "curve": _curve(setting, composed) if full else None,
     }
 
 
@@ -142,7 +142,7 @@ def _curve(setting: Setting, composed: Account) -> dict[str, list[float]]:
     numbers = composed.at(setting.values)
     claim = setting.declared.claim.guarantee
     furthest = numbers.epsilon(1e-10)
-    epsilons = np.linspace(0.0, furthest * 1.05, 121)
+    epsilons = np.linspace(0.0, furthest * 1.05, 61)
     claimed = [claim_delta(claim, setting.values, float(e)) for e in epsilons]
     return {
         "epsilon": epsilons.tolist(),

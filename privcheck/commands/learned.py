@@ -16,6 +16,14 @@ from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest, AuditResult, AuditView, Progress, RunRequest, RunResult, silent
 from privcheck.runtime import Ledger
 
+_UNKNOWN = (
+    "The true value of a policy is unknown for a user's own data; shown is the agent's own estimate from the billboard, "
+    "which is no lower bound. A non-private baseline would be a release of its own, so none is computed."
+)
+_EXPOSED = (
+    "This agent is not private: its policy and its estimate are computed from the exact data, and showing them to "
+    "anybody is a release that nothing accounts for."
+)
 VIEWS: tuple[AuditView, ...] = ("releases", "lockstep", "noise", "policy")
 
 
@@ -73,7 +81,7 @@ def run(
         "episodes": episodes,
         "parameters": {name: str(value) for name, value in setting.values.items()},
         "options": setting.options_used,
-        "value": _value(result, source),
+        "value": _value(result, source, private=setting.declaration is not None),
         "spent": _spent(result.ledger, setting),
         "ledger": _ledger(result.ledger, out),
         "diagnostics": dict(result.diagnostics),
@@ -82,7 +90,7 @@ def run(
     }
 
 
-def _value(result: RunResult, source: Source) -> dict[str, Any]:
+def _value(result: RunResult, source: Source, *, private: bool) -> dict[str, Any]:
     known = result.returns is not None
     return {
         "mean": float(result.returns.mean()) if result.returns is not None else None,
@@ -91,10 +99,7 @@ def _value(result: RunResult, source: Source) -> dict[str, Any]:
         "optimal": source.data.references.get("optimum") if known else None,
         "references": dict(source.data.references),
         "claimed": float(result.claimed.mean()),
-        "note": None
-        if known
-        else "The true value of a policy is unknown for a user's own data; shown is the agent's own estimate from the "
-        "billboard. A non-private baseline would be a release of its own, so none is computed.",
+        "note": None if known else _UNKNOWN if private else _EXPOSED,
     }
 
 

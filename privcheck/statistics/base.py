@@ -24,12 +24,14 @@ class Sensitivity:
         l2: sup ‖f(D) − f(D′)‖₂.
         linf: sup ‖f(D) − f(D′)‖∞.
         reason: The argument, in one sentence.
+        stepwise: Every coordinate moves by 0 or ±Δ∞, never by a part of it, so the worst pair moves Δ₁/Δ∞ of them.
     """
 
     l1: Expr
     l2: Expr
     linf: Expr
     reason: str
+    stepwise: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from privcheck.accounting import gdp_epsilon
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP, PureDP
-from privcheck.relations import Pair, extreme_pairs
+from privcheck.relations import LONGEST, Pair, extreme_pairs
 from privcheck.statistics import SparseDifference
 from privcheck.symbols import exact, to_float
 from privcheck.trajectories import Trajectories
@@ -50,6 +52,8 @@ def find_witness(declaration: Declaration, values: Mapping[str, Fraction]) -> Wi
     if missing:
         raise ParameterError(f"{declaration.name} has no {', '.join(missing)}: no trajectories to search for a witness")
     sizes = (int(values["H"]), int(values["S"]), int(values["A"]))
+    if sizes[0] > LONGEST:
+        return None  # the upper bound needs no trajectories; without a witness nothing is refuted
     best: Witness | None = None
     for pair in extreme_pairs(declaration.relation, *sizes):
         differences = {r.name: r.statistic.difference(pair) for r in declaration.releases}
@@ -87,16 +91,24 @@ def _term(
     release: Release, difference: SparseDifference, values: Mapping[str, Fraction], *, pure: bool
 ) -> Fraction | None:
     """Returns one release's part of the loss, rounded down; None where it is unbounded."""
-    changes = [exact_change(c) for c in difference.change]
+    moves, counts = np.unique(np.abs(difference.change), return_counts=True)
+    changes = [(exact_change(float(c)), int(k)) for c, k in zip(moves, counts, strict=True)]
     spread = release.mechanism.spread.rational(values)
     if spread is None:  # an irrational spread: the next float above it loses less than the exact one
         spread = Fraction(release.mechanism.spread.number(values, rounding="up"))
     if release.mechanism.law == "gaussian":
-        return None if pure and changes else sum((c * c for c in changes), Fraction(0)) / (2 * spread)
+        return None if pure and changes else sum((k * c * c for c, k in changes), Fraction(0)) / (2 * spread)
     if pure:
-        return sum((abs(c) for c in changes), Fraction(0)) / spread
-    steps = [to_float(abs(c) / spread, rounding="down") for c in changes]
-    return sum((max(Fraction(0), Fraction((x + math.expm1(-x)) * (1 - 1e-14))) for x in steps), Fraction(0))
+        return sum((k * c for c, k in changes), Fraction(0)) / spread
+    steps = [(to_float(c / spread, rounding="down"), k) for c, k in changes]
+    return sum((k * Fraction(_divergence(x)) for x, k in steps), Fraction(0))
+
+
+def _divergence(x: float) -> float:
+    """Returns x + e^(−x) − 1 ≥ 0, rounded down; its series where the terms cancel."""
+    if x < 1e-3:
+        return max(0.0, x * x / 2 - x**3 / 6) * (1 - 1e-14)
+    return (x + math.expm1(-x)) * (1 - 1e-12)
 
 
 def exact_change(change: float) -> Fraction:

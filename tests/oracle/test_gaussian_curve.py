@@ -120,6 +120,12 @@ def test_extremes_end_in_infinity_or_zero():
     assert abs(pure_delta(1.0, 0.0) - math.tanh(0.5)) < 1e-12
     assert math.isfinite(gdp_epsilon(1e-9, 1e-15))
     assert math.isfinite(gdp_epsilon(1e6, 1e-15))
+    assert math.isfinite(gdp_epsilon(1e150, 1e-15))
+    assert gdp_epsilon(1e-150, 1e-15) < 1e-148
+    assert zcdp_to_epsilon(1e-320, 1e-5) < 1e-150
+    assert math.isfinite(zcdp_to_epsilon(1e300, 1e-5))
+    assert 0 < zcdp_delta(1e-320, 1.0) < 1e-300
+    assert zcdp_delta(1e300, 1.0) == 1.0
 
 
 @pytest.mark.parametrize("bad", [math.nan, -1.0])

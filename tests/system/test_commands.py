@@ -60,6 +60,19 @@ def test_budget_is_exact_in_its_input_and_ordered_in_its_output():
     assert as_json("budget", "dp-apvi", "--set", "rho=0.1", "--delta", "1e-6")["guarantee"] == found["guarantee"]
 
 
+@pytest.mark.parametrize("rho", ["1e-300", "1e-12", "1e12", "1e300"])
+def test_extreme_budgets_end_in_numbers(rho):
+    found = as_json("budget", "dp-apvi", "--set", f"rho={rho}")
+    epsilons = [float(m["epsilon"]) for m in found["methods"]]
+    assert epsilons == sorted(epsilons)
+    assert as_json("verify", "dp-apvi", "--set", f"rho={rho}")["verdict"] == "holds"
+
+
+def test_the_upper_bound_needs_no_trajectories():
+    found = as_json("verify", "dp-apvi", "--set", "H=1000000000000")
+    assert (found["verdict"], found["method"], found["witness"]) == ("holds", "proved", None)
+
+
 def test_verify_and_verify_all():
     found = as_json("verify", "dp-apvi")
     fields = {"algorithm", "claim", "verdict", "joint", "method", "upper_ratio", "lower_ratio", "findings", "witness"}
@@ -85,6 +98,8 @@ def test_verify_and_verify_all():
         (["verify", "dp-apvi", "--set", "rewards=maybe"], "expected one of known, released"),
         (["verify"], "NAME or --all"),
         (["verify", "dp-apvi", "--all"], "NAME or --all"),
+        (["audit", "dp-apvi", "--set", "H=1000000000"], "written out up to 1000000 steps"),
+        (["run", "dp-apvi", "--env", "riverswim", "--set", "H=1000000000"], "at most 200000000 are sampled"),
         (["audit", "dp-apvi", "--view", "vibes"], "--view expects one of"),
         (["audit", "dp-apvi", "--confidence", "1.5"], "--confidence expects"),
         (["audit", "apvi"], "apvi is not private"),

@@ -70,6 +70,7 @@ def test_terminal_states_lead_to_the_end_without_reward() -> None:
     mdp = load().mdp
     assert (mdp.transition[[DEATH, SURVIVAL, END], :, END] == 1).all()
     assert (mdp.expected_reward[[DEATH, SURVIVAL, END]] == 0).all()
+    assert (load().clinicians[[DEATH, SURVIVAL, END]] == 1 / ACTIONS).all()
 
 
 @pytest.mark.parametrize("states", [4, 5, 24, 700, 715])

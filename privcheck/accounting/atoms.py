@@ -1,0 +1,247 @@
+"""Losses with finitely many values: their curve in closed form, their powers and products.
+
+All sums are of positive terms, so small δ keep their digits; masses are kept as logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from privcheck.accounting.laws import Cells, Complex, Floats, as_complex, atoms_to_cells
+
+MOST: Final = 1 << 20  # atoms that a product may have
+_NEGLIGIBLE: Final = -660.0  # ln of masses that are moved up to a neighbour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Atoms:
+    """A law of the loss with finitely many values.
+
+    Attributes:
+        losses: (n,) increasing.
+        logs: (n,) ln of the P-masses.
+        infinite: P-mass at loss ∞.
+    """
+
+    losses: Floats
+    logs: Floats
+    infinite: float = 0.0
+
+    def log_deltas_at_atoms(self) -> Floats:
+        """Returns (n,) ln of δ(l) − infinite at every loss l; −∞ at the last.
+
+        δ(lᵢ₋₁) = δ(lᵢ) + Q(L ≥ lᵢ)(e^{lᵢ} − e^{lᵢ₋₁}): between neighbouring losses the curve is linear in e^ε.
+        """
+        with np.errstate(divide="ignore"):
+            gaps = np.log(-np.expm1(-np.diff(self.losses)))
+        steps = self.log_q_above()[1:] + self.losses[1:] + gaps
+        sums = np.logaddexp.accumulate(steps[::-1])[::-1] if len(steps) else steps
+        return np.append(sums, -np.inf)
+
+    def log_q_above(self) -> Floats:
+        """Returns (n,) ln Q(l ≤ L < ∞) at every loss l."""
+        result: Floats = np.logaddexp.accumulate((self.logs - self.losses)[::-1])[::-1]
+        return result
+
+    def log_deltas(self, epsilons: Floats) -> Floats:
+        """Returns (m,) ln δ at (m,) values of ε; exact up to rounding."""
+        at_atoms, q_above = self.log_deltas_at_atoms(), self.log_q_above()
+        index = np.searchsorted(self.losses, epsilons, side="left")  # the first loss ≥ ε
+        inside = np.minimum(index, len(self.losses) - 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = q_above[inside] + self.losses[inside] + np.log(-np.expm1(np.minimum(epsilons - self.losses[inside], 0)))
+            found = np.where(index < len(self.losses), np.logaddexp(at_atoms[inside], part), -np.inf)
+            result: Floats = np.logaddexp(found, math.log(self.infinite) if self.infinite > 0 else -np.inf)
+        return result
+
+    def epsilons(self, log_deltas: Floats) -> Floats:
+        """Returns (m,) the least ε ≥ 0 with δ(ε) ≤ δ; ∞ where δ is below the mass at ∞."""
+        at_atoms, q_above = self.log_deltas_at_atoms(), self.log_q_above()
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            # what may be lost above the mass at ∞
+            log_infinite = math.log(self.infinite) if self.infinite > 0 else -math.inf
+            targets = log_deltas + np.log(-np.expm1(np.minimum(log_infinite - log_deltas, 0)))
+            impossible = log_infinite > log_deltas
+            index = len(self.losses) - np.searchsorted(at_atoms[::-1], targets, side="right")
+            inside = np.minimum(index, len(self.losses) - 1)  # δ(l) > target just below losses[inside]
+            # target = δ(lᵢ) + Q(L ≥ lᵢ)(e^{lᵢ} − e^ε)
+            missing = targets + np.log(-np.expm1(np.minimum(at_atoms[inside] - targets, 0)))
+            share = np.exp(np.minimum(missing - q_above[inside] - self.losses[inside], 0))
+            found = self.losses[inside] + np.log1p(-np.minimum(share, 1))
+        result: Floats = np.where(impossible, np.inf, np.maximum(found, 0.0))
+        result[(targets == -np.inf) & ~impossible] = max(0.0, float(self.losses[-1]))
+        return result
+
+    def cumulant(self, z: Complex) -> Complex:
+        """Returns ln E[e^{zL}; L < ∞] on the complex plane."""
+        flat = np.ravel(z)
+        result = np.empty(len(flat), dtype=np.complex128)
+        block = max(1, (1 << 20) // len(self.losses))
+        for i in range(0, len(flat), block):
+            part = flat[i : i + block]
+            exponents = np.multiply.outer(part, self.losses) + self.logs
+            top = exponents.real.max(axis=1)
+            result[i : i + block] = np.log(np.exp(exponents - top[:, None]).sum(axis=1)) + top
+        return as_complex(result.reshape(np.shape(z)))
+
+    def moments(self, c: float) -> tuple[float, float, float]:
+        """Returns K, K′ and K″ at a real c."""
+        exponents = c * self.losses + self.logs
+        top = float(exponents.max())
+        weights = np.exp(exponents - top)
+        total = float(weights.sum())
+        mean = float(weights @ self.losses) / total
+        variance = float(weights @ (self.losses - mean) ** 2) / total
+        return math.log(total) + top, mean, max(variance, 1e-300)
+
+    def cells(self, mesh: float) -> Cells:
+        """Returns a dominating law on the grid {i·mesh}."""
+        return atoms_to_cells(self.losses, np.exp(self.logs), mesh=mesh, infinite=self.infinite)
+
+
+def tidy(losses: Floats, logs: Floats, infinite: float = 0.0) -> Atoms:
+    """Returns a law from atoms in any order: sorted, equal losses joined, negligible masses moved up.
+
+    Losses that agree to 14 digits of the largest count as equal and join at the upper one, never below.
+    """
+    keep = np.isfinite(logs)
+    losses, logs = losses[keep], logs[keep]
+    order = np.argsort(losses, kind="stable")
+    losses, logs = losses[order], logs[order]
+    near = 2e-14 * max(float(np.max(np.abs(losses))), 1e-300)
+    last = np.append(np.diff(losses) > near, True) & ~(_negligible(logs))
+    if not last.any():
+        last[-1] = True
+    # every atom joins the next kept one above it; what lies above the last kept one goes to ∞
+    group = np.cumsum(np.append(0, last[:-1]))
+    kept = int(last.sum())
+    above = group >= kept
+    infinite += float(np.exp(logs[above]).sum())
+    top = float(logs.max())
+    sums = np.bincount(group[~above], weights=np.exp(np.maximum(logs[~above] - top, -745)), minlength=kept)
+    joined = np.diff(np.flatnonzero(last), prepend=-1) > 1
+    with np.errstate(divide="ignore"):
+        added = np.log(sums) + top
+    return Atoms(losses=losses[last], logs=np.where(joined, added, logs[last]), infinite=infinite)
+
+
+def _negligible(logs: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    result: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = logs < _NEGLIGIBLE
+    return result
+
+
+def product(one: Atoms, other: Atoms) -> Atoms | None:
+    """Returns the law of the sum of two independent losses, exactly; None where it has too many atoms."""
+    if len(one.losses) * len(other.losses) > 16 * MOST:
+        return None
+    losses = np.add.outer(one.losses, other.losses).ravel()
+    logs = np.add.outer(one.logs, other.logs).ravel()
+    found = tidy(losses, logs, one.infinite + (1 - one.infinite) * other.infinite)
+    return found if len(found.losses) <= MOST else None
+
+
+def power(atoms: Atoms, count: int) -> Atoms | None:
+    """Returns the law of the sum of `count` independent losses, exactly; None where it has too many atoms."""
+    step = _lattice(atoms.losses)
+    if len(atoms.losses) == 2:
+        return _binomial_power(atoms, count)
+    if step is not None and len(atoms.losses) * count <= 1 << 15:
+        return _lattice_power(atoms, count, step)
+    if count > 1 and (len(atoms.losses) ** min(count, 8) / math.factorial(min(count, 8))) > 4 * MOST:
+        return None  # without a lattice hardly any two sums agree
+    found: Atoms | None = None
+    square: Atoms | None = atoms
+    while count and square is not None:
+        if count & 1:
+            found = square if found is None else product(found, square)
+            if found is None:
+                return None
+        count >>= 1
+        square = product(square, square) if count else square
+    return found if square is not None else None
+
+
+def _lattice(losses: Floats) -> float | None:
+    """Returns the step of which all gaps are small multiples, or None."""
+    if len(losses) < 2:
+        return None
+    gaps = np.diff(losses)
+    step = float(gaps.min())
+    ratios = gaps / step
+    whole = np.round(ratios)
+    return step if np.max(np.abs(ratios - whole)) < 1e-9 and whole.sum() < 1 << 15 else None
+
+
+def _lattice_power(atoms: Atoms, count: int, step: float) -> Atoms:
+    """Returns the power by direct convolution of positive numbers: every mass keeps its relative accuracy."""
+    places = np.round((atoms.losses - atoms.losses[0]) / step).astype(np.int64)
+    size = int(places[-1]) + 1
+    base = np.zeros(size)
+    base[places] = np.exp(atoms.logs)
+    found, square, left = np.ones(1), base, count
+    while left:
+        if left & 1:
+            found = np.convolve(found, square)
+        left >>= 1
+        if left:
+            square = np.convolve(square, square)
+    # losses from the exact ends, so that no step adds up its rounding
+    losses = np.linspace(count * float(atoms.losses[0]), count * float(atoms.losses[-1]), len(found))
+    with np.errstate(divide="ignore"):
+        logs = np.log(found)
+    return tidy(losses, logs, -math.expm1(count * math.log1p(-atoms.infinite)))
+
+
+def _binomial_power(atoms: Atoms, count: int) -> Atoms | None:
+    if count >= 4 * MOST:
+        return None
+    total = float(np.logaddexp(*atoms.logs))
+    logs = binomial_logs(count, float(atoms.logs[1] - atoms.logs[0])) + count * total
+    m = np.arange(count + 1)
+    losses = m * float(atoms.losses[1]) + (count - m) * float(atoms.losses[0])
+    return tidy(losses, logs, -math.expm1(count * math.log1p(-atoms.infinite)))
+
+
+def binomial_logs(trials: int, log_odds: float) -> Floats:
+    """Returns (trials + 1,) ln of the binomial probabilities, from ratios summed outwards from the mode."""
+    k = np.arange(trials)
+    ratios = np.log(trials - k) - np.log(k + 1) + log_odds  # of k + 1 to k
+    mode = int(np.searchsorted(-ratios, 0.0))  # ratios fall
+    logs = np.zeros(trials + 1)
+    logs[mode + 1 :] = np.cumsum(ratios[mode:])
+    logs[:mode] = -np.cumsum(ratios[:mode][::-1])[::-1]
+    return logs - math.log(float(np.sum(np.exp(logs))))
+
+
+def fair_binomial(trials: int, *, reach: float) -> tuple[Floats, Floats]:
+    """Returns outcomes of Bin(n, ½) around n/2 and ln of their probabilities.
+
+    Args:
+        trials: n.
+        reach: How far, in units of √n; what lies beyond has probability at most 2e^{−2·reach²} (Hoeffding).
+    """
+    width = math.ceil(reach * math.sqrt(trials)) + 2
+    low, high = max(0, trials // 2 - width), min(trials, trials // 2 + width)
+    k = np.arange(low, high)
+    logs = np.append(0.0, np.cumsum(np.log(trials - k) - np.log(k + 1)))
+    logs -= logs.max()
+    return np.arange(low, high + 1, dtype=np.float64), logs - math.log(float(np.exp(logs).sum()))
+
+
+def coarsened(atoms: Atoms, most: int) -> Atoms:
+    """Returns a dominating law with at most about `most` values."""
+    if len(atoms.losses) <= most:
+        return atoms
+    mesh = float(atoms.losses[-1] - atoms.losses[0]) / most
+    cells = atoms.cells(mesh)
+    return tidy((cells.start + np.arange(len(cells.masses))) * mesh, _log(cells.masses), cells.infinite)
+
+
+def _log(masses: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        logs: Floats = np.log(masses)
+    return logs

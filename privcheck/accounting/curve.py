@@ -1,0 +1,252 @@
+"""The privacy curve of a composition: ε at δ, δ at ε, attack terms; tight values with certified bounds beside them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privcheck.accounting import many
+from privcheck.accounting.events import Event, combine, job
+from privcheck.accounting.gdp import SMALLEST
+from privcheck.accounting.job import Job
+from privcheck.accounting.methods import Errs, Found, epsilon_of, log_delta_of, upper_epsilon, upper_log_delta
+from privcheck.accounting.parameters import Real, real
+from privcheck.errors import ParameterError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A number about a privacy curve.
+
+    Attributes:
+        value: The tight value; rounded up where it is exact or a bound, within 1e-12 or so where it is an estimate.
+        method: How it came about.
+        direction: Which way `value` errs: "exact", "estimate" or "upper".
+        reason: Why it is ∞, where it is.
+    """
+
+    value: float
+    method: str
+    direction: Errs
+    reason: str = ""
+    _certify: Callable[[], float] = field(repr=False, compare=False)
+
+    @property
+    def upper(self) -> float:
+        """Returns a certified bound, never below the truth; computed when it is first asked for."""
+        return max(self._certify(), self.value) if self.direction == "exact" else self._certify()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Figures:
+    """Many numbers about one curve.
+
+    Attributes:
+        values: Tight values, in the shape that was asked for.
+        method: How they came about.
+        direction: Which way they err.
+    """
+
+    values: NDArray[np.float64]
+    method: str
+    direction: Errs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """The privacy curve δ(ε) of a composition: the largest over branches and over directions of asymmetric pairs.
+
+    Attributes:
+        branches: Events that compose, one tuple for every group of users that sees only them.
+    """
+
+    branches: tuple[tuple[Event, ...], ...]
+
+    def epsilon(self, *, delta: Real) -> Figure:
+        """Returns the least ε with δ(ε) ≤ δ, in nats.
+
+        Args:
+            delta: In [0, 1). At 0 it is ε of pure DP, ∞ where there is none.
+
+        Raises:
+            ParameterError: δ is out of range.
+
+        >>> from privcheck import accounting as acc
+        >>> curve = acc.compose(acc.gaussian(std=30, count=1000), acc.laplace(scale=50, count=500))
+        >>> found = curve.epsilon(delta=1e-6)
+        >>> round(found.value, 9), found.method, found.upper >= found.value
+        (5.701137909, 'contour integral', True)
+        """
+        return _largest([_epsilon(branch, _delta(delta)) for branch in self.branches])
+
+    def delta(self, *, epsilon: Real) -> Figure:
+        """Returns δ(ε).
+
+        Args:
+            epsilon: In nats, at least 0.
+
+        Raises:
+            ParameterError: ε is out of range.
+        """
+        at = real("epsilon", epsilon, strict=False)
+        return _largest([_delta_at(branch, at) for branch in self.branches])
+
+    def epsilons(self, deltas: ArrayLike) -> Figures:
+        """Returns ε at many δ in (0, 1), as `epsilon` does one by one."""
+        given = many.checked("deltas", deltas, below=1.0)
+        found = [many.epsilons(_job(b), given, lambda d, b=b: _epsilon(b, d).value) for b in self.branches]
+        return self._joined(found)
+
+    def deltas(self, epsilons: ArrayLike) -> Figures:
+        """Returns δ at many ε ≥ 0, as `delta` does one by one."""
+        given = many.checked("epsilons", epsilons, below=math.inf)
+        found = [many.deltas(_job(b), given, lambda e, b=b: _delta_at(b, e).value) for b in self.branches]
+        return self._joined(found)
+
+    def _joined(self, found: Sequence[tuple[NDArray[np.float64], bool]]) -> Figures:
+        one = self.epsilon(delta=1e-5)
+        good = all(ok for _, ok in found)
+        values = np.maximum.reduce([values for values, _ in found])
+        how: tuple[str, Errs] = (one.method, one.direction) if good else (f"{one.method}, chords between them", "upper")
+        return Figures(values=values, method=how[0], direction="estimate" if how[1] == "exact" else how[1])
+
+    def advantage(self) -> Figure:
+        """Returns the most by which an attacker's true-positive rate exceeds his false-positive rate: δ(0)."""
+        return self.delta(epsilon=0)
+
+    def true_positive_rate(self, false_positive_rate: Real) -> Figure:
+        """Returns the largest power of a test of the given level that tells the neighbours apart, rounded up.
+
+        It is the least of δ(ε) + e^ε x over all real ε (Dong, Roth & Su 2022, Proposition 2.12), δ at negative ε by the
+        symmetry of the curve.
+
+        Args:
+            false_positive_rate: x, in [0, 1].
+
+        Raises:
+            ParameterError: x is out of range.
+        """
+        x = real("false_positive_rate", false_positive_rate, strict=False, most=1)
+        return many.power(x, lambda e: self.delta(epsilon=e), make=_figure)
+
+
+def compose(*parts: Event | Curve) -> Curve:
+    """Returns the curve of events, or curves, on the same data, adaptively composed; order does not matter.
+
+    Raises:
+        ParameterError: Something else was given.
+    """
+    branches = [part.branches if isinstance(part, Curve) else ((_checked(part),),) for part in parts]
+    merged = {combine([e for branch in chosen for e in branch]) for chosen in itertools.product(*branches)}
+    return Curve(branches=tuple(sorted(merged, key=str)))
+
+
+def parallel(*parts: Event | Curve) -> Curve:
+    """Returns the curve of events, or curves, each of which sees other users: the largest, not the sum (McSherry 2009).
+
+    Under a relation that changes one user, only one part sees the change; parts must not share users.
+
+    Raises:
+        ParameterError: Something else was given, or nothing.
+    """
+    if not parts:
+        raise ParameterError("expected at least one event or curve for parallel, got none", name="parts")
+    curves = [part if isinstance(part, Curve) else compose(part) for part in parts]
+    return Curve(branches=tuple(sorted({b for curve in curves for b in curve.branches}, key=str)))
+
+
+def _checked(part: object) -> Event:
+    if not isinstance(part, Event):
+        message = f"expected events such as gaussian(std=30), or curves, got {part!r}"
+        raise ParameterError(message, name="parts", given=part)
+    return part
+
+
+def _delta(value: Real) -> float:
+    found = real("delta", value, strict=False, most=1)
+    if found == 1:
+        raise ParameterError("expected delta below 1, got 1", name="delta", given=value)
+    return found
+
+
+@functools.lru_cache(maxsize=256)
+def _job(branch: tuple[Event, ...]) -> Job:
+    return job(branch)
+
+
+@functools.lru_cache(maxsize=1024)
+def _epsilon(branch: tuple[Event, ...], delta: float) -> Figure:
+    work, most = _job(branch), _job(branch).largest()
+    # of δ, the (ε, δ)-parts lose 1 − e^{lost} outright; the rest is the others' (Kairouz, Oh & Viswanath 2015)
+    rest = (delta + math.expm1(work.lost)) / math.exp(work.lost) if work.lost < 0 else delta
+    if rest <= 0:
+        if rest == 0 and math.isfinite(most):
+            return _figure(most, "pure DP, summed", "exact", "", lambda: most)
+        reason = (
+            f"δ = {delta:g} is below the δ = {-math.expm1(work.lost):g} that is lost outright" if rest < 0 else "no pure DP: δ = 0"
+        )
+        return _figure(math.inf, "none", "exact", reason, lambda: math.inf)
+    if math.isinf(work.mu_squared) or math.isinf(work.rho):
+        return _figure(math.inf, "none", "exact", "μ² or ρ of the composition overflows: hardly any noise", lambda: math.inf)
+    log_rest = math.log(rest)
+    found = [(d, epsilon_of(work, log_rest, d)) for d in work.directions]
+    top = max((f for _, f in found), key=lambda f: f.value)
+    if most <= top.value:
+        return _figure(most, "pure DP, summed", "upper", "", lambda: most)
+
+    @functools.cache
+    def certify() -> float:
+        return min(most, max(upper_epsilon(work, log_rest, f, d) for d, f in found))
+
+    reason = "" if math.isfinite(top.value) else "δ is below the probability of an output that gives a user away"
+    return _figure(top.value, top.method, _worst([f for _, f in found]), reason, certify)
+
+
+@functools.lru_cache(maxsize=1024)
+def _delta_at(branch: tuple[Event, ...], epsilon: float) -> Figure:
+    work, most = _job(branch), _job(branch).largest()
+    kept = math.exp(work.lost)
+
+    def whole(log_rest: float) -> float:
+        rest = max(math.exp(log_rest), SMALLEST) if log_rest > -math.inf else 0.0
+        return min(1.0, -math.expm1(work.lost) + kept * rest)
+
+    if epsilon >= most or (math.isinf(work.mu_squared) or math.isinf(work.rho)):
+        value = whole(-math.inf if epsilon >= most else 0.0)
+        return _figure(value, "pure DP, summed", "exact", "", lambda: value)
+    found = [(d, log_delta_of(work, epsilon, d)) for d in work.directions]
+    top = max((f for _, f in found), key=lambda f: f.value)
+
+    @functools.cache
+    def certify() -> float:
+        return min(1.0, whole(max(upper_log_delta(work, epsilon, f, d) for d, f in found)) * (1 + 1e-13))
+
+    return _figure(whole(top.value), top.method, _worst([f for _, f in found]), "", certify)
+
+
+def _figure(value: float, method: str, direction: Errs, reason: str, certify: Callable[[], float]) -> Figure:
+    return Figure(value=value, method=method, direction=direction, reason=reason, _certify=certify)
+
+
+def _worst(found: Sequence[Found]) -> Errs:
+    given = {f.direction for f in found}
+    order: tuple[Errs, ...] = ("upper", "estimate", "exact")
+    return next(errs for errs in order if errs in given)
+
+
+def _largest(figures: Sequence[Figure]) -> Figure:
+    if len(figures) == 1:
+        return figures[0]
+    top = max(figures, key=lambda f: f.value)
+
+    @functools.cache
+    def certify() -> float:
+        return max(f.upper for f in figures)
+
+    return _figure(top.value, top.method, top.direction, top.reason, certify)

@@ -1,0 +1,202 @@
+"""Laws whose loss has finitely or countably many values: randomised response, discrete Laplace and Gaussian noise."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from privcheck.accounting.atoms import Atoms, coarsened, tidy
+from privcheck.accounting.laws import Cells, Complex, Direction
+
+_SMOOTH: Final = 3.0  # from this σ on, e^{−2π²σ²} < 1e-77: sums over the integers are Gaussian integrals
+_COARSE: Final = 20_000  # values in a cumulant; more are joined, upwards
+MOST_STD: Final = 12_000.0  # of a discrete Gaussian whose integers are enumerated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtomicLaw:
+    """A law of which the atoms of the loss are known exactly.
+
+    Attributes:
+        build: Makes the atoms from `arguments` and a direction; a module-level function, called once.
+        arguments: What it needs; with `build` the law's identity.
+        bound: The largest finite or infinite loss in both directions.
+        symmetric: Whether both directions have the same loss law.
+        rounded: Whether some of its values were joined, upwards, because they are too many.
+    """
+
+    build: Callable[..., Atoms] = field(repr=False)
+    arguments: tuple[Any, ...]
+    bound: float
+    symmetric: bool
+    rounded: bool = False
+
+    @property
+    def smooth(self) -> bool:
+        """Returns False."""
+        return False
+
+    @property
+    def size(self) -> int:
+        """Returns the number of atoms, the cost of one cumulant."""
+        return min(len(self.atoms("remove").losses), _COARSE)
+
+    def atoms(self, direction: Direction) -> Atoms:
+        """Returns the loss, cached."""
+        return _built(self.build, self.arguments, "remove" if self.symmetric else direction)
+
+    def largest(self) -> float:
+        """Returns the bound."""
+        return self.bound
+
+    def infinite(self, direction: Direction) -> float:
+        """Returns the P-mass at loss ∞."""
+        return self.atoms(direction).infinite
+
+    def cumulant(self, z: Complex, direction: Direction) -> Complex:
+        """Returns K(z) of the finite losses."""
+        return self._coarse(direction).cumulant(z)
+
+    def moments(self, c: float, direction: Direction) -> tuple[float, float, float]:
+        """Returns K, K′, K″ at c, of the finite losses; of a dominating law where there are very many."""
+        return self._coarse(direction).moments(c)
+
+    def _coarse(self, direction: Direction) -> Atoms:
+        return _coarsened(self.build, self.arguments, "remove" if self.symmetric else direction)
+
+    def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:  # noqa: ARG002
+        """Returns a dominating law on the grid."""
+        return self.atoms(direction).cells(mesh)
+
+
+@functools.lru_cache(maxsize=128)
+def _coarsened(build: Callable[..., Atoms], arguments: tuple[Any, ...], direction: Direction) -> Atoms:
+    return coarsened(_built(build, arguments, direction), _COARSE)
+
+
+@functools.lru_cache(maxsize=128)
+def _built(build: Callable[..., Atoms], arguments: tuple[Any, ...], direction: Direction) -> Atoms:
+    return build(*arguments, direction)
+
+
+def response_law(epsilon: float, categories: int) -> AtomicLaw:
+    """Returns randomised response over m categories with ratio e^ε.
+
+    Truth has probability e^ε/(e^ε + m − 1): the losses are ε, 0 and −ε. m = 2 dominates every ε-DP mechanism (Kairouz, Oh
+    & Viswanath 2015, Theorem 3.1), and has no atom at 0.
+    """
+    return AtomicLaw(build=_response, arguments=(epsilon, categories), bound=epsilon, symmetric=True)
+
+
+def _response(epsilon: float, categories: int, _: Direction) -> Atoms:
+    total = epsilon + math.log1p((categories - 1) * math.exp(-epsilon))  # ln(e^ε + m − 1)
+    losses, logs = [-epsilon, epsilon], [-total, epsilon - total]
+    if categories > 2:
+        losses, logs = [-epsilon, 0.0, epsilon], [-total, math.log(categories - 2) - total, epsilon - total]
+    return Atoms(losses=np.array(losses), logs=np.array(logs))
+
+
+def discrete_laplace_law(scale: float, shift: int) -> AtomicLaw:
+    """Returns P(x) ∝ e^{−|x|/b} on the integers against its shift by Δ (Ghosh, Roughgarden & Sundararajan 2009).
+
+    The losses are (Δ − 2x)/b for 0 ≤ x ≤ Δ; all smaller x share Δ/b, all larger −Δ/b.
+    """
+    return AtomicLaw(build=_discrete_laplace, arguments=(scale, shift), bound=shift / scale, symmetric=True)
+
+
+def _discrete_laplace(scale: float, shift: int, _: Direction) -> Atoms:
+    x = np.arange(shift + 1)
+    logs = math.log(math.tanh(0.5 / scale)) - x / scale  # P(0) = tanh(1/2b)
+    tail = -math.log1p(math.exp(-1 / scale))  # ln P(x ≤ 0)
+    logs[0], logs[-1] = tail, tail - shift / scale
+    losses = (shift - 2 * x) / scale
+    return tidy(losses[::-1], logs[::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian:
+    """P(x) ∝ exp(−x²/2σ²) on the integers against its shift by Δ (Canonne, Kamath & Steinke 2020).
+
+    Attributes:
+        sigma: σ, the law's parameter.
+        shift: Δ, a positive integer.
+    """
+
+    sigma: float
+    shift: int
+
+    @property
+    def symmetric(self) -> bool:
+        """Returns True."""
+        return True
+
+    @property
+    def smooth(self) -> bool:
+        """Returns False: a lattice."""
+        return False
+
+    @property
+    def size(self) -> int:
+        """Returns the cost of one cumulant, in atoms."""
+        return 3 if self.sigma >= _SMOOTH else int(80 * self.sigma) + 2
+
+    def atoms(self, direction: Direction) -> Atoms:  # noqa: ARG002
+        """Returns the loss (Δ² − 2xΔ)/2σ², cached; beyond 38σ the masses, below 1e-313, join their neighbours or ∞."""
+        return _discrete_gaussian(self.sigma, self.shift)
+
+    def largest(self) -> float:
+        """Returns ∞."""
+        return math.inf
+
+    def infinite(self, direction: Direction) -> float:
+        """Returns the P-mass at loss ∞, by truncation."""
+        return 0.0 if self.sigma >= _SMOOTH else self.atoms(direction).infinite
+
+    def cumulant(self, z: Complex, direction: Direction) -> Complex:
+        """Returns (z + z²)Δ²/2σ² + ln(θ(zΔ)/θ(0)), θ(w) = Σ exp(−(x + w)²/2σ²), by Poisson summation for large σ."""
+        if self.sigma < _SMOOTH:
+            return self.atoms(direction).cumulant(z)
+        variance, shift = self.sigma**2, self.shift
+        nearest = np.round(z.imag * shift / (2 * math.pi * variance))
+        terms = np.stack(
+            [-2 * math.pi**2 * variance * n * n - 2j * math.pi * n * z * shift for n in (nearest - 1, nearest, nearest + 1)]
+        )
+        top = terms.real.max(axis=0)
+        result: Complex = (z + z * z) * (shift**2 / (2 * variance)) + np.log(np.exp(terms - top).sum(axis=0)) + top
+        return result
+
+    def moments(self, c: float, direction: Direction) -> tuple[float, float, float]:
+        """Returns K, K′, K″ at c: those of the Gaussian where σ ≥ 3."""
+        if self.sigma < _SMOOTH:
+            return self.atoms(direction).moments(c)
+        v = self.shift**2 / self.sigma**2
+        return c * (c + 1) * v / 2, (c + 0.5) * v, v
+
+    def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:  # noqa: ARG002
+        """Returns a dominating law on the grid."""
+        return self.atoms(direction).cells(mesh)
+
+    def repeated(self, count: int) -> tuple[DiscreteGaussian, int]:
+        """Returns the law of `count` of them as fewer of another.
+
+        For σ ≥ 3 a sum of discrete Gaussians is the discrete Gaussian of the summed variance up to 10·count·e^{−π²σ²} in
+        max-divergence (Kairouz, Liu & Steinke 2021, Theorem 9); its shift counts Δ as often.
+        """
+        if self.sigma < _SMOOTH:
+            return self, count
+        return DiscreteGaussian(self.sigma * math.sqrt(count), self.shift * count), 1
+
+
+@functools.lru_cache(maxsize=16)
+def _discrete_gaussian(sigma: float, shift: int) -> Atoms:
+    reach = math.ceil(38 * sigma)
+    x = np.arange(-reach, reach + 1, dtype=np.float64)
+    logs = -(x**2) / (2 * sigma**2)
+    logs -= math.log(float(np.exp(logs).sum()))
+    losses = (shift**2 - 2 * shift * x) / (2 * sigma**2)
+    return tidy(losses[::-1], logs[::-1])

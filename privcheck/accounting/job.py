@@ -1,0 +1,111 @@
+"""A composition, reduced to what the accountant needs: laws of the loss with their counts, ρ and δ."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privcheck.accounting.laws import DIRECTIONS, Complex, Direction, GaussianLaw, Law
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A composition of events on the same data.
+
+    Attributes:
+        mu_squared: Σ(Δ/std)² of all Gaussian events: they are one Gaussian (Dong, Roth & Su 2022, Corollary 3.3).
+        laws: All other laws with their counts, in a fixed order.
+        rho: Σρ of events of which only zCDP is known.
+        lost: ln ∏(1 − δᵢ), at most 0, of the (ε, δ)-DP events.
+    """
+
+    mu_squared: float
+    laws: tuple[tuple[Law, int], ...]
+    rho: float
+    lost: float
+
+    @property
+    def all_laws(self) -> tuple[tuple[Law, int], ...]:
+        """Returns the laws, the Gaussian one among them."""
+        return ((GaussianLaw(self.mu_squared), 1), *self.laws) if self.mu_squared > 0 else self.laws
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Returns the directions that have to be looked at: one where all pairs are symmetric."""
+        return DIRECTIONS[:1] if all(law.symmetric for law, _ in self.laws) else DIRECTIONS
+
+    @property
+    def smooth(self) -> bool:
+        """Returns whether a part is smooth enough for the contour integral."""
+        return any(law.smooth for law, _ in self.all_laws)
+
+    @property
+    def size(self) -> int:
+        """Returns what one value of the cumulant costs, in exponentials."""
+        return 1 + sum(law.size for law, _ in self.laws)
+
+    def infinite(self, direction: Direction) -> float:
+        """Returns the P-mass at loss ∞ of all laws together."""
+        return -math.expm1(math.fsum(count * math.log1p(-law.infinite(direction)) for law, count in self.laws))
+
+    def largest(self) -> float:
+        """Returns the sum of the largest losses: ε of pure DP after basic composition, rounded up; ∞ where none."""
+        if self.rho > 0:
+            return math.inf
+        terms = [law.largest() * count for law, count in self.all_laws]
+        return math.fsum(terms) * (1 + 1e-15) if all(math.isfinite(t) for t in terms) else math.inf
+
+    def cumulant(self, z: Complex, direction: Direction) -> Complex:
+        """Returns ΣK(z), the zCDP part left out."""
+        total = np.zeros(np.shape(z), dtype=np.complex128)
+        for law, count in self.all_laws:
+            total += count * law.cumulant(z, direction)
+        return total
+
+    def moments(self, c: float, direction: Direction) -> tuple[float, float, float]:
+        """Returns ΣK, ΣK′, ΣK″ at a real c > 0, with ρz(z + 1) for the zCDP part."""
+        parts = [(law.moments(c, direction), count) for law, count in self.all_laws]
+        parts.append(((self.rho * c * (c + 1), self.rho * (2 * c + 1), 2 * self.rho), 1))
+        k, k1, k2 = (sum(count * found[i] for found, count in parts) for i in range(3))
+        return k, k1, k2
+
+
+def saddle_at(job: Job, epsilon: float, direction: Direction) -> float:
+    """Returns c > 0 where K(c) − cε − ln c − ln(c + 1) is least: the contour for δ(ε) goes through it."""
+
+    def slope(c: float) -> float:
+        return job.moments(c, direction)[1] - epsilon - 1 / c - 1 / (c + 1)
+
+    return _root(slope, 1.0)
+
+
+def saddle_for(job: Job, log_delta: float, direction: Direction) -> tuple[float, float]:
+    """Returns (c, ε) of the saddle point at which δ(ε), to leading order, is the given one."""
+
+    def excess(c: float) -> float:
+        k, k1, k2 = job.moments(c, direction)
+        epsilon = k1 - 1 / c - 1 / (c + 1)
+        curvature = k2 + 1 / c**2 + 1 / (c + 1) ** 2
+        leading = k - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * curvature)
+        return log_delta - leading  # grows with c
+
+    c = _root(excess, 1.0)
+    return c, job.moments(c, direction)[1] - 1 / c - 1 / (c + 1)
+
+
+def _root(rising: object, start: float) -> float:
+    """Returns the root of a rising function of c > 0, on ln c; an end of the range where there is none."""
+    from scipy.optimize import brentq
+
+    assert callable(rising)
+    low, high = 1e-12, 1e15
+    left = right = start
+    while rising(right) < 0 and right < high:
+        left, right = right, right * 16
+    while rising(left) > 0 and left > low:
+        left, right = left / 16, left
+    if rising(left) > 0 or rising(right) < 0:
+        return left if rising(left) > 0 else right
+    return math.exp(float(brentq(lambda s: rising(math.exp(s)), math.log(left), math.log(right), xtol=1e-3, rtol=1e-3)))

@@ -1,0 +1,284 @@
+"""Laws of the privacy loss: what an event is made of, once its numbers are known.
+
+A law is one pair (P, Q) of output laws under two neighbours and the loss L = ln dP/dQ under P. It offers its cumulant
+K(z) = ln E[e^{zL}] = z·D_{1+z}(P‖Q), on the complex half plane Re z > 0 for the contour and on the real axis with two
+derivatives for saddle points and Rényi orders. Everything else (ε, δ, attack terms) follows from sums of them.
+A pair that is not symmetric has two directions, "remove" (P, Q) and "add" (Q, P); a composition goes one way as a whole,
+because all its events see the same two neighbours, and the larger of the two results is what is reported.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Direction = Literal["remove", "add"]
+DIRECTIONS: Final[tuple[Direction, Direction]] = ("remove", "add")
+Complex = NDArray[np.complex128]
+Floats = NDArray[np.float64]
+_OPEN: Final = 2e-14  # relative error of a mass between grid points; a loss goes up by this much, at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """A law of the loss on a grid, never below the true one: every probability sits at its own loss or above.
+
+    Attributes:
+        start: Index of the first grid point; its loss is start·mesh.
+        masses: P-masses of consecutive grid points.
+        infinite: P-mass at loss ∞.
+    """
+
+    start: int
+    masses: Floats
+    infinite: float
+
+
+class Law(Protocol):
+    """One pair of output laws under two neighbours."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Returns whether both directions have the same loss law."""
+        ...
+
+    @property
+    def smooth(self) -> bool:
+        """Returns whether the cumulant's real part falls fast along vertical lines, so that a contour converges."""
+        ...
+
+    def largest(self) -> float:
+        """Returns the essential supremum of the loss in both directions: ε of pure DP, ∞ where none."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Returns what one value of the cumulant costs, in exponentials."""
+        ...
+
+    def infinite(self, direction: Direction) -> float:
+        """Returns the P-mass at loss ∞; the cumulant leaves it out."""
+        ...
+
+    def cumulant(self, z: Complex, direction: Direction) -> Complex:
+        """Returns K(z) for Re z > 0, up to multiples of 2πi."""
+        ...
+
+    def moments(self, c: float, direction: Direction) -> tuple[float, float, float]:
+        """Returns K, K′ and K″ at a real c > 0."""
+        ...
+
+    def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
+        """Returns a dominating law of the loss on the grid {i·mesh}; at most `tail` of it is moved to ∞."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianLaw:
+    """N(0, 1) against N(μ, 1): the loss is N(μ²/2, μ²) under P, K(z) = (z + z²)μ²/2.
+
+    Attributes:
+        mu_squared: (Δ/std)².
+    """
+
+    mu_squared: float
+
+    @property
+    def symmetric(self) -> bool:
+        """Returns True."""
+        return True
+
+    @property
+    def smooth(self) -> bool:
+        """Returns True: |e^K| falls as exp(−μ²t²/2)."""
+        return True
+
+    @property
+    def size(self) -> int:
+        """Returns 1."""
+        return 1
+
+    def infinite(self, direction: Direction) -> float:  # noqa: ARG002
+        """Returns 0."""
+        return 0.0
+
+    def largest(self) -> float:
+        """Returns ∞: Gaussian noise is not pure DP."""
+        return math.inf
+
+    def cumulant(self, z: Complex, direction: Direction) -> Complex:  # noqa: ARG002
+        """Returns (z + z²)μ²/2."""
+        return (z + z * z) * (self.mu_squared / 2)
+
+    def moments(self, c: float, direction: Direction) -> tuple[float, float, float]:  # noqa: ARG002
+        """Returns K, K′, K″ at c."""
+        v = self.mu_squared
+        return c * (c + 1) * v / 2, (c + 0.5) * v, v
+
+    def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:  # noqa: ARG002
+        """Returns the loss N(μ²/2, μ²) on the grid."""
+        from scipy.special import ndtr, ndtri
+
+        mu = math.sqrt(self.mu_squared)
+        reach = -float(ndtri(max(tail, 1e-300))) if tail < 0.5 else 1.0
+        low = math.floor((mu * mu / 2 - mu * reach) / mesh)
+        high = math.ceil((mu * mu / 2 + mu * reach) / mesh)
+        edges = np.arange(low, high + 1) * mesh
+
+        def between(centre: float) -> Floats:  # differences taken in the tail where they keep their digits
+            x = (edges - centre) / mu
+            below, above = ndtr(x), ndtr(-x)
+            return np.where(x[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+
+        under_p, under_q = between(mu * mu / 2), between(-mu * mu / 2)
+        infinite = float(ndtr(-(edges[-1] - mu * mu / 2) / mu))
+        lowest = float(ndtr((edges[0] - mu * mu / 2) / mu))
+        return spread(low, edges, under_p, under_q, mesh=mesh, lowest=lowest, infinite=infinite)
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceLaw:
+    """Laplace noise of scale b on a scalar that moves by Δ; a = Δ/b.
+
+    The loss is a with probability ½, −a with probability ½e^{−a}, and has the density ¼e^{(l−a)/2} in between, whence
+    K(z) = ln[((z + 1)e^{za} + z e^{−(z+1)a})/(2z + 1)] (Mironov 2017, Proposition 6).
+
+    Attributes:
+        step: a, the ε of one release.
+    """
+
+    step: float
+
+    @property
+    def symmetric(self) -> bool:
+        """Returns True."""
+        return True
+
+    @property
+    def smooth(self) -> bool:
+        """Returns False: two atoms."""
+        return False
+
+    @property
+    def size(self) -> int:
+        """Returns 2."""
+        return 2
+
+    def infinite(self, direction: Direction) -> float:  # noqa: ARG002
+        """Returns 0."""
+        return 0.0
+
+    def largest(self) -> float:
+        """Returns a."""
+        return self.step
+
+    def cumulant(self, z: Complex, direction: Direction) -> Complex:  # noqa: ARG002
+        """Returns K(z)."""
+        a, twice = self.step, 2 * z + 1
+        away = np.expm1(-twice * a)  # ln(1 + z·away/(2z + 1)); log1p keeps the digits of small a
+        result: Complex = z * a + np.log1p(z * away / twice)
+        return result
+
+    def moments(self, c: float, direction: Direction) -> tuple[float, float, float]:  # noqa: ARG002
+        """Returns K, K′, K″ at c."""
+        a, twice = self.step, 2 * c + 1
+        if twice * a < 1e-4:  # the closed forms cancel; the next term is smaller by the factor a
+            return c * (c + 1) * a * a / 2, (c + 0.5) * a * a, a * a
+        fade = math.exp(-twice * a)
+        n, n1, n2 = c + 1 + c * fade, 1 + fade - 2 * a * c * fade, 4 * a * fade * (a * c - 1)
+        second = n2 / n - (n1 / n) ** 2 + 4 / twice**2
+        return c * a + math.log(n / twice), a + n1 / n - 2 / twice, max(second, 1e-300)
+
+    def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:  # noqa: ARG002
+        """Returns the loss on the grid; the atom at a sits on its own loss if mesh divides a, above it otherwise."""
+        a = self.step
+        low, high = math.floor(-a / mesh), math.ceil(a / mesh * (1 - 1e-15))
+        edges = np.clip(np.arange(low, high + 1) * mesh, -a, a)
+        width = np.diff(edges)
+        under_p = 0.5 * np.exp((edges[1:] - a) / 2) * -np.expm1(-width / 2)
+        under_q = 0.5 * np.exp((-edges[:-1] - a) / 2) * -np.expm1(-width / 2)
+        inner = spread(low, np.arange(low, high + 1) * mesh, under_p, under_q, mesh=mesh, lowest=0.0, infinite=0.0)
+        atoms = atoms_to_cells(np.array([-a, a]), np.array([0.5 * math.exp(-a), 0.5]), mesh=mesh, infinite=0.0)
+        return merge(inner, atoms)
+
+
+@dataclass(frozen=True, slots=True)
+class ZcdpLaw:
+    """Some ρ-zCDP mechanism: K(z) ≤ ρz(z + 1) and nothing more is known; only Rényi orders can compose it.
+
+    Attributes:
+        rho: ρ in nats.
+    """
+
+    rho: float
+
+
+@dataclass(frozen=True, slots=True)
+class LostLaw:
+    """With probability δ everything is lost, otherwise nothing: the δ of an (ε, δ)-DP event.
+
+    Attributes:
+        delta: In [0, 1].
+    """
+
+    delta: float
+
+
+def spread(
+    start: int, edges: Floats, under_p: Floats, under_q: Floats, *, mesh: float, lowest: float, infinite: float
+) -> Cells:
+    """Returns a law on the grid that dominates one given by its P- and Q-masses between grid points.
+
+    A mass between two grid points is split over both so that P and Q keep their totals: the curve δ(ε), convex in e^ε,
+    is replaced by its chords (Doroshenko et al. 2022, "connect the dots", Theorem 6.1). What rounding leaves open goes up.
+
+    Args:
+        start: Index of the first edge.
+        edges: (n + 1,) grid points.
+        under_p: (n,) P-masses between them.
+        under_q: (n,) Q-masses between them.
+        mesh: The grid's step.
+        lowest: P-mass below the first edge, moved up to it.
+        infinite: P-mass above the last edge, moved to ∞.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        upper = (under_p - under_q * np.exp(edges[:-1])) / -math.expm1(-mesh) + under_p * (_OPEN / mesh)
+    upper = np.clip(np.where(np.isfinite(upper), upper, under_p), 0.0, under_p)
+    masses = np.zeros(len(edges))
+    masses[1:] += upper
+    masses[:-1] += under_p - upper
+    masses[0] += lowest
+    return Cells(start=start, masses=masses, infinite=infinite)
+
+
+def atoms_to_cells(losses: Floats, masses: Floats, *, mesh: float, infinite: float) -> Cells:
+    """Returns a law on the grid that dominates one given by atoms: each is split over its two neighbours."""
+    place = losses / mesh
+    left = np.floor(place + 1e-9).astype(np.int64)  # an atom a hair below a grid point counts as on it …
+    rest = np.maximum(losses - left * mesh, 0.0)
+    share = np.minimum(-np.expm1(-rest) / -math.expm1(-mesh) + _OPEN / mesh, 1.0)
+    share[place > left + 1e-9] += 1e-12  # … and what rounding leaves open goes up
+    share = np.minimum(share, 1.0)
+    start = int(left.min())
+    grid = np.bincount(left - start + 1, weights=masses * share, minlength=int(left.max()) - start + 2)
+    grid += np.bincount(left - start, weights=masses * (1 - share), minlength=len(grid))
+    return Cells(start=start, masses=grid, infinite=infinite)
+
+
+def merge(one: Cells, other: Cells) -> Cells:
+    """Returns the sum of two sub-laws on the same grid."""
+    start = min(one.start, other.start)
+    size = max(one.start + len(one.masses), other.start + len(other.masses)) - start
+    masses = np.zeros(size)
+    for cells in (one, other):
+        masses[cells.start - start : cells.start - start + len(cells.masses)] += cells.masses
+    return Cells(start=start, masses=masses, infinite=one.infinite + other.infinite)
+
+
+def as_complex(values: Any) -> Complex:
+    """Returns an array of complex numbers."""
+    return np.asarray(values, dtype=np.complex128)

@@ -1,0 +1,67 @@
+"""Numbers at the door of the numeric accountant: any kind of real number in, a checked float out.
+
+An int, a float, a NumPy scalar, a Fraction and a decimal string of the same value give the same float, so that the
+figures do not depend on how a caller wrote a parameter.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from privcheck.errors import ParameterError
+from privcheck.symbols import exact, to_float
+
+Real = int | float | Fraction | str | np.integer | np.floating
+
+
+def real(name: str, value: object, *, least: float = 0.0, strict: bool = True, most: float = math.inf) -> float:
+    """Returns a checked, finite float.
+
+    Args:
+        name: The parameter, for the message.
+        value: An int, float, Fraction, NumPy scalar or decimal string.
+        least: The lower end of the range.
+        strict: The lower end itself is excluded.
+        most: The upper end, included.
+
+    Raises:
+        ParameterError: It is not a number, not finite or out of range.
+    """
+    wanted = f"expected {name} {'above' if strict else 'at least'} {least:g}"
+    wanted += f" and at most {most:g}" if math.isfinite(most) else " and finite"
+    try:
+        found = float(value) if isinstance(value, (float, np.floating)) else to_float(exact(value), rounding="nearest")
+    except ParameterError:
+        raise ParameterError(f"{wanted}, got {value!r}", name=name, given=value) from None
+    if not math.isfinite(found) or not least <= found <= most or (strict and found == least):
+        raise ParameterError(f"{wanted}, got {value!r}", name=name, given=value)
+    return found
+
+
+def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> int:
+    """Returns a checked int; floats and strings of integral value count.
+
+    Args:
+        name: The parameter, for the message.
+        value: A number of integral value.
+        least: The lower end, included.
+        most: The upper end, included.
+
+    Raises:
+        ParameterError: It is not an integer or out of range.
+    """
+    message = f"expected {name} as an integer from {least} to {most:.0e}, got {value!r}"
+    if isinstance(value, (float, np.floating)):
+        if not math.isfinite(value) or value != int(value):
+            raise ParameterError(message, name=name, given=value)
+        value = int(value)
+    try:
+        found = exact(value)
+    except ParameterError:
+        raise ParameterError(message, name=name, given=value) from None
+    if found.denominator != 1 or not least <= found <= most:
+        raise ParameterError(message, name=name, given=value)
+    return int(found)
