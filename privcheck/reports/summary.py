@@ -223,8 +223,11 @@ def audit_views(report: Mapping[str, Any]) -> tuple[tuple[str, Mapping[str, Any]
 
 
 def notices(report: Mapping[str, Any]) -> tuple[Notice, ...]:
-    """Returns what a reader must know: contradictions first, then noise that protects nobody, then noisy learning."""
-    return (*_contradictions(report), *_noise(report), *_mostly_noise(report))
+    """Returns what a reader must know: contradictions first, then noise that protects nobody, then noisy learning.
+
+    Last, what the run itself says about its figures (`run.value.note`).
+    """
+    return (*_contradictions(report), *_noise(report), *_mostly_noise(report), *_remark(report))
 
 
 def _contradictions(report: Mapping[str, Any]) -> list[Notice]:
@@ -279,3 +282,8 @@ def _mostly_noise(report: Mapping[str, Any]) -> list[Notice]:
         "The policy was learned from noise more than from data; its value says little about larger datasets."
     )
     return [Notice(tone="open", title="Learned mostly from noise", text=text)]
+
+
+def _remark(report: Mapping[str, Any]) -> list[Notice]:
+    note = words(section(report, "run", "value"), "note")
+    return [Notice(tone="open", title="How to read the learned value", text=note)] if note else []
