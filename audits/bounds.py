@@ -106,7 +106,7 @@ class CoinFlip:
         """Returns the lower bound on ε at confidence 1 − α, rounded down; 0 where nothing is refuted.
 
         >>> round(CoinFlip(errors=25, guesses=100).epsilon(alpha=0.05), 4)
-        0.696
+        0.7022
         """
         tested = self.guesses - self.revealed
         if tested <= self.errors:

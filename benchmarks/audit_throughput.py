@@ -93,9 +93,11 @@ def main():
         "| --- | ---: | ---: | ---: | ---: |",
         *(f"| {' | '.join(str(cell) for cell in row)} |" for row in sorted(rows)),
         "",
-        ("At H = 5, ρ = ½ and a million runs under each neighbour, the 99 % lower bound on ε (δ = 10⁻⁵) is "
-        f"{found.epsilon_lower:.4f}, {100 * found.epsilon_lower / found.epsilon_upper:.2f} % of the accountant's "
-        f"{found.epsilon_upper:.4f}; reachable on average: {found.reachable:.4f}."),
+        (
+            "At H = 5, ρ = ½ and a million runs under each neighbour, the 99 % lower bound on ε (δ = 10⁻⁵) is "
+            f"{found.epsilon_lower:.4f}, {100 * found.epsilon_lower / found.epsilon_upper:.2f} % of the accountant's "
+            f"{found.epsilon_upper:.4f}; reachable on average: {found.reachable:.4f}."
+        ),
         "",
         f"Python {platform.python_version()}, NumPy {np.__version__}, {os.cpu_count()} cores; medians of {REPEATS}.",
     ]

@@ -142,6 +142,27 @@ def verify(name: str | None, *, everything: bool, sets: tuple[str, ...], as_json
 
 @main.command()
 @click.argument("name")
+@click.option("--epsilon", required=True, metavar="E", help="Target ε, in nats.")
+@_delta
+@_set
+@_json
+@_reported
+def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ...], as_json: bool) -> None:
+    """Find the least noise for which the releases of NAME are (E, D)-DP, against the published one."""
+    from privcheck.commands import declared
+    from privcheck.commands.printing import calibrated
+    from privcheck.commands.setting import parse_delta, parse_sets, resolve_setting
+    from privcheck.symbols import exact, to_float
+
+    setting = resolve_setting(name, parse_sets(sets))
+    target = to_float(exact(epsilon), rounding="down")
+    _finish(
+        declared.calibrated(setting, epsilon=target, delta=parse_delta(delta, setting)), calibrated, as_json=as_json
+    )
+
+
+@main.command()
+@click.argument("name")
 @click.option("--view", default="releases", show_default=True, help="releases, policy, lockstep or noise.")
 @_trials
 @_confidence

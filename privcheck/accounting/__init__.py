@@ -1,25 +1,75 @@
-"""Accounting: from a declaration, or a ledger, to what it costs."""
+"""Accounting: from a declaration, a ledger or plain numbers to what they cost.
+
+For people who only have numbers: events, `compose`, and the curve's `epsilon` and `delta`, each with a tight value
+and a certified upper bound. For declarations and ledgers: `account` and `spent`.
+"""
 
 from privcheck.accounting.account import Account, Line, Method, NumericAccount, ReleaseCost, account
+from privcheck.accounting.billboard_lemma import Check, JointClaim, joint
+from privcheck.accounting.calibrating import Calibrated, calibrate
 from privcheck.accounting.conversions import claim_delta, claim_epsilon, pure_delta, zcdp_delta, zcdp_to_epsilon
+from privcheck.accounting.curve import Curve, Figure, Figures, compose, parallel
+from privcheck.accounting.dp_events import from_dp_event, to_dp_event
+from privcheck.accounting.events import (
+    Event,
+    approximate,
+    discrete_gaussian,
+    discrete_laplace,
+    gaussian,
+    laplace,
+    poisson_gaussian,
+    pure,
+    randomized_response,
+    symmetric_gaussian,
+    tree,
+    zcdp,
+)
 from privcheck.accounting.gdp import gdp_delta, gdp_epsilon
+from privcheck.accounting.shuffled_events import shuffled, shuffled_bits, shuffled_randomized_response
 from privcheck.accounting.spending import Spent, check_ledger, spent
 
 __all__ = [
     "Account",
+    "Calibrated",
+    "Check",
+    "Curve",
+    "Event",
+    "Figure",
+    "Figures",
+    "JointClaim",
     "Line",
     "Method",
     "NumericAccount",
     "ReleaseCost",
     "Spent",
     "account",
+    "approximate",
+    "calibrate",
     "check_ledger",
     "claim_delta",
     "claim_epsilon",
+    "compose",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "from_dp_event",
+    "gaussian",
     "gdp_delta",
     "gdp_epsilon",
+    "joint",
+    "laplace",
+    "parallel",
+    "poisson_gaussian",
+    "pure",
     "pure_delta",
+    "randomized_response",
+    "shuffled",
+    "shuffled_bits",
+    "shuffled_randomized_response",
     "spent",
+    "symmetric_gaussian",
+    "to_dp_event",
+    "tree",
+    "zcdp",
     "zcdp_delta",
     "zcdp_to_epsilon",
 ]

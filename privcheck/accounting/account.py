@@ -13,6 +13,7 @@ from privcheck.accounting.curve import Curve, compose
 from privcheck.accounting.events import Event, gaussian, laplace, pure
 from privcheck.accounting.gdp import gdp_delta, gdp_epsilon
 from privcheck.declaration import Declaration, Release
+from privcheck.runtime.ledger import Charge, charge
 from privcheck.statistics import Sensitivity
 from privcheck.symbols import Expr, total
 
@@ -103,7 +104,12 @@ class Account:
             rho=self.rho.number(values, rounding="up"),
             pure=math.inf if self.pure is None else self.pure.number(values, rounding="up"),
             mu=None if self.mu_squared is None else _root_up(self.mu_squared.number(values, rounding="up")),
-            events=tuple(event(cost, values) for cost in self.costs),
+            events=tuple(
+                charged_event(
+                    charge(cost.release, self.declaration.relation, values), stepwise=cost.sensitivity.stepwise
+                )
+                for cost in self.costs
+            ),
         )
 
 
@@ -198,19 +204,23 @@ def account(declaration: Declaration) -> Account:
     )
 
 
-def event(cost: ReleaseCost, values: Mapping[str, Fraction]) -> Event:
+def charged_event(cost: Charge, *, stepwise: bool, factor: float = 1.0) -> Event:
     """Returns one release as an event: its derived sensitivity against the noise that is drawn.
 
     A Laplace release of a table whose cells move by 0 or ±Δ∞ is Δ₁/Δ∞ scalar releases. Where cells move by parts of Δ∞,
     no worst split is proved for the whole curve, and the release is charged as any (Δ₁/b)-DP mechanism.
+
+    Args:
+        cost: Law, scale and sensitivities.
+        stepwise: Every cell moves by 0 or ±Δ∞.
+        factor: By which the noise is multiplied.
     """
-    noise, sensitivity = cost.release.mechanism.at(values), cost.sensitivity
-    if noise.law == "gaussian":
-        return gaussian(std=noise.scale, sensitivity=sensitivity.l2.number(values, rounding="up"))
-    l1, linf = (s.number(values, rounding="up") for s in (sensitivity.l1, sensitivity.linf))
-    if sensitivity.stepwise and linf > 0:
-        return laplace(scale=noise.scale, sensitivity=linf, count=max(1, math.ceil(l1 / linf)))
-    return pure(epsilon=l1 / noise.scale * (1 + 1e-15))
+    scale = cost.scale * factor
+    if cost.law == "gaussian":
+        return gaussian(std=scale, sensitivity=cost.l2)
+    if stepwise and cost.linf > 0:
+        return laplace(scale=scale, sensitivity=cost.linf, count=max(1, math.ceil(cost.l1 / cost.linf)))
+    return pure(epsilon=cost.l1 / scale * (1 + 1e-15))
 
 
 def _release_lines(cost: ReleaseCost, relation: str) -> list[Line]:

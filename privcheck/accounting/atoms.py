@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from privcheck.accounting.laws import Cells, Complex, Floats, as_complex, atoms_to_cells
+from privcheck.accounting.laws import Cells, Complex, Floats, as_complex, as_floats, atoms_to_cells
 
 MOST: Final = 1 << 20  # atoms that a product may have
 _NEGLIGIBLE: Final = -660.0  # ln of masses that are moved up to a neighbour
@@ -53,7 +53,9 @@ class Atoms:
         index = np.searchsorted(self.losses, epsilons, side="left")  # the first loss ≥ ε
         inside = np.minimum(index, len(self.losses) - 1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            part = q_above[inside] + self.losses[inside] + np.log(-np.expm1(np.minimum(epsilons - self.losses[inside], 0)))
+            part = (
+                q_above[inside] + self.losses[inside] + np.log(-np.expm1(np.minimum(epsilons - self.losses[inside], 0)))
+            )
             found = np.where(index < len(self.losses), np.logaddexp(at_atoms[inside], part), -np.inf)
             result: Floats = np.logaddexp(found, math.log(self.infinite) if self.infinite > 0 else -np.inf)
         return result
@@ -208,6 +210,8 @@ def _binomial_power(atoms: Atoms, count: int) -> Atoms | None:
 
 def binomial_logs(trials: int, log_odds: float) -> Floats:
     """Returns (trials + 1,) ln of the binomial probabilities, from ratios summed outwards from the mode."""
+    if trials == 0:
+        return np.zeros(1)
     k = np.arange(trials)
     ratios = np.log(trials - k) - np.log(k + 1) + log_odds  # of k + 1 to k
     mode = int(np.searchsorted(-ratios, 0.0))  # ratios fall
@@ -238,7 +242,7 @@ def coarsened(atoms: Atoms, most: int) -> Atoms:
         return atoms
     mesh = float(atoms.losses[-1] - atoms.losses[0]) / most
     cells = atoms.cells(mesh)
-    return tidy((cells.start + np.arange(len(cells.masses))) * mesh, _log(cells.masses), cells.infinite)
+    return tidy(as_floats((cells.start + np.arange(len(cells.masses))) * mesh), _log(cells.masses), cells.infinite)
 
 
 def _log(masses: Floats) -> Floats:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privcheck.accounting import many
-from privcheck.accounting.events import Event, combine, job
+from privcheck.accounting.combining import combine, job_of
+from privcheck.accounting.events import Event
 from privcheck.accounting.gdp import SMALLEST
 from privcheck.accounting.job import Job
 from privcheck.accounting.methods import Errs, Found, epsilon_of, log_delta_of, upper_epsilon, upper_log_delta
@@ -100,13 +101,13 @@ class Curve:
     def epsilons(self, deltas: ArrayLike) -> Figures:
         """Returns ε at many δ in (0, 1), as `epsilon` does one by one."""
         given = many.checked("deltas", deltas, below=1.0)
-        found = [many.epsilons(_job(b), given, lambda d, b=b: _epsilon(b, d).value) for b in self.branches]
+        found = [many.epsilons(_job(b), given, functools.partial(_epsilon_value, b)) for b in self.branches]
         return self._joined(found)
 
     def deltas(self, epsilons: ArrayLike) -> Figures:
         """Returns δ at many ε ≥ 0, as `delta` does one by one."""
         given = many.checked("epsilons", epsilons, below=math.inf)
-        found = [many.deltas(_job(b), given, lambda e, b=b: _delta_at(b, e).value) for b in self.branches]
+        found = [many.deltas(_job(b), given, functools.partial(_delta_value, b)) for b in self.branches]
         return self._joined(found)
 
     def _joined(self, found: Sequence[tuple[NDArray[np.float64], bool]]) -> Figures:
@@ -133,7 +134,8 @@ class Curve:
             ParameterError: x is out of range.
         """
         x = real("false_positive_rate", false_positive_rate, strict=False, most=1)
-        return many.power(x, lambda e: self.delta(epsilon=e), make=_figure)
+        found: Figure = many.power(x, lambda e: self.delta(epsilon=e), make=_figure)
+        return found
 
 
 def compose(*parts: Event | Curve) -> Curve:
@@ -177,7 +179,7 @@ def _delta(value: Real) -> float:
 
 @functools.lru_cache(maxsize=256)
 def _job(branch: tuple[Event, ...]) -> Job:
-    return job(branch)
+    return job_of(branch)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -189,15 +191,19 @@ def _epsilon(branch: tuple[Event, ...], delta: float) -> Figure:
         if rest == 0 and math.isfinite(most):
             return _figure(most, "pure DP, summed", "exact", "", lambda: most)
         reason = (
-            f"δ = {delta:g} is below the δ = {-math.expm1(work.lost):g} that is lost outright" if rest < 0 else "no pure DP: δ = 0"
+            f"δ = {delta:g} is below the δ = {-math.expm1(work.lost):g} that is lost outright"
+            if rest < 0
+            else "no pure DP: δ = 0"
         )
         return _figure(math.inf, "none", "exact", reason, lambda: math.inf)
     if math.isinf(work.mu_squared) or math.isinf(work.rho):
-        return _figure(math.inf, "none", "exact", "μ² or ρ of the composition overflows: hardly any noise", lambda: math.inf)
+        return _figure(
+            math.inf, "none", "exact", "μ² or ρ of the composition overflows: hardly any noise", lambda: math.inf
+        )
     log_rest = math.log(rest)
     found = [(d, epsilon_of(work, log_rest, d)) for d in work.directions]
     top = max((f for _, f in found), key=lambda f: f.value)
-    if most <= top.value:
+    if most <= top.value and math.isfinite(most):
         return _figure(most, "pure DP, summed", "upper", "", lambda: most)
 
     @functools.cache
@@ -228,6 +234,14 @@ def _delta_at(branch: tuple[Event, ...], epsilon: float) -> Figure:
         return min(1.0, whole(max(upper_log_delta(work, epsilon, f, d) for d, f in found)) * (1 + 1e-13))
 
     return _figure(whole(top.value), top.method, _worst([f for _, f in found]), "", certify)
+
+
+def _epsilon_value(branch: tuple[Event, ...], delta: float) -> float:
+    return _epsilon(branch, delta).value
+
+
+def _delta_value(branch: tuple[Event, ...], epsilon: float) -> float:
+    return _delta_at(branch, epsilon).value
 
 
 def _figure(value: float, method: str, direction: Errs, reason: str, certify: Callable[[], float]) -> Figure:

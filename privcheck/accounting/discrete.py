@@ -41,10 +41,9 @@ class AtomicLaw:
         """Returns False."""
         return False
 
-    @property
-    def size(self) -> int:
-        """Returns the number of atoms, the cost of one cumulant."""
-        return min(len(self.atoms("remove").losses), _COARSE)
+    def work(self, t: float) -> float:  # noqa: ARG002
+        """Returns what one value of the cumulant costs, in exponentials: the number of values."""
+        return float(min(len(self.atoms("remove").losses), _COARSE))
 
     def atoms(self, direction: Direction) -> Atoms:
         """Returns the loss, cached."""
@@ -57,6 +56,11 @@ class AtomicLaw:
     def infinite(self, direction: Direction) -> float:
         """Returns the P-mass at loss ∞."""
         return self.atoms(direction).infinite
+
+    def span(self, direction: Direction) -> float:
+        """Returns the largest finite loss, in absolute terms."""
+        losses = self.atoms(direction).losses
+        return max(abs(float(losses[0])), abs(float(losses[-1])))
 
     def cumulant(self, z: Complex, direction: Direction) -> Complex:
         """Returns K(z) of the finite losses."""
@@ -87,8 +91,8 @@ def _built(build: Callable[..., Atoms], arguments: tuple[Any, ...], direction: D
 def response_law(epsilon: float, categories: int) -> AtomicLaw:
     """Returns randomised response over m categories with ratio e^ε.
 
-    Truth has probability e^ε/(e^ε + m − 1): the losses are ε, 0 and −ε. m = 2 dominates every ε-DP mechanism (Kairouz, Oh
-    & Viswanath 2015, Theorem 3.1), and has no atom at 0.
+    Truth has probability e^ε/(e^ε + m − 1): the losses are ε, 0 and −ε. m = 2 dominates every ε-DP mechanism
+    (Kairouz, Oh & Viswanath 2015, Theorem 3.1), and has no atom at 0.
     """
     return AtomicLaw(build=_response, arguments=(epsilon, categories), bound=epsilon, symmetric=True)
 
@@ -140,10 +144,9 @@ class DiscreteGaussian:
         """Returns False: a lattice."""
         return False
 
-    @property
-    def size(self) -> int:
-        """Returns the cost of one cumulant, in atoms."""
-        return 3 if self.sigma >= _SMOOTH else int(80 * self.sigma) + 2
+    def work(self, t: float) -> float:  # noqa: ARG002
+        """Returns what one value of the cumulant costs, in exponentials."""
+        return 4.0 if self.sigma >= _SMOOTH else 80 * self.sigma
 
     def atoms(self, direction: Direction) -> Atoms:  # noqa: ARG002
         """Returns the loss (Δ² − 2xΔ)/2σ², cached; beyond 38σ the masses, below 1e-313, join their neighbours or ∞."""
@@ -157,6 +160,11 @@ class DiscreteGaussian:
         """Returns the P-mass at loss ∞, by truncation."""
         return 0.0 if self.sigma >= _SMOOTH else self.atoms(direction).infinite
 
+    def span(self, direction: Direction) -> float:
+        """Returns the largest finite loss, in absolute terms."""
+        losses = self.atoms(direction).losses
+        return max(abs(float(losses[0])), abs(float(losses[-1])))
+
     def cumulant(self, z: Complex, direction: Direction) -> Complex:
         """Returns (z + z²)Δ²/2σ² + ln(θ(zΔ)/θ(0)), θ(w) = Σ exp(−(x + w)²/2σ²), by Poisson summation for large σ."""
         if self.sigma < _SMOOTH:
@@ -164,7 +172,10 @@ class DiscreteGaussian:
         variance, shift = self.sigma**2, self.shift
         nearest = np.round(z.imag * shift / (2 * math.pi * variance))
         terms = np.stack(
-            [-2 * math.pi**2 * variance * n * n - 2j * math.pi * n * z * shift for n in (nearest - 1, nearest, nearest + 1)]
+            [
+                -2 * math.pi**2 * variance * n * n - 2j * math.pi * n * z * shift
+                for n in (nearest - 1, nearest, nearest + 1)
+            ]
         )
         top = terms.real.max(axis=0)
         result: Complex = (z + z * z) * (shift**2 / (2 * variance)) + np.log(np.exp(terms - top).sum(axis=0)) + top
@@ -184,8 +195,8 @@ class DiscreteGaussian:
     def repeated(self, count: int) -> tuple[DiscreteGaussian, int]:
         """Returns the law of `count` of them as fewer of another.
 
-        For σ ≥ 3 a sum of discrete Gaussians is the discrete Gaussian of the summed variance up to 10·count·e^{−π²σ²} in
-        max-divergence (Kairouz, Liu & Steinke 2021, Theorem 9); its shift counts Δ as often.
+        For σ ≥ 3 a sum of discrete Gaussians is the discrete Gaussian of the summed variance up to 10·count·e^{−π²σ²}
+        in max-divergence (Kairouz, Liu & Steinke 2021, Theorem 9); its shift counts Δ as often.
         """
         if self.sigma < _SMOOTH:
             return self, count

@@ -1,27 +1,24 @@
 """Events for people who only have numbers: what was released, at which spread and sensitivity, how often.
 
 Every event is a pure value, checked where it is made. Sensitivities are those of the declared neighbouring relation,
-computed before anything gets here: the relation is applied once, and the accountant sees Δ/spread only. `laplace` is the
-scalar mechanism: for a vector with an ℓ1 budget give the worst split over its coordinates as sensitivity and count.
+computed before anything gets here: the relation is applied once, and the accountant sees Δ/spread only. `laplace` is
+the scalar mechanism: for a vector with an ℓ1 budget give the worst split over its coordinates as sensitivity and count.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.accounting.discrete import MOST_STD, AtomicLaw, DiscreteGaussian, discrete_laplace_law, response_law
-from privcheck.accounting.job import Job
+from privcheck.accounting.discrete import MOST_STD, DiscreteGaussian, discrete_laplace_law, response_law
 from privcheck.accounting.laws import GaussianLaw, LaplaceLaw, Law, LostLaw, ZcdpLaw
 from privcheck.accounting.parameters import Real, real, whole
 from privcheck.accounting.sampled import SampledGaussian
-from privcheck.accounting.shuffling import MOST_TRIALS, bits_law, clones_law, response_among_law
 from privcheck.accounting.trees import tree_load
 from privcheck.errors import ParameterError
 
@@ -56,7 +53,10 @@ class Event:
         return float(dict(self.parameters)[name])
 
 
-def _event(kind: str, pieces: Sequence[tuple[Piece, int]], count: object, note: str = "", /, **given: float | str) -> Event:
+def event(
+    kind: str, pieces: Sequence[tuple[Piece, int]], count: object, note: str = "", /, **given: float | str
+) -> Event:
+    """Returns an event from checked parameters; `count` is checked here."""
     parameters = tuple(given.items())
     return Event(kind=kind, parameters=parameters, pieces=tuple(pieces), count=whole("count", count), note=note)
 
@@ -84,7 +84,7 @@ def gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
     spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
     ratio = _ratio("gaussian", moved, spread)
     pieces: list[tuple[Piece, int]] = [(GaussianLaw(ratio * ratio), 1)] if ratio * ratio > 0 else []
-    return _event("gaussian", pieces, count, std=spread, sensitivity=moved)
+    return event("gaussian", pieces, count, std=spread, sensitivity=moved)
 
 
 def laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
@@ -101,7 +101,7 @@ def laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
     """
     spread, moved = real("scale", scale), real("sensitivity", sensitivity, strict=False)
     ratio = _ratio("laplace", moved, spread)
-    return _event("laplace", [(LaplaceLaw(ratio), 1)] if ratio > 0 else [], count, scale=spread, sensitivity=moved)
+    return event("laplace", [(LaplaceLaw(ratio), 1)] if ratio > 0 else [], count, scale=spread, sensitivity=moved)
 
 
 def discrete_gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
@@ -109,8 +109,8 @@ def discrete_gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> E
 
     Args:
         std: σ, the law's parameter.
-        sensitivity: Δ of an integer-valued scalar. Any other value is read as the ℓ2 sensitivity of an integer vector, of
-            which only Δ²/2σ²-zCDP is used (ibid., Theorem 14).
+        sensitivity: Δ of an integer-valued scalar. Any other value is read as the ℓ2 sensitivity of an integer
+            vector, of which only Δ²/2σ²-zCDP is used (ibid., Theorem 14).
         count: How many releases.
 
     Raises:
@@ -124,7 +124,7 @@ def discrete_gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> E
         scalar = moved == int(moved) and spread >= 0.05 and spread * math.sqrt(times) <= MOST_STD and moved < 1e9
         law: Piece = DiscreteGaussian(spread, int(moved)) if scalar else ZcdpLaw(ratio * ratio / 2)
         pieces.append((law, 1))
-    return _event("discrete_gaussian", pieces, times, std=spread, sensitivity=moved)
+    return event("discrete_gaussian", pieces, times, std=spread, sensitivity=moved)
 
 
 def discrete_laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
@@ -145,7 +145,7 @@ def discrete_laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> 
     if moved:
         law = discrete_laplace_law(spread, moved) if spread > 2e-3 else response_law(moved / spread, 2)
         pieces.append((law, 1))
-    return _event("discrete_laplace", pieces, count, scale=spread, sensitivity=moved)
+    return event("discrete_laplace", pieces, count, scale=spread, sensitivity=moved)
 
 
 def symmetric_gaussian(
@@ -157,8 +157,8 @@ def symmetric_gaussian(
 ) -> Event:
     """Returns a symmetric matrix of Gaussian noise.
 
-    GOE (off-diagonal variance v, diagonal 2v) costs ‖D‖_F²/2v of μ²; independent N(0, v) on and above the diagonal costs
-    Σ_{i≤j} D_ij²/v, at most ‖D‖_F²/v, attained by diagonal D.
+    GOE (off-diagonal variance v, diagonal 2v) costs ‖D‖_F²/2v of μ²; independent N(0, v) on and above the diagonal
+    costs Σ_{i≤j} D_ij²/v, at most ‖D‖_F²/v, attained by diagonal D.
 
     Args:
         variance: v.
@@ -178,14 +178,16 @@ def symmetric_gaussian(
         if d.ndim != 2 or d.shape[0] != d.shape[1] or not np.isfinite(d).all() or not np.array_equal(d, d.T):
             message = "expected sensitivity as a number or a finite symmetric matrix, got an array of shape"
             raise ParameterError(f"{message} {d.shape}", name="sensitivity", given=sensitivity)
-        squares = math.fsum((d * d).ravel().tolist()) if kind == "goe" else math.fsum((np.triu(d) ** 2).ravel().tolist())
+        squares = (
+            math.fsum((d * d).ravel().tolist()) if kind == "goe" else math.fsum((np.triu(d) ** 2).ravel().tolist())
+        )
         moved = math.sqrt(squares)
     else:
         moved = real("sensitivity", sensitivity, strict=False)
         squares = moved**2
     mu_squared = _ratio("symmetric_gaussian", squares, 2 * v if kind == "goe" else v)
     pieces: list[tuple[Piece, int]] = [(GaussianLaw(mu_squared), 1)] if mu_squared > 0 else []
-    return _event("symmetric_gaussian", pieces, count, variance=v, noise=kind, sensitivity=moved)
+    return event("symmetric_gaussian", pieces, count, variance=v, noise=kind, sensitivity=moved)
 
 
 def pure(*, epsilon: Real, count: Real = 1) -> Event:
@@ -195,7 +197,7 @@ def pure(*, epsilon: Real, count: Real = 1) -> Event:
         ParameterError: A number is out of range.
     """
     e = real("epsilon", epsilon, strict=False)
-    return _event("pure", [(response_law(e, 2), 1)] if e > 0 else [], count, epsilon=e)
+    return event("pure", [(response_law(e, 2), 1)] if e > 0 else [], count, epsilon=e)
 
 
 def approximate(*, epsilon: Real, delta: Real, count: Real = 1) -> Event:
@@ -211,7 +213,7 @@ def approximate(*, epsilon: Real, delta: Real, count: Real = 1) -> Event:
     if d == 1:
         raise ParameterError("expected delta below 1, got 1: nothing is protected", name="delta", given=delta)
     pieces: list[tuple[Piece, int]] = [(response_law(e, 2), 1)] if e > 0 else []
-    return _event("approximate", [*pieces, (LostLaw(d), 1)] if d > 0 else pieces, count, epsilon=e, delta=d)
+    return event("approximate", [*pieces, (LostLaw(d), 1)] if d > 0 else pieces, count, epsilon=e, delta=d)
 
 
 def zcdp(*, rho: Real, count: Real = 1) -> Event:
@@ -221,7 +223,7 @@ def zcdp(*, rho: Real, count: Real = 1) -> Event:
         ParameterError: A number is out of range.
     """
     r = real("rho", rho, strict=False)
-    return _event("zcdp", [(ZcdpLaw(r), 1)] if r > 0 else [], count, rho=r)
+    return event("zcdp", [(ZcdpLaw(r), 1)] if r > 0 else [], count, rho=r)
 
 
 def randomized_response(*, epsilon: Real, categories: Real = 2, count: Real = 1) -> Event:
@@ -236,7 +238,7 @@ def randomized_response(*, epsilon: Real, categories: Real = 2, count: Real = 1)
         ParameterError: A number is out of range.
     """
     e, m = real("epsilon", epsilon, strict=False), whole("categories", categories, least=2)
-    return _event("randomized_response", [(response_law(e, m), 1)] if e > 0 else [], count, epsilon=e, categories=m)
+    return event("randomized_response", [(response_law(e, m), 1)] if e > 0 else [], count, epsilon=e, categories=m)
 
 
 def poisson_gaussian(*, std: Real, rate: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
@@ -259,7 +261,7 @@ def poisson_gaussian(*, std: Real, rate: Real, sensitivity: Real = 1, count: Rea
             message = f"poisson_gaussian: sensitivity/std = {ratio:g}; expected at most 1e4: that is hardly any noise"
             raise ParameterError(message, name="std", given=std)
         pieces.append((SampledGaussian(ratio, q) if q < 1 else GaussianLaw(ratio * ratio), 1))
-    return _event("poisson_gaussian", pieces, count, std=spread, rate=q, sensitivity=moved)
+    return event("poisson_gaussian", pieces, count, std=spread, rate=q, sensitivity=moved)
 
 
 def tree(*, node: Event, leaves: Real, participations: Real = 1, separation: Real = 1, count: Real = 1) -> Event:
@@ -281,7 +283,9 @@ def tree(*, node: Event, leaves: Real, participations: Real = 1, separation: Rea
             participations.
     """
     if not isinstance(node, Event) or node.count != 1:
-        raise ParameterError("expected node as one event with count=1, for example gaussian(std=30)", name="node", given=node)
+        raise ParameterError(
+            "expected node as one event with count=1, for example gaussian(std=30)", name="node", given=node
+        )
     size, p = whole("leaves", leaves), whole("participations", participations, most=1_000_000)
     apart = whole("separation", separation)
     load = tree_load(size, p, apart)
@@ -297,97 +301,4 @@ def tree(*, node: Event, leaves: Real, participations: Real = 1, separation: Rea
             message = f"expected gaussian or laplace nodes for {p} participations, got {node}"
             raise ParameterError(message, name="node", given=node)
     note = "" if load.exact else "the positions in the tree are bounded, level by level, not searched"
-    return _event("tree", pieces, count, note, node=str(node), leaves=size, participations=p, separation=apart)
-
-
-def shuffled_bits(*, users: Real, messages: Real = 1, probability: Real, count: Real = 1) -> Event:
-    """Returns a sum of bits behind a shuffler, each user adding m noise bits: Bin(N, p) against Bin(N, p) + 1, N = users·m.
-
-    Args:
-        users: Users whose noise bits are counted on.
-        messages: Noise bits of each.
-        probability: Of a one, in (0, 1).
-        count: How many independent coordinates or rounds.
-
-    Raises:
-        ParameterError: A number is out of range.
-    """
-    n, m = whole("users", users), whole("messages", messages)
-    p = real("probability", probability, most=1)
-    if p == 1:
-        raise ParameterError("expected probability below 1, got 1: constant bits hide nothing", name="probability", given=1)
-    _refuse_many(n * m)
-    return _event("shuffled_bits", [(bits_law(n * m, p), 1)], count, users=n, messages=m, probability=p)
-
-
-def shuffled(*, local_epsilon: Real, users: Real, count: Real = 1) -> Event:
-    """Returns n users of any ε₀-DP local randomiser behind a shuffler, by the clones pair.
-
-    Args:
-        local_epsilon: ε₀.
-        users: n; one user is not hidden and costs ε₀.
-        count: How many rounds.
-
-    Raises:
-        ParameterError: A number is out of range.
-    """
-    e, n = real("local_epsilon", local_epsilon, strict=False, most=700), whole("users", users)
-    _refuse_many(n)
-    return _event("shuffled", [(clones_law(e, n), 1)] if e > 0 else [], count, local_epsilon=e, users=n)
-
-
-def shuffled_randomized_response(*, epsilon: Real, users: Real, count: Real = 1) -> Event:
-    """Returns n users of binary randomised response behind a shuffler, exactly: the number of ones is all there is.
-
-    Args:
-        epsilon: ε₀ of the local randomiser.
-        users: n.
-        count: How many rounds.
-
-    Raises:
-        ParameterError: A number is out of range.
-    """
-    e, n = real("epsilon", epsilon, strict=False, most=700), whole("users", users)
-    _refuse_many(n)
-    pieces = [(response_among_law(e, n), 1)] if e > 0 else []
-    return _event("shuffled_randomized_response", pieces, count, epsilon=e, users=n)
-
-
-def _refuse_many(trials: int) -> None:
-    if trials > MOST_TRIALS:
-        message = f"expected at most {MOST_TRIALS} shuffled messages to enumerate, got {trials}"
-        raise ParameterError(f"{message}; fewer users give a larger, still valid ε", name="users", given=trials)
-
-
-def combine(events: Sequence[Event]) -> tuple[Event, ...]:
-    """Returns equal events joined, in a fixed order: neither order nor grouping matters from here on."""
-    counts: Counter[Event] = Counter()
-    for event in events:
-        counts[replace(event, count=1)] += event.count
-    return tuple(sorted((replace(e, count=n) for e, n in counts.items()), key=lambda e: (e.kind, e.parameters)))
-
-
-def job(events: Sequence[Event]) -> Job:
-    """Returns what the accountant needs of a composition."""
-    counts: Counter[Piece] = Counter()
-    for event in events:
-        for piece, times in event.pieces:
-            counts[piece] += times * event.count
-    squares, rhos, losts = [], [], []
-    laws: list[tuple[Law, int]] = []
-    for piece, times in counts.items():
-        if isinstance(piece, GaussianLaw):
-            squares.append(times * piece.mu_squared)
-        elif isinstance(piece, ZcdpLaw):
-            rhos.append(times * piece.rho)
-        elif isinstance(piece, LostLaw):
-            losts.append(times * math.log1p(-piece.delta))
-        else:
-            laws.append(piece.repeated(times) if isinstance(piece, DiscreteGaussian) else (piece, times))
-    laws.sort(key=lambda pair: _key(pair[0]))
-    return Job(mu_squared=math.fsum(squares), laws=tuple(laws), rho=math.fsum(rhos), lost=math.fsum(losts))
-
-
-def _key(law: Law) -> str:
-    name = law.build.__name__ if isinstance(law, AtomicLaw) else ""
-    return f"{name} {law!r}"
+    return event("tree", pieces, count, note, node=str(node), leaves=size, participations=p, separation=apart)

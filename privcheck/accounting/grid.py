@@ -1,9 +1,9 @@
 """Certified bounds: a dominating law of the loss on a grid, composed by FFT in tilted form.
 
 Every law is replaced by one on the grid that dominates it (`Law.cells`), so δ(ε) of the composition is never below the
-truth. Tilting by e^{cl} before the transform (Esscher's device) puts the bulk of the computed law where δ(ε) is decided: the error of
-the transform is then relative to the result, not to 1, and small δ keep their digits. What the transform wraps around and
-what it rounds is bounded and added.
+truth. Tilting by e^{cl} before the transform (Esscher's device) puts the bulk of the computed law where δ(ε) is
+decided: the error of the transform is then relative to the result, not to 1, and small δ keep their digits. What the
+transform wraps around and what it rounds is bounded and added.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from privcheck.accounting.job import Job, saddle_at
-from privcheck.accounting.laws import Cells, Direction, Floats
+from privcheck.accounting.laws import Cells, Direction, Floats, as_floats
 
 _SIZE: Final = 1 << 17  # grid points of the composed law
 _LARGEST: Final = 1 << 20
@@ -82,7 +82,7 @@ def composed(job: Job, epsilon: float, log_delta: float, direction: Direction) -
     if not (math.isfinite(low) and math.isfinite(high) and high > low):
         return None
     mesh, size = _mesh(job, high - low, c, direction)
-    longest = max([80 * math.sqrt(job.mu_squared), *(law.largest() for law, _ in job.laws if law.largest() < math.inf)])
+    longest = max(law.span(direction) for law, _ in job.all_laws)
     if size > _LARGEST or mesh * max(c, 1) > 1 or longest > 8 * size * mesh:
         return None
     tail = _TAIL * math.exp(max(log_delta, -650)) / max(1, sum(n for _, n in job.all_laws))
@@ -92,7 +92,7 @@ def composed(job: Job, epsilon: float, log_delta: float, direction: Direction) -
 
 def _window(job: Job, c: float, direction: Direction) -> tuple[float, float]:
     """Returns an interval outside of which the tilted composition has at most e^{−40} of its mass (Chernoff)."""
-    k, k1, k2 = job.moments(c, direction)
+    k, _, k2 = job.moments(c, direction)
     central = math.sqrt(2 * _WRAPPED / max(k2, 1e-300))
     low, high = -job.largest(), job.largest()
     for factor in (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0):
@@ -151,12 +151,10 @@ def _transform(parts: list[tuple[Cells, int]], c: float, mesh: float, size: int,
     masses = np.roll(masses, -((first - offset) % size))
     spread_out = float(np.mean(np.abs(product))) + 1.0 / size
     floor = 2e-16 * (math.log2(size) + count) * spread_out * 4
-    losses = (first + np.arange(size)) * mesh
+    losses = as_floats((first + np.arange(size)) * mesh)
     beyond = -_WRAPPED + 1.0 - c * (float(losses[-1]) if c * losses[-1] > 0 else 0.0)
     infinite = -math.expm1(log_kept) * (1 + 1e-12)
-    return Composed(
-        tilt=c, scale=scale, losses=losses, masses=masses, floor=floor, beyond=beyond, infinite=infinite
-    )
+    return Composed(tilt=c, scale=scale, losses=losses, masses=masses, floor=floor, beyond=beyond, infinite=infinite)
 
 
 def grid_epsilon(job: Job, log_delta: float, near: float, direction: Direction) -> float:

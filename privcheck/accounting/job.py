@@ -41,10 +41,9 @@ class Job:
         """Returns whether a part is smooth enough for the contour integral."""
         return any(law.smooth for law, _ in self.all_laws)
 
-    @property
-    def size(self) -> int:
-        """Returns what one value of the cumulant costs, in exponentials."""
-        return 1 + sum(law.size for law, _ in self.laws)
+    def work(self, t: float) -> float:
+        """Returns what one value of the cumulant at imaginary part t costs, in exponentials."""
+        return 1 + sum(law.work(t) for law, _ in self.laws)
 
     def infinite(self, direction: Direction) -> float:
         """Returns the P-mass at loss ∞ of all laws together."""

@@ -1,9 +1,9 @@
 """k Laplace releases of one scale and nothing else: atoms, edges and a smooth rest.
 
 With u = z + ½ and a = Δ/b, the loss of one release has E[e^{zL}] = A + B, A = e^{−a/2}cosh(ua) for its two atoms and
-B = e^{−a/2}sinh(ua)/(2u) for the density between them. Of (A + B)^k = ΣC(k, c)A^{k−c}B^c the terms with few densities are not
-smooth enough for a contour and are summed in closed form (all terms positive); the rest falls as |z|^{−c} and is
-integrated. For k ≤ 8 the closed form is everything.
+B = e^{−a/2}sinh(ua)/(2u) for the density between them. Of (A + B)^k = ΣC(k, c)A^{k−c}B^c the terms with few densities
+are not smooth enough for a contour and are summed in closed form (all terms positive); the rest falls as |z|^{−c} and
+is integrated. For k ≤ 8 the closed form is everything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from privcheck.accounting.atoms import fair_binomial
 from privcheck.accounting.contour import Line, period
 from privcheck.accounting.job import Job, saddle_at
-from privcheck.accounting.laws import Complex, Floats, LaplaceLaw
+from privcheck.accounting.laws import Complex, Floats, LaplaceLaw, as_complex
 
 _FEW: Final = 8  # densities among k whose terms are summed in closed form
 _MOST: Final = 400_000  # nodes
@@ -48,8 +48,8 @@ class LaplaceSum:
         """Returns the terms with at most eight densities.
 
         E[(1 − e^{ε−L})₊] of such a term is e^{ε/2} times a sum over the places sᵢ = (k − c − 2i)a − ε of the atoms of
-        C(k − c, i)·Hc(sᵢ), Hc the c-fold central difference of Gc(s) = Σ 2(s/2)^{c+1+2i}/(c + 1 + 2i)!, the transform of
-        1/((2u)^c (u² − ¼)).
+        C(k − c, i)·Hc(sᵢ), Hc the c-fold central difference of Gc(s) = Σ 2(s/2)^{c+1+2i}/(c + 1 + 2i)!, the transform
+        of 1/((2u)^c (u² − ¼)).
         """
         a, k = self.step, self.count
         parts = []
@@ -86,14 +86,14 @@ class LaplaceSum:
         while start * step <= far and quiet < 4:
             if start > _MOST:
                 raise ArithmeticError("too many nodes")
-            z = c + 1j * np.arange(start, start + size) * step
+            z = as_complex(c + 1j * np.arange(start, start + size) * step)
             values = self._remainder(z, scale) / (z * (z + 1))
             blocks.append((z, values))
             resonance = start * step * a > 8  # the whole comes back, lower, near multiples of π/a
             quiet = quiet + 1 if resonance and float(np.abs(values).max()) * c * (c + 1) < 1e-18 else 0
             start, size = start + size, min(2 * size, 1 << 14)
         nodes = np.concatenate([z for z, _ in blocks])
-        weights = np.concatenate([w for _, w in blocks]) * (step / math.pi)
+        weights = as_complex(np.concatenate([w for _, w in blocks]) * (step / math.pi))
         weights[0] /= 2
         return Line(c=c, epsilon=epsilon, scale=scale, nodes=nodes, weights=weights, width=0.0)
 

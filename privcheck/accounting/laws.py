@@ -3,8 +3,8 @@
 A law is one pair (P, Q) of output laws under two neighbours and the loss L = ln dP/dQ under P. It offers its cumulant
 K(z) = ln E[e^{zL}] = z·D_{1+z}(P‖Q), on the complex half plane Re z > 0 for the contour and on the real axis with two
 derivatives for saddle points and Rényi orders. Everything else (ε, δ, attack terms) follows from sums of them.
-A pair that is not symmetric has two directions, "remove" (P, Q) and "add" (Q, P); a composition goes one way as a whole,
-because all its events see the same two neighbours, and the larger of the two results is what is reported.
+A pair that is not symmetric has two directions, "remove" (P, Q) and "add" (Q, P); a composition goes one way as a
+whole, because all its events see the same two neighbours, and the larger of the two results is what is reported.
 """
 
 from __future__ import annotations
@@ -55,13 +55,16 @@ class Law(Protocol):
         """Returns the essential supremum of the loss in both directions: ε of pure DP, ∞ where none."""
         ...
 
-    @property
-    def size(self) -> int:
-        """Returns what one value of the cumulant costs, in exponentials."""
+    def work(self, t: float) -> float:
+        """Returns what one value of the cumulant at imaginary part t costs, in exponentials."""
         ...
 
     def infinite(self, direction: Direction) -> float:
         """Returns the P-mass at loss ∞; the cumulant leaves it out."""
+        ...
+
+    def span(self, direction: Direction) -> float:
+        """Returns the largest finite loss that a grid has to hold, in absolute terms, roughly."""
         ...
 
     def cumulant(self, z: Complex, direction: Direction) -> Complex:
@@ -97,14 +100,17 @@ class GaussianLaw:
         """Returns True: |e^K| falls as exp(−μ²t²/2)."""
         return True
 
-    @property
-    def size(self) -> int:
+    def work(self, t: float) -> float:  # noqa: ARG002
         """Returns 1."""
-        return 1
+        return 1.0
 
     def infinite(self, direction: Direction) -> float:  # noqa: ARG002
         """Returns 0."""
         return 0.0
+
+    def span(self, direction: Direction) -> float:  # noqa: ARG002
+        """Returns 40 standard deviations more than the mean."""
+        return self.mu_squared / 2 + 40 * math.sqrt(self.mu_squared)
 
     def largest(self) -> float:
         """Returns ∞: Gaussian noise is not pure DP."""
@@ -127,12 +133,12 @@ class GaussianLaw:
         reach = -float(ndtri(max(tail, 1e-300))) if tail < 0.5 else 1.0
         low = math.floor((mu * mu / 2 - mu * reach) / mesh)
         high = math.ceil((mu * mu / 2 + mu * reach) / mesh)
-        edges = np.arange(low, high + 1) * mesh
+        edges = as_floats(np.arange(low, high + 1) * mesh)
 
         def between(centre: float) -> Floats:  # differences taken in the tail where they keep their digits
             x = (edges - centre) / mu
             below, above = ndtr(x), ndtr(-x)
-            return np.where(x[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+            return as_floats(np.where(x[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1]))
 
         under_p, under_q = between(mu * mu / 2), between(-mu * mu / 2)
         infinite = float(ndtr(-(edges[-1] - mu * mu / 2) / mu))
@@ -163,14 +169,17 @@ class LaplaceLaw:
         """Returns False: two atoms."""
         return False
 
-    @property
-    def size(self) -> int:
+    def work(self, t: float) -> float:  # noqa: ARG002
         """Returns 2."""
-        return 2
+        return 2.0
 
     def infinite(self, direction: Direction) -> float:  # noqa: ARG002
         """Returns 0."""
         return 0.0
+
+    def span(self, direction: Direction) -> float:  # noqa: ARG002
+        """Returns a."""
+        return self.step
 
     def largest(self) -> float:
         """Returns a."""
@@ -201,7 +210,9 @@ class LaplaceLaw:
         width = np.diff(edges)
         under_p = 0.5 * np.exp((edges[1:] - a) / 2) * -np.expm1(-width / 2)
         under_q = 0.5 * np.exp((-edges[:-1] - a) / 2) * -np.expm1(-width / 2)
-        inner = spread(low, np.arange(low, high + 1) * mesh, under_p, under_q, mesh=mesh, lowest=0.0, infinite=0.0)
+        inner = spread(
+            low, as_floats(np.arange(low, high + 1) * mesh), under_p, under_q, mesh=mesh, lowest=0.0, infinite=0.0
+        )
         atoms = atoms_to_cells(np.array([-a, a]), np.array([0.5 * math.exp(-a), 0.5]), mesh=mesh, infinite=0.0)
         return merge(inner, atoms)
 
@@ -234,7 +245,8 @@ def spread(
     """Returns a law on the grid that dominates one given by its P- and Q-masses between grid points.
 
     A mass between two grid points is split over both so that P and Q keep their totals: the curve δ(ε), convex in e^ε,
-    is replaced by its chords (Doroshenko et al. 2022, "connect the dots", Theorem 6.1). What rounding leaves open goes up.
+    is replaced by its chords (Doroshenko et al. 2022, "connect the dots", Theorem 6.1). What rounding leaves open
+    goes up.
 
     Args:
         start: Index of the first edge.
@@ -264,7 +276,7 @@ def atoms_to_cells(losses: Floats, masses: Floats, *, mesh: float, infinite: flo
     share[place > left + 1e-9] += 1e-12  # … and what rounding leaves open goes up
     share = np.minimum(share, 1.0)
     start = int(left.min())
-    grid = np.bincount(left - start + 1, weights=masses * share, minlength=int(left.max()) - start + 2)
+    grid = as_floats(np.bincount(left - start + 1, weights=masses * share, minlength=int(left.max()) - start + 2))
     grid += np.bincount(left - start, weights=masses * (1 - share), minlength=len(grid))
     return Cells(start=start, masses=grid, infinite=infinite)
 
@@ -277,6 +289,11 @@ def merge(one: Cells, other: Cells) -> Cells:
     for cells in (one, other):
         masses[cells.start - start : cells.start - start + len(cells.masses)] += cells.masses
     return Cells(start=start, masses=masses, infinite=one.infinite + other.infinite)
+
+
+def as_floats(values: Any) -> Floats:
+    """Returns an array of floats."""
+    return np.asarray(values, dtype=np.float64)
 
 
 def as_complex(values: Any) -> Complex:

@@ -15,7 +15,7 @@ from privcheck.accounting.laws import Direction, Floats
 from privcheck.accounting.methods import atoms_of
 from privcheck.errors import ParameterError
 
-_TABLE: Final = 129  # points of a chord table
+_TABLE: Final = 65  # points of a chord table
 _STEPS: Final = 6  # of Newton's method at most
 
 
@@ -28,7 +28,9 @@ def checked(name: str, values: ArrayLike, *, below: float) -> NDArray[np.float64
     try:
         given = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ParameterError(f"expected {name} as an array of numbers, got {values!r}", name=name, given=values) from None
+        raise ParameterError(
+            f"expected {name} as an array of numbers, got {values!r}", name=name, given=values
+        ) from None
     bad = ~((given >= 0) & (given < below))
     if bad.any():
         message = f"expected {name} in [0, {below:g}), got {given[bad].ravel()[0]!r}"
@@ -189,7 +191,7 @@ def power(x: float, delta: Callable[[float], Any], *, make: Callable[..., Any]) 
     figure = delta(e)
 
     def certify() -> float:
-        upper = figure.upper
+        upper = float(figure.upper)
         return min(1.0, upper + math.exp(e) * x if side > 0 else 1 - math.exp(-e) * (1 - upper - x))
 
     return make(min(1.0, max(value, x)), f"{figure.method}, least over ε", "upper", "", certify)

@@ -3,8 +3,8 @@
 | composition | method | direction |
 | --- | --- | --- |
 | Gaussian only | the exact Gaussian curve | exact |
-| losses with few values (randomised response, pure DP, shuffled bits, discrete noise) | sums over their values | exact |
-| Laplace of one scale only | closed-form sum, and a contour for its smooth rest | exact up to 8 releases, else estimate |
+| losses with few values (randomised response, shuffled bits, …) | sums over their values | exact |
+| Laplace of one scale only | closed-form sum, contour for its rest | exact up to 8 releases, else estimate |
 | one Poisson-subsampled Gaussian | closed form | exact |
 | anything with a smooth part | contour integral | estimate |
 | anything else | dominating law on a grid | upper |
@@ -22,7 +22,7 @@ from typing import Final, Literal
 import numpy as np
 
 from privcheck.accounting.atoms import Atoms, power, product
-from privcheck.accounting.contour import contour_epsilon, contour_log_delta
+from privcheck.accounting.contour import Line, contour_epsilon, contour_log_delta
 from privcheck.accounting.discrete import AtomicLaw, DiscreteGaussian
 from privcheck.accounting.gdp import gdp_epsilon, gdp_log_delta
 from privcheck.accounting.grid import grid_epsilon, grid_log_delta
@@ -53,7 +53,11 @@ class Found:
 
 def atoms_of(job: Job, direction: Direction) -> Atoms | None:
     """Returns the composed loss where it has few enough values to be enumerated, None otherwise."""
-    if job.mu_squared > 0 or not job.laws or not all(isinstance(law, AtomicLaw | DiscreteGaussian) for law, _ in job.laws):
+    if (
+        job.mu_squared > 0
+        or not job.laws
+        or not all(isinstance(law, AtomicLaw | DiscreteGaussian) for law, _ in job.laws)
+    ):
         return None
     return _enumerated(job.laws, direction)
 
@@ -75,7 +79,7 @@ def _enumerated(laws: tuple[tuple[AtomicLaw | DiscreteGaussian, int], ...], dire
     return total
 
 
-def epsilon_of(job: Job, log_delta: float, direction: Direction) -> Found:
+def epsilon_of(job: Job, log_delta: float, direction: Direction) -> Found:  # noqa: PLR0911
     """Returns ε with δ(ε) = δ, the job's own (ε, δ)-parts left aside.
 
     Args:
@@ -101,7 +105,7 @@ def epsilon_of(job: Job, log_delta: float, direction: Direction) -> Found:
     return Found(value=_bound_epsilon(job, log_delta, direction), method="dominating law on a grid", direction="upper")
 
 
-def log_delta_of(job: Job, epsilon: float, direction: Direction) -> Found:
+def log_delta_of(job: Job, epsilon: float, direction: Direction) -> Found:  # noqa: PLR0911
     """Returns ln δ(ε), the job's own (ε, δ)-parts left aside."""
     if job.rho > 0:
         return Found(value=_renyi_log_delta(job, epsilon, direction), method="Rényi, best order", direction="upper")
@@ -153,7 +157,9 @@ def upper_log_delta(job: Job, epsilon: float, near: Found, direction: Direction)
 
 def _gaussian_epsilon(job: Job, log_delta: float) -> float:
     delta = math.exp(log_delta)
-    return gdp_epsilon(math.sqrt(job.mu_squared), delta) * (1 if job.mu_squared == 0 else 1 + 1e-15) if delta < 1 else 0.0
+    return (
+        gdp_epsilon(math.sqrt(job.mu_squared), delta) * (1 if job.mu_squared == 0 else 1 + 1e-15) if delta < 1 else 0.0
+    )
 
 
 def _renyi_epsilon(job: Job, log_delta: float, direction: Direction) -> float:
@@ -216,12 +222,16 @@ def _laplace_epsilon(found: LaplaceSum, log_delta: float) -> float | None:
             rest = found.rest(epsilon)
             width = most if rest is None else 3 / max(rest.c, 1 / most)
             low, high = max(0.0, epsilon - width), min(most, epsilon + width)
-            epsilon = _between(lambda e, rest=rest: found.log_delta(e, rest) - log_delta, low, high)
+            epsilon = _between(functools.partial(_excess, found, rest, log_delta), low, high)
             if rest is None or abs(epsilon - before) <= 0.1 * width:
                 return min(most, epsilon * (1 + 2e-15))
     except (ArithmeticError, ValueError):
         return None
     return None
+
+
+def _excess(found: LaplaceSum, rest: Line | None, log_delta: float, epsilon: float) -> float:
+    return found.log_delta(epsilon, rest) - log_delta
 
 
 def _between(excess: Callable[[float], float], low: float, high: float) -> float:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from privcheck.accounting.gdp import gdp_log_delta
-from privcheck.accounting.laws import Cells, Complex, Direction, Floats, spread
+from privcheck.accounting.laws import Cells, Complex, Direction, Floats, as_floats, spread
 
 _REACH: Final = 9.5  # standard deviations on both sides: e^{−45}
 _FAR: Final = 300.0  # c/std beyond which the cumulant is bounded instead of integrated
@@ -19,7 +19,7 @@ _FAR: Final = 300.0  # c/std beyond which the cumulant is bounded instead of int
 class SampledGaussian:
     """(1 − q)N(0, 1) + qN(s, 1) against N(0, 1), s = Δ/std, under adding or removing one user.
 
-    With r(x) = 1 − q + q·e^{sx − s²/2}, the loss is ln r under the mixture ("remove") and −ln r under N(0, 1) ("add"); the
+    With r(x) = 1 − q + q·e^{sx − s²/2}, the loss is ln r under the mixture ("remove"), −ln r under N(0, 1) ("add"); the
     first is Mironov, Talwar & Zhang 2019, Theorem 4, the pair Zhu, Dong & Wang 2022, Proposition 30.
 
     Attributes:
@@ -40,14 +40,17 @@ class SampledGaussian:
         """Returns True."""
         return True
 
-    @property
-    def size(self) -> int:
-        """Returns what one value of the cumulant costs, in exponentials."""
-        return 300
+    def work(self, t: float) -> float:
+        """Returns what one value of the cumulant costs, in exponentials; large t turn fast."""
+        return 4 * (t * self.shift + 24)
 
     def infinite(self, direction: Direction) -> float:  # noqa: ARG002
         """Returns 0."""
         return 0.0
+
+    def span(self, direction: Direction) -> float:  # noqa: ARG002
+        """Returns the loss 40 standard deviations out."""
+        return self.shift * (40 + self.shift)
 
     def largest(self) -> float:
         """Returns ∞."""
@@ -71,14 +74,14 @@ class SampledGaussian:
         """Returns ln ∫φ·r^{z+1} ("remove") or ln ∫φ·r^{−z} ("add"), by the trapezoid rule."""
         flat = np.ravel(z)
         result = np.empty(len(flat), dtype=np.complex128)
-        for i in range(0, len(flat), 256):
-            part = flat[i : i + 256]
+        for i in range(0, len(flat), 64):
+            part = flat[i : i + 64]
             x, log_ratio = self._nodes(float(part.real.max()), float(np.abs(part.imag).max()), direction)
             powers = part + 1 if direction == "remove" else -part
             exponents = np.multiply.outer(powers, log_ratio) - x * x / 2
             top = exponents.real.max(axis=1)
             sums = np.exp(exponents - top[:, None]).sum(axis=1) * ((x[1] - x[0]) / math.sqrt(2 * math.pi))
-            result[i : i + 256] = np.log(sums) + top
+            result[i : i + 64] = np.log(sums) + top
         shaped: Complex = result.reshape(np.shape(z))
         return shaped
 
@@ -118,7 +121,7 @@ class SampledGaussian:
         ends = np.array([-reach, reach + s])
         ratios = np.logaddexp(math.log1p(-q), math.log(q) + s * ends - s * s / 2)
         low, high = math.floor(float(ratios[0]) / mesh), math.ceil(float(ratios[1]) / mesh)
-        edges = np.arange(low, high + 1) * mesh
+        edges = as_floats(np.arange(low, high + 1) * mesh)
         with np.errstate(divide="ignore", invalid="ignore"):  # r > 1 − q: below it lies nothing
             gain = np.where(edges > math.log1p(-q), np.expm1(edges) + q, 0.0) / q
             x = np.where(edges > 500, edges - math.log(q), np.log(np.maximum(gain, 0.0))) / s + s / 2
@@ -126,7 +129,7 @@ class SampledGaussian:
         def between(shift: float) -> Floats:
             y = x - shift
             below, above = ndtr(y), ndtr(-y)
-            return np.where(y[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+            return as_floats(np.where(y[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1]))
 
         plain, moved = between(0.0), between(s)
         mixed = (1 - q) * plain + q * moved

@@ -43,10 +43,10 @@ class TreeLoad:
 def tree_load(leaves: int, participations: int, separation: int) -> TreeLoad:
     """Returns the worst load of a tree.
 
-    Level by level no node holds more than m = min(p, ⌈2^l/separation⌉) of the leaves, and the complete blocks of a level
-    hold only so many together, so that (m, …, m, rest) majorises every pattern: an upper bound on Σc² and on Σ|c|. Leaves
-    1, 1 + separation, … attain it on every level where separation is a power of two and the tree is large enough; if they
-    do not, small trees are searched and large ones keep the bound.
+    Level by level no node holds more than m = min(p, ⌈2^l/separation⌉) of the leaves, and the complete blocks of a
+    level hold only so many together, so that (m, …, m, rest) majorises every pattern: an upper bound on Σc² and on
+    Σ|c|. Leaves 1, 1 + separation, … attain it on every level where separation is a power of two and the tree is
+    large enough; if they do not, small trees are searched and large ones keep the bound.
 
     Args:
         leaves: T.

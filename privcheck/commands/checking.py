@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from privcheck import registry
+from privcheck.accounting import claim_epsilon
 from privcheck.commands.data import Source
-from privcheck.commands.declared import budget, show, verified
+from privcheck.commands.declared import budget, calibrated, show, verified
 from privcheck.commands.learned import VIEWS, audit, run
 from privcheck.commands.setting import Setting
 from privcheck.reports import SCHEMA
 from privcheck.results import Progress
 
 SAMPLED = ("releases", "policy")
+PURE_DELTA = 1e-5  # at which a pure claim is compared with what composition really needs
 PACKAGES = ("privcheck", "numpy", "scipy", "numba", "sympy", "dp-accounting", "matplotlib", "icu-sepsis")
 
 
@@ -83,6 +85,7 @@ def check(
         "show": show(setting),
         "budget": budget(setting, delta, full=True),
         "verify": verdict,
+        "calibrate": _enough(setting, delta),
         "audit": {**next(iter(views.values()), {}), "views": views} if views else None,
         "run": learned,
         "provenance": {
@@ -93,6 +96,16 @@ def check(
             "seconds": time.perf_counter() - started,
         },
     }
+
+
+def _enough(setting: Setting, delta: float) -> dict[str, Any] | None:
+    """Returns the least noise for what the claim amounts to in (ε, δ)-DP; under a pure claim at δ = 1e-5 if δ is 0.
+
+    None where the claim leaves ε = 0 or ∞, for which no noise is calibrated.
+    """
+    at = delta if delta > 0 else PURE_DELTA
+    epsilon = claim_epsilon(setting.declared.claim.guarantee, setting.values, at)
+    return calibrated(setting, epsilon=epsilon, delta=at) if 1e-6 < epsilon < 1e6 else None
 
 
 def _views(setting: Setting) -> list[str]:

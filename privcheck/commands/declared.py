@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from privcheck import registry
 from privcheck.accounting import Account, account, claim_delta
 from privcheck.accounting.bridge import second_opinion
+from privcheck.calibration import LeastNoise, least_noise
 from privcheck.commands.setting import Setting, resolve_setting
 from privcheck.verification import Verification, Witness, verify
 
@@ -135,6 +137,44 @@ def budget(setting: Setting, delta: float, *, full: bool = False) -> dict[str, A
         "methods": [{"name": m.name, "epsilon": _number(m.epsilon), "direction": m.direction} for m in methods],
         "curve": _curve(setting, composed) if full else None,
     }
+
+
+def calibrated(setting: Setting, *, epsilon: float, delta: float) -> dict[str, Any]:
+    """Returns the least noise for (ε, δ), release by release, against the declared one.
+
+    Args:
+        setting: Whose releases.
+        epsilon: Target ε.
+        delta: Target δ.
+    """
+    found = least_noise(setting.declared, setting.values, epsilon=epsilon, delta=delta)
+    return {
+        "algorithm": setting.algorithm.name,
+        "parameters": {name: str(value) for name, value in setting.values.items()},
+        "target": {"epsilon": epsilon, "delta": delta},
+        "releases": _least(found.releases),
+        "guarantee": {
+            "epsilon": found.epsilon,
+            "delta": delta,
+            "method": found.method,
+            "direction": "upper",
+            "tolerance": found.tolerance,
+        },
+        "gaussian": None if found.gaussian is None else _least(found.gaussian),
+    }
+
+
+def _least(rows: Sequence[LeastNoise]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": row.name,
+            "law": row.law,
+            "published_std": row.published_std,
+            "needed_std": row.needed_std,
+            "ratio": row.ratio,
+        }
+        for row in rows
+    ]
 
 
 def _curve(setting: Setting, composed: Account) -> dict[str, list[float]]:

@@ -17,8 +17,8 @@ from privcheck.results import AuditRequest, AuditResult, AuditView, Progress, Ru
 from privcheck.runtime import Ledger
 
 _UNKNOWN = (
-    "The true value of a policy is unknown for a user's own data; shown is the agent's own estimate from the billboard, "
-    "which is no lower bound. A non-private baseline would be a release of its own, so none is computed."
+    "The true value of a policy is unknown for a user's own data; shown is the agent's own estimate from the "
+    "billboard, which is no lower bound. A non-private baseline would be a release of its own, so none is computed."
 )
 _EXPOSED = (
     "This agent is not private: its policy and its estimate are computed from the exact data, and showing them to "

@@ -70,6 +70,26 @@ def budgeted(result: Mapping[str, Any]) -> str:
     )
 
 
+def calibrated(result: Mapping[str, Any]) -> str:
+    """Returns the least noise beside the declared one."""
+    target, found = result["target"], result["guarantee"]
+    heading = ("release", "law", "published std", "needed std", "needed/published")
+    head = (
+        f"{result['algorithm']}: ({target['epsilon']:g}, {target['delta']:g})-DP needs this noise; certified "
+        f"ε ≤ {found['epsilon']:.9g} ({found['method']}), least to {found['tolerance']:.1g} relative"
+    )
+    parts = [head, "", columns([heading, *_noise_rows(result["releases"])])]
+    if result["gaussian"] is not None:
+        parts += ["", "with Gaussian noise instead:", columns([heading, *_noise_rows(result["gaussian"])])]
+    return "\n".join(parts)
+
+
+def _noise_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    return [
+        (r["name"], r["law"], f"{r['published_std']:.6g}", f"{r['needed_std']:.6g}", f"{r['ratio']:.6g}") for r in rows
+    ]
+
+
 def verdicts(result: Mapping[str, Any]) -> str:
     """Returns the verdict with its findings, or a table of all."""
     if "results" not in result:

@@ -106,7 +106,7 @@ def render_html(report: Mapping[str, Any]) -> str:
         latex=words(section(data, "show"), "latex"),
         witness=_witness(section(data, "verify")),
         budget=tables.budget_table(data),
-        totals=_present(tables.guarantee_table(data), tables.methods_table(data)),
+        totals=_present(tables.guarantee_table(data), tables.methods_table(data), tables.least_noise_table(data)),
         privacy=_inline(privacy_plot(data)),
         verified=bool(section(data, "verify")),
         findings=tables.findings_table(data),

@@ -24,7 +24,8 @@ SCHEMA = 1
 JSON_NAME = "report.json"
 HTML_NAME = "report.html"
 SECTIONS = (
-    "parameters", "options", "choices", "verdict", "show", "budget", "verify", "audit", "run", "provenance",
+    "parameters", "options", "choices", "verdict", "show", "budget", "verify", "calibrate", "audit", "run",
+    "provenance",
 )  # fmt: skip
 
 

@@ -103,6 +103,22 @@ def guarantee_table(report: Mapping[str, Any]) -> Table | None:
     return table("All releases together, rounded up.", ("guarantee", "holds with"), body)
 
 
+def least_noise_table(report: Mapping[str, Any]) -> Table | None:
+    """Returns how little noise would have been enough, beside what is declared."""
+    part = section(report, "calibrate")
+    target = section(part, "target")
+    body = []
+    for key in ("releases", "gaussian"):
+        for item in rows(part, key):
+            spreads = [figure(item.get(name)) for name in ("published_std", "needed_std", "ratio")]
+            body.append([words(item, "name"), words(item, "law"), *spreads])
+    caption = (
+        f"The least noise that gives ε = {figure(target.get('epsilon'))} at δ = {figure(target.get('delta'))}, by the "
+        "exact composition; the declared one beside it."
+    )
+    return table(caption, ("release", "noise needed", "declared std", "needed std", "needed/declared"), body)
+
+
 def methods_table(report: Mapping[str, Any]) -> Table | None:
     """Returns ε at the report's δ by each method, with the direction in which it errs."""
     body = []

@@ -60,6 +60,14 @@ def test_budget_is_exact_in_its_input_and_ordered_in_its_output():
     assert as_json("budget", "dp-apvi", "--set", "rho=0.1", "--delta", "1e-6")["guarantee"] == found["guarantee"]
 
 
+def test_calibrate():
+    found = as_json("calibrate", "dp-apvi-laplace", "--epsilon", "1", "--delta", "1e-5")
+    for row in found["releases"]:
+        assert {"name", "published_std", "needed_std", "ratio"} <= row.keys()
+        assert row["ratio"] == pytest.approx(row["needed_std"] / row["published_std"])
+    assert found["guarantee"]["epsilon"] <= 1
+
+
 @pytest.mark.parametrize("rho", ["1e-300", "1e-12", "1e12", "1e300"])
 def test_extreme_budgets_end_in_numbers(rho):
     found = as_json("budget", "dp-apvi", "--set", f"rho={rho}")
@@ -95,6 +103,8 @@ def test_verify_and_verify_all():
         (["budget", "dp-apvi", "--delta", "1"], r"--delta expects a number in \[0, 1\)"),
         (["budget", "dp-apvi", "--delta", "x"], "expected an exact number"),
         (["budget", "apvi"], "apvi is not private"),
+        (["calibrate", "dp-apvi", "--epsilon", "0"], "ε above 0"),
+        (["calibrate", "dp-apvi", "--epsilon", "1", "--delta", "0"], "give --delta above 0"),
         (["verify", "dp-apvi", "--set", "rewards=maybe"], "expected one of known, released"),
         (["verify"], "NAME or --all"),
         (["verify", "dp-apvi", "--all"], "NAME or --all"),

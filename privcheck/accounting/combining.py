@@ -1,0 +1,56 @@
+"""From events to a job: equal events joined, their laws counted, in an order that does not depend on the caller's."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from privcheck.accounting.discrete import AtomicLaw, DiscreteGaussian
+from privcheck.accounting.events import Event, Piece
+from privcheck.accounting.job import Job
+from privcheck.accounting.laws import GaussianLaw, Law, LostLaw, ZcdpLaw
+
+
+def combine(events: Sequence[Event]) -> tuple[Event, ...]:
+    """Returns equal events joined, in a fixed order: neither order nor grouping matters from here on."""
+    counts: Counter[Event] = Counter()
+    for event in events:
+        counts[replace(event, count=1)] += event.count
+    return tuple(sorted((replace(e, count=n) for e, n in counts.items()), key=lambda e: (e.kind, e.parameters)))
+
+
+def job_of(events: Sequence[Event]) -> Job:
+    """Returns what the accountant needs of a composition."""
+    counts: Counter[Piece] = Counter()
+    for event in events:
+        for piece, times in event.pieces:
+            counts[piece] += times * event.count
+    squares, rhos, losts = [], [], []
+    laws: list[tuple[Law, int]] = []
+    for piece, times in counts.items():
+        if isinstance(piece, GaussianLaw):
+            squares.append(times * piece.mu_squared)
+        elif isinstance(piece, ZcdpLaw):
+            rhos.append(times * piece.rho)
+        elif isinstance(piece, LostLaw):
+            losts.append(times * math.log1p(-piece.delta))
+        else:
+            laws.append(piece.repeated(times) if isinstance(piece, DiscreteGaussian) else (piece, times))
+    laws.sort(key=lambda pair: _key(pair[0]))
+    return Job(mu_squared=_sum(squares), laws=tuple(laws), rho=_sum(rhos), lost=_sum(losts))
+
+
+def _key(law: Law) -> str:
+    name = law.build.__name__ if isinstance(law, AtomicLaw) else ""
+    return f"{name} {law!r}"
+
+
+def _sum(terms: Iterable[float]) -> float:
+    """Returns the correctly rounded sum, so that neither order nor grouping shows; ±∞ where it overflows."""
+    found = list(terms)
+    try:
+        return math.fsum(found)
+    except OverflowError:
+        return math.copysign(math.inf, found[0])

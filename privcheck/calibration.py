@@ -1,0 +1,119 @@
+"""Least noise: how much of the declared noise a target guarantee needs, release by release, and with another law.
+
+All declared spreads are multiplied by one factor, so that the releases keep their proportions. The accountant certifies
+the result; the target is met by it and missed by a factor smaller by more than the stated tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privcheck.accounting import Account, Curve, account, calibrate, compose, gaussian
+from privcheck.accounting.account import charged_event
+from privcheck.declaration import Declaration
+from privcheck.errors import ParameterError
+from privcheck.runtime.ledger import Charge, charge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastNoise:
+    """The noise of one release.
+
+    Attributes:
+        name: The release.
+        law: Of the noise that is needed.
+        published_std: Standard deviation of one coordinate as declared.
+        needed_std: Standard deviation that the target needs.
+        ratio: needed/published; below 1 the declared noise is more than is needed.
+    """
+
+    name: str
+    law: str
+    published_std: float
+    needed_std: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """The least noise for a target.
+
+    Attributes:
+        target: (ε, δ).
+        epsilon: Certified ε with the needed noise at δ; at most the target's.
+        method: How the accountant found it.
+        tolerance: By how much, relatively, smaller noise might still do.
+        releases: Under the declared laws.
+        gaussian: The same with Gaussian noise of one standard deviation in the place of every other law; None where all
+            noise is Gaussian already, or δ = 0.
+    """
+
+    target: tuple[float, float]
+    epsilon: float
+    method: str
+    tolerance: float
+    releases: tuple[LeastNoise, ...]
+    gaussian: tuple[LeastNoise, ...] | None
+
+
+def least_noise(
+    declaration: Declaration, values: Mapping[str, Fraction], *, epsilon: float, delta: float
+) -> Calibration:
+    """Returns the least multiple of the declared noise for which all releases together are (ε, δ)-DP.
+
+    Args:
+        declaration: What is released, at its derived sensitivities.
+        values: Its parameters.
+        epsilon: Target ε, above 0.
+        delta: Target δ in [0, 1); at 0 every release has to be pure.
+
+    Raises:
+        ParameterError: The target is out of range, or Gaussian noise is asked for δ = 0.
+    """
+    if not (0 < epsilon < math.inf and 0 <= delta < 1):
+        message = f"expected a target with ε above 0 and δ in [0, 1), got ε = {epsilon:g}, δ = {delta:g}"
+        raise ParameterError(message, name="epsilon", given=epsilon)
+    composed = account(declaration)
+    charges = {r.name: charge(r, declaration.relation, values) for r in declaration.releases}
+    if delta == 0 and any(c.law == "gaussian" for c in charges.values()):
+        raise ParameterError(
+            "Gaussian noise is not (ε, 0)-DP for any ε: give --delta above 0", name="delta", given=delta
+        )
+    stepwise = {c.release.name: c.sensitivity.stepwise for c in composed.costs}
+    found = calibrate((epsilon, delta), lambda factor: _scaled(charges, stepwise, factor))
+    published = {name: _std(c) for name, c in charges.items()}
+    needed = tuple(_row(name, charges[name].law, std, found.scale * std) for name, std in published.items())
+    return Calibration(
+        target=(epsilon, delta),
+        epsilon=found.epsilon,
+        method=found.figure.method,
+        tolerance=found.tolerance,
+        releases=needed,
+        gaussian=_all_gaussian(composed, charges, epsilon, delta),
+    )
+
+
+def _scaled(charges: Mapping[str, Charge], stepwise: Mapping[str, bool], factor: float) -> Curve:
+    return compose(*(charged_event(c, stepwise=stepwise[name], factor=factor) for name, c in charges.items()))
+
+
+def _all_gaussian(
+    composed: Account, charges: Mapping[str, Charge], epsilon: float, delta: float
+) -> tuple[LeastNoise, ...] | None:
+    """Returns Gaussian noise of one std for all releases: Σ Δ₂²/σ² is what the curve of the target allows."""
+    if delta == 0 or composed.mu_squared is not None:
+        return None
+    together = math.sqrt(math.fsum(c.l2**2 for c in charges.values()))
+    std = calibrate((epsilon, delta), lambda s: gaussian(std=s, sensitivity=together), start=together).scale
+    return tuple(_row(name, "gaussian", _std(c), std) for name, c in charges.items())
+
+
+def _row(name: str, law: str, published: float, needed: float) -> LeastNoise:
+    return LeastNoise(name=name, law=law, published_std=published, needed_std=needed, ratio=needed / published)
+
+
+def _std(cost: Charge) -> float:
+    return cost.scale * (math.sqrt(2) if cost.law == "laplace" else 1.0)
