@@ -12,11 +12,15 @@ SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') 
 demo: $(VENV)/.installed
 	$(BIN)/privcheck check dp-apvi --data icu-sepsis --out runs/dp-apvi
 
+# run from tests/, so that nothing is imported from the tree: what is tested is the installed wheel
+PYTEST := cd tests && PRIVCHECK_TEST_WHEEL=1 ../$(BIN)/pytest -c ../pyproject.toml --rootdir .. -q
+
 test: lint
-	cd tests && PRIVCHECK_TEST_WHEEL=1 ../$(BIN)/pytest -c ../pyproject.toml --rootdir .. -q .
+	$(PYTEST) --doctest-modules --pyargs privcheck algorithms audits
+	$(PYTEST) .
 
 test-fast: $(VENV)/.developing
-	cd tests && PRIVCHECK_TEST_WHEEL=1 ../$(BIN)/pytest -c ../pyproject.toml --rootdir .. -q -m "not slow" .
+	$(PYTEST) -m "not slow" .
 
 lint: $(VENV)/.developing
 	$(BIN)/ruff check .

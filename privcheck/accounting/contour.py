@@ -76,10 +76,10 @@ def line(job: Job, epsilon: float, c: float, direction: Direction) -> Line | Non
     step = 2 * math.pi / period(job, epsilon, c, k, direction)
     beyond = math.sqrt(2 * _DIGITS / job.mu_squared) if job.mu_squared > 0 else math.inf
     blocks, quiet, start = [], 0, 0
-    size = _BLOCK if job.work(0.0) < 50 else _BLOCK // 4
+    size = _BLOCK if job.work(c, 0.0) < 200 else _BLOCK // 4
     work = 0.0
     while start * step <= beyond:
-        work += size * job.work((start + size) * step)
+        work += size * job.work(c, (start + size) * step)
         if work >= _MOST_WORK or start >= _MOST_NODES:
             return None
         t = np.arange(start, start + size) * step
@@ -91,8 +91,8 @@ def line(job: Job, epsilon: float, c: float, direction: Direction) -> Line | Non
         if not math.isfinite(largest):
             return None
         quiet = quiet + 1 if largest * (c * (c + 1)) * max(1.0, start * step / width) < 1e-17 else 0
-        if quiet >= (1 if job.mu_squared > 0 and start * step > 12 * width else 2):
-            break
+        if quiet >= 2 and (job.mu_squared == 0 or not job.laws):
+            break  # no earlier where there are atoms: the modulus comes back near multiples of π over their spacing
         start += size
         size = min(2 * size, 1 << 14) if quiet == 0 else size
     nodes = np.concatenate([z for z, _ in blocks])

@@ -41,7 +41,7 @@ class AtomicLaw:
         """Returns False."""
         return False
 
-    def work(self, t: float) -> float:  # noqa: ARG002
+    def work(self, c: float, t: float) -> float:  # noqa: ARG002
         """Returns what one value of the cumulant costs, in exponentials: the number of values."""
         return float(min(len(self.atoms("remove").losses), _COARSE))
 
@@ -49,7 +49,7 @@ class AtomicLaw:
         """Returns the loss, cached."""
         return _built(self.build, self.arguments, "remove" if self.symmetric else direction)
 
-    def largest(self) -> float:
+    def largest(self, direction: Direction) -> float:  # noqa: ARG002
         """Returns the bound."""
         return self.bound
 
@@ -144,7 +144,7 @@ class DiscreteGaussian:
         """Returns False: a lattice."""
         return False
 
-    def work(self, t: float) -> float:  # noqa: ARG002
+    def work(self, c: float, t: float) -> float:  # noqa: ARG002
         """Returns what one value of the cumulant costs, in exponentials."""
         return 4.0 if self.sigma >= _SMOOTH else 80 * self.sigma
 
@@ -152,7 +152,7 @@ class DiscreteGaussian:
         """Returns the loss (Δ² − 2xΔ)/2σ², cached; beyond 38σ the masses, below 1e-313, join their neighbours or ∞."""
         return _discrete_gaussian(self.sigma, self.shift)
 
-    def largest(self) -> float:
+    def largest(self, direction: Direction) -> float:  # noqa: ARG002
         """Returns ∞."""
         return math.inf
 

@@ -54,14 +54,14 @@ def _single(dp: Any, what: Event) -> Any:  # noqa: PLR0911
     if what.kind == "laplace":
         return dp.LaplaceDpEvent(float(get("scale") / get("sensitivity")))
     if what.kind == "discrete_laplace":
-        return dp.DiscreteLaplaceDpEvent(float(1.0 / get("scale")), int(get("sensitivity")))
+        return dp.dp_event.DiscreteLaplaceDpEvent(float(1.0 / get("scale")), int(get("sensitivity")))
     if what.kind == "randomized_response":
         m = int(get("categories"))
-        return dp.RandomizedResponseDpEvent(float(m / (math.exp(get("epsilon")) + m - 1)), m)
+        return dp.dp_event.RandomizedResponseDpEvent(float(m / (math.exp(get("epsilon")) + m - 1)), m)
     if what.kind == "poisson_gaussian":
         return dp.PoissonSampledDpEvent(float(get("rate")), dp.GaussianDpEvent(float(get("std") / get("sensitivity"))))
     if what.kind == "zcdp":
-        return dp.ZCDpEvent(float(get("rho")))
+        return dp.dp_event.ZCDpEvent(float(get("rho")))
     raise ParameterError(f"dp-accounting has no event for {what.kind}: {what}", name="what", given=what)
 
 
@@ -93,11 +93,11 @@ def _read(event: Any, moved: float, count: int) -> list[Event]:  # noqa: PLR0911
         return [gaussian(std=event.noise_multiplier, sensitivity=moved, count=count)]
     if isinstance(event, dp.LaplaceDpEvent):
         return [laplace(scale=event.noise_multiplier, sensitivity=moved, count=count)]
-    if isinstance(event, dp.DiscreteLaplaceDpEvent):
+    if isinstance(event, dp.dp_event.DiscreteLaplaceDpEvent):
         return [discrete_laplace(scale=1 / event.noise_parameter, sensitivity=event.sensitivity * moved, count=count)]
-    if isinstance(event, dp.ZCDpEvent):
+    if isinstance(event, dp.dp_event.ZCDpEvent):
         return [zcdp(rho=event.rho, count=count)]
-    if isinstance(event, dp.RandomizedResponseDpEvent):
+    if isinstance(event, dp.dp_event.RandomizedResponseDpEvent):
         p, m = event.noise_parameter, event.num_buckets
         if p <= 0:
             raise ParameterError("randomised response without noise protects nothing", name="event", given=event)

@@ -75,7 +75,7 @@ def composed(job: Job, epsilon: float, log_delta: float, direction: Direction) -
         log_delta: ln δ there, roughly.
         direction: Which way the asymmetric pairs go.
     """
-    largest = job.largest()
+    largest = job.largest(direction)
     c = saddle_at(job, min(epsilon, largest * (1 - 1e-3)), direction)
     c = min(c, 2e4 / largest) if math.isfinite(largest) else c
     low, high = _window(job, c, direction)
@@ -94,7 +94,7 @@ def _window(job: Job, c: float, direction: Direction) -> tuple[float, float]:
     """Returns an interval outside of which the tilted composition has at most e^{−40} of its mass (Chernoff)."""
     k, _, k2 = job.moments(c, direction)
     central = math.sqrt(2 * _WRAPPED / max(k2, 1e-300))
-    low, high = -job.largest(), job.largest()
+    low, high = -job.largest(_other(direction)), job.largest(direction)
     for factor in (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0):
         eta = factor * central
         high = min(high, (job.moments(c + eta, direction)[0] - k + _WRAPPED) / eta)
@@ -102,9 +102,12 @@ def _window(job: Job, c: float, direction: Direction) -> tuple[float, float]:
         low = max(low, -(job.moments(c - below, direction)[0] - k + _WRAPPED) / below)
         # below −1 the cumulant mirrors: E_P[e^{zL}] of (P, Q) is E_Q[e^{−(z+1)L′}] of (Q, P)
         if eta > c + 1:
-            other: Direction = "add" if direction == "remove" else "remove"
-            low = max(low, -(job.moments(eta - c - 1, other)[0] - k + _WRAPPED) / eta)
+            low = max(low, -(job.moments(eta - c - 1, _other(direction))[0] - k + _WRAPPED) / eta)
     return low, high
+
+
+def _other(direction: Direction) -> Direction:
+    return "add" if direction == "remove" else "remove"
 
 
 def _mesh(job: Job, width: float, c: float, direction: Direction) -> tuple[float, int]:
@@ -116,7 +119,7 @@ def _mesh(job: Job, width: float, c: float, direction: Direction) -> tuple[float
     count = sum(n for _, n in job.all_laws)
     single = math.sqrt(max(k2, 1e-300) / count)
     mesh = min(width / (0.75 * _SIZE), single / 16)
-    steps = [law.largest() for law, _ in job.all_laws if math.isfinite(law.largest())]
+    steps = [law.largest(direction) for law, _ in job.all_laws if math.isfinite(law.largest(direction))]
     if steps and min(steps) > mesh:  # atoms of the smallest law sit on grid points
         mesh = min(steps) / math.ceil(min(steps) / mesh)
     mesh = max(mesh, width / (0.75 * _LARGEST))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,22 +39,28 @@ class Job:
 
     @property
     def smooth(self) -> bool:
-        """Returns whether a part is smooth enough for the contour integral."""
-        return any(law.smooth for law, _ in self.all_laws)
+        """Returns whether the contour integral converges: a Gaussian damps everything, else all have to be smooth."""
+        return self.mu_squared > 0 or all(law.smooth for law, _ in self.laws)
 
-    def work(self, t: float) -> float:
-        """Returns what one value of the cumulant at imaginary part t costs, in exponentials."""
-        return 1 + sum(law.work(t) for law, _ in self.laws)
+    def work(self, c: float, t: float) -> float:
+        """Returns what one value of the cumulant at c + it costs, in exponentials."""
+        return 1 + sum(law.work(c, t) for law, _ in self.laws)
 
     def infinite(self, direction: Direction) -> float:
         """Returns the P-mass at loss ∞ of all laws together."""
         return -math.expm1(math.fsum(count * math.log1p(-law.infinite(direction)) for law, count in self.laws))
 
-    def largest(self) -> float:
-        """Returns the sum of the largest losses: ε of pure DP after basic composition, rounded up; ∞ where none."""
+    def largest(self, direction: Direction | None = None) -> float:
+        """Returns the sum of the largest losses: ε of pure DP after basic composition, rounded up; ∞ where none.
+
+        Args:
+            direction: Which way the asymmetric pairs go; both if None.
+        """
         if self.rho > 0:
             return math.inf
-        terms = [law.largest() * count for law, count in self.all_laws]
+        if direction is None:
+            return max(self.largest(d) for d in self.directions)
+        terms = [law.largest(direction) * count for law, count in self.all_laws]
         return math.fsum(terms) * (1 + 1e-15) if all(math.isfinite(t) for t in terms) else math.inf
 
     def cumulant(self, z: Complex, direction: Direction) -> Complex:
@@ -77,7 +84,7 @@ def saddle_at(job: Job, epsilon: float, direction: Direction) -> float:
     def slope(c: float) -> float:
         return job.moments(c, direction)[1] - epsilon - 1 / c - 1 / (c + 1)
 
-    return _root(slope, 1.0)
+    return _root(slope)
 
 
 def saddle_for(job: Job, log_delta: float, direction: Direction) -> tuple[float, float]:
@@ -90,21 +97,18 @@ def saddle_for(job: Job, log_delta: float, direction: Direction) -> tuple[float,
         leading = k - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * curvature)
         return log_delta - leading  # grows with c
 
-    c = _root(excess, 1.0)
+    c = _root(excess)
     return c, job.moments(c, direction)[1] - 1 / c - 1 / (c + 1)
 
 
-def _root(rising: object, start: float) -> float:
-    """Returns the root of a rising function of c > 0, on ln c; an end of the range where there is none."""
-    from scipy.optimize import brentq
-
-    assert callable(rising)
-    low, high = 1e-12, 1e15
-    left = right = start
-    while rising(right) < 0 and right < high:
-        left, right = right, right * 16
-    while rising(left) > 0 and left > low:
-        left, right = left / 16, left
-    if rising(left) > 0 or rising(right) < 0:
-        return left if rising(left) > 0 else right
-    return math.exp(float(brentq(lambda s: rising(math.exp(s)), math.log(left), math.log(right), xtol=1e-3, rtol=1e-3)))
+def _root(rising: Callable[[float], float]) -> float:
+    """Returns the root of a rising function of c > 0 to 0.1 %, or an end of the range where there is none."""
+    low, high = 0.0, 0.0  # on log₂ c
+    while not rising(2.0**high) >= 0 and high < 50:
+        low, high = high, high + 4
+    while rising(2.0**low) > 0 and low > -50:
+        low, high = low - 4, low
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (low, middle) if rising(2.0**middle) >= 0 else (middle, high)
+    return float(2.0**high)

@@ -51,12 +51,12 @@ class Law(Protocol):
         """Returns whether the cumulant's real part falls fast along vertical lines, so that a contour converges."""
         ...
 
-    def largest(self) -> float:
-        """Returns the essential supremum of the loss in both directions: ε of pure DP, ∞ where none."""
+    def largest(self, direction: Direction) -> float:
+        """Returns the essential supremum of the loss: ε of pure DP, ∞ where none."""
         ...
 
-    def work(self, t: float) -> float:
-        """Returns what one value of the cumulant at imaginary part t costs, in exponentials."""
+    def work(self, c: float, t: float) -> float:
+        """Returns what one value of the cumulant at c + it costs, in exponentials."""
         ...
 
     def infinite(self, direction: Direction) -> float:
@@ -100,7 +100,7 @@ class GaussianLaw:
         """Returns True: |e^K| falls as exp(−μ²t²/2)."""
         return True
 
-    def work(self, t: float) -> float:  # noqa: ARG002
+    def work(self, c: float, t: float) -> float:  # noqa: ARG002
         """Returns 1."""
         return 1.0
 
@@ -112,7 +112,7 @@ class GaussianLaw:
         """Returns 40 standard deviations more than the mean."""
         return self.mu_squared / 2 + 40 * math.sqrt(self.mu_squared)
 
-    def largest(self) -> float:
+    def largest(self, direction: Direction) -> float:  # noqa: ARG002
         """Returns ∞: Gaussian noise is not pure DP."""
         return math.inf
 
@@ -169,7 +169,7 @@ class LaplaceLaw:
         """Returns False: two atoms."""
         return False
 
-    def work(self, t: float) -> float:  # noqa: ARG002
+    def work(self, c: float, t: float) -> float:  # noqa: ARG002
         """Returns 2."""
         return 2.0
 
@@ -181,7 +181,7 @@ class LaplaceLaw:
         """Returns a."""
         return self.step
 
-    def largest(self) -> float:
+    def largest(self, direction: Direction) -> float:  # noqa: ARG002
         """Returns a."""
         return self.step
 
@@ -195,8 +195,9 @@ class LaplaceLaw:
     def moments(self, c: float, direction: Direction) -> tuple[float, float, float]:  # noqa: ARG002
         """Returns K, K′, K″ at c."""
         a, twice = self.step, 2 * c + 1
-        if twice * a < 1e-4:  # the closed forms cancel; the next term is smaller by the factor a
-            return c * (c + 1) * a * a / 2, (c + 0.5) * a * a, a * a
+        if twice * a < 1e-4:  # the closed forms cancel; K ≤ c(c + 1)(a + e^{−a} − 1) always, and by little here
+            v = a * a - a**3 / 3 + a**4 / 12
+            return c * (c + 1) * v / 2, (c + 0.5) * v, v
         fade = math.exp(-twice * a)
         n, n1, n2 = c + 1 + c * fade, 1 + fade - 2 * a * c * fade, 4 * a * fade * (a * c - 1)
         second = n2 / n - (n1 / n) ** 2 + 4 / twice**2

@@ -107,6 +107,8 @@ def epsilon_of(job: Job, log_delta: float, direction: Direction) -> Found:  # no
 
 def log_delta_of(job: Job, epsilon: float, direction: Direction) -> Found:  # noqa: PLR0911
     """Returns ln δ(ε), the job's own (ε, δ)-parts left aside."""
+    if epsilon >= job.largest(direction):
+        return Found(value=-math.inf, method="pure DP, summed", direction="exact")
     if job.rho > 0:
         return Found(value=_renyi_log_delta(job, epsilon, direction), method="Rényi, best order", direction="upper")
     if not job.laws:
@@ -180,7 +182,7 @@ def _bound_epsilon(job: Job, log_delta: float, direction: Direction) -> float:
     """Returns the least of the best Rényi order and the grid, made around a saddle-point estimate."""
     renyi = _renyi_epsilon(job, log_delta, direction)
     near = saddle_for(job, log_delta, direction)[1]
-    near = min(max(near, 0.0), renyi, job.largest())
+    near = min(max(near, 0.0), renyi, job.largest(direction))
     found = grid_epsilon(job, log_delta, near, direction)
     if near / 1.2 < found < near * 1.2 or not math.isfinite(found):
         return min(renyi, found)

@@ -40,9 +40,9 @@ class SampledGaussian:
         """Returns True."""
         return True
 
-    def work(self, t: float) -> float:
-        """Returns what one value of the cumulant costs, in exponentials; large t turn fast."""
-        return 4 * (t * self.shift + 24)
+    def work(self, c: float, t: float) -> float:
+        """Returns what one value of the cumulant at c + it costs, in exponentials; large t turn fast."""
+        return (c * self.shift + 20) * (t * self.shift + 24 + self.shift) / 6
 
     def infinite(self, direction: Direction) -> float:  # noqa: ARG002
         """Returns 0."""
@@ -52,9 +52,9 @@ class SampledGaussian:
         """Returns the loss 40 standard deviations out."""
         return self.shift * (40 + self.shift)
 
-    def largest(self) -> float:
-        """Returns ∞."""
-        return math.inf
+    def largest(self, direction: Direction) -> float:
+        """Returns ∞ for "remove", −ln(1 − q) for "add"."""
+        return math.inf if direction == "remove" else -math.log1p(-self.rate)
 
     def log_delta(self, epsilon: float, direction: Direction) -> float:
         """Returns ln δ(ε) of one release in closed form, through the curve of the Gaussian without sampling.
