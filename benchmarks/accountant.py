@@ -25,7 +25,7 @@ from dp_accounting.pld import PLDAccountant
 from algorithms.dp_apvi import GAUSSIAN
 from privcheck import accounting as acc
 
-_fresh = (1 + i * 1e-9 for i in itertools.count(1))  # parameters that no cache has seen
+_fresh = (1 + i * 1e-13 for i in itertools.count(1))  # parameters that no cache has seen
 
 
 def median_of(work, repeats):

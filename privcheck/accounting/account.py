@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -18,8 +18,8 @@ from privcheck.statistics import Sensitivity
 from privcheck.symbols import Expr, total
 
 _THEOREMS = {
-    "gaussian": ("Gaussian mechanism", "Bun & Steinke 2016, Proposition 1.6: ρ = Δ₂²/(2σ²)"),
-    "laplace": ("Laplace mechanism", "Dwork, McSherry, Nissim & Smith 2006, Theorem 1: ε = Δ₁/b"),
+    "gaussian": ("Gaussian mechanism", "Bun & Steinke 2016, Proposition 1.6: ρ = Δ₂²/(2σ²)", r"\sigma^2"),
+    "laplace": ("Laplace mechanism", "Dwork, McSherry, Nissim & Smith 2006, Theorem 1: ε = Δ₁/b", "b"),
 }
 
 
@@ -33,6 +33,7 @@ class Line:
         where: The release, or "all releases".
         symbol: What is derived, in LaTeX.
         result: The exact expression.
+        inputs: What it is computed from: (symbol in LaTeX, exact expression), in the theorem's order.
         note: The argument in words.
     """
 
@@ -41,6 +42,7 @@ class Line:
     where: str
     symbol: str
     result: Expr
+    inputs: tuple[tuple[str, Expr], ...] = ()
     note: str = ""
 
 
@@ -200,7 +202,7 @@ def account(declaration: Declaration) -> Account:
         rho=rho,
         pure=pure,
         mu_squared=gaussian,
-        derivation=(*lines, *_total_lines(rho, pure)),
+        derivation=(*lines, *_total_lines(costs, rho, pure)),
     )
 
 
@@ -224,38 +226,45 @@ def charged_event(cost: Charge, *, stepwise: bool, factor: float = 1.0) -> Event
 
 
 def _release_lines(cost: ReleaseCost, relation: str) -> list[Line]:
+    mechanism, name = cost.release.mechanism, cost.release.name
     norm, value = (r"\Delta_2", cost.sensitivity.l2) if cost.pure is None else (r"\Delta_1", cost.sensitivity.l1)
-    rule, theorem = _THEOREMS[cost.release.mechanism.law]
+    rule, theorem, spread = _THEOREMS[mechanism.law]
     charged = Line(
         rule="sensitivity",
         theorem=f"derived for: {relation}",
-        where=cost.release.name,
-        symbol=_indexed(norm, cost.release.name),
+        where=name,
+        symbol=_indexed(norm, name),
         result=value,
         note=cost.sensitivity.reason,
     )
     price = Line(
         rule=rule,
         theorem=theorem,
-        where=cost.release.name,
-        symbol=_indexed(r"\rho" if cost.pure is None else r"\varepsilon", cost.release.name),
+        where=name,
+        symbol=_indexed(r"\rho" if cost.pure is None else r"\varepsilon", name),
         result=cost.rho if cost.pure is None else cost.pure,
-        note=cost.release.mechanism.words,
+        inputs=((norm, value), (spread, mechanism.spread)),
+        note=mechanism.words,
     )
     return [charged, price]
 
 
-def _total_lines(rho: Expr, pure: Expr | None) -> list[Line]:
-    everything = "all releases"
-    if pure is None:
-        theorem = "Bun & Steinke 2016, Lemma 1.7: ρ adds up, adaptively"
-        return [
-            Line(rule="composition", theorem=theorem, where=everything, symbol=_indexed(r"\rho", "total"), result=rho)
-        ]
-    theorem = "Dwork & Roth 2014, Theorem 3.16: ε adds up, adaptively"
+def _total_lines(costs: Sequence[ReleaseCost], rho: Expr, pure: Expr | None) -> list[Line]:
+    symbol, result = (r"\rho", rho) if pure is None else (r"\varepsilon", pure)
+    parts = [(c.release.name, c.rho if pure is None else c.pure) for c in costs]
+    theorem = (
+        "Bun & Steinke 2016, Lemma 1.7: ρ adds up, adaptively"
+        if pure is None
+        else "Dwork & Roth 2014, Theorem 3.16: ε adds up, adaptively"
+    )
     return [
         Line(
-            rule="composition", theorem=theorem, where=everything, symbol=_indexed(r"\varepsilon", "total"), result=pure
+            rule="composition",
+            theorem=theorem,
+            where="all releases",
+            symbol=_indexed(symbol, "total"),
+            result=result,
+            inputs=tuple((_indexed(symbol, name), part) for name, part in parts if part is not None),
         )
     ]
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privcheck.accounting.laws import Cells, Complex, Floats, as_complex, as_floats, atoms_to_cells
 
@@ -115,25 +116,27 @@ def tidy(losses: Floats, logs: Floats, infinite: float = 0.0) -> Atoms:
     order = np.argsort(losses, kind="stable")
     losses, logs = losses[order], logs[order]
     near = 2e-14 * max(float(np.max(np.abs(losses))), 1e-300)
-    last = np.append(np.diff(losses) > near, True) & ~(_negligible(logs))
-    if not last.any():
-        last[-1] = True
-    # every atom joins the next kept one above it; what lies above the last kept one goes to ∞
+    losses, logs, _ = _joined(losses, logs, np.append(np.diff(losses) > near, True))
+    heavy = logs >= _NEGLIGIBLE  # looked at after equal losses have joined: a light one may sit on a heavy one
+    if not heavy.any():
+        heavy[-1] = True
+    losses, logs, above = _joined(losses, logs, heavy)
+    return Atoms(losses=losses, logs=logs, infinite=infinite + above)
+
+
+def _joined(losses: Floats, logs: Floats, last: NDArray[np.bool_]) -> tuple[Floats, Floats, float]:
+    """Returns the atoms after each has joined the next one above it that is marked, and the mass with none above."""
+    if last.all():
+        return losses, logs, 0.0
     group = np.cumsum(np.append(0, last[:-1]))
     kept = int(last.sum())
     above = group >= kept
-    infinite += float(np.exp(logs[above]).sum())
     top = float(logs.max())
     sums = np.bincount(group[~above], weights=np.exp(np.maximum(logs[~above] - top, -745)), minlength=kept)
-    joined = np.diff(np.flatnonzero(last), prepend=-1) > 1
+    alone = np.diff(np.flatnonzero(last), prepend=-1) == 1
     with np.errstate(divide="ignore"):
         added = np.log(sums) + top
-    return Atoms(losses=losses[last], logs=np.where(joined, added, logs[last]), infinite=infinite)
-
-
-def _negligible(logs: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    result: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = logs < _NEGLIGIBLE
-    return result
+    return losses[last], np.where(alone, logs[last], added), float(np.exp(logs[above]).sum())
 
 
 def product(one: Atoms, other: Atoms) -> Atoms | None:

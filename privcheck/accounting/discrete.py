@@ -160,10 +160,10 @@ class DiscreteGaussian:
         """Returns the P-mass at loss ∞, by truncation."""
         return 0.0 if self.sigma >= _SMOOTH else self.atoms(direction).infinite
 
-    def span(self, direction: Direction) -> float:
-        """Returns the largest finite loss, in absolute terms."""
-        losses = self.atoms(direction).losses
-        return max(abs(float(losses[0])), abs(float(losses[-1])))
+    def span(self, direction: Direction) -> float:  # noqa: ARG002
+        """Returns the loss at 38σ."""
+        ratio = self.shift / self.sigma
+        return ratio * (ratio / 2 + 38)
 
     def cumulant(self, z: Complex, direction: Direction) -> Complex:
         """Returns (z + z²)Δ²/2σ² + ln(θ(zΔ)/θ(0)), θ(w) = Σ exp(−(x + w)²/2σ²), by Poisson summation for large σ."""

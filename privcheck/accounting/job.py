@@ -77,6 +77,10 @@ class Job:
         k, k1, k2 = (sum(count * found[i] for found, count in parts) for i in range(3))
         return k, k1, k2
 
+    def rounding(self, c: float, direction: Direction) -> float:
+        """Returns a bound on the rounding error of K(c), which a count multiplies."""
+        return sum(4e-16 * count * (1 + c * law.span(direction)) for law, count in self.laws)
+
 
 def saddle_at(job: Job, epsilon: float, direction: Direction) -> float:
     """Returns c > 0 where K(c) − cε − ln c − ln(c + 1) is least: the contour for δ(ε) goes through it."""

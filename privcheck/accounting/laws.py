@@ -201,7 +201,7 @@ class LaplaceLaw:
         fade = math.exp(-twice * a)
         n, n1, n2 = c + 1 + c * fade, 1 + fade - 2 * a * c * fade, 4 * a * fade * (a * c - 1)
         second = n2 / n - (n1 / n) ** 2 + 4 / twice**2
-        return c * a + math.log(n / twice), a + n1 / n - 2 / twice, max(second, 1e-300)
+        return c * a + math.log1p(c * math.expm1(-twice * a) / twice), a + n1 / n - 2 / twice, max(second, 1e-300)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:  # noqa: ARG002
         """Returns the loss on the grid; the atom at a sits on its own loss if mesh divides a, above it otherwise."""

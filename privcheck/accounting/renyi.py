@@ -30,7 +30,8 @@ def renyi_epsilon(job: Job, log_delta: float, direction: Direction) -> float:
         z = math.exp(s)
         k = job.moments(z, direction)[0]
         shape = z * s - (z + 1) * math.log1p(z)
-        return (k - log_delta + shape) / z + _UP * (abs(k) + abs(log_delta) + abs(shape)) / z
+        slack = _UP * (abs(k) + abs(log_delta) + abs(shape)) + job.rounding(z, direction)
+        return (k - log_delta + shape + slack) / z
 
     return max(0.0, _least(bound))
 
@@ -42,7 +43,8 @@ def renyi_log_delta(job: Job, epsilon: float, direction: Direction) -> float:
         z = math.exp(s)
         k = job.moments(z, direction)[0]
         shape = z * s - (z + 1) * math.log1p(z)
-        return k - z * epsilon + shape + _UP * (abs(k) + abs(z * epsilon) + abs(shape))
+        slack = _UP * (abs(k) + abs(z * epsilon) + abs(shape)) + job.rounding(z, direction)
+        return k - z * epsilon + shape + slack
 
     return min(0.0, _least(bound))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privcheck import registry
-from privcheck.accounting import Account, account, claim_delta
+from privcheck.accounting import Account, Line, account, claim_delta
 from privcheck.accounting.bridge import second_opinion
 from privcheck.calibration import LeastNoise, least_noise
 from privcheck.commands.setting import Setting, resolve_setting
@@ -64,7 +64,8 @@ def show(setting: Setting) -> dict[str, Any]:
             "where": line.where,
             "symbol": line.symbol,
             "text": line.note,
-            "latex": f"{line.symbol} = {line.result.latex()}",
+            "inputs": [{"symbol": symbol, "value": str(value)} for symbol, value in line.inputs],
+            "latex": _equation(line),
             "mathml": line.result.mathml(),
             "result": str(line.result),
         }
@@ -83,6 +84,12 @@ def show(setting: Setting) -> dict[str, Any]:
         "latex": "\n".join(lines),
         "derivation": derivation,
     }
+
+
+def _equation(line: Line) -> str:
+    """Returns the line in LaTeX: the result, and behind it what it was computed from."""
+    given = r",\ ".join(f"{symbol} = {value.latex()}" for symbol, value in line.inputs)
+    return f"{line.symbol} = {line.result.latex()}" + (rf"\quad\text{{from}}\quad {given}" if given else "")
 
 
 def budget(setting: Setting, delta: float, *, full: bool = False) -> dict[str, Any]:
