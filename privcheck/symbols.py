@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -257,6 +257,57 @@ def tanh(value: Expr | Exact) -> Expr:
 def maximum(*values: Expr | Exact) -> Expr:
     """Returns the exact maximum."""
     return Expr(sympy.Max(*(_node(v) for v in values)))
+
+
+class _BitLength(sympy.Function):  # type: ignore[misc] # SymPy has no types
+    """The number of binary digits of ⌊x⌋, x ≥ 0: ⌊log₂ x⌋ + 1, and 0 for x < 1."""
+
+    is_integer = True
+    is_nonnegative = True
+
+    @classmethod
+    def eval(cls, argument: Any) -> Any:
+        if argument.is_Rational:
+            if argument < 0:
+                raise ParameterError(f"expected a number of leaves, at least 0, got {argument}", given=argument)
+            return sympy.Integer(int(argument).bit_length())
+        return None
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        text = rf"\left(\left\lfloor \log_2 {printer._print(self.args[0])} \right\rfloor + 1\right)"  # noqa: SLF001
+        return text if exp is None else f"{text}^{{{exp}}}"
+
+
+def tree_levels(leaves: Expr | Exact) -> Expr:
+    """Returns ⌊log₂ T⌋ + 1: in so many complete nodes of a binary tree over T leaves a leaf lies at most; 0 for T = 0.
+
+    >>> str(tree_levels(8)), str(tree_levels(7))
+    ('4', '3')
+    """
+    return Expr(_BitLength(_node(leaves)))
+
+
+def ceil_log2(value: Expr | Exact) -> Expr:
+    """Returns ⌈log₂ x⌉ for a whole number x ≥ 1, exactly.
+
+    >>> str(ceil_log2(8)), str(ceil_log2(9))
+    ('3', '4')
+    """
+    return Expr(_BitLength(_node(value) - 1))
+
+
+def sum_over(steps: Expr | Exact, term: Callable[[Expr], Expr]) -> Expr:
+    """Returns Σ over h = 1, …, H of term(h), in closed form where SymPy has one.
+
+    Args:
+        steps: H.
+        term: From h, a positive integer symbol, to the summand.
+
+    >>> str(sum_over(H, lambda h: (H - h + 1) ** 2).at({"H": Fraction(3)}))
+    '14'
+    """
+    h = sympy.Dummy("h", integer=True, positive=True)
+    return Expr(sympy.factor(sympy.summation(term(Expr(h)).node, (h, 1, _node(steps)))))
 
 
 def total(values: list[Expr]) -> Expr:

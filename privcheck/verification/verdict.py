@@ -11,7 +11,8 @@ from typing import Literal
 from privcheck.accounting import Account, account
 from privcheck.declaration import Declaration
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.symbols import Expr, at_most, same
+from privcheck.symbols import Expr, same
+from privcheck.verification.deciding import decide
 from privcheck.verification.findings import Finding
 from privcheck.verification.sensitivity import stated_sensitivities
 from privcheck.verification.witness import Witness, find_witness
@@ -66,7 +67,9 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
     composed = account(declaration)
     witness = find_witness(declaration, values)
     cost, claimed = _in_claims_unit(declaration, composed, values)
-    upper, proved = _upper(cost, claimed, values)
+    decision = decide(cost, claimed, declaration.parameters) if isinstance(cost, Expr) else None
+    proved = decision is not None and decision.method == "proved"
+    upper = _upper(cost, claimed, values, proved=proved)
     target = claimed.number(values)
     lower = 0.0 if witness is None else _ratio_down(witness.loss, target)
     verdict: Literal["holds", "fails", "undecided"] = "undecided"
@@ -76,6 +79,8 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
     elif witness is not None and lower > 1 and witness.loss > claimed.number(values, rounding="up"):
         verdict, method = "fails", "witness"
     findings = [*stated_sensitivities(composed, values, witness), *_claim_findings(verdict, upper, lower, witness)]
+    if verdict == "holds" and decision is not None and decision.counterexample is not None:
+        findings.append(_elsewhere(decision.counterexample))
     order = ("critical", "theoretical", "negligible")
     return Verification(
         algorithm=declaration.name,
@@ -105,16 +110,14 @@ def _in_claims_unit(
     return composed.at(values).epsilon(claim.delta.number(values, rounding="down")), claim.epsilon
 
 
-def _upper(cost: Expr | float, claimed: Expr, values: Mapping[str, Fraction]) -> tuple[float, bool]:
-    """Returns cost/claim, rounded up except where it is exactly 1, and whether ≤ is proved for all parameters."""
+def _upper(cost: Expr | float, claimed: Expr, values: Mapping[str, Fraction], *, proved: bool) -> float:
+    """Returns cost/claim, rounded up except where it is exactly 1 or at most 1 is proved."""
     if isinstance(cost, float):
-        return cost / claimed.number(values, rounding="down"), False
-    proved = at_most(cost, claimed) is True
-    ratio = (cost / claimed).simplified()
-    upper = ratio.number(values, rounding="up")
+        return cost / claimed.number(values, rounding="down")
     if same(cost, claimed):
-        upper = 1.0
-    return (min(upper, 1.0) if proved else upper), proved
+        return 1.0
+    upper = (cost / claimed).simplified().number(values, rounding="up")
+    return min(upper, 1.0) if proved else upper
 
 
 def _ratio_down(loss: float, claimed: float) -> float:
@@ -149,6 +152,15 @@ def _claim_findings(verdict: str, upper: float, lower: float, witness: Witness |
         message = f"the releases cost {upper:.6g} of the claim: less noise would do"
         return [Finding(code="claim-slack", severity="negligible", where="claim", message=message, evidence=figures)]
     return []
+
+
+def _elsewhere(point: Mapping[str, Fraction]) -> Finding:
+    at = ", ".join(f"{name} = {value}" for name, value in sorted(point.items()))
+    message = f"the claim holds at these parameters, not for all: the composed cost exceeds it at {at}"
+    evidence = {name: str(value) for name, value in point.items()}
+    return Finding(
+        code="claim-not-for-all-parameters", severity="theoretical", where="claim", message=message, evidence=evidence
+    )
 
 
 def _repair(declaration: Declaration, verdict: str, upper: float) -> str:

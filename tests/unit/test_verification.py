@@ -126,6 +126,18 @@ def test_laplace_noise_under_a_zcdp_claim_is_bounded_above():
     assert 0.99 * found.upper_ratio < found.lower_ratio <= found.upper_ratio
 
 
+def test_a_claim_that_holds_here_and_fails_elsewhere_says_where():
+    declaration = gaussian({})
+    first, second = declaration.releases
+    grown = dataclasses.replace(first, mechanism=Gaussian(variance=expression(64) / rho))  # enough up to H = 32
+    mixed = dataclasses.replace(declaration, releases=(grown, second))
+    found = verify(mixed, declaration.values(SMALL))
+    assert (found.verdict, found.method) == ("holds", "checked")
+    assert codes(found) == ["claim-not-for-all-parameters", "claim-slack"]
+    assert verify(mixed, declaration.values({"H": "32"})).upper_ratio == pytest.approx(1, rel=1e-12)
+    assert verify(mixed, declaration.values({"H": "33"})).verdict == "fails"
+
+
 def test_every_code_is_documented_and_every_finding_has_a_known_code():
     for declaration in BOTH:
         for factor in ("0.9", "1.1"):

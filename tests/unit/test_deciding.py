@@ -1,0 +1,85 @@
+"""Decisions for all parameters: proved, checked on a box, or refuted at a point that one can look at."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privcheck.declaration import Parameter
+from privcheck.errors import ParameterError
+from privcheck.symbols import H, K, ceil_log2, exact, log, maximum, rho, sqrt, sum_over, tree_levels
+from privcheck.verification.deciding import decide
+
+PARAMETERS = (
+    Parameter(name="H", default=20, kind="count", meaning="steps"),
+    Parameter(name="K", default=100, kind="count", meaning="episodes"),
+    Parameter(name="rho", default=1, kind="positive", meaning="budget"),
+)
+
+
+def levels(leaves: int) -> int:
+    """The naive twin: complete nodes of a binary tree over leaves 1..T that hold leaf 1."""
+    count, size = 0, 1
+    while size <= leaves:
+        count, size = count + 1, 2 * size
+    return count
+
+
+@given(st.integers(0, 10**12))
+def test_tree_levels_counts_complete_nodes(leaves):
+    assert tree_levels(leaves).rational() == levels(leaves)
+    assert tree_levels(K).at({"K": Fraction(leaves)}).rational() == levels(leaves)
+
+
+@given(st.integers(1, 10**12))
+def test_ceil_log2_is_exact_at_powers_of_two(value):
+    found = int(ceil_log2(value).rational())
+    assert 2**found >= value
+    assert found == 0 or 2 ** (found - 1) < value
+
+
+def test_tree_levels_prints_as_a_formula():
+    assert tree_levels(K).latex() == r"\left(\left\lfloor \log_2 K \right\rfloor + 1\right)"
+    assert r"\right)^{2}" in (tree_levels(K) ** 2).latex()
+    with pytest.raises(ParameterError, match="leaves"):
+        tree_levels(-1)
+
+
+@given(st.integers(1, 60))
+def test_sums_over_steps_have_a_closed_form(steps):
+    closed = sum_over(H, lambda h: (H - h + 1) ** 2)
+    assert closed.symbols == {"H"}
+    assert closed.rational({"H": Fraction(steps)}) == sum((steps - h + 1) ** 2 for h in range(1, steps + 1))
+
+
+def test_what_sympy_decides_is_proved():
+    for left, right in ((rho, 2 * rho), (sqrt(2 * H), sqrt(3 * H)), (rho / 2 + rho / 2, rho)):
+        found = decide(left, right, PARAMETERS)
+        assert (found.holds, found.method, found.counterexample) == (True, "proved", None)
+
+
+def test_what_sympy_leaves_open_is_checked_on_a_box_and_said_so():
+    # ⌊log₂(K − 1)⌋ + 1 ≤ ⌈log₂ K⌉ holds with equality; as ln K it fails from K = 2 on
+    found = decide(tree_levels(K), ceil_log2(K) + 1, PARAMETERS)
+    assert (found.holds, found.method) == (True, "checked")
+    assert found.points >= 5
+
+
+def test_a_failure_comes_with_the_point_where_it_fails():
+    found = decide(tree_levels(K), log(K), PARAMETERS)
+    assert not found.holds
+    assert found.counterexample is not None
+    assert tree_levels(K).number(found.counterexample) > log(K).number(found.counterexample)
+    assert not decide(2 * rho, rho, PARAMETERS).holds
+    assert not decide(rho * exact("1.05"), rho, PARAMETERS).holds
+
+
+def test_maxima_over_partitions():
+    assert decide(maximum(rho / 2, rho / 3), rho / 2, PARAMETERS).holds
+    assert not decide(maximum(rho / 2, rho / 3), rho / 3, PARAMETERS).holds
+
+
+def test_a_symbol_without_a_parameter_is_refused():
+    with pytest.raises(ParameterError, match="K"):
+        decide(tree_levels(K), log(K), PARAMETERS[:1])
