@@ -249,14 +249,9 @@ def exp(value: Expr | Exact) -> Expr:
     return Expr(sympy.exp(_node(value)))
 
 
-def tanh(value: Expr | Exact) -> Expr:
-    """Returns the exact hyperbolic tangent."""
-    return Expr(sympy.tanh(_node(value)))
-
-
 def maximum(*values: Expr | Exact) -> Expr:
     """Returns the exact maximum."""
-    return Expr(sympy.Max(*(_node(v) for v in values)))
+    return Expr(sympy.Max(*map(_node, values)))
 
 
 class _BitLength(sympy.Function):  # type: ignore[misc] # SymPy has no types

@@ -1,4 +1,4 @@
-"""The report as a dict: what it must look like, and how it is read and written.
+"""The report as a dict: what it must look like, and how it is read.
 
 Every section may be missing or null, and unknown fields are kept and ignored; only `privcheck.schema` must be there.
 Infinities are written as the string "inf"; NaN is refused on the way in and on the way out.
@@ -9,20 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
-from privcheck.errors import FileFormatError, ParameterError, PrivcheckError
+from privcheck.errors import FileFormatError, ParameterError
 
 Report = dict[str, Any]
 
 SCHEMA = 1
 JSON_NAME = "report.json"
-HTML_NAME = "report.html"
 SECTIONS = (
     "parameters", "options", "choices", "verdict", "show", "budget", "verify", "calibrate", "audit", "run",
     "provenance",
@@ -96,37 +93,6 @@ def load_report(path: Path) -> Report:
         raise FileFormatError(f"{file}: {error}") from None
 
 
-def save_report(report: Mapping[str, Any], directory: Path) -> tuple[Path, Path]:
-    """Writes report.json and report.html, both or neither, and returns their paths.
-
-    Both are rendered before anything is written, then written under temporary names (`….partial`), then renamed.
-
-    Raises:
-        ParameterError: The report is not one; see `checked`.
-        PrivcheckError: The files cannot be written; what was there before is still there.
-    """
-    data = checked(report)
-    _write_together(directory, {JSON_NAME: encode(data), HTML_NAME: _page(data)})
-    return directory / JSON_NAME, directory / HTML_NAME
-
-
-def render_again(directory: Path) -> Path:
-    """Writes report.html from report.json alone and returns its path.
-
-    Raises:
-        FileFormatError: There is no report that this version can read.
-        PrivcheckError: The page cannot be written; the old one is still there.
-    """
-    _write_together(directory, {HTML_NAME: _page(load_report(directory))})
-    return directory / HTML_NAME
-
-
-def _page(data: Report) -> str:
-    from privcheck.reports.html import render_html  # Jinja2 and Matplotlib only where a page is made
-
-    return render_html(data)
-
-
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f'{constant} is not allowed; infinities are written as "inf"')
 
@@ -165,46 +131,3 @@ def _text(value: str, where: str) -> str:
     except UnicodeEncodeError as error:
         raise ParameterError(f"{where}: not a text that can be written: {error}", name=where, given=value) from None
     return str(value)
-
-
-def _write_together(directory: Path, texts: Mapping[str, str]) -> None:
-    created = not directory.exists()
-    partial = {name: directory / f"{name}.partial" for name in texts}
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            with partial[name].open("w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-        _rename_together(directory, partial)
-    except BaseException as error:
-        for path in partial.values():
-            with suppress(OSError):
-                path.unlink()
-        if created:
-            with suppress(OSError):
-                directory.rmdir()
-        if isinstance(error, OSError):
-            reason = error.strerror or str(error)
-            raise PrivcheckError(f"cannot write the report to {directory}: {reason}; nothing was changed") from error
-        raise
-
-
-def _rename_together(directory: Path, partial: Mapping[str, Path]) -> None:
-    # each rename is atomic, two of them are not: where a later one fails the earlier ones are undone
-    before = {name: path.read_bytes() if (path := directory / name).exists() else None for name in partial}
-    renamed: list[str] = []
-    try:
-        for name, path in partial.items():
-            os.replace(path, directory / name)  # noqa: PTH105 - the tests make exactly this call fail
-            renamed.append(name)
-    except BaseException:
-        for name in renamed:
-            old = before[name]
-            if old is None:
-                (directory / name).unlink()
-            else:
-                partial[name].write_bytes(old)
-                os.replace(partial[name], directory / name)  # noqa: PTH105
-        raise

@@ -8,7 +8,7 @@ from fractions import Fraction
 from privcheck.accounting import Account, ReleaseCost
 from privcheck.declaration import L1, L2
 from privcheck.symbols import at_most
-from privcheck.verification.findings import Finding
+from privcheck.verification.findings import Finding, Severity
 from privcheck.verification.witness import Witness
 
 
@@ -52,14 +52,7 @@ def _refuted(
         f"stated {_norm(stated)} sensitivity {figures['stated']} is too small by a factor of {ratio:.6g}: "
         f"the derived one is {figures['derived']} ({cost.sensitivity.reason}){shown}. The derived one is charged"
     )
-    return Finding(
-        code="stated-sensitivity-refuted",
-        severity="critical",
-        where=cost.release.name,
-        message=message,
-        evidence=figures,
-        witness=witness,
-    )
+    return _finding("stated-sensitivity-refuted", "critical", cost, message, figures, witness=witness)
 
 
 def _slack(cost: ReleaseCost, figures: dict[str, str], ratio: float) -> Finding:
@@ -67,21 +60,23 @@ def _slack(cost: ReleaseCost, figures: dict[str, str], ratio: float) -> Finding:
         f"stated sensitivity {figures['stated']} is larger than any pair of neighbours shows, {figures['derived']} "
         f"(derived/stated {ratio:.6g}): noise calibrated to it is {1 / ratio:.6g} times what is needed"
     )
-    return Finding(
-        code="stated-sensitivity-slack",
-        severity="negligible",
-        where=cost.release.name,
-        message=message,
-        evidence=figures,
-    )
+    return _finding("stated-sensitivity-slack", "negligible", cost, message, figures)
 
 
 def _undecided(cost: ReleaseCost, figures: dict[str, str]) -> Finding:
     message = f"whether {figures['stated']} bounds {figures['derived']} could be checked at these parameters only"
+    return _finding("stated-sensitivity-undecided", "theoretical", cost, message, figures)
+
+
+def _finding(
+    code: str,
+    severity: Severity,
+    cost: ReleaseCost,
+    message: str,
+    figures: dict[str, str],
+    *,
+    witness: Witness | None = None,
+) -> Finding:
     return Finding(
-        code="stated-sensitivity-undecided",
-        severity="theoretical",
-        where=cost.release.name,
-        message=message,
-        evidence=figures,
+        code=code, severity=severity, where=cost.release.name, message=message, evidence=figures, witness=witness
     )

@@ -1,0 +1,88 @@
+"""Where reports are kept: report.json and report.html, written together or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from privcheck.errors import PrivcheckError
+from privcheck.reports.model import JSON_NAME, Report, checked, encode, load_report
+
+HTML_NAME = "report.html"
+
+
+def save_report(report: Mapping[str, Any], directory: Path) -> tuple[Path, Path]:
+    """Writes report.json and report.html, both or neither, and returns their paths.
+
+    Both are rendered before anything is written, then written under temporary names (`….partial`), then renamed.
+
+    Raises:
+        ParameterError: The report is not one; see `checked`.
+        PrivcheckError: The files cannot be written; what was there before is still there.
+    """
+    data = checked(report)
+    _write_together(directory, {JSON_NAME: encode(data), HTML_NAME: _page(data)})
+    return directory / JSON_NAME, directory / HTML_NAME
+
+
+def render_again(directory: Path) -> Path:
+    """Writes report.html from report.json alone and returns its path.
+
+    Raises:
+        FileFormatError: There is no report that this version can read.
+        PrivcheckError: The page cannot be written; the old one is still there.
+    """
+    _write_together(directory, {HTML_NAME: _page(load_report(directory))})
+    return directory / HTML_NAME
+
+
+def _page(data: Report) -> str:
+    from privcheck.reports.html import render_html  # Jinja2 and Matplotlib only where a page is made
+
+    return render_html(data)
+
+
+def _write_together(directory: Path, texts: Mapping[str, str]) -> None:
+    created = not directory.exists()
+    partial = {name: directory / f"{name}.partial" for name in texts}
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            with partial[name].open("w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        _rename_together(directory, partial)
+    except BaseException as error:
+        for path in partial.values():
+            with suppress(OSError):
+                path.unlink()
+        if created:
+            with suppress(OSError):
+                directory.rmdir()
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+            raise PrivcheckError(f"cannot write the report to {directory}: {reason}; nothing was changed") from error
+        raise
+
+
+def _rename_together(directory: Path, partial: Mapping[str, Path]) -> None:
+    # each rename is atomic, two of them are not: where a later one fails the earlier ones are undone
+    before = {name: path.read_bytes() if (path := directory / name).exists() else None for name in partial}
+    renamed: list[str] = []
+    try:
+        for name, path in partial.items():
+            os.replace(path, directory / name)  # noqa: PTH105 - the tests make exactly this call fail
+            renamed.append(name)
+    except BaseException:
+        for name in renamed:
+            old = before[name]
+            if old is None:
+                (directory / name).unlink()
+            else:
+                partial[name].write_bytes(old)
+                os.replace(partial[name], directory / name)  # noqa: PTH105
+        raise
