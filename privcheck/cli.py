@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -40,6 +41,11 @@ def _reported(command: Command) -> Command:
             sys.exit(2)
         except OSError as error:
             click.echo(f"privcheck: {error.strerror or error}: {error.filename or ''}".rstrip(": "), err=True)
+            sys.exit(2)
+        except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as error:
+            # a bug of ours must not end with 1, which means that a claim fails
+            traceback.print_exc()
+            click.echo(f"privcheck: internal error, nothing was decided: {error!r}; please report it", err=True)
             sys.exit(2)
         except KeyboardInterrupt:
             click.echo("privcheck: interrupted; what was finished is kept", err=True)
@@ -222,7 +228,7 @@ def run(
 @_env
 @_data
 @_rewards
-@click.option("--replicates", type=click.IntRange(min=1), default=5, show_default=True, help="Repetitions of the run.")
+@click.option("--replicates", type=click.IntRange(min=1), help="Repetitions of the run; 5 on simulated users, else 1.")
 @_delta
 @_trials
 @_confidence

@@ -16,9 +16,10 @@ from privcheck.guarantees import Guarantee
 from privcheck.mechanisms import Mechanism
 from privcheck.relations import Relation
 from privcheck.statistics import Sensitivity, Statistic
-from privcheck.symbols import Exact, Expr, exact, expression
+from privcheck.symbols import COUNTS, Exact, Expr, exact, expression
 
 Model = Literal["central", "local", "shuffle"]
+_LEAST = Fraction(1, 10**300)  # parameters end up as floats, which must neither vanish nor overflow
 Kind = Literal["count", "positive", "probability", "real"]
 
 
@@ -54,6 +55,9 @@ class Parameter:
             "probability": 0 < value < 1,
             "real": value >= 0,
         }[self.kind]
+        if allowed and not (value == 0 or _LEAST <= abs(value) <= 1 / _LEAST):
+            message = f"{self.name} ({self.meaning}): expected between 1e-300 and 1e300, got {str(given)[:40]}"
+            raise ParameterError(message, name=self.name, given=given)
         if not allowed:
             wanted = {
                 "count": "a whole number, at least 1",
@@ -141,7 +145,8 @@ class Declaration:
         model: Where the channel stands.
 
     Raises:
-        DeclarationError: Two releases share a name, there is none, or a symbol has no parameter.
+        DeclarationError: Two releases share a name, there is none, or a symbol has no parameter or one whose range is
+            wider than the symbol's.
     """
 
     name: str
@@ -165,6 +170,12 @@ class Declaration:
         unknown = sorted(used - {p.name for p in self.parameters})
         if unknown:
             raise DeclarationError(f"{self.name}: no Parameter is declared for {', '.join(unknown)}")
+        for parameter in self.parameters:
+            # a proof for all values of a symbol must cover every value that its parameter takes
+            kinds = ("count",) if parameter.name in COUNTS else ("count", "positive", "probability")
+            if parameter.kind not in kinds:
+                message = f"{self.name}: {parameter.name} stands for a symbol of kind {' or '.join(kinds)}"
+                raise DeclarationError(f"{message}; its Parameter is of kind {parameter.kind}")
 
     def release(self, name: str) -> Release:
         """Returns the release of that name.

@@ -18,6 +18,7 @@ from privcheck.trajectories import Trajectories
 
 Initial = Literal["any", "fixed"]
 LONGEST = 1_000_000  # steps of a pair that is written out: audits and witnesses hold it in memory
+LARGEST = 2**31 - 1  # states and actions are 32-bit integers
 Pair = tuple[Trajectories | None, Trajectories | None]
 
 
@@ -91,8 +92,13 @@ def extreme_pairs(relation: Relation, horizon: int, num_states: int, num_actions
         num_actions: A.
 
     Raises:
-        ParameterError: The trajectories would be longer than `LONGEST`.
+        ParameterError: The trajectories would be longer than `LONGEST`, or S or A larger than `LARGEST`.
     """
+    if max(num_states, num_actions) > LARGEST:
+        message = (
+            f"S = {num_states}, A = {num_actions}: trajectories hold numbers up to {LARGEST}; set them to at most that"
+        )
+        raise ParameterError(message, name="S", given=max(num_states, num_actions))
     if horizon > LONGEST:
         message = f"H = {horizon}: a pair of trajectories is written out up to {LONGEST} steps; set H to at most that"
         raise ParameterError(message, name="H", given=horizon)

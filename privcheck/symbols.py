@@ -342,5 +342,6 @@ def _positive(name: str) -> Expr:
     return Expr(sympy.Symbol(name, positive=True))
 
 
-S, A, H, K, n, d = (_count(name) for name in ("S", "A", "H", "K", "n", "d"))
+COUNTS = ("S", "A", "H", "K", "n", "d")
+S, A, H, K, n, d = (_count(name) for name in COUNTS)
 rho, epsilon, delta, beta, failure = (_positive(name) for name in ("rho", "epsilon", "delta", "beta", "failure"))

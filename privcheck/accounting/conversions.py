@@ -105,7 +105,7 @@ def claim_epsilon(claim: Guarantee, values: Mapping[str, Fraction], delta: float
     if isinstance(claim, PureDP):
         return epsilon
     assert isinstance(claim, ApproxDP)
-    return epsilon if delta >= claim.delta.number(values) else math.inf
+    return epsilon if delta >= claim.delta.number(values, rounding="down") else math.inf
 
 
 def pure_delta(epsilon: float, at: float) -> float:

@@ -39,8 +39,9 @@ def spent(header: Mapping[str, Any], entries: Sequence[Entry]) -> Spent:
         if (cost := entry.charge) is None:
             continue
         if cost.law == "gaussian":
-            mu_squared += (cost.l2 / cost.scale) ** 2
-            rho += (cost.l2 / cost.scale) ** 2 / 2
+            ratio = cost.l2 / cost.scale
+            mu_squared += ratio * ratio  # ∞ where it overflows, as it should be
+            rho += ratio * ratio / 2
             pure = math.inf
         else:
             step = cost.linf / cost.scale
@@ -63,10 +64,15 @@ def check_ledger(
     Raises:
         LedgerError: They disagree; the line is named (line 1 is the header).
     """
-    parameters = {name: str(value) for name, value in sorted(values.items())}
-    for field, declared in (("algorithm", declaration.name), ("parameters", parameters)):
-        if header.get(field) != declared:
-            message = f"line 1: the ledger's {field} is {header.get(field)!r}, the declaration's {declared!r}"
+    wanted = {
+        "algorithm": declaration.name,
+        "parameters": {name: str(value) for name, value in sorted(values.items())},
+        "relation": declaration.relation.words,
+        "protects": True,
+    }
+    for field, declared in wanted.items():
+        if (found := header.get(field)) != declared or type(found) is not type(declared):
+            message = f"line 1: the ledger's {field} is {found!r}, the declaration's {declared!r}"
             raise LedgerError(message, line=1)
     expected = {
         r.name: (charge(r, declaration.relation, values), r.statistic.shape(values)[0]) for r in declaration.releases
@@ -76,6 +82,8 @@ def check_ledger(
         if entry.release not in expected:
             raise LedgerError(f"line {line}: undeclared release {entry.release!r}", line=line)
         cost, slices = expected[entry.release]
+        if type(entry.part) is not int:
+            raise LedgerError(f"line {line}: {entry.release}, slice {entry.part!r} is not a number", line=line)
         if entry.part in seen[entry.release] or not 0 <= entry.part < slices:
             raise LedgerError(f"line {line}: {entry.release}, slice {entry.part} is repeated or undeclared", line=line)
         due = None if seen[entry.release] else cost

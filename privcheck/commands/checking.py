@@ -15,13 +15,14 @@ from privcheck import registry
 from privcheck.accounting import claim_epsilon
 from privcheck.commands.data import Source
 from privcheck.commands.declared import budget, calibrated, show, verified
-from privcheck.commands.learned import VIEWS, audit, run
+from privcheck.commands.learned import VIEWS, audit, refuse_second_release, run
 from privcheck.commands.setting import Setting
 from privcheck.reports import SCHEMA
 from privcheck.results import Progress
 
 SAMPLED = ("releases", "policy")
 PURE_DELTA = 1e-5  # at which a pure claim is compared with what composition really needs
+REPLICATES = 5
 PACKAGES = ("privcheck", "numpy", "scipy", "numba", "sympy", "dp-accounting", "matplotlib", "icu-sepsis")
 
 
@@ -30,7 +31,7 @@ def check(
     source: Source,
     *,
     delta: float,
-    replicates: int,
+    replicates: int | None,
     seed: int,
     trials: int | None,
     confidence: float,
@@ -45,7 +46,8 @@ def check(
         setting: The algorithm.
         source: The data the agent learns from.
         delta: δ of the ε that are reported.
-        replicates: Repetitions of the run.
+        replicates: Repetitions of the run; None for 5 on simulated users and 1 on a user's own data, whom every
+            repetition would cost the budget again.
         seed: Of noise, data and audits, which spawn their own from it.
         trials: Runs under each neighbour in the views that bound ε, `SAMPLED`; None for each plan's default. Lockstep
             and noise audits, of which a few runs say all, keep their own numbers.
@@ -57,6 +59,8 @@ def check(
     """
     started = time.perf_counter()
     began = datetime.now(UTC).isoformat(timespec="seconds")
+    repeated = replicates or (REPLICATES if source.data.public else 1)
+    refuse_second_release(setting, source, repeated, out)
     verdict = verified(setting)
     views = {
         view: audit(
@@ -71,7 +75,7 @@ def check(
         )
         for view in _views(setting)
     }
-    learned = run(setting, source, replicates=replicates, seed=seed, out=out, progress=progress("run"))
+    learned = run(setting, source, replicates=repeated, seed=seed, out=out, progress=progress("run"))
     return {
         "privcheck": {"version": version("privcheck"), "schema": SCHEMA},
         "algorithm": setting.algorithm.name,

@@ -135,11 +135,11 @@ def budget(setting: Setting, delta: float, *, full: bool = False) -> dict[str, A
             for cost in composed.costs
         ],
         "guarantee": {
-            "epsilon": _number(methods[0].epsilon),
+            "epsilon": _finite(methods[0].epsilon),
             "delta": delta,
-            "rho": numbers.rho,
-            "mu": numbers.mu,
-            "pure_epsilon": None if math.isinf(numbers.pure) else numbers.pure,
+            "rho": _finite(numbers.rho),
+            "mu": _finite(numbers.mu),
+            "pure_epsilon": _finite(numbers.pure),
         },
         "methods": [{"name": m.name, "epsilon": _number(m.epsilon), "direction": m.direction} for m in methods],
         "curve": _curve(setting, composed) if full else None,
@@ -253,3 +253,8 @@ def _witness(witness: Witness | None) -> dict[str, Any] | None:
 
 def _number(value: float) -> float | str:
     return value if math.isfinite(value) else "inf"
+
+
+def _finite(value: float | None) -> float | None:
+    """Returns the number, or None where there is none: a guarantee of ∞ is no guarantee."""
+    return value if value is not None and math.isfinite(value) else None

@@ -15,6 +15,7 @@ from privcheck.commands.setting import Setting
 from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest, AuditResult, AuditView, Progress, RunRequest, RunResult, silent
 from privcheck.runtime import Ledger
+from privcheck.runtime.ledger import FILE_NAME as LEDGER
 
 _UNKNOWN = (
     "The true value of a policy is unknown for a user's own data; shown is the agent's own estimate from the "
@@ -49,7 +50,8 @@ def run(
         progress: Called as the work goes on.
 
     Raises:
-        ParameterError: The algorithm has no agent.
+        ParameterError: The algorithm has no agent; or a user's own data would be released more than once, by several
+            replicates or over the ledger of an earlier run.
         LedgerError: The run released something else than was declared.
     """
     if setting.algorithm.agent is None:
@@ -57,8 +59,7 @@ def run(
         raise ParameterError(message, name=setting.algorithm.name)
     if replicates < 1:
         raise ParameterError(f"--replicates expects a whole number, at least 1, got {replicates}", name="replicates")
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
+    refuse_second_release(setting, source, replicates, out)
     result = setting.algorithm.agent(
         RunRequest(
             declaration=setting.declaration,
@@ -67,7 +68,7 @@ def run(
             data=source.data,
             replicates=replicates,
             seed=seed,
-            ledger=out / "ledger.jsonl" if out is not None and setting.declaration is not None else None,
+            ledger=out / LEDGER if out is not None and setting.declaration is not None else None,
             progress=progress,
         )
     )
@@ -88,6 +89,28 @@ def run(
         "seconds": result.seconds,
         "episodes_per_second": episodes * replicates / max(result.seconds, 1e-9),
     }
+
+
+def refuse_second_release(setting: Setting, source: Source, replicates: int, out: Path | None) -> None:
+    """Refuses to release about a user's own data more often than is charged.
+
+    Raises:
+        ParameterError: Several replicates, or a directory that holds the ledger of an earlier run.
+    """
+    if setting.declaration is None or source.data.public:
+        return
+    if replicates > 1:
+        message = (
+            f"{replicates} replicates on your own data are {replicates} releases about the same users, and cost "
+            f"{replicates} times the budget: use --replicates 1 (simulated users may be repeated)"
+        )
+        raise ParameterError(message, name="replicates", given=replicates)
+    if out is not None and (out / LEDGER).exists():
+        message = (
+            f"{out} holds the ledger of an earlier run, the record of what that run has spent: choose another --out. "
+            "The two runs together cost the sum of both ledgers"
+        )
+        raise ParameterError(message, name="out", given=str(out))
 
 
 def _value(result: RunResult, source: Source, *, private: bool) -> dict[str, Any]:
@@ -119,7 +142,7 @@ def _ledger(ledger: Ledger | None, out: Path | None) -> dict[str, Any] | None:
     for entry in ledger.entries:
         slices[entry.release] = slices.get(entry.release, 0) + 1
     return {
-        "path": None if out is None else "ledger.jsonl",
+        "path": None if out is None else LEDGER,
         "entries": len(ledger.entries),
         "digest": ledger.digest,
         "noise": ledger.header["noise"],

@@ -53,15 +53,16 @@ def shown(result: Mapping[str, Any]) -> str:
 def budgeted(result: Mapping[str, Any]) -> str:
     """Returns what the releases cost: the guarantee first, then every method, then release by release."""
     found = result["guarantee"]
-    at = f"({found['epsilon']:.6g}, {found['delta']:g})-DP" if found["epsilon"] != "inf" else "no finite ε at this δ"
+    at = f"({found['epsilon']:.6g}, {found['delta']:g})-DP" if found["epsilon"] is not None else "no finite ε at this δ"
     rows = [(m["name"], f"{float(m['epsilon']):.9g}", m["direction"]) for m in result["methods"]]
     costs = [
         (r["name"], r["sensitivity"]["charged"], r["mechanism"], f"{r['std']:.6g}", r["cost"]["expression"])
         for r in result["releases"]
     ]
+    rho = "no finite ρ" if found["rho"] is None else f"ρ = {found['rho']:.6g}"
     return "\n".join(
         [
-            f"{result['algorithm']}: {at}, ρ = {found['rho']:.6g} for: {result['relation']}",
+            f"{result['algorithm']}: {at}, {rho} for: {result['relation']}",
             "",
             columns([("method", f"ε at δ = {found['delta']:g}", "direction"), *rows]),
             "",

@@ -93,7 +93,7 @@ def resolve_setting(name: str, given: Mapping[str, str], *, sizes: Mapping[str, 
         if key not in known:
             raise UnknownNameError(f"parameter or option of {name}", key, sorted(known))
     for key, size in measured.items():
-        if key in given and given[key] != str(size):
+        if key in given and exact(given[key]) != size:
             message = f"--set {key}={given[key]} contradicts the data, which have {key} = {size}: leave one of them out"
             raise ParameterError(message, name=key, given=given[key])
     wanted = {k: v for k, v in given.items() if k in declared} | {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from privcheck.errors import PrivcheckError
+from privcheck.errors import LedgerError, PrivcheckError
 from privcheck.reports.model import JSON_NAME, Report, checked, encode, load_report
 
 HTML_NAME = "report.html"
@@ -33,10 +34,27 @@ def render_again(directory: Path) -> Path:
 
     Raises:
         FileFormatError: There is no report that this version can read.
+        LedgerError: The ledger beside it was changed, or is another run's.
         PrivcheckError: The page cannot be written; the old one is still there.
     """
+    _check_ledger(directory, load_report(directory))
     _write_together(directory, {HTML_NAME: _page(load_report(directory))})
     return directory / HTML_NAME
+
+
+def _check_ledger(directory: Path, report: Report) -> None:
+    from privcheck.runtime.ledger import FILE_NAME, read_ledger  # loads SymPy, which a page does not need
+
+    recorded = ((report.get("run") or {}).get("ledger") or {}).get("digest")
+    path = directory / FILE_NAME
+    if recorded is None or not path.exists():
+        return
+    read_ledger(path)
+    last = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])["chain"]
+    if last != recorded:
+        raise LedgerError(
+            f"{path.name}: not the ledger of this report; the report's ends in {recorded}, this in {last}"
+        )
 
 
 def _page(data: Report) -> str:

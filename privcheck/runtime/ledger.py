@@ -20,6 +20,9 @@ from privcheck.declaration import Declaration, Release
 from privcheck.errors import LedgerError
 from privcheck.relations import Relation
 
+VERSION = 1
+FILE_NAME = "ledger.jsonl"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
@@ -96,7 +99,7 @@ class Ledger:
         path: Path | None = None,
     ) -> None:
         self.header: dict[str, Any] = {
-            "ledger": 1,
+            "ledger": VERSION,
             "algorithm": declaration.name,
             "parameters": {name: str(value) for name, value in sorted(values.items())},
             "relation": declaration.relation.words,
@@ -110,6 +113,7 @@ class Ledger:
         self._chain = ""
         self._file: TextIO | None = None
         if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._file = _partial(path).open("w", encoding="utf-8")
         self._write(self.header)
 
@@ -178,14 +182,16 @@ def read_ledger(path: Path) -> tuple[dict[str, Any], list[Entry]]:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise LedgerError(f"{path.name}, line {number}: not a ledger line; torn or edited", line=number) from None
         chain = _link(chain, line)
-        if claimed != chain:
+        if claimed != chain or text != json.dumps({**line, "chain": chain}):
             message = (
                 f"{path.name}, line {number}: the hash chain breaks; this line was edited, or one before it is gone"
             )
             raise LedgerError(message, line=number)
         parsed.append(line)
-    if not parsed or parsed[-1].get("closed") != len(parsed) - 2:
+    if len(parsed) < 2 or parsed[-1].get("closed") != len(parsed) - 2:
         raise LedgerError(f"{path.name}: cut short after line {len(lines)}: no closing line", line=len(lines))
+    if parsed[0].get("ledger") != VERSION:
+        raise LedgerError(f"{path.name}, line 1: expected the header of a ledger of version {VERSION}", line=1)
     return parsed[0], [_entry(line, number) for number, line in enumerate(parsed[1:-1], start=2)]
 
 

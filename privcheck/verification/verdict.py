@@ -10,6 +10,7 @@ from typing import Literal
 
 from privcheck.accounting import Account, account
 from privcheck.declaration import Declaration
+from privcheck.errors import DeclarationError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.symbols import Expr, same
 from privcheck.verification.deciding import decide
@@ -63,6 +64,10 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
     Args:
         declaration: What is judged.
         values: Parameters, for the numeric ratios and the witness.
+
+    Raises:
+        DeclarationError: A witness loses more than the composed cost: the two contradict each other, and neither is
+            reported.
     """
     composed = account(declaration)
     witness = find_witness(declaration, values)
@@ -72,6 +77,12 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
     upper = _upper(cost, claimed, values, proved=proved)
     target = claimed.number(values)
     lower = 0.0 if witness is None else _ratio_down(witness.loss, target)
+    if lower > upper * (1 + _NEAR):
+        message = (
+            f"{declaration.name}: a witness loses {lower:.9g} of the claim, above the composed cost {upper:.9g}: a "
+            "statistic moves further than its own sensitivity says"
+        )
+        raise DeclarationError(message)
     verdict: Literal["holds", "fails", "undecided"] = "undecided"
     method: Literal["proved", "checked", "witness"] = "checked"
     if upper <= 1:

@@ -13,7 +13,7 @@ from privcheck.accounting import gdp_epsilon
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP, PureDP
-from privcheck.relations import LONGEST, Pair, extreme_pairs
+from privcheck.relations import LARGEST, LONGEST, Pair, extreme_pairs
 from privcheck.statistics import SparseDifference
 from privcheck.symbols import exact, to_float
 from privcheck.trajectories import Trajectories
@@ -52,7 +52,7 @@ def find_witness(declaration: Declaration, values: Mapping[str, Fraction]) -> Wi
     if missing:
         raise ParameterError(f"{declaration.name} has no {', '.join(missing)}: no trajectories to search for a witness")
     sizes = (int(values["H"]), int(values["S"]), int(values["A"]))
-    if sizes[0] > LONGEST:
+    if sizes[0] > LONGEST or max(sizes) > LARGEST:
         return None  # the upper bound needs no trajectories; without a witness nothing is refuted
     best: Witness | None = None
     for pair in extreme_pairs(declaration.relation, *sizes):

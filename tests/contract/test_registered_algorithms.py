@@ -115,6 +115,13 @@ def test_a_run_spends_what_is_declared_and_writes_a_ledger_that_says_so(name, tm
         check_ledger(header, [*entries, entries[0]], setting.declaration, setting.values)
     with pytest.raises(LedgerError, match="line 1"):
         check_ledger(header, entries, setting.declaration, {**setting.values, "H": 99})
+    for field, other in (("relation", "add or remove one trajectory"), ("protects", False), ("protects", "no")):
+        with pytest.raises(LedgerError, match=f"line 1: the ledger's {field}"):
+            check_ledger({**header, field: other}, entries, setting.declaration, setting.values)
+    for part in ("x", [1], 2.5, True):
+        odd = dataclasses.replace(entries[1], part=part)
+        with pytest.raises(LedgerError, match="line 3"):
+            check_ledger(header, [entries[0], odd, *entries[2:]], setting.declaration, setting.values)
 
 
 def test_a_ledger_without_noise_has_spent_everything():

@@ -49,6 +49,11 @@ def test_a_report_is_rendered_again_from_its_json(tmp_path):
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["html"].endswith("report.html")
     assert (out / "report.html").read_text() == before
+    ledger = out / "ledger.jsonl"
+    ledger.write_text(ledger.read_text().replace('"part": 3', '"part": 2', 1))
+    result = CliRunner().invoke(main, ["report", str(out)])
+    assert result.exit_code == 2
+    assert "ledger.jsonl, line" in result.stderr
     for foreign in ('src="http', 'href="http', "@import", "url(http"):
         assert foreign not in before
 

@@ -117,6 +117,10 @@ def test_verify_and_verify_all():
         (["run", "dp-apvi", "--env", "mars"], "unknown environment 'mars'"),
         (["run", "dp-apvi", "--data", "no-such.parquet"], "no-such.parquet"),
         (["run", "dp-apvi", "--env", "riverswim", "--set", "A=3"], "contradicts the data"),
+        (["verify", "dp-apvi", "--set", "rho=1e400"], "expected between 1e-300 and 1e300"),
+        (["run", "dp-apvi", "--env", "riverswim", "--set", "bonus_scale=1e400"], "between 1e-300 and 1e300"),
+        (["run", "dp-apvi", "--env", "riverswim", "--set", "failure=1e-400"], "between 1e-300 and 1e300"),
+        (["audit", "dp-apvi", "--set", "S=3000000000"], "numbers up to 2147483647"),
         (["report", "no-such-directory"], "no-such-directory"),
     ],
 )
@@ -190,3 +194,50 @@ def test_doctor_finds_this_installation_sound():
     found = as_json("doctor")
     assert found["ok"], found["problems"]
     assert found["cores"] >= 1
+
+
+def test_several_replicates_on_a_users_own_data_are_several_releases(tmp_path):
+    path = trips(tmp_path / "trips.csv")
+    for command in ("run", "check"):
+        result = call(command, "dp-apvi", "--data", str(path), "--replicates", "2", "--out", str(tmp_path / "o"))
+        assert result.exit_code == 2
+        assert "2 replicates on your own data are 2 releases" in result.stderr
+        assert not (tmp_path / "o").exists()
+
+
+def test_the_record_of_an_earlier_release_is_not_replaced(tmp_path):
+    path, out = trips(tmp_path / "trips.csv"), tmp_path / "o"
+    as_json("run", "dp-apvi", "--data", str(path), "--out", str(out))
+    before = (out / "ledger.jsonl").read_bytes()
+    for command in ("run", "check"):
+        result = call(command, "dp-apvi", "--data", str(path), "--out", str(out), "--seed", "9")
+        assert result.exit_code == 2
+        assert "ledger of an earlier run" in result.stderr
+    assert (out / "ledger.jsonl").read_bytes() == before
+
+
+def test_options_are_refused_before_anything_is_written(tmp_path):
+    path, out = trips(tmp_path / "trips.csv"), tmp_path / "o"
+    result = call("run", "dp-apvi", "--data", str(path), "--set", "C=1", "--out", str(out))
+    assert result.exit_code == 2
+    assert not out.exists()
+
+
+def test_no_guarantee_is_null():
+    assert as_json("budget", "dp-apvi", "--delta", "0")["guarantee"]["epsilon"] is None
+    assert as_json("verify", "dp-apvi", "--set", "S=3000000000")["verdict"] == "holds"
+
+
+def test_sizes_are_compared_as_numbers(tmp_path):
+    path = trips(tmp_path / "trips.csv")
+    as_json("run", "dp-apvi", "--data", str(path), "--set", "S=3", "--set", "A=02")
+
+
+def test_a_bug_does_not_end_with_the_code_of_a_failing_claim(monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr("privcheck.commands.declared.show", broken)
+    result = call("show", "dp-apvi")
+    assert result.exit_code == 2
+    assert "internal error" in result.stderr

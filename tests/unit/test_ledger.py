@@ -206,3 +206,22 @@ def test_a_ledger_in_memory_has_the_same_chain(tiny, values, written):
     memory.close()
     assert memory.digest == on_disk.digest
     assert memory.header == on_disk.header
+
+
+def test_a_repeated_key_does_not_pass_for_the_line_that_was_written(written):
+    path, _ = written
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines[1] = lines[1].replace('"scale": ', '"scale": 999999, "scale": ')
+    assert _refusal(path, lines) == 2
+    lines[1] = lines[1].replace('"scale": 999999, ', "").replace(": ", ":  ", 1)
+    assert _refusal(path, lines) == 2
+
+
+def test_a_closing_line_alone_is_no_ledger(tmp_path):
+    line = {"closed": -1}
+    text = json.dumps({**line, "chain": _link("", line)})
+    assert _refusal(tmp_path / "run.ledger", [text]) == 1
+    header, closing = {"ledger": 99}, {"closed": 0}
+    first = _link("", header)
+    lines = [json.dumps({**header, "chain": first}), json.dumps({**closing, "chain": _link(first, closing)})]
+    assert _refusal(tmp_path / "run.ledger", lines) == 1

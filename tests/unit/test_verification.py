@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from algorithms.dp_apvi.declaration import gaussian, laplace
-from privcheck.accounting import account
+from privcheck.accounting import account, claim_epsilon
 from privcheck.declaration import L2, Claim, Declaration, Release
 from privcheck.errors import DeclarationError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
@@ -181,3 +181,39 @@ def test_a_numeric_declaration_without_symbols_works():
     found = verify(declaration, declaration.values())
     assert (found.verdict, found.upper_ratio) == ("holds", 1.0)
     assert isinstance(Laplace(scale="0.1").scale.rational(), Fraction)
+
+
+def test_a_witness_above_the_composed_cost_is_a_contradiction_not_a_verdict():
+    declaration = gaussian({})
+    first = declaration.releases[0]
+    honest = first.statistic
+
+    class Understated:
+        """Visit counts that claim 5 % less than they move."""
+
+        def __getattr__(self, name):
+            return getattr(honest, name)
+
+        def sensitivity(self, relation):
+            found = honest.sensitivity(relation)
+            return dataclasses.replace(found, l2=found.l2 * exact("0.95"), l1=found.l1 * exact("0.95"))
+
+    wrong = with_release(declaration, statistic=Understated())
+    with pytest.raises(DeclarationError, match="moves further than its own sensitivity"):
+        verify(wrong, declaration.values(SMALL))
+
+
+def test_a_parameter_may_not_be_wider_than_its_symbol():
+    declaration = gaussian({})
+    horizon, *others = declaration.parameters
+    with pytest.raises(DeclarationError, match="H stands for a symbol of kind count"):
+        dataclasses.replace(declaration, parameters=(dataclasses.replace(horizon, kind="positive"), *others))
+    *sizes, budget = declaration.parameters
+    with pytest.raises(DeclarationError, match="rho"):
+        dataclasses.replace(declaration, parameters=(*sizes, dataclasses.replace(budget, kind="real")))
+
+
+@pytest.mark.parametrize("delta", ["1e-5", "1e-8", "0.001", "1e-6", "1/3"])
+def test_a_claim_is_compared_at_its_own_delta(delta):
+    claim, values = ApproxDP("1", delta), {}
+    assert claim_epsilon(claim, values, claim.delta.number(values, rounding="down")) == 1.0
