@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from privcheck import registry
-from privcheck.accounting import Account, Line, account, claim_delta
+from privcheck.accounting import Account, account, claim_delta
 from privcheck.accounting.bridge import second_opinion
 from privcheck.calibration import LeastNoise, least_noise
 from privcheck.commands.setting import Setting, resolve_setting
@@ -64,14 +64,21 @@ def show(setting: Setting) -> dict[str, Any]:
             "where": line.where,
             "symbol": line.symbol,
             "text": line.note,
-            "inputs": [{"symbol": symbol, "value": str(value)} for symbol, value in line.inputs],
-            "latex": _equation(line),
+            "inputs": [
+                {"symbol": symbol, "value": str(value), "latex": f"{symbol} = {value.latex()}"}
+                for symbol, value in line.inputs
+            ],
+            "latex": f"{line.symbol} = {line.result.latex()}",
             "mathml": line.result.mathml(),
             "result": str(line.result),
         }
         for line in account(declaration).derivation
     ]
-    lines = [r"\begin{align*}", *(rf"  &\text{{{d['where']}:}}\ {d['latex']} \\" for d in derivation), r"\end{align*}"]
+    lines = [
+        r"\begin{align*}",
+        *(rf"  &\text{{{d['where']}:}}\ {_equation(d)} \\" for d in derivation),
+        r"\end{align*}",
+    ]
     return {
         "name": declaration.name,
         "title": declaration.title,
@@ -86,10 +93,10 @@ def show(setting: Setting) -> dict[str, Any]:
     }
 
 
-def _equation(line: Line) -> str:
-    """Returns the line in LaTeX: the result, and behind it what it was computed from."""
-    given = r",\ ".join(f"{symbol} = {value.latex()}" for symbol, value in line.inputs)
-    return f"{line.symbol} = {line.result.latex()}" + (rf"\quad\text{{from}}\quad {given}" if given else "")
+def _equation(line: Mapping[str, Any]) -> str:
+    """Returns a line of the derivation in LaTeX: the result, and behind it what it was computed from."""
+    given = r",\ ".join(item["latex"] for item in line["inputs"])
+    return str(line["latex"]) + (rf"\quad\text{{from}}\quad {given}" if given else "")
 
 
 def budget(setting: Setting, delta: float, *, full: bool = False) -> dict[str, Any]:

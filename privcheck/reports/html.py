@@ -49,6 +49,7 @@ class Step:
     where: str
     text: str
     formula: Formula
+    inputs: tuple[Formula, ...]
     result: str
 
 
@@ -208,6 +209,7 @@ def _derivation(show: Mapping[str, Any]) -> list[Step]:
             where=words(item, "where"),
             text=capital(spelled(words(item, "text"))),
             formula=_formula(item, block=True),
+            inputs=tuple(_formula(given) for given in rows(item, "inputs")),
             result=spelled(words(item, "result")),
         )
         for item in rows(show, "derivation")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from privcheck.reports.latex import latex_to_mathml
 from privcheck.reports.mathml import safe_mathml
 from privcheck.statistics import RewardSums, TransitionCounts, VisitCounts
-from privcheck.symbols import A, H, S, delta, epsilon, exp, log, maximum, rho, sqrt, tanh
+from privcheck.symbols import A, H, S, delta, epsilon, exp, log, maximum, rho, sqrt
 
 EXPRESSIONS = (
     rho / 2,
@@ -19,7 +19,6 @@ EXPRESSIONS = (
     epsilon + exp(-1 * epsilon) - 1,
     maximum(H, S),
     rho + 2 * sqrt(rho * log(1 / delta)),
-    (H + 1) * (S + A) ** 2 * tanh(epsilon / 2),
     H**S,
 )
 
