@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ class Figure:
         value: The tight value; rounded up where it is exact or a bound, within 1e-12 or so where it is an estimate.
         method: How it came about.
         direction: Which way `value` errs: "exact", "estimate" or "upper".
-        reason: Why it is ∞, where it is.
+        reason: Why it is ∞, where it is; or on which bound it rests, where an event is bounded rather than known.
     """
 
     value: float
@@ -84,7 +84,7 @@ class Curve:
         >>> round(found.value, 9), found.method, found.upper >= found.value
         (5.701137909, 'contour integral', True)
         """
-        return _largest([_epsilon(branch, _delta(delta)) for branch in self.branches])
+        return _largest([_noted(_epsilon(branch, _delta(delta)), branch) for branch in self.branches])
 
     def delta(self, *, epsilon: Real) -> Figure:
         """Returns δ(ε).
@@ -96,7 +96,7 @@ class Curve:
             ParameterError: ε is out of range.
         """
         at = real("epsilon", epsilon, strict=False)
-        return _largest([_delta_at(branch, at) for branch in self.branches])
+        return _largest([_noted(_delta_at(branch, at), branch) for branch in self.branches])
 
     def epsilons(self, deltas: ArrayLike) -> Figures:
         """Returns ε at many δ in (0, 1), as `epsilon` does one by one."""
@@ -234,6 +234,15 @@ def _delta_at(branch: tuple[Event, ...], epsilon: float) -> Figure:
         return min(1.0, whole(max(upper_log_delta(work, epsilon, f, d) for d, f in found)) * (1 + 1e-13))
 
     return _figure(whole(top.value), top.method, _worst([f for _, f in found]), "", certify)
+
+
+def _noted(figure: Figure, branch: tuple[Event, ...]) -> Figure:
+    """Returns the figure with what its events rest on: exact arithmetic on a bound is a bound."""
+    notes = "; ".join(sorted({event.note for event in branch if event.note}))
+    if not notes:
+        return figure
+    direction: Errs = "upper" if figure.direction == "exact" else figure.direction
+    return replace(figure, direction=direction, reason="; ".join(part for part in (figure.reason, notes) if part))
 
 
 def _epsilon_value(branch: tuple[Event, ...], delta: float) -> float:
