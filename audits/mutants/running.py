@@ -27,7 +27,7 @@ class SharedNoise:
     def __init__(self, seed: int) -> None:
         self._honest = SimulatedNoise(seed)
 
-    def add(self, noise: Noise, value: NDArray[np.float64], *, release: int, part: int) -> NDArray[np.float64]:  # noqa: ARG002
+    def add(self, noise: Noise, value: NDArray[np.float64], *, release: int, part: int) -> NDArray[np.float64]:
         """Returns value + noise, the same whatever the release."""
         return self._honest.add(noise, value, release=0, part=part)
 

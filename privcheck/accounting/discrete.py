@@ -41,7 +41,7 @@ class AtomicLaw:
         """Returns False."""
         return False
 
-    def work(self, c: float, t: float) -> float:  # noqa: ARG002
+    def work(self, c: float, t: float) -> float:
         """Returns what one value of the cumulant costs, in exponentials: the number of values."""
         return float(min(len(self.atoms("remove").losses), _COARSE))
 
@@ -49,7 +49,7 @@ class AtomicLaw:
         """Returns the loss, cached."""
         return _built(self.build, self.arguments, "remove" if self.symmetric else direction)
 
-    def largest(self, direction: Direction) -> float:  # noqa: ARG002
+    def largest(self, direction: Direction) -> float:
         """Returns the bound."""
         return self.bound
 
@@ -73,7 +73,7 @@ class AtomicLaw:
     def _coarse(self, direction: Direction) -> Atoms:
         return _coarsened(self.build, self.arguments, "remove" if self.symmetric else direction)
 
-    def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:  # noqa: ARG002
+    def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Returns a dominating law on the grid."""
         return self.atoms(direction).cells(mesh)
 
@@ -144,15 +144,15 @@ class DiscreteGaussian:
         """Returns False: a lattice."""
         return False
 
-    def work(self, c: float, t: float) -> float:  # noqa: ARG002
+    def work(self, c: float, t: float) -> float:
         """Returns what one value of the cumulant costs, in exponentials."""
         return 4.0 if self.sigma >= _SMOOTH else 80 * self.sigma
 
-    def atoms(self, direction: Direction) -> Atoms:  # noqa: ARG002
+    def atoms(self, direction: Direction) -> Atoms:
         """Returns the loss (Δ² − 2xΔ)/2σ², cached; beyond 38σ the masses, below 1e-313, join their neighbours or ∞."""
         return _discrete_gaussian(self.sigma, self.shift)
 
-    def largest(self, direction: Direction) -> float:  # noqa: ARG002
+    def largest(self, direction: Direction) -> float:
         """Returns ∞."""
         return math.inf
 
@@ -160,7 +160,7 @@ class DiscreteGaussian:
         """Returns the P-mass at loss ∞, by truncation."""
         return 0.0 if self.sigma >= _SMOOTH else self.atoms(direction).infinite
 
-    def span(self, direction: Direction) -> float:  # noqa: ARG002
+    def span(self, direction: Direction) -> float:
         """Returns the loss at 38σ."""
         ratio = self.shift / self.sigma
         return ratio * (ratio / 2 + 38)
@@ -188,7 +188,7 @@ class DiscreteGaussian:
         v = self.shift**2 / self.sigma**2
         return c * (c + 1) * v / 2, (c + 0.5) * v, v
 
-    def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:  # noqa: ARG002
+    def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Returns a dominating law on the grid."""
         return self.atoms(direction).cells(mesh)
 

@@ -100,32 +100,32 @@ class GaussianLaw:
         """Returns True: |e^K| falls as exp(−μ²t²/2)."""
         return True
 
-    def work(self, c: float, t: float) -> float:  # noqa: ARG002
+    def work(self, c: float, t: float) -> float:
         """Returns 1."""
         return 1.0
 
-    def infinite(self, direction: Direction) -> float:  # noqa: ARG002
+    def infinite(self, direction: Direction) -> float:
         """Returns 0."""
         return 0.0
 
-    def span(self, direction: Direction) -> float:  # noqa: ARG002
+    def span(self, direction: Direction) -> float:
         """Returns 40 standard deviations more than the mean."""
         return self.mu_squared / 2 + 40 * math.sqrt(self.mu_squared)
 
-    def largest(self, direction: Direction) -> float:  # noqa: ARG002
+    def largest(self, direction: Direction) -> float:
         """Returns ∞: Gaussian noise is not pure DP."""
         return math.inf
 
-    def cumulant(self, z: Complex, direction: Direction) -> Complex:  # noqa: ARG002
+    def cumulant(self, z: Complex, direction: Direction) -> Complex:
         """Returns (z + z²)μ²/2."""
         return (z + z * z) * (self.mu_squared / 2)
 
-    def moments(self, c: float, direction: Direction) -> tuple[float, float, float]:  # noqa: ARG002
+    def moments(self, c: float, direction: Direction) -> tuple[float, float, float]:
         """Returns K, K′, K″ at c."""
         v = self.mu_squared
         return c * (c + 1) * v / 2, (c + 0.5) * v, v
 
-    def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:  # noqa: ARG002
+    def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Returns the loss N(μ²/2, μ²) on the grid."""
         from scipy.special import ndtr, ndtri
 
@@ -169,30 +169,30 @@ class LaplaceLaw:
         """Returns False: two atoms."""
         return False
 
-    def work(self, c: float, t: float) -> float:  # noqa: ARG002
+    def work(self, c: float, t: float) -> float:
         """Returns 2."""
         return 2.0
 
-    def infinite(self, direction: Direction) -> float:  # noqa: ARG002
+    def infinite(self, direction: Direction) -> float:
         """Returns 0."""
         return 0.0
 
-    def span(self, direction: Direction) -> float:  # noqa: ARG002
+    def span(self, direction: Direction) -> float:
         """Returns a."""
         return self.step
 
-    def largest(self, direction: Direction) -> float:  # noqa: ARG002
+    def largest(self, direction: Direction) -> float:
         """Returns a."""
         return self.step
 
-    def cumulant(self, z: Complex, direction: Direction) -> Complex:  # noqa: ARG002
+    def cumulant(self, z: Complex, direction: Direction) -> Complex:
         """Returns K(z)."""
         a, twice = self.step, 2 * z + 1
         away = np.expm1(-twice * a)  # ln(1 + z·away/(2z + 1)); log1p keeps the digits of small a
         result: Complex = z * a + np.log1p(z * away / twice)
         return result
 
-    def moments(self, c: float, direction: Direction) -> tuple[float, float, float]:  # noqa: ARG002
+    def moments(self, c: float, direction: Direction) -> tuple[float, float, float]:
         """Returns K, K′, K″ at c."""
         a, twice = self.step, 2 * c + 1
         if twice * a < 1e-4:  # the closed forms cancel; K ≤ c(c + 1)(a + e^{−a} − 1) always, and by little here
@@ -203,7 +203,7 @@ class LaplaceLaw:
         second = n2 / n - (n1 / n) ** 2 + 4 / twice**2
         return c * a + math.log1p(c * math.expm1(-twice * a) / twice), a + n1 / n - 2 / twice, max(second, 1e-300)
 
-    def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:  # noqa: ARG002
+    def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Returns the loss on the grid; the atom at a sits on its own loss if mesh divides a, above it otherwise."""
         a = self.step
         low, high = math.floor(-a / mesh), math.ceil(a / mesh * (1 - 1e-15))

@@ -44,11 +44,11 @@ class SampledGaussian:
         """Returns what one value of the cumulant at c + it costs, in exponentials; large t turn fast."""
         return (c * self.shift + 20) * (t * self.shift + 24 + self.shift) / 6
 
-    def infinite(self, direction: Direction) -> float:  # noqa: ARG002
+    def infinite(self, direction: Direction) -> float:
         """Returns 0."""
         return 0.0
 
-    def span(self, direction: Direction) -> float:  # noqa: ARG002
+    def span(self, direction: Direction) -> float:
         """Returns the loss 40 standard deviations out."""
         return self.shift * (40 + self.shift)
 

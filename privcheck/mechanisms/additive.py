@@ -165,7 +165,7 @@ class Gaussian:
         """Returns Δ₂²/(2σ²) (Bun & Steinke 2016, Proposition 1.6); exact, not a bound, for the worst pair."""
         return (sensitivity.l2**2 / (2 * self.variance)).simplified()
 
-    def pure(self, sensitivity: Sensitivity) -> Expr | None:  # noqa: ARG002
+    def pure(self, sensitivity: Sensitivity) -> Expr | None:
         """Returns None: Gaussian noise is not ε-DP for any ε."""
         return None
 
@@ -227,7 +227,7 @@ class Laplace:
         """Returns Δ₁/b (Dwork, McSherry, Nissim & Smith 2006, Theorem 1); exact for the worst pair."""
         return (sensitivity.l1 / self.scale).simplified()
 
-    def gdp_squared(self, sensitivity: Sensitivity) -> Expr | None:  # noqa: ARG002
+    def gdp_squared(self, sensitivity: Sensitivity) -> Expr | None:
         """Returns None: not Gaussian."""
         return None
 

@@ -73,6 +73,6 @@ class NoNoise:
     words = "none: the exact statistics are published, no privacy"
     protects = False
 
-    def add(self, noise: Noise, value: NDArray[np.float64], *, release: int, part: int) -> NDArray[np.float64]:  # noqa: ARG002
+    def add(self, noise: Noise, value: NDArray[np.float64], *, release: int, part: int) -> NDArray[np.float64]:
         """Returns a copy of the exact value."""
         return value.copy()
