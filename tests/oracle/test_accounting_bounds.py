@@ -57,6 +57,7 @@ def test_bounds_enclose_exact_values(event, delta):
             assert grid_log_delta(job, at, log_delta, direction) >= log_delta - 1e-8 * abs(log_delta)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.lists(events.filter(lambda e: e.kind not in ("laplace", "poisson_gaussian")), min_size=2, max_size=3),

@@ -131,6 +131,7 @@ EXTREMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", EXTREMES, ids=str)
 def test_extremes_end_in_a_number_or_in_infinity_with_a_reason(event):
     started = time.perf_counter()
