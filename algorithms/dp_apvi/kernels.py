@@ -149,7 +149,7 @@ def cell(  # noqa: PLR0917 - Numba's functions take positional arguments
 
 
 @njit(cache=True, nogil=True)
-def step(  # noqa: PLR0917
+def step(  # noqa: PLR0917 - as above
     visits: Array,
     transitions: Array,
     rewards: Array,

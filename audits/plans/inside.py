@@ -47,22 +47,14 @@ def lockstep(request: AuditRequest) -> AuditResult:
         "charged": top.charged,
         **_size_note(request.values, values),
     }
-    bound = limits(request, request.values)
-    return AuditResult(
-        view="lockstep",
-        verdict="violation" if broken else "consistent",
-        trials=request.trials,
-        confidence=request.confidence,
-        delta=request.delta,
-        epsilon_lower=None,
-        epsilon_upper=bound.upper,
-        epsilon_claimed=bound.claimed,
-        reachable=None,
+    return _result(
+        request,
+        began,
+        violated=bool(broken),
         method="lockstep replay: the distance of the exact values on D and, behind D's billboard, on D′ against the "
         "sensitivity charged; exact, without error probability",
         witness=top.pair,
         evidence=evidence,
-        seconds=time.perf_counter() - began,
     )
 
 
@@ -88,10 +80,25 @@ def noise(request: AuditRequest) -> AuditResult:
     }
     refuted = "; ".join(f"{t.name} of {t.where} ({t.figure:.4g})" for t in broken) or "nothing"
     evidence["refuted"] = refuted
+    return _result(
+        request,
+        began,
+        violated=bool(broken),
+        method=f"noise as declared: {len(found)} tests of scale, law and independence of what the channel drew, valid "
+        "at any number of draws, α divided among them",
+        witness=refuted,
+        evidence=evidence,
+    )
+
+
+def _result(
+    request: AuditRequest, began: float, *, violated: bool, method: str, witness: str, evidence: Evidence
+) -> AuditResult:
+    """Returns what an audit that bounds no ε found, beside the bounds of the request."""
     bound = limits(request, request.values)
     return AuditResult(
-        view="noise",
-        verdict="violation" if broken else "consistent",
+        view=request.view,
+        verdict="violation" if violated else "consistent",
         trials=request.trials,
         confidence=request.confidence,
         delta=request.delta,
@@ -99,9 +106,8 @@ def noise(request: AuditRequest) -> AuditResult:
         epsilon_upper=bound.upper,
         epsilon_claimed=bound.claimed,
         reachable=None,
-        method=f"noise as declared: {len(found)} tests of scale, law and independence of what the channel drew, valid "
-        "at any number of draws, α divided among them",
-        witness=refuted,
+        method=method,
+        witness=witness,
         evidence=evidence,
         seconds=time.perf_counter() - began,
     )

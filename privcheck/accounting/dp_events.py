@@ -43,14 +43,14 @@ def to_dp_event(what: Event | Curve) -> Any:
     return dp.SelfComposedDpEvent(event, what.count) if what.count > 1 else event
 
 
-def _single(dp: Any, what: Event) -> Any:  # noqa: PLR0911
+def _single(dp: Any, what: Event) -> Any:  # noqa: PLR0911 - one return an event kind
     if not what.pieces:
         return dp.NoOpDpEvent()
     get = what.parameter
     if what.kind == "gaussian":
         return dp.GaussianDpEvent(float(get("std") / get("sensitivity")))
     if what.kind == "symmetric_gaussian":
-        return dp.GaussianDpEvent(1.0 / math.sqrt(what.pieces[0][0].mu_squared))  # type: ignore[union-attr]
+        return dp.GaussianDpEvent(1.0 / math.sqrt(what.pieces[0][0].mu_squared))  # type: ignore[union-attr] # its piece is Gaussian
     if what.kind == "laplace":
         return dp.LaplaceDpEvent(float(get("scale") / get("sensitivity")))
     if what.kind == "discrete_laplace":
@@ -80,7 +80,7 @@ def from_dp_event(event: Any, *, sensitivity: Real = 1) -> Curve:
     return compose(*_read(event, real("sensitivity", sensitivity), 1))
 
 
-def _read(event: Any, moved: float, count: int) -> list[Event]:  # noqa: PLR0911
+def _read(event: Any, moved: float, count: int) -> list[Event]:  # noqa: PLR0911 - one return an event class
     import dp_accounting as dp
 
     if isinstance(event, dp.NoOpDpEvent):

@@ -79,7 +79,7 @@ def _enumerated(laws: tuple[tuple[AtomicLaw | DiscreteGaussian, int], ...], dire
     return total
 
 
-def epsilon_of(job: Job, log_delta: float, direction: Direction) -> Found:  # noqa: PLR0911
+def epsilon_of(job: Job, log_delta: float, direction: Direction) -> Found:  # noqa: PLR0911 - one a method
     """Returns ε with δ(ε) = δ, the job's own (ε, δ)-parts left aside.
 
     Args:
@@ -105,7 +105,7 @@ def epsilon_of(job: Job, log_delta: float, direction: Direction) -> Found:  # no
     return Found(value=_bound_epsilon(job, log_delta, direction), method="dominating law on a grid", direction="upper")
 
 
-def log_delta_of(job: Job, epsilon: float, direction: Direction) -> Found:  # noqa: PLR0911
+def log_delta_of(job: Job, epsilon: float, direction: Direction) -> Found:  # noqa: PLR0911 - one a method
     """Returns ln δ(ε), the job's own (ε, δ)-parts left aside."""
     if epsilon >= job.largest(direction):
         return Found(value=-math.inf, method="pure DP, summed", direction="exact")

@@ -155,7 +155,7 @@ def _inline(plot: Plot | None) -> dict[str, Any] | None:
     # our own drawing; every text in it was escaped when the XML was written
     if plot is None:
         return None
-    return {"caption": plot.caption, "wide": Markup(plot.wide), "narrow": Markup(plot.narrow)}  # noqa: S704
+    return {"caption": plot.caption, "wide": Markup(plot.wide), "narrow": Markup(plot.narrow)}  # noqa: S704 - our SVG
 
 
 def _formula(item: Mapping[str, Any], *, block: bool = False) -> Formula:

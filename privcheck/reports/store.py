@@ -37,8 +37,9 @@ def render_again(directory: Path) -> Path:
         LedgerError: The ledger beside it was changed, or is another run's.
         PrivcheckError: The page cannot be written; the old one is still there.
     """
-    _check_ledger(directory, load_report(directory))
-    _write_together(directory, {HTML_NAME: _page(load_report(directory))})
+    report = load_report(directory)
+    _check_ledger(directory, report)
+    _write_together(directory, {HTML_NAME: _page(report)})
     return directory / HTML_NAME
 
 
@@ -102,5 +103,5 @@ def _rename_together(directory: Path, partial: Mapping[str, Path]) -> None:
                 (directory / name).unlink()
             else:
                 partial[name].write_bytes(old)
-                os.replace(partial[name], directory / name)  # noqa: PTH105
+                os.replace(partial[name], directory / name)  # noqa: PTH105 - as above
         raise
