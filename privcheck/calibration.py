@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privcheck.accounting import Account, Curve, account, calibrate, compose, gaussian
-from privcheck.accounting.account import charged_event
+from privcheck.accounting import Account, Curve, account, calibrate, compose, gaussian, parallel
+from privcheck.accounting.account import shared_draws
+from privcheck.accounting.release_events import release_events
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
-from privcheck.runtime.ledger import Charge, charge
+from privcheck.runtime.ledger import Charge, charge_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,8 @@ class Calibration:
         releases: Under the declared laws.
         gaussian: The same with Gaussian noise of one standard deviation in the place of every other law; None where all
             noise is Gaussian already, or δ = 0.
+        batches: Under the declared laws, but released over disjoint batches of users instead of trees or cumulative
+            repetitions, so that each user is in one output; None where that is so already.
     """
 
     target: tuple[float, float]
@@ -57,6 +60,7 @@ class Calibration:
     tolerance: float
     releases: tuple[LeastNoise, ...]
     gaussian: tuple[LeastNoise, ...] | None
+    batches: tuple[LeastNoise, ...] | None
 
 
 def least_noise(
@@ -76,14 +80,18 @@ def least_noise(
     if not (0 < epsilon < math.inf and 0 <= delta < 1):
         message = f"expected a target with ε above 0 and δ in [0, 1), got ε = {epsilon:g}, δ = {delta:g}"
         raise ParameterError(message, name="epsilon", given=epsilon)
+    if leaking := shared_draws(declaration):
+        message = (
+            f"{declaration.name}: {', '.join(leaking)} reuse their noise, and no amount of it is enough: declare fresh"
+        )
+        raise ParameterError(f"{message} draws first", name="draw")
     composed = account(declaration)
-    charges = {r.name: charge(r, declaration.relation, values) for r in declaration.releases}
+    charges = {c.release.name: charge_of(c.release, c.charged, values) for c in composed.costs}
     if delta == 0 and any(c.law == "gaussian" for c in charges.values()):
         raise ParameterError(
             "Gaussian noise is not (ε, 0)-DP for any ε: give --delta above 0", name="delta", given=delta
         )
-    stepwise = {c.release.name: c.sensitivity.stepwise for c in composed.costs}
-    found = calibrate((epsilon, delta), lambda factor: _scaled(charges, stepwise, factor))
+    found = calibrate((epsilon, delta), lambda factor: _scaled(composed, values, factor))
     published = {name: _std(c) for name, c in charges.items()}
     needed = tuple(_row(name, charges[name].law, std, found.scale * std) for name, std in published.items())
     return Calibration(
@@ -93,11 +101,30 @@ def least_noise(
         tolerance=found.tolerance,
         releases=needed,
         gaussian=_all_gaussian(composed, charges, epsilon, delta),
+        batches=_in_batches(composed, charges, values, (epsilon, delta)),
     )
 
 
-def _scaled(charges: Mapping[str, Charge], stepwise: Mapping[str, bool], factor: float) -> Curve:
-    return compose(*(charged_event(c, stepwise=stepwise[name], factor=factor) for name, c in charges.items()))
+def _scaled(composed: Account, values: Mapping[str, Fraction], factor: float, *, once: bool = False) -> Curve:
+    """Returns the curve with all noise multiplied; with `once`, each user is in one output instead of many."""
+    relation = composed.declaration.relation
+    charged = {
+        c.release.name: c.release.mechanism.whiten(c.release.statistic.sensitivity(relation)) if once else c.charged
+        for c in composed.costs
+    }
+    groups = composed.declaration.groups
+    return parallel(
+        *(
+            compose(
+                *(
+                    event
+                    for r in composed.declaration.seen_by(group)
+                    for event in release_events(r, charged[r.name], values, factor=factor)
+                )
+            )
+            for group in groups
+        )
+    )
 
 
 def _all_gaussian(
@@ -106,9 +133,23 @@ def _all_gaussian(
     """Returns Gaussian noise of one std for all releases: Σ Δ₂²/σ² is what the curve of the target allows."""
     if delta == 0 or composed.mu_squared is not None:
         return None
-    together = math.sqrt(math.fsum(c.l2**2 for c in charges.values()))
+    declaration = composed.declaration
+    together = max(
+        math.sqrt(math.fsum(charges[r.name].l2 ** 2 for r in declaration.seen_by(group)))
+        for group in declaration.groups
+    )
     std = calibrate((epsilon, delta), lambda s: gaussian(std=s, sensitivity=together), start=together).scale
     return tuple(_row(name, "gaussian", _std(c), std) for name, c in charges.items())
+
+
+def _in_batches(
+    composed: Account, charges: Mapping[str, Charge], values: Mapping[str, Fraction], target: tuple[float, float]
+) -> tuple[LeastNoise, ...] | None:
+    """Returns the noise that disjoint batches need, each user in one output, in the place of trees and repetitions."""
+    if all(c.release.schedule.times.rational(values) == 1 for c in composed.costs):
+        return None
+    factor = calibrate(target, lambda f: _scaled(composed, values, f, once=True)).scale
+    return tuple(_row(name, c.law, _std(c), factor * _std(c)) for name, c in charges.items())
 
 
 def _row(name: str, law: str, published: float, needed: float) -> LeastNoise:

@@ -6,17 +6,21 @@ is judged (`privcheck.verification`) and the auditors know where to attack (`aud
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
-from privcheck.guarantees import Guarantee
-from privcheck.mechanisms import Mechanism
+from privcheck.guarantees import Guarantee, guarantee_symbols
 from privcheck.relations import Relation
-from privcheck.statistics import Sensitivity, Statistic
-from privcheck.symbols import COUNTS, Exact, Expr, exact, expression
+from privcheck.releases import L1, L2, Assumption, Draw, Release
+from privcheck.symbols import COUNTS, Exact, exact
+
+__all__ = [
+    "L1", "L2", "Assumption", "Claim", "Declaration", "Draw", "Joint", "Kind", "Model", "Parameter", "Release",
+    "resolve",
+]  # fmt: skip
 
 Model = Literal["central", "local", "shuffle"]
 _LEAST = Fraction(1, 10**300)  # parameters end up as floats, which must neither vanish nor overflow
@@ -70,51 +74,16 @@ class Parameter:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class L1:
-    """A sensitivity in the ℓ₁ norm, as a paper states it."""
-
-    value: Expr
-
-    def __init__(self, value: Exact | Expr) -> None:
-        object.__setattr__(self, "value", expression(value))
-
-    def true(self, sensitivity: Sensitivity) -> Expr:
-        """Returns the derived sensitivity in the same norm."""
-        return sensitivity.l1
-
-
-@dataclass(frozen=True, slots=True)
-class L2:
-    """A sensitivity in the ℓ₂ norm, as a paper states it."""
-
-    value: Expr
-
-    def __init__(self, value: Exact | Expr) -> None:
-        object.__setattr__(self, "value", expression(value))
-
-    def true(self, sensitivity: Sensitivity) -> Expr:
-        """Returns the derived sensitivity in the same norm."""
-        return sensitivity.l2
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """One noisy statistic that leaves the curator, once.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joint:
+    """A claim of joint DP by the billboard lemma (Hsu, Huang, Roth, Roughgarden & Wu 2014, Lemma 4).
 
     Attributes:
-        name: Unique in the declaration; the name the channel is called with.
-        statistic: What is computed.
-        mechanism: What is added.
-        stated: The sensitivity the paper states, or None where it states none. Charged is always the derived one.
-        source: Where the paper says so.
+        sees: What each user's actions are computed from, as the algorithm is written: "billboard", "own data", or
+            "others' data", which breaks the lemma's precondition.
     """
 
-    name: str
-    statistic: Statistic
-    mechanism: Mechanism
-    stated: L1 | L2 | None = field(default=None, kw_only=True)
-    source: str = field(default="", kw_only=True)
+    sees: tuple[Literal["billboard", "own data", "others' data"], ...] = ("billboard", "own data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +91,18 @@ class Claim:
     """What the paper claims of all releases together.
 
     Attributes:
-        guarantee: The guarantee, in the declaration's parameters.
+        guarantee: The guarantee of the releases, in the declaration's parameters.
         source: The theorem.
+        joint: Set where the paper claims the guarantee as joint DP of the users' actions.
+        order_only: The paper claims it up to an unstated constant, as in O(ε).
+        composition: How the paper's proof composes the releases' budgets; None where it does not say.
     """
 
     guarantee: Guarantee
     source: str = field(kw_only=True)
+    joint: Joint | None = field(default=None, kw_only=True)
+    order_only: bool = field(default=False, kw_only=True)
+    composition: Literal["basic", "advanced", "zcdp"] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +118,8 @@ class Declaration:
         claim: What the paper says of it.
         parameters: Every symbol that occurs, with default and range.
         model: Where the channel stands.
+        assumptions: What the sensitivities presuppose beyond the statistics' own preconditions.
+        candidates: Pairs of one user's data to try as witnesses, for statistics whose data the search does not know.
 
     Raises:
         DeclarationError: Two releases share a name, there is none, or a symbol has no parameter or one whose range is
@@ -157,16 +134,18 @@ class Declaration:
     claim: Claim
     parameters: tuple[Parameter, ...]
     model: Model = "central"
+    assumptions: tuple[Assumption, ...] = ()
+    candidates: Callable[[Mapping[str, Fraction]], Iterable[tuple[Any, Any]]] | None = None
 
     def __post_init__(self) -> None:
         names = [release.name for release in self.releases]
         if not names or len(set(names)) != len(names):
             raise DeclarationError(f"{self.name}: expected releases with distinct names, got {names}")
         used = frozenset[str]().union(
-            *(r.statistic.symbols | r.mechanism.spread.symbols | (r.stated.value.symbols if r.stated else frozenset())
-              for r in self.releases),
-            *(getattr(self.claim.guarantee, slot).symbols for slot in self.claim.guarantee.__slots__),
-        )  # fmt: skip
+            guarantee_symbols(self.claim.guarantee),
+            *(release.symbols for release in self.releases),
+            *(assumption.symbols for assumption in self.assumptions),
+        )
         unknown = sorted(used - {p.name for p in self.parameters})
         if unknown:
             raise DeclarationError(f"{self.name}: no Parameter is declared for {', '.join(unknown)}")
@@ -176,6 +155,15 @@ class Declaration:
             if parameter.kind not in kinds:
                 message = f"{self.name}: {parameter.name} stands for a symbol of kind {' or '.join(kinds)}"
                 raise DeclarationError(f"{message}; its Parameter is of kind {parameter.kind}")
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Returns the groups of users of which one user is in one only; a single empty name without a partition."""
+        return tuple(dict.fromkeys(r.users for r in self.releases if r.users)) or ("",)
+
+    def seen_by(self, group: str) -> tuple[Release, ...]:
+        """Returns the releases that hold a user of the group."""
+        return tuple(r for r in self.releases if r.users in ("", group))
 
     def release(self, name: str) -> Release:
         """Returns the release of that name.

@@ -77,3 +77,8 @@ class ZCDP:
 
 
 Guarantee = PureDP | ApproxDP | ZCDP
+
+
+def guarantee_symbols(guarantee: Guarantee) -> frozenset[str]:
+    """Returns the parameters that occur in a guarantee."""
+    return frozenset[str]().union(*(getattr(guarantee, slot).symbols for slot in guarantee.__slots__))

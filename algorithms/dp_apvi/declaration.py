@@ -15,6 +15,7 @@ from privcheck.registry import Choice
 from privcheck.relations import ReplaceOne
 from privcheck.statistics import RewardSums, Statistic, TransitionCounts, VisitCounts
 from privcheck.symbols import A, H, S, epsilon, rho, sqrt
+from privcheck.trajectories import Trajectories
 
 SIZES = (
     Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
@@ -68,8 +69,11 @@ def laplace(choices: Mapping[str, str]) -> Declaration:
     )
 
 
-def _tables(choices: Mapping[str, str]) -> dict[str, Statistic]:
-    tables: dict[str, Statistic] = {"visits": VisitCounts(H, S, A), "transitions": TransitionCounts(H, S, A)}
+def _tables(choices: Mapping[str, str]) -> dict[str, Statistic[Trajectories]]:
+    tables: dict[str, Statistic[Trajectories]] = {
+        "visits": VisitCounts(H, S, A),
+        "transitions": TransitionCounts(H, S, A),
+    }
     if choices.get("rewards", "known") == "released":
         tables["rewards"] = RewardSums(H, S, A)
     return tables

@@ -55,6 +55,14 @@ class Rescaled:
         """Returns the declared standard deviation."""
         return self.declared.std
 
+    def whiten(self, sensitivity: Sensitivity) -> Sensitivity:
+        """Returns what the declared mechanism makes of it."""
+        return self.declared.whiten(sensitivity)
+
+    def whitened(self, difference: SparseDifference) -> SparseDifference:
+        """Returns what the declared mechanism makes of it."""
+        return self.declared.whitened(difference)
+
     def zcdp(self, sensitivity: Sensitivity) -> Expr:
         """Returns the declared ρ."""
         return self.declared.zcdp(sensitivity)
@@ -83,7 +91,7 @@ class Overlooked:
         weights: The factor on the slice of a step, by step; 1 where none is given.
     """
 
-    honest: Statistic
+    honest: Statistic[Trajectories]
     stated: Fraction = Fraction(1)
     weights: tuple[tuple[int, float], ...] = ()
 

@@ -9,60 +9,17 @@ from fractions import Fraction
 from typing import Literal
 
 from privcheck.accounting.conversions import pure_delta, zcdp_delta, zcdp_to_epsilon
-from privcheck.accounting.curve import Curve, compose
-from privcheck.accounting.events import Event, gaussian, laplace, pure
+from privcheck.accounting.costs import ReleaseCost
+from privcheck.accounting.curve import Curve, compose, parallel
+from privcheck.accounting.derivation import Line, release_lines, total_lines
+from privcheck.accounting.events import Event
 from privcheck.accounting.gdp import gdp_delta, gdp_epsilon
+from privcheck.accounting.release_events import release_events
 from privcheck.declaration import Declaration, Release
-from privcheck.runtime.ledger import Charge, charge
-from privcheck.statistics import Sensitivity
-from privcheck.symbols import Expr, total
-
-_THEOREMS = {
-    "gaussian": ("Gaussian mechanism", "Bun & Steinke 2016, Proposition 1.6: ρ = Δ₂²/(2σ²)", r"\sigma^2"),
-    "laplace": ("Laplace mechanism", "Dwork, McSherry, Nissim & Smith 2006, Theorem 1: ε = Δ₁/b", "b"),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One line of a derivation.
-
-    Attributes:
-        rule: What is applied.
-        theorem: Its source.
-        where: The release, or "all releases".
-        symbol: What is derived, in LaTeX.
-        result: The exact expression.
-        inputs: What it is computed from: (symbol in LaTeX, exact expression), in the theorem's order.
-        note: The argument in words.
-    """
-
-    rule: str
-    theorem: str
-    where: str
-    symbol: str
-    result: Expr
-    inputs: tuple[tuple[str, Expr], ...] = ()
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseCost:
-    """What one release costs, exactly.
-
-    Attributes:
-        release: The release.
-        sensitivity: The derived sensitivity that is charged.
-        rho: In zCDP.
-        pure: In pure DP; None where no finite ε holds.
-        mu_squared: On the Gaussian curve; None where it is not Gaussian.
-    """
-
-    release: Release
-    sensitivity: Sensitivity
-    rho: Expr
-    pure: Expr | None
-    mu_squared: Expr | None
+from privcheck.errors import ParameterError
+from privcheck.relations import Relation
+from privcheck.schedules import Once
+from privcheck.symbols import INFINITE, Expr, largest, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +42,9 @@ class Account:
     """The cost of a declaration for all parameters.
 
     Attributes:
-        declaration: What was accounted.
-        costs: One a release.
-        rho: Their sum in zCDP (Bun & Steinke 2016, Lemma 1.7).
+        declaration: Whose.
+        costs: Release by release.
+        rho: Their sum in zCDP, adaptively composed (Bun & Steinke 2016, Lemma 1.7); the largest over a partition.
         pure: Their sum in pure DP (basic composition), None where a release is not pure.
         mu_squared: Their sum on the Gaussian curve, None where a release is not Gaussian.
         derivation: How the figures came about.
@@ -102,16 +59,22 @@ class Account:
 
     def at(self, values: Mapping[str, Fraction]) -> NumericAccount:
         """Returns the cost at given parameters, every number rounded up."""
+        leaking = shared_draws(self.declaration)
+        branches = tuple(
+            tuple(
+                event
+                for cost in self.costs
+                if cost.release.users in ("", group)
+                for event in release_events(cost.release, cost.charged, values)
+            )
+            for group in self.declaration.groups
+        )
         return NumericAccount(
             rho=self.rho.number(values, rounding="up"),
             pure=math.inf if self.pure is None else self.pure.number(values, rounding="up"),
             mu=None if self.mu_squared is None else _root_up(self.mu_squared.number(values, rounding="up")),
-            events=tuple(
-                charged_event(
-                    charge(cost.release, self.declaration.relation, values), stepwise=cost.sensitivity.stepwise
-                )
-                for cost in self.costs
-            ),
+            branches=branches,
+            unbounded=f"{', '.join(leaking)}: the same noise is added to different values" if leaking else "",
         )
 
 
@@ -123,18 +86,31 @@ class NumericAccount:
         rho: ρ of zCDP.
         pure: ε of pure DP, ∞ where none.
         mu: μ of the exact Gaussian curve, None where a release is not Gaussian.
-        events: The releases as events for the numeric accountant, one a release.
+        branches: The releases as events for the numeric accountant, for every group of a partition of the users.
+        unbounded: Why no ε is finite; empty where that is not so.
     """
 
     rho: float
     pure: float
     mu: float | None
-    events: tuple[Event, ...]
+    branches: tuple[tuple[Event, ...], ...]
+    unbounded: str = ""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Returns all events, whoever sees them."""
+        return tuple(dict.fromkeys(event for branch in self.branches for event in branch))
 
     @property
     def curve(self) -> Curve:
-        """Returns the privacy curve of all releases together."""
-        return compose(*self.events)
+        """Returns the privacy curve of all releases together, the largest over a partition of the users.
+
+        Raises:
+            ParameterError: No finite ε holds at any δ below 1.
+        """
+        if self.unbounded:
+            raise ParameterError(f"there is no privacy curve: {self.unbounded}", name="draw")
+        return parallel(*(compose(*branch) for branch in self.branches))
 
     def methods(self, delta: float) -> tuple[Method, ...]:
         """Returns ε at δ by every method that applies, the tightest first.
@@ -142,6 +118,8 @@ class NumericAccount:
         Args:
             delta: In [0, 1).
         """
+        if self.unbounded:
+            return (Method(name=f"none: {self.unbounded}", epsilon=math.inf, direction="exact"),)
         found = [
             Method(name="zCDP, best order", epsilon=zcdp_to_epsilon(self.rho, delta), direction="upper"),
             Method(
@@ -165,6 +143,8 @@ class NumericAccount:
 
     def delta(self, epsilon: float) -> float:
         """Returns the least δ known at ε, rounded up."""
+        if self.unbounded:
+            return 1.0
         found = [zcdp_delta(self.rho, epsilon), pure_delta(self.pure, epsilon)]
         if self.mu is not None:
             found.append(gdp_delta(self.mu, epsilon))
@@ -176,101 +156,60 @@ class NumericAccount:
 def account(declaration: Declaration) -> Account:
     """Returns the cost of a declaration: each release at its derived sensitivity, all composed.
 
-    Composition is adaptive: a release may depend on earlier outputs. What the paper states plays no part.
+    Composition is adaptive: a release may depend on earlier outputs. Over a partition of the users the dearest group
+    counts (McSherry 2009, Theorem 4, for the maximum over disjoint users). What the paper states plays no part.
     """
-    costs, lines = [], []
-    for release in declaration.releases:
-        sensitivity = release.statistic.sensitivity(declaration.relation)
-        mechanism = release.mechanism
-        cost = ReleaseCost(
-            release=release,
-            sensitivity=sensitivity,
-            rho=mechanism.zcdp(sensitivity),
-            pure=mechanism.pure(sensitivity),
-            mu_squared=mechanism.gdp_squared(sensitivity),
-        )
-        costs.append(cost)
-        lines += _release_lines(cost, declaration.relation.words)
-    rho = total([c.rho for c in costs])
-    pure = None if any(c.pure is None for c in costs) else total([c.pure for c in costs if c.pure is not None])
-    gaussian = (
-        None if any(c.mu_squared is None for c in costs) else total([c.mu_squared for c in costs if c.mu_squared])
-    )
+    relation, leaking = declaration.relation, shared_draws(declaration)
+    costs = tuple(_cost(release, relation, unbounded=release.name in leaking) for release in declaration.releases)
+    lines = [line for cost in costs for line in release_lines(cost, relation.words)]
+    rho, pure, mu_squared = (_composed(declaration, costs, unit) for unit in ("rho", "pure", "mu_squared"))
+    assert rho is not None
     return Account(
         declaration=declaration,
-        costs=tuple(costs),
+        costs=costs,
         rho=rho,
         pure=pure,
-        mu_squared=gaussian,
-        derivation=(*lines, *_total_lines(costs, rho, pure)),
+        mu_squared=mu_squared,
+        derivation=(*lines, *total_lines(declaration, costs, rho, pure)),
     )
 
 
-def charged_event(cost: Charge, *, stepwise: bool, factor: float = 1.0) -> Event:
-    """Returns one release as an event: its derived sensitivity against the noise that is drawn.
+def shared_draws(declaration: Declaration) -> tuple[str, ...]:
+    """Returns the releases whose noise is not fresh: outputs that share a draw differ by exact data.
 
-    A Laplace release of a table whose cells move by 0 or ±Δ∞ is Δ₁/Δ∞ scalar releases. Where cells move by parts of Δ∞,
-    no worst split is proved for the whole curve, and the release is charged as any (Δ₁/b)-DP mechanism.
-
-    Args:
-        cost: Law, scale and sensitivities.
-        stepwise: Every cell moves by 0 or ±Δ∞.
-        factor: By which the noise is multiplied.
+    Seen from the declared noise identities alone; a schedule with a single output shares nothing over outputs.
     """
-    scale = cost.scale * factor
-    if cost.law == "gaussian":
-        return gaussian(std=scale, sensitivity=cost.l2)
-    if stepwise and cost.linf > 0:
-        return laplace(scale=scale, sensitivity=cost.linf, count=max(1, math.ceil(cost.l1 / cost.linf)))
-    return pure(epsilon=cost.l1 / scale * (1 + 1e-15))
-
-
-def _release_lines(cost: ReleaseCost, relation: str) -> list[Line]:
-    mechanism, name = cost.release.mechanism, cost.release.name
-    norm, value = (r"\Delta_2", cost.sensitivity.l2) if cost.pure is None else (r"\Delta_1", cost.sensitivity.l1)
-    rule, theorem, spread = _THEOREMS[mechanism.law]
-    charged = Line(
-        rule="sensitivity",
-        theorem=f"derived for: {relation}",
-        where=name,
-        symbol=_indexed(norm, name),
-        result=value,
-        note=cost.sensitivity.reason,
+    names = [r.draw.name for r in declaration.releases if r.draw.name]
+    return tuple(
+        r.name
+        for r in declaration.releases
+        if (r.draw.name and names.count(r.draw.name) > 1)
+        or "cells" in r.draw.across
+        or ("outputs" in r.draw.across and not isinstance(r.schedule, Once))
     )
-    price = Line(
-        rule=rule,
-        theorem=theorem,
-        where=name,
-        symbol=_indexed(r"\rho" if cost.pure is None else r"\varepsilon", name),
-        result=cost.rho if cost.pure is None else cost.pure,
-        inputs=((norm, value), (spread, mechanism.spread)),
-        note=mechanism.words,
+
+
+def _cost(release: Release, relation: Relation, *, unbounded: bool) -> ReleaseCost:
+    sensitivity, charged = release.statistic.sensitivity(relation), release.charged(relation)
+    return ReleaseCost(
+        release=release,
+        sensitivity=sensitivity,
+        charged=charged,
+        rho=INFINITE if unbounded else release.mechanism.zcdp(charged),
+        pure=None if unbounded else release.mechanism.pure(charged),
+        mu_squared=None if unbounded else release.mechanism.gdp_squared(charged),
     )
-    return [charged, price]
 
 
-def _total_lines(costs: Sequence[ReleaseCost], rho: Expr, pure: Expr | None) -> list[Line]:
-    symbol, result = (r"\rho", rho) if pure is None else (r"\varepsilon", pure)
-    parts = [(c.release.name, c.rho if pure is None else c.pure) for c in costs]
-    theorem = (
-        "Bun & Steinke 2016, Lemma 1.7: ρ adds up, adaptively"
-        if pure is None
-        else "Dwork & Roth 2014, Theorem 3.16: ε adds up, adaptively"
-    )
-    return [
-        Line(
-            rule="composition",
-            theorem=theorem,
-            where="all releases",
-            symbol=_indexed(symbol, "total"),
-            result=result,
-            inputs=tuple((_indexed(symbol, name), part) for name, part in parts if part is not None),
-        )
-    ]
-
-
-def _indexed(symbol: str, name: str) -> str:
-    return rf"{symbol}^{{\mathrm{{{name}}}}}"
+def _composed(
+    declaration: Declaration, costs: Sequence[ReleaseCost], unit: Literal["rho", "pure", "mu_squared"]
+) -> Expr | None:
+    """Returns the sum over the releases that hold a user, the largest over the groups; None where one has no figure."""
+    parts = {c.release.name: getattr(c, unit) for c in costs}
+    if any(part is None for part in parts.values()):
+        return None
+    sums = [total([parts[r.name] for r in declaration.seen_by(group)]) for group in declaration.groups]
+    return sums[0] if len(sums) == 1 else largest(*sums)
 
 
 def _root_up(square: float) -> float:

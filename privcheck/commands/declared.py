@@ -13,6 +13,8 @@ from privcheck.accounting import Account, account, claim_delta
 from privcheck.accounting.bridge import second_opinion
 from privcheck.calibration import LeastNoise, least_noise
 from privcheck.commands.setting import Setting, resolve_setting
+from privcheck.regressors import Regressors
+from privcheck.trajectories import Trajectories
 from privcheck.verification import Verification, Witness, verify
 
 
@@ -51,6 +53,8 @@ def show(setting: Setting) -> dict[str, Any]:
             "latex": rf"{r.statistic.latex} + {r.mechanism.latex}",
             "shape": list(r.statistic.shape(setting.values)),
             "mechanism": r.mechanism.words,
+            "schedule": r.schedule.words,
+            "users": r.users or None,
             "stated": str(r.stated.value) if r.stated else None,
             "source": r.source,
             "preconditions": list(r.statistic.preconditions),
@@ -124,7 +128,9 @@ def budget(setting: Setting, delta: float, *, full: bool = False) -> dict[str, A
         "releases": [
             {
                 "name": cost.release.name,
-                "count": 1,
+                "count": int(cost.release.schedule.times.number(values)),
+                "schedule": cost.release.schedule.words,
+                "users": cost.release.users or None,
                 "sensitivity": {
                     "l1": cost.sensitivity.l1.number(values, rounding="up"),
                     "l2": cost.sensitivity.l2.number(values, rounding="up"),
@@ -134,7 +140,7 @@ def budget(setting: Setting, delta: float, *, full: bool = False) -> dict[str, A
                 "mechanism": cost.release.mechanism.words,
                 "std": cost.release.mechanism.std.number(values, rounding="up"),
                 "cost": {
-                    "rho": cost.rho.number(values, rounding="up"),
+                    "rho": _finite(cost.rho.number(values, rounding="up")),
                     "pure_epsilon": None if cost.pure is None else cost.pure.number(values, rounding="up"),
                     "expression": str(cost.rho if cost.pure is None else cost.pure),
                 },
@@ -175,6 +181,7 @@ def calibrated(setting: Setting, *, epsilon: float, delta: float) -> dict[str, A
             "tolerance": found.tolerance,
         },
         "gaussian": None if found.gaussian is None else _least(found.gaussian),
+        "batches": None if found.batches is None else _least(found.batches),
     }
 
 
@@ -245,17 +252,22 @@ def _witness(witness: Witness | None) -> dict[str, Any] | None:
         "words": witness.words,
         "loss": _number(witness.loss),
         "changes": {name: {"l1": l1, "l2_squared": l2} for name, (l1, l2) in witness.changes.items()},
-        "pair": [
-            None
-            if user is None
-            else {
-                "states": user.states[0].tolist(),
-                "actions": user.actions[0].tolist(),
-                "rewards": user.rewards[0].tolist(),
-            }
-            for user in witness.pair
-        ],
+        "group": witness.group or None,
+        "pair": [_user(user) for user in witness.pair],
     }
+
+
+def _user(user: object) -> dict[str, Any] | str | None:
+    if isinstance(user, Trajectories):
+        return {
+            "states": user.states[0].tolist(),
+            "actions": user.actions[0].tolist(),
+            "rewards": user.rewards[0].tolist(),
+        }
+    if isinstance(user, Regressors):
+        kinds = {"vectors": user.vectors, "targets": user.targets, "weights": user.weights}
+        return {kind: {name: c[0].tolist() for name, c in columns.items()} for kind, columns in kinds.items()}
+    return None if user is None else str(user)
 
 
 def _number(value: float) -> float | str:

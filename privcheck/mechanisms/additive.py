@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal, Protocol
 
@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.errors import ParameterError
-from privcheck.statistics.base import Sensitivity
+from privcheck.statistics.base import Sensitivity, SparseDifference
 from privcheck.symbols import Exact, Expr, exp, expression, sqrt
 
-Law = Literal["gaussian", "laplace", "none"]
+Law = Literal["gaussian", "laplace", "none", "shuffled bits"]
+Symmetry = Literal["", "goe", "upper"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +30,13 @@ class Noise:
     Attributes:
         law: Which law; "none" adds nothing and protects nothing (non-private twins, tests).
         scale: The standard deviation of the Gaussian, b of the Laplace law; rounded up from the exact value.
+        symmetric: Where the last two axes are symmetric matrices: "goe" has `scale` off the diagonal and √2·`scale` on
+            it, "upper" `scale` everywhere; the entries on and above the diagonal are independent.
     """
 
     law: Law
     scale: float
+    symmetric: Symmetry = ""
 
     def add(self, value: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
         """Returns value + fresh noise; `value` itself is left alone."""
@@ -42,6 +46,8 @@ class Noise:
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
         """Returns fresh noise of the shape."""
+        if self.symmetric:
+            return self._draw_symmetric(rng, shape)
         if self.law == "gaussian":
             noise: NDArray[np.float64] = rng.standard_normal(shape)
             noise *= self.scale
@@ -49,6 +55,22 @@ class Noise:
             noise = rng.laplace(0.0, self.scale, shape)
         else:
             noise = np.zeros(shape)
+        return noise
+
+    def coordinates(self) -> Noise:
+        """Returns the noise in the mechanism's own coordinates, where it is independent (see `Mechanism.whitened`)."""
+        return replace(self, symmetric="")
+
+    def _draw_symmetric(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
+        if isinstance(shape, int) or len(shape) < 2 or shape[-1] != shape[-2]:
+            raise ParameterError(f"expected square matrices for symmetric noise, got shape {shape}", given=shape)
+        rows, columns = np.triu_indices(shape[-1])
+        drawn = self.coordinates().draw(rng, (*shape[:-2], rows.size))
+        if self.symmetric == "goe":
+            drawn[..., rows == columns] *= math.sqrt(2)
+        noise = np.empty(shape)
+        noise[..., rows, columns] = drawn
+        noise[..., columns, rows] = drawn
         return noise
 
     def log_ratio(self, noise: NDArray[np.float64], change: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -109,8 +131,16 @@ class Mechanism(Protocol):
         """Returns the standard deviation of one coordinate."""
         ...
 
+    def whiten(self, sensitivity: Sensitivity) -> Sensitivity:
+        """Returns the sensitivity in coordinates in which the noise is independent and of one scale."""
+        ...
+
+    def whitened(self, difference: SparseDifference) -> SparseDifference:
+        """Returns a pair's change in those coordinates."""
+        ...
+
     def zcdp(self, sensitivity: Sensitivity) -> Expr:
-        """Returns the least ρ known for which the release is ρ-zCDP."""
+        """Returns the least ρ known for which the release is ρ-zCDP, of a sensitivity in those coordinates."""
         ...
 
     def pure(self, sensitivity: Sensitivity) -> Expr | None:
@@ -161,6 +191,14 @@ class Gaussian:
         """Returns σ."""
         return sqrt(self.variance)
 
+    def whiten(self, sensitivity: Sensitivity) -> Sensitivity:
+        """Returns it as it is: the noise is independent in every coordinate."""
+        return sensitivity
+
+    def whitened(self, difference: SparseDifference) -> SparseDifference:
+        """Returns it with every entry of a matrix for itself."""
+        return difference.every_entry()
+
     def zcdp(self, sensitivity: Sensitivity) -> Expr:
         """Returns Δ₂²/(2σ²) (Bun & Steinke 2016, Proposition 1.6); exact, not a bound, for the worst pair."""
         return (sensitivity.l2**2 / (2 * self.variance)).simplified()
@@ -175,7 +213,7 @@ class Gaussian:
 
     def at(self, values: Mapping[str, Fraction]) -> Noise:
         """Returns Gaussian noise whose std is rounded up."""
-        return Noise(law="gaussian", scale=_positive(self.std, values))
+        return Noise(law="gaussian", scale=positive_scale(self.std, values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +251,14 @@ class Laplace:
         """Returns √2·b."""
         return sqrt(expression(2)) * self.scale
 
+    def whiten(self, sensitivity: Sensitivity) -> Sensitivity:
+        """Returns it as it is: the noise is independent in every coordinate."""
+        return sensitivity
+
+    def whitened(self, difference: SparseDifference) -> SparseDifference:
+        """Returns it with every entry of a matrix for itself."""
+        return difference.every_entry()
+
     def zcdp(self, sensitivity: Sensitivity) -> Expr:
         """Returns ρ of the worst split of Δ₁ over coordinates that move by at most Δ∞ each.
 
@@ -233,10 +279,15 @@ class Laplace:
 
     def at(self, values: Mapping[str, Fraction]) -> Noise:
         """Returns Laplace noise whose scale is rounded up."""
-        return Noise(law="laplace", scale=_positive(self.scale, values))
+        return Noise(law="laplace", scale=positive_scale(self.scale, values))
 
 
-def _positive(spread: Expr, values: Mapping[str, Fraction]) -> float:
+def positive_scale(spread: Expr, values: Mapping[str, Fraction]) -> float:
+    """Returns a spread as a float, rounded up.
+
+    Raises:
+        ParameterError: It is not positive and finite at these parameters.
+    """
     scale = spread.number(values, rounding="up")
     if not (scale > 0 and math.isfinite(scale)):
         raise ParameterError(

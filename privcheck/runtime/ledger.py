@@ -19,6 +19,7 @@ from typing import Any, TextIO
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import LedgerError
 from privcheck.relations import Relation
+from privcheck.statistics import Sensitivity
 
 VERSION = 1
 FILE_NAME = "ledger.jsonl"
@@ -61,15 +62,19 @@ class Entry:
 
 
 def charge(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Charge:
-    """Returns what the whole release is charged: the derived sensitivity under the relation, and the noise drawn."""
-    sensitivity = release.statistic.sensitivity(relation)
+    """Returns what the whole release is charged: the derived sensitivity of all its outputs, and the noise drawn."""
+    return charge_of(release, release.charged(relation), values)
+
+
+def charge_of(release: Release, charged: Sensitivity, values: Mapping[str, Fraction]) -> Charge:
+    """Returns the same from a sensitivity that is derived already."""
     noise = release.mechanism.at(values)
     return Charge(
         law=noise.law,
         scale=noise.scale,
-        l1=sensitivity.l1.number(values, rounding="up"),
-        l2=sensitivity.l2.number(values, rounding="up"),
-        linf=sensitivity.linf.number(values, rounding="up"),
+        l1=charged.l1.number(values, rounding="up"),
+        l2=charged.l2.number(values, rounding="up"),
+        linf=charged.linf.number(values, rounding="up"),
     )
 
 

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.relations import Pair, Relation
-from privcheck.symbols import Expr
-from privcheck.trajectories import Trajectories
+from privcheck.relations import Relation
+from privcheck.symbols import Expr, sqrt
+
+Data_contra = TypeVar("Data_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """How far one user moves a statistic, exactly: suprema over all neighbouring pairs.
+    """How far one user moves a statistic: suprema over all neighbouring pairs.
 
     Attributes:
         l1: sup ‖f(D) − f(D′)‖₁.
-        l2: sup ‖f(D) − f(D′)‖₂.
-        linf: sup ‖f(D) − f(D′)‖∞.
+        l2: sup ‖f(D) − f(D′)‖₂; of a symmetric matrix the Frobenius norm.
+        linf: sup ‖f(D) − f(D′)‖∞, or a bound on it where no worst split is derived (matrices and vectors).
         reason: The argument, in one sentence.
         stepwise: Every coordinate moves by 0 or ±Δ∞, never by a part of it, so the worst pair moves Δ₁/Δ∞ of them.
     """
@@ -33,6 +34,10 @@ class Sensitivity:
     reason: str
     stepwise: bool = False
 
+    def repeated(self, times: Expr) -> Sensitivity:
+        """Returns the sensitivity of so many outputs together, each moved alike and with noise of its own."""
+        return replace(self, l1=self.l1 * times, l2=self.l2 * sqrt(times))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SparseDifference:
@@ -41,23 +46,38 @@ class SparseDifference:
     Attributes:
         cells: Flat indices into the statistic, ascending.
         change: The change at those cells, the same shape.
+        times: In how many outputs, each with noise of its own, the same change occurs.
+        mirrored: Which cells stand for two equal entries (i, j) and (j, i) of a symmetric matrix; None where none does.
     """
 
     cells: NDArray[np.int64]
     change: NDArray[np.float64]
+    times: int = 1
+    mirrored: NDArray[np.bool_] | None = None
 
     @property
     def l1(self) -> float:
-        """Returns ‖f(D) − f(D′)‖₁."""
-        return float(np.abs(self.change).sum())
+        """Returns ‖f(D) − f(D′)‖₁ of one output."""
+        return float((np.abs(self.change) * self._weight).sum())
 
     @property
     def l2_squared(self) -> float:
-        """Returns ‖f(D) − f(D′)‖₂²; exact for integer changes."""
-        return float(np.square(self.change).sum())
+        """Returns ‖f(D) − f(D′)‖₂² of one output; exact for integer changes."""
+        return float((np.square(self.change) * self._weight).sum())
+
+    @property
+    def _weight(self) -> NDArray[np.int64] | int:
+        return 1 if self.mirrored is None else 1 + self.mirrored.astype(np.int64)
+
+    def every_entry(self) -> SparseDifference:
+        """Returns the change with both entries of every mirrored pair, for noise that is independent in them."""
+        if self.mirrored is None:
+            return self
+        twice = np.repeat(np.arange(self.cells.size), 1 + self.mirrored.astype(np.int64))
+        return replace(self, cells=self.cells[twice], change=self.change[twice], mirrored=None)
 
 
-class Statistic(Protocol):
+class Statistic(Protocol[Data_contra]):
     """A statistic whose first axis is the step h, so that it can be computed and released step by step."""
 
     @property
@@ -88,10 +108,10 @@ class Statistic(Protocol):
         """Returns the statistic's shape, the step axis first."""
         ...
 
-    def compute(self, data: Trajectories, *, step: int | None = None) -> NDArray[np.float64]:
+    def compute(self, data: Data_contra, *, step: int | None = None) -> NDArray[np.float64]:
         """Returns the statistic, or its slice at one step (counted from 0)."""
         ...
 
-    def difference(self, pair: Pair) -> SparseDifference:
+    def difference(self, pair: tuple[Data_contra | None, Data_contra | None]) -> SparseDifference:
         """Returns f(first) − f(second), where a missing user contributes nothing."""
         ...

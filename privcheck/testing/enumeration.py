@@ -71,7 +71,9 @@ def all_pairs(relation: Relation, horizon: int, num_states: int, num_actions: in
         yield single[first], single[second]
 
 
-def suprema(statistic: Statistic, relation: Relation, horizon: int, num_states: int, num_actions: int) -> Suprema:
+def suprema(
+    statistic: Statistic[Trajectories], relation: Relation, horizon: int, num_states: int, num_actions: int
+) -> Suprema:
     """Returns how far one user moves the statistic, by computing it for every user and subtracting.
 
     It uses `compute` only, never `difference` or `sensitivity`: a witness of its own.
@@ -96,7 +98,7 @@ def suprema(statistic: Statistic, relation: Relation, horizon: int, num_states: 
     )
 
 
-def assert_sensitivity(statistic: Statistic, relation: Relation, values: Mapping[str, Fraction]) -> None:
+def assert_sensitivity(statistic: Statistic[Trajectories], relation: Relation, values: Mapping[str, Fraction]) -> None:
     """Asserts that the statistic's sensitivity is the supremum over all neighbours: no less, and no more.
 
     Args:

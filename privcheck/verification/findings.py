@@ -13,6 +13,7 @@ CODES: Final[dict[str, str]] = {
     "claim-refuted": "two neighbouring datasets lose more than the claim allows",
     "claim-unproved": "the composed cost exceeds the claim, and no witness exceeds it",
     "claim-not-for-all-parameters": "the claim holds at the given parameters and fails at others",
+    "noise-shared": "one draw of noise hides several values, whose difference is therefore exact",
     "claim-slack": "the releases cost less than the claim: noise could be saved",
     "stated-sensitivity-refuted": "a pair of neighbours moves the statistic further than the paper states",
     "stated-sensitivity-slack": "the paper states more than any pair of neighbours moves the statistic",

@@ -9,18 +9,16 @@ from fractions import Fraction
 from typing import Literal
 
 from privcheck.accounting import Account, account
+from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 from privcheck.errors import DeclarationError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.symbols import Expr, same
+from privcheck.symbols import INFINITE, Expr, same
+from privcheck.verification.claim import NEAR, Case
 from privcheck.verification.deciding import decide
 from privcheck.verification.findings import Finding
-from privcheck.verification.sensitivity import stated_sensitivities
+from privcheck.verification.rules import RULES
 from privcheck.verification.witness import Witness, find_witness
-
-# Ratios that are exactly 1 come out as 1 ± a few roundings when they are computed in floats; exact rationals decide
-# first, and only an irrational ratio within this distance of 1 is left undecided.
-_NEAR = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +70,12 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
     composed = account(declaration)
     witness = find_witness(declaration, values)
     cost, claimed = _in_claims_unit(declaration, composed, values)
-    decision = decide(cost, claimed, declaration.parameters) if isinstance(cost, Expr) else None
+    decision = decide(cost, claimed, declaration.parameters) if isinstance(cost, Expr) and not cost.infinite else None
     proved = decision is not None and decision.method == "proved"
     upper = _upper(cost, claimed, values, proved=proved)
     target = claimed.number(values)
     lower = 0.0 if witness is None else _ratio_down(witness.loss, target)
-    if lower > upper * (1 + _NEAR):
+    if lower > upper * (1 + NEAR):
         message = (
             f"{declaration.name}: a witness loses {lower:.9g} of the claim, above the composed cost {upper:.9g}: a "
             "statistic moves further than its own sensitivity says"
@@ -89,16 +87,24 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
         verdict, method = "holds", "proved" if proved else "checked"
     elif witness is not None and lower > 1 and witness.loss > claimed.number(values, rounding="up"):
         verdict, method = "fails", "witness"
-    findings = [*stated_sensitivities(composed, values, witness), *_claim_findings(verdict, upper, lower, witness)]
-    if verdict == "holds" and decision is not None and decision.counterexample is not None:
-        findings.append(_elsewhere(decision.counterexample))
+    elsewhere = decision.counterexample if decision is not None and verdict == "holds" else None
+    case = Case(
+        account=composed,
+        values=values,
+        witness=witness,
+        verdict=verdict,
+        upper=upper,
+        lower=lower,
+        elsewhere=elsewhere,
+    )
+    findings = [finding for rule in RULES for finding in rule(case)]
     order = ("critical", "theoretical", "negligible")
     return Verification(
         algorithm=declaration.name,
         claim=f"{declaration.claim.guarantee} ({declaration.claim.source})",
         verdict=verdict,
         method=method,
-        joint=None,
+        joint=_joint(declaration, verdict),
         upper_ratio=upper,
         lower_ratio=lower,
         findings=tuple(sorted(findings, key=lambda f: order.index(f.severity))),
@@ -116,7 +122,7 @@ def _in_claims_unit(
     if isinstance(claim, ZCDP):
         return composed.rho, claim.rho
     if isinstance(claim, PureDP):
-        return (math.inf if composed.pure is None else composed.pure), claim.epsilon
+        return (INFINITE if composed.pure is None else composed.pure), claim.epsilon
     assert isinstance(claim, ApproxDP)
     return composed.at(values).epsilon(claim.delta.number(values, rounding="down")), claim.epsilon
 
@@ -125,6 +131,8 @@ def _upper(cost: Expr | float, claimed: Expr, values: Mapping[str, Fraction], *,
     """Returns cost/claim, rounded up except where it is exactly 1 or at most 1 is proved."""
     if isinstance(cost, float):
         return cost / claimed.number(values, rounding="down")
+    if cost.infinite:
+        return math.inf
     if same(cost, claimed):
         return 1.0
     upper = (cost / claimed).simplified().number(values, rounding="up")
@@ -135,48 +143,24 @@ def _ratio_down(loss: float, claimed: float) -> float:
     ratio = loss / claimed
     if math.isinf(ratio):
         return ratio
-    if abs(ratio - 1) <= _NEAR:
+    if abs(ratio - 1) <= NEAR:
         return 1.0
     return math.nextafter(ratio, 0.0)
 
 
-def _claim_findings(verdict: str, upper: float, lower: float, witness: Witness | None) -> list[Finding]:
-    figures = {"upper/claim": f"{upper:.9g}", "lower/claim": f"{lower:.9g}"}
-    if verdict == "fails":
-        message = f"a pair of neighbours loses {lower:.6g} times what is claimed"
-        return [
-            Finding(
-                code="claim-refuted",
-                severity="critical",
-                where="claim",
-                message=message,
-                evidence=figures,
-                witness=witness,
-            )
-        ]
-    if verdict == "undecided":
-        message = f"the composed cost is {upper:.6g} times the claim, the worst known pair loses {lower:.6g} times it"
-        return [
-            Finding(code="claim-unproved", severity="theoretical", where="claim", message=message, evidence=figures)
-        ]
-    if upper < 1 - _NEAR:
-        message = f"the releases cost {upper:.6g} of the claim: less noise would do"
-        return [Finding(code="claim-slack", severity="negligible", where="claim", message=message, evidence=figures)]
-    return []
-
-
-def _elsewhere(point: Mapping[str, Fraction]) -> Finding:
-    at = ", ".join(f"{name} = {value}" for name, value in sorted(point.items()))
-    message = f"the claim holds at these parameters, not for all: the composed cost exceeds it at {at}"
-    evidence = {name: str(value) for name, value in point.items()}
-    return Finding(
-        code="claim-not-for-all-parameters", severity="theoretical", where="claim", message=message, evidence=evidence
-    )
+def _joint(declaration: Declaration, verdict: str) -> Literal["follows", "unproved", "refuted"] | None:
+    """Returns what the billboard lemma gives; its failure refutes nothing, only an audit of actions can."""
+    if declaration.claim.joint is None:
+        return None
+    lemma = "others' data" not in declaration.claim.joint.sees
+    return "follows" if verdict == "holds" and lemma else "unproved"
 
 
 def _repair(declaration: Declaration, verdict: str, upper: float) -> str:
     claim = declaration.claim.guarantee
-    if verdict == "holds" and upper > 1 - _NEAR:
+    if leaking := shared_draws(declaration):
+        return f"draw fresh noise for every output of {', '.join(leaking)}: no amount of noise that is reused is enough"
+    if verdict == "holds" and upper > 1 - NEAR:
         return "nothing to change: the claim holds with equality"
     if not math.isfinite(upper):
         return "no amount of this noise gives the claim: another mechanism is needed"

@@ -6,17 +6,21 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from privcheck.accounting import gdp_epsilon
+from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration, Release
-from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP, PureDP
-from privcheck.relations import LARGEST, LONGEST, Pair, extreme_pairs
+from privcheck.regressors import Regressors
 from privcheck.statistics import SparseDifference
 from privcheck.symbols import exact, to_float
 from privcheck.trajectories import Trajectories
+from privcheck.verification.candidates import UserPair, candidate_pairs
+
+_ROUNDED = 1 - Fraction(1, 10**12)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -24,16 +28,19 @@ class Witness:
     """Two neighbouring datasets, as the one user in which they differ, and how far they can be told apart.
 
     Attributes:
-        pair: That user's trajectory in D and in D′; None where the user is absent.
-        loss: The exact loss in the claim's own unit (ρ of zCDP, ε otherwise), rounded down.
-        changes: Per release ‖f(D) − f(D′)‖₁ and ‖f(D) − f(D′)‖₂².
+        pair: That user's data in D and in D′; None where the user is absent.
+        loss: The exact loss in the claim's own unit (ρ of zCDP, ε otherwise), rounded down; ∞ where outputs give an
+            exact difference away.
+        changes: Per release that holds the user, of one contribution, ‖f(D) − f(D′)‖₁ and ‖f(D) − f(D′)‖₂².
         words: The pair in words.
+        group: The user's group in a partition of the users; empty without one.
     """
 
-    pair: Pair
+    pair: UserPair
     loss: float
     changes: Mapping[str, tuple[float, float]]
     words: str
+    group: str = ""
 
 
 def find_witness(declaration: Declaration, values: Mapping[str, Fraction]) -> Witness | None:
@@ -43,65 +50,96 @@ def find_witness(declaration: Declaration, values: Mapping[str, Fraction]) -> Wi
 
     Args:
         declaration: What is attacked.
-        values: Its parameters; "H", "S" and "A" size the trajectories.
+        values: Its parameters.
 
     Raises:
-        ParameterError: The declaration has no H, S or A.
+        ParameterError: A tabular declaration has no H, S or A.
     """
-    missing = [name for name in ("H", "S", "A") if name not in values]
-    if missing:
-        raise ParameterError(f"{declaration.name} has no {', '.join(missing)}: no trajectories to search for a witness")
-    sizes = (int(values["H"]), int(values["S"]), int(values["A"]))
-    if sizes[0] > LONGEST or max(sizes) > LARGEST:
-        return None  # the upper bound needs no trajectories; without a witness nothing is refuted
     best: Witness | None = None
-    for pair in extreme_pairs(declaration.relation, *sizes):
-        differences = {r.name: r.statistic.difference(pair) for r in declaration.releases}
-        loss = pair_loss(declaration, differences, values)
-        if best is None or loss > best.loss:
-            changes = {name: (d.l1, d.l2_squared) for name, d in differences.items()}
-            best = Witness(pair=pair, loss=loss, changes=changes, words=describe(pair))
+    for group in declaration.groups:
+        releases = declaration.seen_by(group)
+        for pair in candidate_pairs(declaration, values, group):
+            moved = {r.name: r.moved(pair, values) for r in releases}
+            loss = pair_loss(declaration, moved, values)
+            if best is None or loss > best.loss:
+                differences = {r.name: r.statistic.difference(pair) for r in releases}
+                changes = {name: (d.l1, d.l2_squared) for name, d in differences.items()}
+                best = Witness(pair=pair, loss=loss, changes=changes, words=describe(pair), group=group)
     return best if best is not None and best.loss > 0 else None
 
 
-def pair_loss(
-    declaration: Declaration, differences: Mapping[str, SparseDifference], values: Mapping[str, Fraction]
-) -> float:
+def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]) -> float:
     """Returns the loss of one pair in the claim's unit, exact but for rounding down; 0 where no formula is known.
 
     * ρ: ‖Δ‖₂²/2σ² for Gaussian releases, Σ g(|Δ|/b) with g(x) = x + e^(−x) − 1 for Laplace ones, which is their
       Kullback–Leibler divergence and therefore at most ρ.
     * ε of a pure claim: Σ|Δ|/b, attained by the outputs beyond both values; ∞ as soon as Gaussian noise hides a change.
     * ε at δ: the Gaussian curve where every release is Gaussian.
+    * ∞ in every unit where two outputs share their noise and the pair moves their difference, which is exact.
+
+    Args:
+        declaration: Whose releases.
+        moved: `Release.moved` of the pair, by release, for those that hold the user.
+        values: The parameters.
     """
+    if leaks(declaration, moved, values):
+        return math.inf
     claim = declaration.claim.guarantee
-    terms = [_term(r, differences[r.name], values, pure=isinstance(claim, PureDP)) for r in declaration.releases]
+    releases = [r for r in declaration.releases if r.name in moved]
+    terms = [_term(r, moved[r.name], values, pure=isinstance(claim, PureDP)) for r in releases]
     if any(term is None for term in terms):
         return math.inf
     loss = sum((t for t in terms if t is not None), Fraction(0))
     if not isinstance(claim, ApproxDP):
         return to_float(loss, rounding="down")
-    if any(release.mechanism.law != "gaussian" for release in declaration.releases):
+    if any(release.mechanism.law != "gaussian" for release in releases):
         return 0.0
     mu = math.nextafter(math.sqrt(to_float(2 * loss, rounding="down")), 0.0)
     return gdp_epsilon(mu, claim.delta.number(values, rounding="up"), rounding="down")
 
 
+def leaks(declaration: Declaration, moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]) -> bool:
+    """Returns whether outputs that share their noise differ by something exact which the pair changes.
+
+    * One draw over all outputs of a schedule: two outputs differ by the users between them, exactly.
+    * One draw over all cells of a table: the differences between its cells are exact, and move with any one cell.
+    * One draw for two releases: their difference is exact, and moves unless both move alike.
+    """
+    shared = [r for r in declaration.releases if r.name in moved and r.name in shared_draws(declaration)]
+    seen: dict[str, SparseDifference] = {}
+    for release in shared:
+        change, name = moved[release.name], release.draw.name
+        cells = math.prod(release.statistic.shape(values)[1:])
+        if change.cells.size and ("outputs" in release.draw.across or ("cells" in release.draw.across and cells > 1)):
+            return True
+        if name and name in seen and not _alike(seen[name], change):
+            return True
+        seen.setdefault(name, change)
+    return False
+
+
+def _alike(one: SparseDifference, other: SparseDifference) -> bool:
+    return np.array_equal(one.cells, other.cells) and np.array_equal(one.change, other.change)
+
+
 def _term(
     release: Release, difference: SparseDifference, values: Mapping[str, Fraction], *, pure: bool
 ) -> Fraction | None:
-    """Returns one release's part of the loss, rounded down; None where it is unbounded."""
+    """Returns the part of the loss that all outputs of one release make, rounded down; None where it is unbounded."""
+    if release.mechanism.law not in ("gaussian", "laplace"):
+        return Fraction(0)
     moves, counts = np.unique(np.abs(difference.change), return_counts=True)
     changes = [(exact_change(float(c)), int(k)) for c, k in zip(moves, counts, strict=True)]
     spread = release.mechanism.spread.rational(values)
     if spread is None:  # an irrational spread: the next float above it loses less than the exact one
         spread = Fraction(release.mechanism.spread.number(values, rounding="up"))
     if release.mechanism.law == "gaussian":
-        return None if pure and changes else sum((k * c * c for c, k in changes), Fraction(0)) / (2 * spread)
+        one = sum((k * c * c for c, k in changes), Fraction(0)) / (2 * spread)
+        return None if pure and changes else difference.times * one
     if pure:
-        return sum((k * c for c, k in changes), Fraction(0)) / spread
+        return difference.times * sum((k * c for c, k in changes), Fraction(0)) / spread
     steps = [(to_float(c / spread, rounding="down"), k) for c, k in changes]
-    return sum((k * Fraction(_divergence(x)) for x, k in steps), Fraction(0))
+    return difference.times * sum((k * Fraction(_divergence(x)) for x, k in steps), Fraction(0))
 
 
 def _divergence(x: float) -> float:
@@ -112,19 +150,23 @@ def _divergence(x: float) -> float:
 
 
 def exact_change(change: float) -> Fraction:
-    """Returns the change as a fraction; floats that are sums of 0/1 weights are exact."""
-    return Fraction(float(change)) if not float(change).is_integer() else exact(int(change))
+    """Returns the change as a fraction: whole numbers as they are, others less than the roundings they came through."""
+    return exact(int(change)) if float(change).is_integer() else Fraction(float(change)) * _ROUNDED
 
 
-def describe(pair: Pair) -> str:
-    """Returns the one user's two trajectories in words, run-length coded."""
+def describe(pair: UserPair) -> str:
+    """Returns the one user's two data in words, run-length coded."""
     first, second = (_user(user) for user in pair)
     return f"in D the user has {first}; in D′ {second}; everybody else is the same"
 
 
-def _user(user: Trajectories | None) -> str:
+def _user(user: Any) -> str:
     if user is None:
         return "no trajectory"
+    if isinstance(user, Regressors):
+        return _regressed(user)
+    if not isinstance(user, Trajectories):
+        return str(user)
     cells = list(zip(user.states[0, :-1].tolist(), user.actions[0].tolist(), user.rewards[0].tolist(), strict=True))
     parts, start = [], 0
     for step in range(1, len(cells) + 1):
@@ -135,3 +177,17 @@ def _user(user: Trajectories | None) -> str:
             start = step
     shown = parts if len(parts) <= 4 else [*parts[:3], "…"]
     return ", ".join(shown) + f", then state {user.states[0, -1]}"
+
+
+def _regressed(user: Regressors) -> str:
+    """Returns the first two coordinates of the vectors and the targets, run-length coded over steps."""
+    columns = []
+    for name, column in user.vectors.items():
+        shown = ", ".join(f"{x:.4g}" for x in column[0, 0, :2])
+        columns.append(f"{name} = ({shown}{', 0, …' if column.shape[2] > 2 else ''})")
+    columns += [f"{name} = {column[0, 0]:.4g}" for name, column in (*user.targets.items(), *user.weights.items())]
+    return (
+        f"at step 1 {', '.join(columns)}, and so on for {user.horizon} steps"
+        if user.horizon > 1
+        else ", ".join(columns)
+    )

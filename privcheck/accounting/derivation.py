@@ -1,0 +1,135 @@
+"""The derivation of a declaration's cost, line by line: rule, theorem, inputs, result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from privcheck.accounting.costs import ReleaseCost
+from privcheck.declaration import Declaration
+from privcheck.mechanisms import SymmetricGaussian
+from privcheck.schedules import EveryEpisode, Tree
+from privcheck.symbols import Expr
+
+_THEOREMS: Final = {
+    "gaussian": ("Gaussian mechanism", "Bun & Steinke 2016, Proposition 1.6: ρ = Δ₂²/(2σ²)", r"\sigma^2"),
+    "laplace": ("Laplace mechanism", "Dwork, McSherry, Nissim & Smith 2006, Theorem 1: ε = Δ₁/b", "b"),
+    "shuffled bits": ("shuffled bits", "exact law of the multiset: Bin(N, p) against Bin(N, p) + 1", "Np(1-p)"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a derivation.
+
+    Attributes:
+        rule: What is applied.
+        theorem: Its source.
+        where: The release, or "all releases".
+        symbol: What is derived, in LaTeX.
+        result: The exact expression; None where the step has numbers only.
+        inputs: What it is computed from: (symbol in LaTeX, exact expression), in the theorem's order.
+        note: The argument in words.
+    """
+
+    rule: str
+    theorem: str
+    where: str
+    symbol: str
+    result: Expr
+    inputs: tuple[tuple[str, Expr], ...] = field(default=())
+    note: str = ""
+
+
+def release_lines(cost: ReleaseCost, relation: str) -> list[Line]:
+    """Returns the lines of one release: its sensitivity, how often one user is in it, its price."""
+    name = cost.release.name
+    counts = cost.release.mechanism.law != "gaussian"
+    norm = r"\Delta_1" if counts else r"\Delta_2"
+    one = cost.sensitivity.l1 if counts else cost.sensitivity.l2
+    sensitivity = Line(
+        rule="sensitivity",
+        theorem=f"derived for: {relation}",
+        where=name,
+        symbol=indexed(norm, name),
+        result=one,
+        note=cost.sensitivity.reason,
+    )
+    return [sensitivity, *_schedule_lines(cost, norm, one), _price(cost, norm)]
+
+
+def _schedule_lines(cost: ReleaseCost, norm: str, one: Expr) -> Iterator[Line]:
+    """Yields how one contribution becomes the change of all outputs, where the two differ."""
+    release = cost.release
+    all_of_them = cost.charged.l1 if norm == r"\Delta_1" else cost.charged.l2
+    if isinstance(release.schedule, (Tree, EveryEpisode)):
+        theorem = (
+            "a leaf lies in at most ⌊log₂ T⌋ + 1 complete nodes (Chan, Shi & Song 2011)"
+            if isinstance(release.schedule, Tree)
+            else "the first user's data is in every later output"
+        )
+        inputs = (("m", release.schedule.times), (norm, one))
+        yield Line(
+            rule="schedule",
+            theorem=theorem,
+            where=release.name,
+            symbol=indexed(norm, f"{release.name}, all outputs"),
+            result=all_of_them,
+            inputs=inputs,
+            note=release.schedule.words,
+        )
+    elif isinstance(release.mechanism, SymmetricGaussian) and release.mechanism.kind == "goe":
+        yield Line(
+            rule="matrix",
+            theorem="entries on and above the diagonal, the diagonal in units of √2: ‖D‖_F/√2",
+            where=release.name,
+            symbol=indexed(norm, f"{release.name}, independent entries"),
+            result=all_of_them,
+            inputs=((norm, one),),
+            note=release.mechanism.words,
+        )
+
+
+def _price(cost: ReleaseCost, norm: str) -> Line:
+    mechanism, name = cost.release.mechanism, cost.release.name
+    rule, theorem, spread = _THEOREMS[mechanism.law]
+    charged = cost.charged.l1 if norm == r"\Delta_1" else cost.charged.l2
+    return Line(
+        rule=rule,
+        theorem=theorem,
+        where=name,
+        symbol=indexed(r"\rho" if cost.pure is None else r"\varepsilon", name),
+        result=cost.rho if cost.pure is None else cost.pure,
+        inputs=((norm, charged), (spread, mechanism.spread)),
+        note=mechanism.words,
+    )
+
+
+def total_lines(declaration: Declaration, costs: Sequence[ReleaseCost], rho: Expr, pure: Expr | None) -> list[Line]:
+    """Returns the composition, and over a partition of the users the maximum."""
+    symbol, result = (r"\rho", rho) if pure is None else (r"\varepsilon", pure)
+    parts = [(c.release.name, c.rho if pure is None else c.pure) for c in costs]
+    theorem = (
+        "Bun & Steinke 2016, Lemma 1.7: ρ adds up, adaptively"
+        if pure is None
+        else "Dwork & Roth 2014, Theorem 3.16: ε adds up, adaptively"
+    )
+    groups = [group for group in declaration.groups if group]
+    note = f"a user is in one of {', '.join(groups)}: their parts do not add up, the largest counts" if groups else ""
+    return [
+        Line(
+            rule="composition" if not groups else "composition, parallel over users",
+            theorem=theorem if not groups else f"{theorem}; McSherry 2009: disjoint users, the maximum",
+            where="all releases",
+            symbol=indexed(symbol, "total"),
+            result=result,
+            inputs=tuple((indexed(symbol, name), part) for name, part in parts if part is not None),
+            note=note,
+        )
+    ]
+
+
+def indexed(symbol: str, name: str) -> str:
+    """Returns the symbol with the release's name as its upper index, in LaTeX."""
+    return rf"{symbol}^{{\mathrm{{{name}}}}}"

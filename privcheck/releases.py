@@ -1,0 +1,135 @@
+"""Releases: a statistic, the noise on it, how often it leaves and who is in it, beside what the paper says of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+from privcheck.guarantees import Guarantee, guarantee_symbols
+from privcheck.mechanisms import Mechanism
+from privcheck.relations import Relation
+from privcheck.schedules import Once, Schedule, schedule_symbols
+from privcheck.statistics import Sensitivity, SparseDifference, Statistic
+from privcheck.symbols import Exact, Expr, expression
+
+
+@dataclass(frozen=True, slots=True)
+class L1:
+    """A sensitivity in the ℓ₁ norm, as a paper states it."""
+
+    value: Expr
+
+    def __init__(self, value: Exact | Expr) -> None:
+        object.__setattr__(self, "value", expression(value))
+
+    def true(self, sensitivity: Sensitivity) -> Expr:
+        """Returns the derived sensitivity in the same norm."""
+        return sensitivity.l1
+
+
+@dataclass(frozen=True, slots=True)
+class L2:
+    """A sensitivity in the ℓ₂ norm (Frobenius for matrices), as a paper states it."""
+
+    value: Expr
+
+    def __init__(self, value: Exact | Expr) -> None:
+        object.__setattr__(self, "value", expression(value))
+
+    def true(self, sensitivity: Sensitivity) -> Expr:
+        """Returns the derived sensitivity in the same norm."""
+        return sensitivity.l2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """Which noise is one and the same draw; by default every cell of every output has its own.
+
+    Attributes:
+        name: Releases with the same name that is not empty add the same draw.
+        across: "cells": one draw serves all cells of an output; "outputs": one serves all outputs of the schedule.
+    """
+
+    name: str = ""
+    across: tuple[Literal["cells", "outputs"], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One noisy statistic that leaves the curator, as often as its schedule says.
+
+    Attributes:
+        name: Unique in the declaration; the name the channel is called with.
+        statistic: What is computed.
+        mechanism: What is added.
+        stated: The sensitivity of one contribution as the paper states it, or None where it states none. Charged is
+            always the derived one.
+        source: Where the paper says so.
+        schedule: How often it leaves.
+        users: Of a partition of the users, the group whose data this is; empty where it is everybody's. Groups are
+            disjoint and public, so that one user's data is in one of them.
+        draw: Which noise is shared.
+        counted: How often the paper's proof charges this release to one user; None where it counts as the schedule.
+        budget: What the paper says all outputs of this release cost together, or None.
+    """
+
+    name: str
+    statistic: Statistic[Any]
+    mechanism: Mechanism
+    stated: L1 | L2 | None = field(default=None, kw_only=True)
+    source: str = field(default="", kw_only=True)
+    schedule: Schedule = field(default=Once(), kw_only=True)
+    users: str = field(default="", kw_only=True)
+    draw: Draw = field(default=Draw(), kw_only=True)
+    counted: Expr | None = field(default=None, kw_only=True)
+    budget: Guarantee | None = field(default=None, kw_only=True)
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Returns the parameters that occur in it."""
+        given = [x for x in (self.counted, self.stated.value if self.stated else None) if x is not None]
+        return frozenset[str]().union(
+            self.statistic.symbols,
+            self.mechanism.spread.symbols,
+            schedule_symbols(self.schedule),
+            guarantee_symbols(self.budget) if self.budget is not None else (),
+            *(x.symbols for x in given),
+        )
+
+    def charged(self, relation: Relation) -> Sensitivity:
+        """Returns how far one user moves all outputs together, in coordinates in which the noise is independent."""
+        return self.mechanism.whiten(self.statistic.sensitivity(relation)).repeated(self.schedule.times)
+
+    def moved(self, pair: tuple[Any, Any], values: Mapping[str, Fraction]) -> SparseDifference:
+        """Returns what the pair changes in one output, in the noise's coordinates, and in how many outputs it does.
+
+        The user who differs is the first: in the tree the first leaf, of the cumulative outputs the one in all of them.
+        """
+        change = self.mechanism.whitened(self.statistic.difference(pair))
+        return replace(change, times=int(self.schedule.times.number(values)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """What the analysis presupposes of the data or of the algorithm's own quantities, and what it is given.
+
+    Attributes:
+        what: The quantity, as in the paper.
+        assumed: The bound that the sensitivities rest on.
+        attained: The bound that the paper's own algorithm or benchmark attains; None where nothing bounds it.
+        repair: What would make it true.
+        source: Where the paper says so.
+    """
+
+    what: str
+    assumed: Expr
+    attained: Expr | None
+    repair: str
+    source: str
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Returns the parameters that occur in it."""
+        return self.assumed.symbols | (self.attained.symbols if self.attained is not None else frozenset())

@@ -1,0 +1,123 @@
+"""Schedules: how often a statistic leaves, and in how many of its noisy outputs one user's data lies.
+
+Every output of a schedule carries noise of its own. Online, the users after the one who differs see other policies only
+through what was released: conditional on the billboard their data is the same (adaptive composition), so that the
+outputs which hold the one user are all that changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privcheck.symbols import Exact, Expr, expression, tree_levels
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """One output from all users."""
+
+    @property
+    def times(self) -> Expr:
+        """Returns 1."""
+        return expression(1)
+
+    @property
+    def words(self) -> str:
+        """Returns the schedule in words."""
+        return "released once"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EveryEpisode:
+    """After each episode the cumulative statistic leaves anew, with fresh noise.
+
+    Attributes:
+        outputs: How many outputs come after the first user's episode; K − 1 where the last one is never used.
+    """
+
+    outputs: Expr
+
+    def __init__(self, *, outputs: Exact | Expr) -> None:
+        object.__setattr__(self, "outputs", expression(outputs))
+
+    @property
+    def times(self) -> Expr:
+        """Returns the number of outputs, all of which hold the first user."""
+        return self.outputs
+
+    @property
+    def words(self) -> str:
+        """Returns the schedule in words."""
+        return f"released after every episode, {self.outputs} times, each holding all users so far"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """Binary counting: a noisy sum for every complete node of a binary tree over the users (Chan, Shi & Song 2011).
+
+    Attributes:
+        leaves: How many users enter the tree; K − 1 where the last episode's data is never used.
+        counted: In how many nodes one user lies according to the paper; None where it does not say.
+    """
+
+    leaves: Expr
+    counted: Expr | None
+
+    def __init__(self, *, leaves: Exact | Expr, counted: Exact | Expr | None = None) -> None:
+        object.__setattr__(self, "leaves", expression(leaves))
+        object.__setattr__(self, "counted", None if counted is None else expression(counted))
+
+    @property
+    def times(self) -> Expr:
+        """Returns ⌊log₂ T⌋ + 1; the first leaf attains it."""
+        return tree_levels(self.leaves)
+
+    @property
+    def words(self) -> str:
+        """Returns the schedule in words."""
+        return f"a binary tree of partial sums over {self.leaves} users"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batches:
+    """Disjoint batches of users, each released once.
+
+    Attributes:
+        size: Users in a batch, in words or as a formula.
+    """
+
+    size: str
+
+    @property
+    def times(self) -> Expr:
+        """Returns 1: every user is in exactly one batch."""
+        return expression(1)
+
+    @property
+    def words(self) -> str:
+        """Returns the schedule in words."""
+        return f"disjoint batches of {self.size}, each released once"
+
+
+@dataclass(frozen=True, slots=True)
+class PerUser:
+    """Every user releases the statistic of their own data (local model)."""
+
+    @property
+    def times(self) -> Expr:
+        """Returns 1."""
+        return expression(1)
+
+    @property
+    def words(self) -> str:
+        """Returns the schedule in words."""
+        return "released by every user about their own data"
+
+
+Schedule = Once | EveryEpisode | Tree | Batches | PerUser
+
+
+def schedule_symbols(schedule: Schedule) -> frozenset[str]:
+    """Returns the parameters that occur in a schedule."""
+    counted = schedule.counted if isinstance(schedule, Tree) else None
+    return schedule.times.symbols | (counted.symbols if counted is not None else frozenset())

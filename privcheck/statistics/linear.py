@@ -1,0 +1,273 @@
+"""Sums over users of x xᵀ and of y·x, a matrix or a vector a step: what linear algorithms release.
+
+x is a vector of norm at most b_h, y a target in [0, B_h], and both may carry a weight w in [0, W_h] from past releases
+(1/σ̄² in weighted regression). Bounds may depend on the step, the symbol `h`: V_{h+1} ≤ H − h where Q is clipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.errors import TrajectoryError
+from privcheck.regressors import Regressors
+from privcheck.relations import Relation, ReplaceOne
+from privcheck.statistics.base import Sensitivity, SparseDifference
+from privcheck.symbols import Exact, Expr, expression, sqrt, sum_steps
+
+_TOLERANCE = 1e-9  # relative: features are floats, and a norm of 1 comes out as 1 + a few roundings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of `Regressors` and the bound on it.
+
+    Attributes:
+        name: Its name there.
+        bound: On the norm of a vector, on a target in [0, bound], on a weight; may contain `h`.
+        latex: Its formula.
+    """
+
+    name: str
+    bound: Expr
+    latex: str
+
+    def __init__(self, name: str, bound: Exact | Expr, latex: str) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "bound", expression(bound))
+        object.__setattr__(self, "latex", latex)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GramMatrices:
+    """Σ w·x xᵀ over users, a symmetric d × d matrix a step; shape (H, d, d).
+
+    Attributes:
+        name: The statistic in words.
+        steps: H.
+        dimension: d.
+        vector: x.
+        weight: w; None for 1.
+    """
+
+    name: str
+    steps: Expr
+    dimension: Expr
+    vector: Column
+    weight: Column | None = None
+
+    symmetric: ClassVar[bool] = True
+
+    @property
+    def latex(self) -> str:
+        """Returns the statistic as a formula."""
+        w = self.weight.latex if self.weight else ""
+        return rf"\textstyle\sum {w} {self.vector.latex} {self.vector.latex}^\top"
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Returns the parameters that the statistic depends on."""
+        return (self.steps.symbols | self.dimension.symbols | self.size.symbols) - {"h"}
+
+    @property
+    def preconditions(self) -> tuple[str, ...]:
+        """Returns what the data must satisfy; `compute` checks each."""
+        return _preconditions(self.vector, None, self.weight)
+
+    @property
+    def size(self) -> Expr:
+        """Returns W_h·b_h², the largest ‖w·x xᵀ‖_F at step h."""
+        return (self.weight.bound if self.weight else expression(1)) * self.vector.bound**2
+
+    def sensitivity(self, relation: Relation) -> Sensitivity:
+        """Returns ‖D‖_F² ≤ 2·size² a step under replacement, size² under add/remove.
+
+        ‖w xxᵀ − v zzᵀ‖_F² = w²‖x‖⁴ + v²‖z‖⁴ − 2wv⟨x, z⟩² ≤ 2·size², attained by orthogonal x and z (d ≥ 2; for d = 1
+        an upper bound).
+        """
+        factor = 2 if isinstance(relation, ReplaceOne) else 1
+        together = "orthogonal vectors: two matrices of rank one" if factor == 2 else "one matrix of rank one"
+        squares = factor * sum_steps(self.steps, self.size**2)
+        return Sensitivity(
+            l1=factor * self.dimension * sum_steps(self.steps, self.size),
+            l2=sqrt(squares),
+            linf=sqrt(squares),
+            reason=f"{together} at each step, of Frobenius norm at most {self.size}",
+        )
+
+    def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
+        """Returns (H, d, d)."""
+        d = int(self.dimension.number(values))
+        return (int(self.steps.number(values)), d, d)
+
+    def compute(self, data: Regressors, *, step: int | None = None) -> NDArray[np.float64]:
+        """Returns the matrices (H, d, d), or that of one step counted from 0.
+
+        Raises:
+            TrajectoryError: There is no such step or column.
+        """
+        x, w = _columns(data, self.vector, self.weight, step)
+        found: NDArray[np.float64] = np.einsum("uhi,uhj->hij", x * w[..., np.newaxis], x)
+        return found if step is None else found[0]
+
+    def difference(self, pair: tuple[Regressors | None, Regressors | None]) -> SparseDifference:
+        """Returns the change in the entries on and above the diagonal, flat over (H, d, d)."""
+        change = _subtract(self.compute, pair)
+        d = change.shape[-1]
+        rows, columns = np.triu_indices(d)
+        steps = np.arange(change.shape[0])[:, np.newaxis]
+        cells = (steps * d * d + rows * d + columns).ravel()
+        entries = change[:, rows, columns].ravel()
+        mirrored = np.broadcast_to(rows != columns, (change.shape[0], rows.size)).ravel()
+        moved = entries != 0
+        return SparseDifference(cells=cells[moved], change=entries[moved], mirrored=mirrored[moved])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureSums:
+    """Σ w·y·x over users, a vector a step; shape (H, d).
+
+    Attributes:
+        name: The statistic in words.
+        steps: H.
+        dimension: d.
+        vector: x.
+        target: y, at least 0.
+        power: 1, or 2 for y²·x.
+        weight: w; None for 1.
+    """
+
+    name: str
+    steps: Expr
+    dimension: Expr
+    vector: Column
+    target: Column
+    power: int = 1
+    weight: Column | None = None
+
+    symmetric: ClassVar[bool] = False
+
+    @property
+    def latex(self) -> str:
+        """Returns the statistic as a formula."""
+        w = self.weight.latex if self.weight else ""
+        y = self.target.latex if self.power == 1 else rf"{self.target.latex}^{self.power}"
+        return rf"\textstyle\sum {w} {self.vector.latex} {y}"
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Returns the parameters that the statistic depends on."""
+        return (self.steps.symbols | self.dimension.symbols | self.size.symbols) - {"h"}
+
+    @property
+    def preconditions(self) -> tuple[str, ...]:
+        """Returns what the data must satisfy; `compute` checks each."""
+        return _preconditions(self.vector, self.target, self.weight)
+
+    @property
+    def size(self) -> Expr:
+        """Returns W_h·B_h^power·b_h, the largest ‖w·y·x‖ at step h."""
+        w = self.weight.bound if self.weight else expression(1)
+        return w * self.target.bound**self.power * self.vector.bound
+
+    def sensitivity(self, relation: Relation) -> Sensitivity:
+        """Returns 2·size a step under replacement (opposite vectors), size under add/remove; steps add in squares."""
+        factor = 2 if isinstance(relation, ReplaceOne) else 1
+        together = "opposite vectors" if factor == 2 else "one vector"
+        squares = factor**2 * sum_steps(self.steps, self.size**2)
+        return Sensitivity(
+            l1=factor * sqrt(self.dimension) * sum_steps(self.steps, self.size),
+            l2=sqrt(squares),
+            linf=sqrt(squares),
+            reason=f"{together} at each step, of norm at most {self.size}",
+        )
+
+    def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
+        """Returns (H, d)."""
+        return (int(self.steps.number(values)), int(self.dimension.number(values)))
+
+    def compute(self, data: Regressors, *, step: int | None = None) -> NDArray[np.float64]:
+        """Returns the vectors (H, d), or that of one step counted from 0.
+
+        Raises:
+            TrajectoryError: There is no such step or column.
+        """
+        x, w = _columns(data, self.vector, self.weight, step)
+        steps = slice(None) if step is None else slice(step, step + 1)
+        y = data.column("targets", self.target.name)[:, steps] ** self.power
+        found: NDArray[np.float64] = np.einsum("uhi,uh->hi", x, w * y)
+        return found if step is None else found[0]
+
+    def difference(self, pair: tuple[Regressors | None, Regressors | None]) -> SparseDifference:
+        """Returns the change, flat over (H, d)."""
+        change = _subtract(self.compute, pair).ravel()
+        moved = np.flatnonzero(change)
+        return SparseDifference(cells=moved.astype(np.int64), change=change[moved])
+
+
+LinearStatistic = GramMatrices | FeatureSums
+
+
+def step_bounds(bound: Expr, values: Mapping[str, Fraction], horizon: int) -> NDArray[np.float64]:
+    """Returns a bound at h = 1, …, H, rounded down; shape (H,)."""
+    if "h" not in bound.symbols:
+        return np.full(horizon, bound.number(values, rounding="down"))
+    return np.array([bound.number({**values, "h": Fraction(s)}, rounding="down") for s in range(1, horizon + 1)])
+
+
+def check_bounds(data: Regressors, statistic: LinearStatistic, values: Mapping[str, Fraction]) -> None:
+    """Checks that the data keeps the bounds that the sensitivity rests on; nothing is clipped.
+
+    Raises:
+        TrajectoryError: A vector is longer than the statistic presupposes, or a target or weight out of its range; the
+            message names the user, the step, the value and the bound.
+    """
+    target = statistic.target if isinstance(statistic, FeatureSums) else None
+    norms = np.linalg.norm(data.column("vectors", statistic.vector.name), axis=2)
+    _within(f"the norm of {statistic.vector.name}", norms, statistic.vector, values)
+    for kind, column in (("targets", target), ("weights", statistic.weight)):
+        if column is not None:
+            _within(column.name, data.column(kind, column.name), column, values)
+
+
+def _within(name: str, found: NDArray[np.float64], column: Column, values: Mapping[str, Fraction]) -> None:
+    bounds = step_bounds(column.bound, values, found.shape[1])
+    wrong = (found > bounds * (1 + _TOLERANCE)) | (found < 0)
+    if wrong.any():
+        user, step = (int(i) for i in np.argwhere(wrong)[0])
+        message = (
+            f"{name} is {found[user, step]:.6g} for user {user} at step {step + 1}, expected 0 to {bounds[step]:.6g} "
+            f"({column.bound}); {int(wrong.sum())} values in all break the bound that the sensitivity rests on: "
+            "rescale the data, or declare the larger bound"
+        )
+        raise TrajectoryError(message)
+
+
+def _preconditions(vector: Column, target: Column | None, weight: Column | None) -> tuple[str, ...]:
+    found = [f"‖{vector.name}‖ at most {vector.bound}"]
+    found += [f"{column.name} in [0, {column.bound}]" for column in (target, weight) if column is not None]
+    return tuple(found)
+
+
+def _columns(
+    data: Regressors, vector: Column, weight: Column | None, step: int | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if step is not None and not 0 <= step < data.horizon:
+        raise TrajectoryError(f"expected a step in 0..{data.horizon - 1}, got {step}")
+    steps = slice(None) if step is None else slice(step, step + 1)
+    x = data.column("vectors", vector.name)[:, steps]
+    w = data.column("weights", weight.name)[:, steps] if weight else np.ones(x.shape[:2])
+    return x, w
+
+
+def _subtract(
+    compute: Callable[[Regressors], NDArray[np.float64]], pair: tuple[Regressors | None, Regressors | None]
+) -> NDArray[np.float64]:
+    parts = [sign * compute(user) for sign, user in zip((1.0, -1.0), pair, strict=True) if user is not None]
+    found: NDArray[np.float64] = np.sum(parts, axis=0)
+    return found

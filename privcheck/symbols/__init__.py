@@ -1,0 +1,43 @@
+"""Exact numbers and the field's symbols; this folder is the only importer of SymPy.
+
+An `Expr` is an immutable exact expression in named parameters. It is built from integers, fractions, decimal strings
+and the symbols below with ordinary operators; a float is refused, because 0.1 is not a tenth. SymPy has no type
+information and its `sympify` evaluates strings, so nothing outside this folder touches it and no string is ever parsed
+by it.
+"""
+
+from privcheck.symbols.exactness import Exact, Rounding, exact, to_float
+from privcheck.symbols.expressions import Expr, expression
+from privcheck.symbols.functions import (
+    COUNTS,
+    INFINITE,
+    A,
+    H,
+    K,
+    S,
+    beta,
+    ceil_log2,
+    d,
+    delta,
+    epsilon,
+    exp,
+    failure,
+    h,
+    log,
+    maximum,
+    n,
+    rho,
+    sqrt,
+    sum_over,
+    sum_steps,
+    symbol,
+    total,
+    tree_levels,
+)
+from privcheck.symbols.ordering import at_most, largest, same
+
+__all__ = [
+    "COUNTS", "INFINITE", "A", "Exact", "Expr", "H", "K", "Rounding", "S", "at_most", "beta", "ceil_log2", "d", "delta",
+    "epsilon", "exact", "exp", "expression", "failure", "h", "largest", "log", "maximum", "n", "rho", "same", "sqrt",
+    "sum_over", "sum_steps", "symbol", "to_float", "total", "tree_levels",
+]  # fmt: skip

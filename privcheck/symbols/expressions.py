@@ -1,0 +1,176 @@
+"""Immutable exact expressions in named parameters, on top of SymPy."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import sympy
+from sympy.core.evalf import PrecisionExhausted
+from sympy.printing.mathml import mathml as _mathml
+
+from privcheck.errors import ParameterError
+from privcheck.symbols.exactness import Exact, Rounding, exact, to_float
+
+_DIGITS = 60  # working precision of the bridge to floats, which then rounds once, in the direction that is asked for
+_SLACK = Fraction(1, 10 ** (_DIGITS - 5))  # relative; covers what `_DIGITS` digits of an irrational number leave out
+_CANCELLED = 2000  # digits that may cancel before they are reached
+_BEYOND = 2000  # binary exponents outside ± this are out of a float's range whatever the digits
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Expr:
+    """An exact expression in the declaration's parameters.
+
+    `==` and `hash` are structural; ask `same` or `at_most` whether two expressions are equal or ordered for all
+    parameter values.
+    """
+
+    node: Any
+
+    def __add__(self, other: Expr | Exact) -> Expr:
+        return Expr(self.node + node_of(other))
+
+    def __sub__(self, other: Expr | Exact) -> Expr:
+        return Expr(self.node - node_of(other))
+
+    def __mul__(self, other: Expr | Exact) -> Expr:
+        return Expr(self.node * node_of(other))
+
+    def __truediv__(self, other: Expr | Exact) -> Expr:
+        return Expr(self.node / node_of(other))
+
+    def __pow__(self, other: Expr | Exact) -> Expr:
+        return Expr(self.node ** node_of(other))
+
+    def __radd__(self, other: Exact) -> Expr:
+        return Expr(node_of(other) + self.node)
+
+    def __rsub__(self, other: Exact) -> Expr:
+        return Expr(node_of(other) - self.node)
+
+    def __rmul__(self, other: Exact) -> Expr:
+        return Expr(node_of(other) * self.node)
+
+    def __rtruediv__(self, other: Exact) -> Expr:
+        return Expr(node_of(other) / self.node)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Expr) and bool(self.node == other.node)
+
+    def __hash__(self) -> int:
+        return hash(self.node)
+
+    def __repr__(self) -> str:
+        return f"Expr({self})"
+
+    def __str__(self) -> str:
+        return str(self.node)
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Returns the names of the parameters in the expression."""
+        return frozenset(s.name for s in self.node.free_symbols)
+
+    @property
+    def counts(self) -> frozenset[str]:
+        """Returns those of its parameters that stand for positive integers only."""
+        return frozenset(s.name for s in self.node.free_symbols if s.is_integer)
+
+    @property
+    def infinite(self) -> bool:
+        """Returns whether it is ∞ for all parameters."""
+        return bool(self.node == sympy.oo)
+
+    def latex(self) -> str:
+        """Returns the expression in LaTeX."""
+        return str(sympy.latex(self.node))
+
+    def mathml(self) -> str:
+        """Returns the expression as presentation MathML, which browsers render without a network."""
+        return str(_mathml(self.node, printer="presentation"))
+
+    def simplified(self) -> Expr:
+        """Returns an equal expression in simplest form."""
+        return Expr(simplify(self.node))
+
+    def at(self, values: Mapping[str, Fraction]) -> Expr:
+        """Returns the expression with parameters replaced by exact numbers.
+
+        Raises:
+            ParameterError: A parameter of the expression is not among `values`.
+        """
+        missing = sorted(self.symbols - values.keys())
+        if missing:
+            raise ParameterError(f"no value given for {', '.join(missing)} in {self}", name=missing[0])
+        return Expr(self.node.xreplace({s: _rational(values[s.name]) for s in self.node.free_symbols}))
+
+    def rational(self, values: Mapping[str, Fraction] | None = None) -> Fraction | None:
+        """Returns the value as a fraction, or None where it is irrational."""
+        node = self.at(values or {}).node
+        if not node.is_Rational:
+            node = sympy.nsimplify(node, rational=False) if node.is_Float else sympy.simplify(node)
+        return Fraction(int(node.p), int(node.q)) if node.is_Rational else None
+
+    def number(self, values: Mapping[str, Fraction] | None = None, *, rounding: Rounding = "nearest") -> float:
+        """Returns the value as a float, rounded in the direction that is safe where it is used.
+
+        Args:
+            values: The parameters.
+            rounding: "up" never returns less than the exact value, "down" never more.
+
+        Raises:
+            ParameterError: A parameter is missing, or the value is not a real number.
+        """
+        node = self.at(values or {}).node
+        if node.is_Rational:
+            return to_float(Fraction(int(node.p), int(node.q)), rounding=rounding)
+        if node == sympy.oo:
+            return math.inf
+        try:
+            value = node.evalf(_DIGITS, maxn=_CANCELLED, strict=True)
+        except PrecisionExhausted:  # it may be 0, or so near that nothing is known of its digits
+            simple = simplify(node)
+            if simple.is_Rational:
+                return to_float(Fraction(int(simple.p), int(simple.q)), rounding=rounding)
+            raise ParameterError(f"{self}{_where(values)} is too close to 0 to be rounded safely: {node}") from None
+        if not value.is_Float:
+            raise ParameterError(f"{self}{_where(values)} is not a real number: {node}")
+        near = _from_float(value)
+        slack = {"nearest": 0, "up": 1, "down": -1}[rounding] * abs(near) * _SLACK
+        return to_float(near + slack, rounding=rounding)
+
+
+def _where(values: Mapping[str, Fraction] | None) -> str:
+    return " at " + ", ".join(f"{name} = {value}" for name, value in values.items()) if values else ""
+
+
+def _from_float(value: Any) -> Fraction:
+    sign, mantissa, power, bits = value._mpf_  # (−1)^sign · mantissa · 2^power
+    power = min(max(int(power), -_BEYOND - int(bits)), _BEYOND)
+    size = Fraction(int(mantissa)) * Fraction(2) ** power
+    return -size if sign else size
+
+
+def _rational(value: Fraction) -> Any:
+    return sympy.Rational(value.numerator, value.denominator)
+
+
+def node_of(value: Expr | Exact) -> Any:
+    """Returns SymPy's node; for this folder only."""
+    return value.node if isinstance(value, Expr) else _rational(exact(value))
+
+
+@functools.lru_cache(maxsize=4096)
+def simplify(node: Any) -> Any:
+    """Returns an equal node in simplest form; for this folder only."""
+    return sympy.simplify(node)
+
+
+def expression(value: Expr | Exact) -> Expr:
+    """Returns the value as an expression; a float is refused."""
+    return value if isinstance(value, Expr) else Expr(node_of(value))

@@ -1,0 +1,125 @@
+"""The field's symbols, and the functions that exact expressions are built with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import sympy
+
+from privcheck.errors import ParameterError
+from privcheck.symbols.exactness import Exact
+from privcheck.symbols.expressions import Expr, expression, node_of, simplify
+
+
+def sqrt(value: Expr | Exact) -> Expr:
+    """Returns the exact square root."""
+    return Expr(sympy.sqrt(node_of(value)))
+
+
+def log(value: Expr | Exact) -> Expr:
+    """Returns the exact natural logarithm."""
+    return Expr(sympy.log(node_of(value)))
+
+
+def exp(value: Expr | Exact) -> Expr:
+    """Returns the exact exponential."""
+    return Expr(sympy.exp(node_of(value)))
+
+
+def maximum(*values: Expr | Exact) -> Expr:
+    """Returns the exact maximum."""
+    return Expr(sympy.Max(*map(node_of, values)))
+
+
+class _BitLength(sympy.Function):  # type: ignore[misc] # SymPy has no types
+    """The number of binary digits of ⌊x⌋, x ≥ 0: ⌊log₂ x⌋ + 1, and 0 for x < 1."""
+
+    is_integer = True
+    is_nonnegative = True
+
+    @classmethod
+    def eval(cls, argument: Any) -> Any:
+        if argument.is_Rational:
+            if argument < 0:
+                raise ParameterError(f"expected a number of leaves, at least 0, got {argument}", given=argument)
+            return sympy.Integer(int(argument).bit_length())
+        return None
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        text = rf"\left(\left\lfloor \log_2 {printer._print(self.args[0])} \right\rfloor + 1\right)"  # noqa: SLF001
+        return text if exp is None else f"{text}^{{{exp}}}"
+
+
+def tree_levels(leaves: Expr | Exact) -> Expr:
+    """Returns ⌊log₂ T⌋ + 1: in so many complete nodes of a binary tree over T leaves a leaf lies at most; 0 for T = 0.
+
+    >>> str(tree_levels(8)), str(tree_levels(7))
+    ('4', '3')
+    """
+    return Expr(_BitLength(node_of(leaves)))
+
+
+def ceil_log2(value: Expr | Exact) -> Expr:
+    """Returns ⌈log₂ x⌉ for a whole number x ≥ 1, exactly.
+
+    >>> str(ceil_log2(8)), str(ceil_log2(9))
+    ('3', '4')
+    """
+    return Expr(_BitLength(node_of(value) - 1))
+
+
+def sum_over(steps: Expr | Exact, term: Callable[[Expr], Expr]) -> Expr:
+    """Returns Σ over h = 1, …, H of term(h), in closed form where SymPy has one.
+
+    Args:
+        steps: H.
+        term: From h, a positive integer symbol, to the summand.
+
+    >>> from fractions import Fraction
+    >>> str(sum_over(H, lambda h: (H - h + 1) ** 2).at({"H": Fraction(3)}))
+    '14'
+    """
+    h = sympy.Dummy("h", integer=True, positive=True)
+    return Expr(sympy.factor(sympy.summation(term(Expr(h)).node, (h, 1, node_of(steps)))))
+
+
+def sum_steps(steps: Expr | Exact, term: Expr | Exact) -> Expr:
+    """Returns Σ over h = 1, …, H of a term in which the step is the symbol `h`.
+
+    >>> from fractions import Fraction
+    >>> str(sum_steps(H, (H - h) ** 2).at({"H": Fraction(3)}))
+    '5'
+    """
+    return sum_over(steps, lambda step: Expr(expression(term).node.xreplace({h.node: step.node})))
+
+
+def total(values: list[Expr]) -> Expr:
+    """Returns the exact sum; 0 of an empty list."""
+    return Expr(simplify(sympy.Add(*(v.node for v in values))))
+
+
+def _count(name: str) -> Expr:
+    return Expr(sympy.Symbol(name, integer=True, positive=True))
+
+
+def _positive(name: str) -> Expr:
+    return Expr(sympy.Symbol(name, positive=True))
+
+
+def symbol(name: str, kind: Literal["count", "positive"]) -> Expr:
+    """Returns a parameter of one's own: "count" for a positive integer, "positive" for a positive real number.
+
+    Raises:
+        ParameterError: The name is not an identifier.
+    """
+    if not name.isidentifier():
+        raise ParameterError(f"expected an identifier as a symbol's name, got {name!r}", name=name)
+    return _count(name) if kind == "count" else _positive(name)
+
+
+COUNTS = ("S", "A", "H", "K", "n", "d")
+S, A, H, K, n, d = (_count(name) for name in COUNTS)
+h = _count("h")  # a step, 1 to H, in terms that depend on it; never a parameter
+INFINITE = Expr(sympy.oo)
+rho, epsilon, delta, beta, failure = (_positive(name) for name in ("rho", "epsilon", "delta", "beta", "failure"))

@@ -1,0 +1,77 @@
+"""Rules on the claim itself: refuted, unproved, loose, or true at the given parameters only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal
+
+from privcheck.accounting import Account
+from privcheck.declaration import Declaration
+from privcheck.verification.findings import Finding, Severity
+from privcheck.verification.witness import Witness
+
+# Ratios that are exactly 1 come out as 1 ± a few roundings when they are computed in floats; exact rationals decide
+# first, and only an irrational ratio within this distance of 1 is left undecided.
+NEAR: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What the rules look at: the declaration with its cost, the worst pair known, and the verdict on the claim.
+
+    Attributes:
+        account: The composed cost with the declaration.
+        values: The parameters.
+        witness: The worst pair known.
+        verdict: "holds", "fails" or "undecided".
+        upper: Composed cost over claim.
+        lower: The witness's loss over claim.
+        elsewhere: Parameters at which a claim that holds here does not.
+    """
+
+    account: Account
+    values: Mapping[str, Fraction]
+    witness: Witness | None
+    verdict: Literal["holds", "fails", "undecided"]
+    upper: float
+    lower: float
+    elsewhere: Mapping[str, Fraction] | None
+
+    @property
+    def declaration(self) -> Declaration:
+        """Returns what is judged."""
+        return self.account.declaration
+
+
+def claim_findings(case: Case) -> Iterator[Finding]:
+    """Yields whether the claim is refuted, unproved, loose, or true at these parameters only."""
+    upper, lower = case.upper, case.lower
+    figures = {"upper/claim": f"{upper:.9g}", "lower/claim": f"{lower:.9g}"}
+    if case.verdict == "fails":
+        message = f"a pair of neighbours loses {lower:.6g} times what is claimed"
+        yield _finding("claim-refuted", "critical", message, figures, case.witness)
+    elif case.verdict == "undecided":
+        message = f"the composed cost is {upper:.6g} times the claim, the worst known pair loses {lower:.6g} times it"
+        yield _finding("claim-unproved", "theoretical", message, figures)
+    elif upper < 1 - NEAR:
+        message = f"the releases cost {upper:.6g} of the claim: less noise would do"
+        yield _finding("claim-slack", "negligible", message, figures)
+    if case.elsewhere is not None:
+        yield _elsewhere(case.elsewhere)
+
+
+def _finding(
+    code: str, severity: Severity, message: str, evidence: dict[str, str], witness: Witness | None = None
+) -> Finding:
+    return Finding(code=code, severity=severity, where="claim", message=message, evidence=evidence, witness=witness)
+
+
+def _elsewhere(point: Mapping[str, Fraction]) -> Finding:
+    at = ", ".join(f"{name} = {value}" for name, value in sorted(point.items()))
+    message = f"the claim holds at these parameters, not for all: the composed cost exceeds it at {at}"
+    evidence = {name: str(value) for name, value in point.items()}
+    return Finding(
+        code="claim-not-for-all-parameters", severity="theoretical", where="claim", message=message, evidence=evidence
+    )
