@@ -13,10 +13,11 @@ from fractions import Fraction
 
 from privcheck.accounting import Account, Curve, account, calibrate, compose, gaussian, parallel
 from privcheck.accounting.account import shared_draws
-from privcheck.accounting.release_events import release_events
+from privcheck.accounting.release_events import release_branches
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.runtime.ledger import Charge, charge_of
+from privcheck.statistics import Sensitivity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,8 @@ def least_noise(
         raise ParameterError(
             "Gaussian noise is not (ε, 0)-DP for any ε: give --delta above 0", name="delta", given=delta
         )
-    found = calibrate((epsilon, delta), lambda factor: _scaled(composed, values, factor))
+    charged = {c.release.name: c.charged for c in composed.costs}
+    found = calibrate((epsilon, delta), lambda factor: _scaled(declaration, charged, values, factor))
     published = {name: _std(c) for name, c in charges.items()}
     needed = tuple(_row(name, charges[name].law, std, found.scale * std) for name, std in published.items())
     return Calibration(
@@ -105,26 +107,18 @@ def least_noise(
     )
 
 
-def _scaled(composed: Account, values: Mapping[str, Fraction], factor: float, *, once: bool = False) -> Curve:
-    """Returns the curve with all noise multiplied; with `once`, each user is in one output instead of many."""
-    relation = composed.declaration.relation
-    charged = {
-        c.release.name: c.release.mechanism.whiten(c.release.statistic.sensitivity(relation)) if once else c.charged
-        for c in composed.costs
-    }
-    groups = composed.declaration.groups
-    return parallel(
-        *(
-            compose(
-                *(
-                    event
-                    for r in composed.declaration.seen_by(group)
-                    for event in release_events(r, charged[r.name], values, factor=factor)
-                )
-            )
-            for group in groups
+def _scaled(
+    declaration: Declaration, charged: Mapping[str, Sensitivity], values: Mapping[str, Fraction], factor: float
+) -> Curve:
+    """Returns the curve with all noise multiplied."""
+    branches = (
+        branch
+        for group in declaration.groups
+        for branch in release_branches(
+            [(r, charged[r.name]) for r in declaration.seen_by(group)], values, factor=factor
         )
     )
+    return parallel(*(compose(*events) for events in branches))
 
 
 def _all_gaussian(
@@ -148,7 +142,9 @@ def _in_batches(
     """Returns the noise that disjoint batches need, each user in one output, in the place of trees and repetitions."""
     if all(c.release.schedule.times.rational(values) == 1 for c in composed.costs):
         return None
-    factor = calibrate(target, lambda f: _scaled(composed, values, f, once=True)).scale
+    declaration = composed.declaration
+    once = {c.release.name: c.release.mechanism.whiten(c.sensitivity) for c in composed.costs}
+    factor = calibrate(target, lambda f: _scaled(declaration, once, values, f)).scale
     return tuple(_row(name, c.law, _std(c), factor * _std(c)) for name, c in charges.items())
 
 

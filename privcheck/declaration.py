@@ -76,7 +76,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joint:
-    """A claim of joint DP by the billboard lemma (Hsu, Huang, Roth, Roughgarden & Wu 2014, Lemma 4).
+    """A claim of joint DP by the billboard lemma (Hsu, Huang, Roth, Roughgarden & Wu 2014).
 
     Attributes:
         sees: What each user's actions are computed from, as the algorithm is written: "billboard", "own data", or
@@ -155,6 +155,14 @@ class Declaration:
             if parameter.kind not in kinds:
                 message = f"{self.name}: {parameter.name} stands for a symbol of kind {' or '.join(kinds)}"
                 raise DeclarationError(f"{message}; its Parameter is of kind {parameter.kind}")
+
+    @property
+    def claim_words(self) -> str:
+        """Returns the claim in words: of whose view, and whether it has a constant."""
+        view = {"central": "", "local": "local ", "shuffle": "shuffle "}[self.model]
+        view = view if self.claim.joint is None else "joint "
+        order = "up to a constant, " if self.claim.order_only else ""
+        return f"{order}{view}{self.claim.guarantee}"
 
     @property
     def groups(self) -> tuple[str, ...]:

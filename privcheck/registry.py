@@ -1,6 +1,7 @@
 """Algorithms, environments and audits by name, from entry points: third parties register their own the same way.
 
 Entry-point groups: `privcheck.algorithms` (an `Algorithm`), `privcheck.environments` (an `Environment`),
+`privcheck.environment_families` (a function from what follows the colon in `gym:FrozenLake-v1` to an `Environment`),
 `privcheck.audits` (an `AuditPlan` under its algorithm's name).
 """
 
@@ -13,7 +14,17 @@ from typing import cast
 
 from privcheck.declaration import Declaration, Parameter
 from privcheck.errors import ParameterError, UnknownNameError
-from privcheck.results import AuditRequest, AuditResult, AuditView, Dataset, RunRequest, RunResult
+from privcheck.results import (
+    AuditRequest,
+    AuditResult,
+    AuditView,
+    Dataset,
+    OnlineRequest,
+    OnlineResult,
+    RunRequest,
+    RunResult,
+    World,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +54,21 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """A paper whose claims are judged.
+
+    Attributes:
+        name: Of its page of findings.
+        title: Of the paper.
+        authors: Of the paper.
+    """
+
+    name: str
+    title: str
+    authors: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
     """A registered algorithm: its declaration, its agent, or both.
 
@@ -53,7 +79,10 @@ class Algorithm:
         declare: Makes the declaration for the chosen readings; None for a non-private baseline.
         choices: The readings `declare` takes.
         options: The agent's own parameters.
-        agent: Learns from a dataset; None where only the declaration is there.
+        agent: Learns from a dataset; None where it does not.
+        paper: What it is from, where it is from a paper that is judged; None otherwise.
+        online: Learns while it acts, one user after the other; None where it does not. The number of episodes is the
+            declaration's parameter `K`, or the agent's option of that name.
     """
 
     name: str
@@ -63,6 +92,8 @@ class Algorithm:
     choices: tuple[Choice, ...] = ()
     options: tuple[Parameter, ...] = ()
     agent: Callable[[RunRequest], RunResult] | None = None
+    paper: Paper | None = None
+    online: Callable[[OnlineRequest], OnlineResult] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +104,18 @@ class Environment:
         name: What users type.
         title: One line.
         source: Where the model comes from.
-        parameters: Its own, `users` and `H` among them.
-        sample: Draws a dataset for the parameters' values and a seed.
+        parameters: Its own, `n` (simulated users, for datasets only) and `H` among them.
+        sample: Draws a dataset for the parameters' values and a seed; None where only online agents can use it.
+        model: Makes the model that online agents act in, for the parameters' values and a seed (of a model that is
+            itself drawn at random); None where there is none.
     """
 
     name: str
     title: str
     source: str
     parameters: tuple[Parameter, ...]
-    sample: Callable[[Mapping[str, int], int], Dataset]
+    sample: Callable[[Mapping[str, int], int], Dataset] | None = None
+    model: Callable[[Mapping[str, int], int], World] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +136,11 @@ class AuditPlan:
 
 
 def names(group: str) -> list[str]:
-    """Returns the registered names of one kind ("algorithms", "environments", "audits"), without loading them."""
+    """Returns the registered names of one kind, sorted, without loading them.
+
+    Args:
+        group: "algorithms", "environments", "environment_families" or "audits".
+    """
     return sorted(_points(group))
 
 
@@ -116,12 +154,21 @@ def algorithm(name: str) -> Algorithm:
 
 
 def environment(name: str) -> Environment:
-    """Returns the environment of that name.
+    """Returns the environment of that name, or of that family: `gym:FrozenLake-v1`, `table:model.npz`.
 
     Raises:
         UnknownNameError: There is none.
     """
+    family, colon, rest = name.partition(":")
+    if colon and family in names("environment_families"):
+        return cast("Callable[[str], Environment]", _load("environment_families", family))(rest)
+    if name not in names("environments"):
+        raise UnknownNameError("environment", name, [*names("environments"), *_families()])
     return cast("Environment", _load("environments", name))
+
+
+def _families() -> list[str]:
+    return [f"{family}:…" for family in names("environment_families")]
 
 
 def audit_plan(name: str) -> AuditPlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from typing import Any, Literal
 from privcheck.guarantees import Guarantee, guarantee_symbols
 from privcheck.mechanisms import Mechanism
 from privcheck.relations import Relation
-from privcheck.schedules import Once, Schedule, schedule_symbols
+from privcheck.schedules import Batches, Once, Schedule, schedule_symbols
 from privcheck.statistics import Sensitivity, SparseDifference, Statistic
 from privcheck.symbols import Exact, Expr, expression
 
@@ -92,11 +92,22 @@ class Release:
         given = [x for x in (self.counted, self.stated.value if self.stated else None) if x is not None]
         return frozenset[str]().union(
             self.statistic.symbols,
-            self.mechanism.spread.symbols,
+            self.mechanism.spread.symbols - ({"n"} if self.batch_sizes is not None else set()),
             schedule_symbols(self.schedule),
             guarantee_symbols(self.budget) if self.budget is not None else (),
             *(x.symbols for x in given),
         )
+
+    @property
+    def batch_sizes(self) -> Callable[[Mapping[str, Fraction]], tuple[int, ...]] | None:
+        """Returns how many users `n` the batches have that its mechanism depends on, or None."""
+        return self.schedule.sizes if isinstance(self.schedule, Batches) else None
+
+    def settings(self, values: Mapping[str, Fraction]) -> tuple[Mapping[str, Fraction], ...]:
+        """Returns the parameters, once for every size of a batch with `n` among them; none where nobody is in any."""
+        if self.batch_sizes is None:
+            return (values,)
+        return tuple({**values, "n": Fraction(size)} for size in self.batch_sizes(values))
 
     def charged(self, relation: Relation) -> Sensitivity:
         """Returns how far one user moves all outputs together, in coordinates in which the noise is independent."""

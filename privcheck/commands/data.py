@@ -49,7 +49,7 @@ def load(
         raise ParameterError("give exactly one of --env ENVIRONMENT and --data FILE (or an environment's name)")
     name = env if env is not None else data
     assert name is not None
-    if env is not None or name in registry.names("environments"):
+    if env is not None or name in registry.names("environments") or name.startswith("gym:"):
         if rewards is not None:
             raise ParameterError(f"--rewards goes with a file: {name} brings its own reward function")
         return _from_environment(name, given, seed)
@@ -60,6 +60,9 @@ def _from_environment(name: str, given: Mapping[str, str], seed: int) -> Source:
     environment = registry.environment(name)
     own = {p.name for p in environment.parameters}
     values = resolve(environment.parameters, {k: v for k, v in given.items() if k in own}, owner=name)
+    if environment.sample is None:
+        message = f"{name} has no trajectories to learn from: it is for agents that learn as they act"
+        raise ParameterError(message, name="env", given=name)
     dataset = environment.sample({k: int(v) for k, v in values.items()}, seed)
     sizes = _sizes(dataset)
     # what the environment was told is not told again, unless it is a size, which then has to agree

@@ -30,7 +30,7 @@ def _listed(setting: Setting) -> dict[str, Any]:
         "title": algorithm.title,
         "source": algorithm.source,
         "model": declaration.model if declaration else None,
-        "claim": str(declaration.claim.guarantee) if declaration else None,
+        "claim": declaration.claim_words if declaration else None,
         "parameters": [
             {"name": p.name, "default": str(p.default), "kind": p.kind, "meaning": p.meaning}
             for p in (*(declaration.parameters if declaration else ()), *algorithm.options)
@@ -39,7 +39,7 @@ def _listed(setting: Setting) -> dict[str, Any]:
             {"name": c.name, "readings": list(c.readings), "default": c.readings[0], "meaning": c.meaning}
             for c in algorithm.choices
         ],
-        "agent": algorithm.agent is not None,
+        "agent": algorithm.agent is not None or algorithm.online is not None,
     }
 
 
@@ -90,7 +90,7 @@ def show(setting: Setting) -> dict[str, Any]:
         "model": declaration.model,
         "relation": declaration.relation.words,
         "releases": releases,
-        "claim": f"{declaration.claim.guarantee} ({declaration.claim.source})",
+        "claim": f"{declaration.claim_words} ({declaration.claim.source})",
         "claim_latex": declaration.claim.guarantee.latex(),
         "latex": "\n".join(lines),
         "derivation": derivation,
@@ -232,6 +232,12 @@ def verified(setting: Setting) -> dict[str, Any]:
         "repair": verification.repair,
         "sentence": sentence(verification),
     }
+
+
+def verified_all() -> list[dict[str, Any]]:
+    """Returns the verdict on every registered declaration, at its defaults."""
+    settings = (resolve_setting(name, {}) for name in registry.names("algorithms"))
+    return [verified(setting) for setting in settings if setting.declaration is not None]
 
 
 def sentence(verification: Verification) -> str:

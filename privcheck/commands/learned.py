@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from privcheck import registry
 from privcheck.accounting import check_ledger, spent
+from privcheck.commands.cluster import cluster_executor
 from privcheck.commands.data import Source
 from privcheck.commands.setting import Setting
 from privcheck.errors import ParameterError
@@ -25,6 +27,7 @@ _EXPOSED = (
     "This agent is not private: its policy and its estimate are computed from the exact data, and showing them to "
     "anybody is a release that nothing accounts for."
 )
+BLOCKS = "blocks"  # folder of an audit's finished blocks
 VIEWS: tuple[AuditView, ...] = ("releases", "lockstep", "noise", "policy")
 
 
@@ -84,7 +87,7 @@ def run(
         "options": setting.options_used,
         "value": _value(result, source, private=setting.declaration is not None),
         "spent": _spent(result.ledger, setting),
-        "ledger": _ledger(result.ledger, out),
+        "ledger": ledger_summary(result.ledger, out),
         "diagnostics": dict(result.diagnostics),
         "seconds": result.seconds,
         "episodes_per_second": episodes * replicates / max(result.seconds, 1e-9),
@@ -135,7 +138,8 @@ def _spent(ledger: Ledger | None, setting: Setting) -> dict[str, Any] | None:
     return {"rho": cost.rho, "pure_epsilon": pure, "mu": cost.mu}
 
 
-def _ledger(ledger: Ledger | None, out: Path | None) -> dict[str, Any] | None:
+def ledger_summary(ledger: Ledger | None, out: Path | None) -> dict[str, Any] | None:
+    """Returns what stands in a ledger, release by release, for reports."""
     if ledger is None:
         return None
     slices: dict[str, int] = {}
@@ -170,6 +174,8 @@ def audit(
     delta: float = 0.0,
     seed: int = 0,
     workers: int | None = None,
+    cluster: str | None = None,
+    out: Path | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Returns a lower bound on the loss, or what lockstep and noise audits saw.
@@ -182,11 +188,14 @@ def audit(
         delta: δ of the ε that is bounded.
         seed: Of the trials.
         workers: Threads; None for all cores.
+        cluster: Address of a Dask scheduler whose workers run the trials instead.
+        out: Where finished blocks of trials are kept, in the folder blocks/, and looked for; None for nowhere.
         progress: Called as the work goes on.
 
     Raises:
         UnknownNameError: No audit plan is registered for the algorithm.
-        ParameterError: The plan has no such view, or a number is out of range.
+        ParameterError: The plan has no such view, a number is out of range, the cluster cannot be used, or `out` holds
+            blocks of another audit.
     """
     plan = registry.audit_plan(setting.algorithm.name)
     if view not in plan.views:
@@ -200,20 +209,24 @@ def audit(
     if workers is not None and workers < 1:
         raise ParameterError(f"--workers expects a whole number, at least 1, got {workers}", name="workers")
     started = time.perf_counter()
-    result = plan.audit(
-        AuditRequest(
-            declaration=setting.declared,
-            values=setting.values,
-            options=setting.options,
-            view=next(v for v in plan.views if v == view),
-            delta=delta,
-            trials=runs,
-            confidence=confidence,
-            seed=seed,
-            workers=workers or cores,
-            progress=progress,
-        )
+    request = AuditRequest(
+        declaration=setting.declared,
+        values=setting.values,
+        options=setting.options,
+        view=next(v for v in plan.views if v == view),
+        delta=delta,
+        trials=runs,
+        confidence=confidence,
+        seed=seed,
+        workers=workers or cores,
+        progress=progress,
+        directory=out / BLOCKS / view if out is not None else None,
     )
+    if cluster is None:
+        result = plan.audit(request)
+    else:
+        with cluster_executor(cluster) as executor:
+            result = plan.audit(replace(request, executor=executor))
     return _audited(setting, result, time.perf_counter() - started)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privcheck.reports import SCHEMA, render_text
+from privcheck.reports.wording import spelled
 
 
 def listing(result: Mapping[str, Any]) -> str:
@@ -56,7 +57,14 @@ def budgeted(result: Mapping[str, Any]) -> str:
     at = f"({found['epsilon']:.6g}, {found['delta']:g})-DP" if found["epsilon"] is not None else "no finite ε at this δ"
     rows = [(m["name"], f"{float(m['epsilon']):.9g}", m["direction"]) for m in result["methods"]]
     costs = [
-        (r["name"], r["sensitivity"]["charged"], r["mechanism"], f"{r['std']:.6g}", r["cost"]["expression"])
+        (
+            r["name"],
+            r["sensitivity"]["charged"],
+            str(r["count"]),
+            r["mechanism"],
+            f"{r['std']:.6g}",
+            r["cost"]["expression"],
+        )
         for r in result["releases"]
     ]
     rho = "no finite ρ" if found["rho"] is None else f"ρ = {found['rho']:.6g}"
@@ -66,7 +74,7 @@ def budgeted(result: Mapping[str, Any]) -> str:
             "",
             columns([("method", f"ε at δ = {found['delta']:g}", "direction"), *rows]),
             "",
-            columns([("release", "sensitivity charged", "noise", "std", "cost"), *costs]),
+            columns([("release", "sensitivity", "outputs", "noise", "std", "cost"), *costs]),
         ]
     )
 
@@ -82,6 +90,9 @@ def calibrated(result: Mapping[str, Any]) -> str:
     parts = [head, "", columns([heading, *_noise_rows(result["releases"])])]
     if result["gaussian"] is not None:
         parts += ["", "with Gaussian noise instead:", columns([heading, *_noise_rows(result["gaussian"])])]
+    if result["batches"] is not None:
+        title = "with disjoint batches instead, each user in one output:"
+        parts += ["", title, columns([heading, *_noise_rows(result["batches"])])]
     return "\n".join(parts)
 
 
@@ -95,12 +106,17 @@ def verdicts(result: Mapping[str, Any]) -> str:
     """Returns the verdict with its findings, or a table of all."""
     if "results" not in result:
         return _as_report(result, verify=result, verdict={k: result[k] for k in ("verdict", "method", "sentence")})
-    rows = [("system", "verdict", "how", "cost/claim", "witness/claim", "findings", "claim")]
+    rows = [("system", "verdict", "how", "joint DP", "cost/claim", "witness/claim", "claim")]
     for r in result["results"]:
-        codes = ", ".join(sorted({f["code"] for f in r["findings"]})) or "none"
         ratios = (f"{float(r['upper_ratio']):.4g}", f"{float(r['lower_ratio']):.4g}")
-        rows.append((r["algorithm"], r["verdict"], r["method"], *ratios, codes, r["claim"]))
-    return columns(rows)
+        rows.append((r["algorithm"], r["verdict"], r["method"], r["joint"] or "", *ratios, spelled(r["claim"])))
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for r in result["results"]:
+        for f in r["findings"]:
+            found.setdefault((r["algorithm"], f["severity"], f["code"]), []).append(f["where"])
+    findings = [("system", "severity", "finding", "where"), *((*key, ", ".join(w)) for key, w in found.items())]
+    hint = "`privcheck verify NAME` explains a system's findings and shows the pair of neighbours behind them."
+    return "\n".join([columns(rows), "", columns(findings), "", hint])
 
 
 def audited(result: Mapping[str, Any]) -> str:
@@ -111,6 +127,40 @@ def audited(result: Mapping[str, Any]) -> str:
 def ran(result: Mapping[str, Any]) -> str:
     """Returns what was learned and spent."""
     return _as_report(result, run=result)
+
+
+def ran_online(result: Mapping[str, Any]) -> str:
+    """Returns regret, last value, switches, cost and speed of each online agent."""
+    runs = result["results"] if "results" in result else [result]
+    first = runs[0]
+    head = (
+        f"{first['description']}; {first['replicates']} replicates, optimum {first['regret']['optimal']:.6g} an episode"
+    )
+    rows = [("agent", "episodes", "regret", "± std", "of the most", "last value", "switches", "spent", "episodes/s")]
+    for run in runs:
+        regret, curves = run["regret"], run["curves"]
+        rows.append(
+            (
+                run["algorithm"],
+                str(run["episodes"]),
+                f"{regret['mean']:.6g}",
+                "" if regret["std"] is None else f"{regret['std']:.3g}",
+                "" if regret["share"] is None else f"{100 * regret['share']:.2f} %",
+                f"{curves['value']['mean'][-1]:.6g}",
+                f"{curves['switches']['mean'][-1]:.6g}",
+                _spent(run["spent"]),
+                f"{run['episodes_per_second']:.3g}",
+            )
+        )
+    return "\n".join([head, "", columns(rows)])
+
+
+def _spent(cost: Mapping[str, Any] | None) -> str:
+    if cost is None:
+        return "not private"
+    if cost["pure_epsilon"] is not None:
+        return f"ε = {cost['pure_epsilon']:.6g}"
+    return "no bound" if cost["rho"] is None else f"ρ = {cost['rho']:.6g}"
 
 
 def diagnosis(result: Mapping[str, Any]) -> str:

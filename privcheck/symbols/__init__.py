@@ -15,7 +15,9 @@ from privcheck.symbols.functions import (
     H,
     K,
     S,
+    before,
     beta,
+    ceil,
     ceil_log2,
     d,
     delta,
@@ -25,6 +27,7 @@ from privcheck.symbols.functions import (
     h,
     log,
     maximum,
+    minimum,
     n,
     rho,
     sqrt,
@@ -37,7 +40,7 @@ from privcheck.symbols.functions import (
 from privcheck.symbols.ordering import at_most, largest, same
 
 __all__ = [
-    "COUNTS", "INFINITE", "A", "Exact", "Expr", "H", "K", "Rounding", "S", "at_most", "beta", "ceil_log2", "d", "delta",
-    "epsilon", "exact", "exp", "expression", "failure", "h", "largest", "log", "maximum", "n", "rho", "same", "sqrt",
-    "sum_over", "sum_steps", "symbol", "to_float", "total", "tree_levels",
+    "COUNTS", "INFINITE", "A", "Exact", "Expr", "H", "K", "Rounding", "S", "at_most", "before", "beta", "ceil",
+    "ceil_log2", "d", "delta", "epsilon", "exact", "exp", "expression", "failure", "h", "largest", "log", "maximum",
+    "minimum", "n", "rho", "same", "sqrt", "sum_over", "sum_steps", "symbol", "to_float", "total", "tree_levels",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from privcheck.symbols.exactness import Exact, Rounding, exact, to_float
 _DIGITS = 60  # working precision of the bridge to floats, which then rounds once, in the direction that is asked for
 _SLACK = Fraction(1, 10 ** (_DIGITS - 5))  # relative; covers what `_DIGITS` digits of an irrational number leave out
 _CANCELLED = 2000  # digits that may cancel before they are reached
+_FEW = 12  # operations that SymPy simplifies at leisure
 _BEYOND = 2000  # binary exponents outside ± this are out of a float's range whatever the digits
 
 
@@ -113,7 +114,7 @@ class Expr:
         """Returns the value as a fraction, or None where it is irrational."""
         node = self.at(values or {}).node
         if not node.is_Rational:
-            node = sympy.nsimplify(node, rational=False) if node.is_Float else sympy.simplify(node)
+            node = sympy.expand(simplify(node))
         return Fraction(int(node.p), int(node.q)) if node.is_Rational else None
 
     def number(self, values: Mapping[str, Fraction] | None = None, *, rounding: Rounding = "nearest") -> float:
@@ -167,8 +168,24 @@ def node_of(value: Expr | Exact) -> Any:
 
 @functools.lru_cache(maxsize=4096)
 def simplify(node: Any) -> Any:
-    """Returns an equal node in simplest form; for this folder only."""
-    return sympy.simplify(node)
+    """Returns an equal node in simple form; for this folder only.
+
+    Functions (logarithms, tree levels, maxima, …) are taken for symbols of their own, so that what is left is a
+    quotient of polynomials and roots: SymPy's search for identities among them takes minutes on a declaration's cost.
+    """
+    functions = sorted(node.atoms(sympy.Function, sympy.Max, sympy.Min), key=lambda f: (-f.count_ops(), str(f)))
+    if not functions and node.count_ops() <= _FEW:
+        return sympy.simplify(node)
+    hidden: dict[Any, Any] = {}
+    for function in functions:
+        if node.has(function):
+            stand_in = sympy.Dummy(positive=function.is_positive, nonnegative=function.is_nonnegative)
+            hidden[stand_in] = function
+            node = node.xreplace({function: stand_in})
+    found = sympy.factor(sympy.cancel(sympy.together(node)))
+    for stand_in, function in reversed(hidden.items()):
+        found = found.xreplace({stand_in: function})
+    return found
 
 
 def expression(value: Expr | Exact) -> Expr:

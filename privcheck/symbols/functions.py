@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -32,6 +33,11 @@ def maximum(*values: Expr | Exact) -> Expr:
     return Expr(sympy.Max(*map(node_of, values)))
 
 
+def minimum(*values: Expr | Exact) -> Expr:
+    """Returns the exact minimum."""
+    return Expr(sympy.Min(*map(node_of, values)))
+
+
 class _BitLength(sympy.Function):  # type: ignore[misc] # SymPy has no types
     """The number of binary digits of ⌊x⌋, x ≥ 0: ⌊log₂ x⌋ + 1, and 0 for x < 1."""
 
@@ -45,6 +51,9 @@ class _BitLength(sympy.Function):  # type: ignore[misc] # SymPy has no types
                 raise ParameterError(f"expected a number of leaves, at least 0, got {argument}", given=argument)
             return sympy.Integer(int(argument).bit_length())
         return None
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"bit_length({printer._print(self.args[0])})"  # noqa: SLF001
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         text = rf"\left(\left\lfloor \log_2 {printer._print(self.args[0])} \right\rfloor + 1\right)"  # noqa: SLF001
@@ -69,6 +78,15 @@ def ceil_log2(value: Expr | Exact) -> Expr:
     return Expr(_BitLength(node_of(value) - 1))
 
 
+def ceil(value: Expr | Exact) -> Expr:
+    """Returns the least whole number that is not below the value, exactly.
+
+    >>> str(ceil(log(3)))
+    '2'
+    """
+    return Expr(sympy.ceiling(node_of(value)))
+
+
 def sum_over(steps: Expr | Exact, term: Callable[[Expr], Expr]) -> Expr:
     """Returns Σ over h = 1, …, H of term(h), in closed form where SymPy has one.
 
@@ -80,8 +98,7 @@ def sum_over(steps: Expr | Exact, term: Callable[[Expr], Expr]) -> Expr:
     >>> str(sum_over(H, lambda h: (H - h + 1) ** 2).at({"H": Fraction(3)}))
     '14'
     """
-    h = sympy.Dummy("h", integer=True, positive=True)
-    return Expr(sympy.factor(sympy.summation(term(Expr(h)).node, (h, 1, node_of(steps)))))
+    return Expr(_summed(node_of(steps), term(h).node))
 
 
 def sum_steps(steps: Expr | Exact, term: Expr | Exact) -> Expr:
@@ -91,7 +108,32 @@ def sum_steps(steps: Expr | Exact, term: Expr | Exact) -> Expr:
     >>> str(sum_steps(H, (H - h) ** 2).at({"H": Fraction(3)}))
     '5'
     """
-    return sum_over(steps, lambda step: Expr(expression(term).node.xreplace({h.node: step.node})))
+    return Expr(_summed(node_of(steps), expression(term).node))
+
+
+@functools.lru_cache(maxsize=1024)
+def _summed(steps: Any, term: Any) -> Any:
+    if term.has(sympy.KroneckerDelta):  # powers of 1 − δ hide from the summation
+        term = sympy.expand(term)
+    if term.is_polynomial(h.node):  # power by power, without SymPy's search for a method
+        powers = sympy.Poly(term, h.node).terms()
+        return sympy.factor(sympy.Add(*(coefficient * _power_sum(steps, k) for (k,), coefficient in powers)))
+    return sympy.factor(sympy.summation(term, (h.node, 1, steps)))
+
+
+@functools.lru_cache(maxsize=64)
+def _power_sum(steps: Any, power: int) -> Any:
+    return sympy.summation(h.node**power, (h.node, 1, steps))
+
+
+def before(last: Expr | Exact) -> Expr:
+    """Returns 1 at every step `h` but 0 at the last: for bounds on V of step h + 1 where V of step H + 1 is 0.
+
+    >>> from fractions import Fraction
+    >>> str(sum_steps(H, 5 * before(H))), str(before(H).at({"H": Fraction(3), "h": Fraction(3)}))
+    ('5*H - 5', '0')
+    """
+    return Expr(1 - sympy.KroneckerDelta(h.node, node_of(last)))
 
 
 def total(values: list[Expr]) -> Expr:

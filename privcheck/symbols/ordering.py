@@ -37,6 +37,8 @@ def _decided(left: Expr, right: Expr) -> bool | None:
 def same(left: Expr, right: Expr) -> bool | None:
     """Returns whether the two are equal for all admissible parameters, or None where SymPy cannot decide."""
     difference = simplify(left.node - right.node)
+    if difference.has(sympy.log):
+        difference = simplify(sympy.expand_log(difference))
     if difference.is_zero:
         return True
     return False if difference.is_zero is False or difference.is_Number else None

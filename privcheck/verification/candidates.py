@@ -23,7 +23,7 @@ from privcheck.statistics import Column, FeatureSums, GramMatrices
 from privcheck.statistics.linear import step_bounds
 
 _MOST_NUMBERS = 20_000_000  # of one user's vectors
-_GRID = 2.0**-20  # entries of the vectors are multiples of it, rounded towards 0: products are exact, norms at most 1
+_GRID = 2.0**-26  # entries of the vectors are multiples of it, rounded towards 0: products are exact, norms at most 1
 
 UserPair = tuple[Any, Any]
 
@@ -71,6 +71,9 @@ def _linear_pairs(
         yield None, user
         return
     best = {c.name: _best_cosines(releases, c, values, horizon, d) for c in _vectors(releases)}
+    if declaration.relation.initial == "fixed":
+        for cosines in best.values():
+            cosines[0] = 1.0  # step 1's pair, and with it every vector, is common to both
     yield _users(releases, values, horizon, d, best)
 
 

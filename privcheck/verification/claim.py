@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from privcheck.accounting import Account
 from privcheck.declaration import Declaration
+from privcheck.guarantees import ApproxDP
 from privcheck.verification.findings import Finding, Severity
 from privcheck.verification.witness import Witness
 
@@ -44,6 +45,21 @@ class Case:
         """Returns what is judged."""
         return self.account.declaration
 
+    @property
+    def unpaid(self) -> Severity:
+        """Returns how grave a step is that charges too little: critical, unless other steps pay for it."""
+        return "theoretical" if self.verdict == "holds" else "critical"
+
+    @property
+    def paid_words(self) -> str:
+        """Returns what is said of such a step where the claim holds all the same."""
+        return "; the claim holds all the same: other steps are loose enough to pay for it" if self.paid else ""
+
+    @property
+    def paid(self) -> bool:
+        """Returns whether the claim holds."""
+        return self.verdict == "holds"
+
 
 def claim_findings(case: Case) -> Iterator[Finding]:
     """Yields whether the claim is refuted, unproved, loose, or true at these parameters only."""
@@ -60,6 +76,22 @@ def claim_findings(case: Case) -> Iterator[Finding]:
         yield _finding("claim-slack", "negligible", message, figures)
     if case.elsewhere is not None:
         yield _elsewhere(case.elsewhere)
+
+
+def order_only(case: Case) -> Iterator[Finding]:
+    """Yields what a claim up to an unstated constant leaves open, and the figure up to which it holds."""
+    if not case.declaration.claim.order_only:
+        return
+    guarantee = case.declaration.claim.guarantee
+    message = f"the claim is O(·) of {guarantee}, which is no guarantee; it is judged with the constant 1"
+    figures = {}
+    if isinstance(guarantee, ApproxDP):
+        delta = guarantee.delta.number(case.values, rounding="down")
+        holds_to = case.account.at(case.values).epsilon(delta)
+        figures = {"epsilon": f"{holds_to:.9g}", "delta": f"{delta:g}"}
+        times = holds_to / guarantee.epsilon.number(case.values)
+        message += f". The releases are ({holds_to:.6g}, {delta:g})-DP, {times:.6g} times the ε"
+    yield _finding("claim-order-only", "theoretical", message, figures)
 
 
 def _finding(

@@ -1,4 +1,4 @@
-"""Is one expression at most another, for all parameters? Proved where SymPy decides it, else checked on a box."""
+"""Is one expression at most another for all parameters, does it rise or fall? Proved, else checked on a box."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Final, Literal
 from privcheck.declaration import Kind, Parameter
 from privcheck.errors import ParameterError
 from privcheck.symbols import Expr, at_most
+from privcheck.symbols.trends import Trend, trend
 
 # Where bounds that are not provable break first: the smallest sizes, powers of two and their neighbours (tree levels),
 # sizes in use, and far out.
@@ -41,6 +42,61 @@ class Decision:
     counterexample: Mapping[str, Fraction] | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Monotone:
+    """How an expression moves with one parameter, all others held.
+
+    Attributes:
+        trend: "nondecreasing", "nonincreasing", "constant", or "neither": then there are both a rise and a fall.
+        method: "proved" for all parameters, or "checked" on a box of them.
+        points: How many pairs of points were compared; 0 where it is proved.
+        rise: Two points, apart in the parameter only, between which the expression rises; None where none was found.
+        fall: Two points between which it falls.
+    """
+
+    trend: Trend | Literal["neither"]
+    method: Literal["proved", "checked"]
+    points: int
+    rise: tuple[Mapping[str, Fraction], Mapping[str, Fraction]] | None
+    fall: tuple[Mapping[str, Fraction], Mapping[str, Fraction]] | None
+
+    def holds(self, wanted: Trend) -> bool:
+        """Returns whether the expression is found to move as wanted; what is constant does in both ways."""
+        return self.trend in {wanted, "constant"}
+
+
+def monotone(of: Expr, name: str, parameters: Sequence[Parameter]) -> Monotone:
+    """Returns whether an expression rises or falls in a parameter, whatever the others are.
+
+    Proved by forward differences in counts, by derivatives in others (`privcheck.symbols.trends`); else compared
+    between neighbouring values of the box, for counts also between n and n + 1.
+
+    Args:
+        of: An exact expression.
+        name: The parameter.
+        parameters: The range of every symbol in the expression, `name` among them.
+
+    Raises:
+        ParameterError: A symbol has no parameter, or `name` has none.
+    """
+    axes = _axes(of.symbols | {name}, parameters)
+    if (proved := trend(of, name)) is not None:
+        return Monotone(trend=proved, method="proved", points=0, rise=None, fall=None)
+    rise = fall = None
+    points = 0
+    for point in _box([p for p in axes if p.name != name]):
+        for low, high in itertools.pairwise(_steps(next(p for p in axes if p.name == name))):
+            before, after = {**point, name: low}, {**point, name: high}
+            points += 1
+            up, down = _at_most_between(of, before, after), _at_most_between(of, after, before)
+            rise = rise or ((before, after) if up and not down else None)
+            fall = fall or ((before, after) if down and not up else None)
+            if rise and fall:
+                return Monotone(trend="neither", method="checked", points=points, rise=rise, fall=fall)
+    found: Trend = "nondecreasing" if rise else "nonincreasing" if fall else "constant"
+    return Monotone(trend=found, method="checked", points=points, rise=rise, fall=fall)
+
+
 def decide(left: Expr, right: Expr, parameters: Sequence[Parameter]) -> Decision:
     """Returns whether left ≤ right for all values of the parameters.
 
@@ -55,16 +111,29 @@ def decide(left: Expr, right: Expr, parameters: Sequence[Parameter]) -> Decision
     proved = at_most(left, right)
     if proved is True:
         return Decision(holds=True, method="proved", points=0, counterexample=None)
-    used = left.symbols | right.symbols
-    axes = [p for p in parameters if p.name in used]
-    if missing := used - {p.name for p in axes}:
-        raise ParameterError(f"no parameter is declared for {', '.join(sorted(missing))}", name=min(missing))
+    axes = _axes(left.symbols | right.symbols, parameters)
     points = 0
     for point in _box(axes):
         points += 1
         if not _at_most_at(left, right, point):
             return Decision(holds=False, method="checked", points=points, counterexample=point)
     return Decision(holds=proved is None, method="checked", points=points, counterexample=None)
+
+
+def _axes(used: frozenset[str], parameters: Sequence[Parameter]) -> list[Parameter]:
+    axes = [p for p in parameters if p.name in used]
+    if missing := used - {p.name for p in axes}:
+        raise ParameterError(f"no parameter is declared for {', '.join(sorted(missing))}", name=min(missing))
+    return axes
+
+
+def _steps(axis: Parameter) -> list[Fraction]:
+    values = set(BOX[axis.kind])
+    return sorted(values | {v + 1 for v in values}) if axis.kind == "count" else sorted(values)
+
+
+def _at_most_between(of: Expr, one: Mapping[str, Fraction], other: Mapping[str, Fraction]) -> bool:
+    return _at_most_at(of.at(one), of.at(other), {})
 
 
 def _box(axes: Sequence[Parameter]) -> list[dict[str, Fraction]]:

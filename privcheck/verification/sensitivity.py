@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from privcheck.accounting import ReleaseCost
-from privcheck.declaration import L1, L2
-from privcheck.symbols import at_most
+from privcheck.declaration import L1, L2, Release
+from privcheck.relations import AddRemoveOne, Relation, ReplaceOne
+from privcheck.symbols import at_most, same
+from privcheck.verification.candidates import candidate_pairs
 from privcheck.verification.claim import NEAR, Case
 from privcheck.verification.findings import Finding, Severity
-from privcheck.verification.witness import Witness
+from privcheck.verification.witness import Witness, describe
 
 
 def stated_sensitivities(case: Case) -> Iterator[Finding]:
@@ -25,7 +29,7 @@ def stated_sensitivities(case: Case) -> Iterator[Finding]:
         figures = {"stated": str(stated.value), "derived": str(derived), "derived/stated": f"{ratio:.6g}"}
         if enough is None:
             enough = ratio <= 1 + NEAR
-            if ratio != 1:
+            if enough and ratio != 1:  # where it fails here, a pair refutes it
                 yield _undecided(cost, figures)
         if loose is None:
             loose = ratio >= 1 - NEAR
@@ -42,20 +46,43 @@ def _norm(stated: L1 | L2) -> str:
 
 
 def _refuted(case: Case, cost: ReleaseCost, stated: L1 | L2, figures: dict[str, str], ratio: float) -> Finding:
-    witness, shown = case.witness, ""
-    if witness is not None and cost.release.name in witness.changes:
-        l1, l2_squared = witness.changes[cost.release.name]
-        moved = l1 if isinstance(stated, L1) else l2_squared**0.5
-        shown = f"; the witness moves it by {moved:.6g}"
-    paid = case.verdict == "holds"
+    witness = furthest(case, cost.release, stated)
+    shown = "" if witness is None else f"; a pair of neighbours moves it by {witness.loss:.6g}"
+    other = _other_relation(case, cost.release, stated)
+    meant = f", the figure for: {other.words}," if other is not None else ""
     message = (
-        f"stated {_norm(stated)} sensitivity {figures['stated']} is too small by a factor of {ratio:.6g}: "
+        f"stated {_norm(stated)} sensitivity {figures['stated']}{meant} is too small by a factor of {ratio:.6g}: "
         f"the derived one is {figures['derived']} ({cost.sensitivity.reason}){shown}. The derived one is charged"
-        + (", and the claim holds all the same: other steps are loose enough to pay for it" if paid else "")
+        + case.paid_words
     )
-    return _finding(
-        "stated-sensitivity-refuted", "theoretical" if paid else "critical", cost, message, figures, witness=witness
-    )
+    code = "stated-sensitivity-refuted" if other is None else "wrong-relation"
+    return _finding(code, case.unpaid, cost, message, figures, witness=witness)
+
+
+def _other_relation(case: Case, release: Release, stated: L1 | L2) -> Relation | None:
+    """Returns another relation under which the stated sensitivity is exactly right."""
+    for relation in (AddRemoveOne(case.declaration.relation.unit), ReplaceOne(case.declaration.relation.unit)):
+        if relation == case.declaration.relation:
+            continue
+        if same(stated.true(release.statistic.sensitivity(relation)) ** 2, stated.value**2):
+            return relation
+    return None
+
+
+def furthest(case: Case, release: Release, stated: L1 | L2) -> Witness | None:
+    """Returns the candidate pair that moves one contribution to one release furthest in the stated norm.
+
+    `loss` is how far; a pair that is chosen for all releases together may move this one less.
+    """
+    alone = replace(case.declaration, releases=(release,))
+    best: Witness | None = None
+    for pair in candidate_pairs(alone, case.values, release.users):
+        change = release.statistic.difference(pair)
+        moved = change.l1 if isinstance(stated, L1) else math.sqrt(change.l2_squared)
+        if best is None or moved > best.loss:
+            changes = {release.name: (change.l1, change.l2_squared)}
+            best = Witness(pair=pair, loss=moved, changes=changes, words=describe(pair), group=release.users)
+    return best
 
 
 def _slack(cost: ReleaseCost, figures: dict[str, str], ratio: float) -> Finding:

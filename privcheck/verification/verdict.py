@@ -10,14 +10,16 @@ from typing import Literal
 
 from privcheck.accounting import Account, account
 from privcheck.accounting.account import shared_draws
+from privcheck.calibration import least_noise
 from privcheck.declaration import Declaration
-from privcheck.errors import DeclarationError
+from privcheck.errors import DeclarationError, ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.symbols import INFINITE, Expr, same
 from privcheck.verification.claim import NEAR, Case
 from privcheck.verification.deciding import decide
 from privcheck.verification.findings import Finding
 from privcheck.verification.rules import RULES
+from privcheck.verification.together import cost_together
 from privcheck.verification.witness import Witness, find_witness
 
 
@@ -55,7 +57,8 @@ class Verification:
 def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verification:
     """Returns whether the declared releases satisfy the claim.
 
-    Upper bound: the composed cost at the derived sensitivities. Lower bound: the exact loss of a pair of neighbours.
+    Upper bound: the composed cost at the derived sensitivities, or the releases' joint worst case where that is derived
+    (`together`) and less. Lower bound: the exact loss of a pair of neighbours.
     Upper ≤ claim: holds, proved if SymPy decides it for all parameters, else checked at `values`. Lower > claim: fails.
     Otherwise undecided.
 
@@ -72,7 +75,7 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
     cost, claimed = _in_claims_unit(declaration, composed, values)
     decision = decide(cost, claimed, declaration.parameters) if isinstance(cost, Expr) and not cost.infinite else None
     proved = decision is not None and decision.method == "proved"
-    upper = _upper(cost, claimed, values, proved=proved)
+    upper = min(_upper(cost, claimed, values, proved=proved), _upper_together(declaration, claimed, values))
     target = claimed.number(values)
     lower = 0.0 if witness is None else _ratio_down(witness.loss, target)
     if lower > upper * (1 + NEAR):
@@ -101,7 +104,7 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
     order = ("critical", "theoretical", "negligible")
     return Verification(
         algorithm=declaration.name,
-        claim=f"{declaration.claim.guarantee} ({declaration.claim.source})",
+        claim=f"{declaration.claim_words} ({declaration.claim.source})",
         verdict=verdict,
         method=method,
         joint=_joint(declaration, verdict),
@@ -109,7 +112,7 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
         lower_ratio=lower,
         findings=tuple(sorted(findings, key=lambda f: order.index(f.severity))),
         witness=witness,
-        repair=_repair(declaration, verdict, upper),
+        repair=_repair(declaration, values, verdict, upper),
         account=composed,
     )
 
@@ -139,6 +142,12 @@ def _upper(cost: Expr | float, claimed: Expr, values: Mapping[str, Fraction], *,
     return min(upper, 1.0) if proved else upper
 
 
+def _upper_together(declaration: Declaration, claimed: Expr, values: Mapping[str, Fraction]) -> float:
+    """Returns the releases' joint worst case over the claim, rounded up; ∞ where it is not derived."""
+    together = cost_together(declaration, values)
+    return math.inf if together is None else together / claimed.number(values, rounding="down") * (1 + 1e-15)
+
+
 def _ratio_down(loss: float, claimed: float) -> float:
     ratio = loss / claimed
     if math.isinf(ratio):
@@ -156,17 +165,30 @@ def _joint(declaration: Declaration, verdict: str) -> Literal["follows", "unprov
     return "follows" if verdict == "holds" and lemma else "unproved"
 
 
-def _repair(declaration: Declaration, verdict: str, upper: float) -> str:
-    claim = declaration.claim.guarantee
+def _repair(declaration: Declaration, values: Mapping[str, Fraction], verdict: str, upper: float) -> str:
     if leaking := shared_draws(declaration):
         return f"draw fresh noise for every output of {', '.join(leaking)}: no amount of noise that is reused is enough"
     if verdict == "holds" and upper > 1 - NEAR:
         return "nothing to change: the claim holds with equality"
     if not math.isfinite(upper):
         return "no amount of this noise gives the claim: another mechanism is needed"
-    if isinstance(claim, ApproxDP):
-        return ""  # ε is not a power of the noise there: least noise is calibration's answer
-    factor = math.sqrt(upper) if isinstance(claim, ZCDP) else upper
+    factor = _least_factor(declaration, values, upper)
+    if factor is None:
+        return ""
     if verdict == "holds":
         return f"every noise's standard deviation may be multiplied by {factor:.6g} and the claim still holds"
     return f"multiply every noise's standard deviation by {factor:.6g} and the claim holds"
+
+
+def _least_factor(declaration: Declaration, values: Mapping[str, Fraction], upper: float) -> float | None:
+    """Returns by what the noise may be multiplied so that the claim is met with equality; None where nobody knows."""
+    claim = declaration.claim.guarantee
+    if isinstance(claim, ZCDP):
+        return math.sqrt(upper)
+    if isinstance(claim, PureDP):
+        return upper
+    epsilon, delta = claim.epsilon.number(values, rounding="down"), claim.delta.number(values, rounding="down")
+    try:
+        return least_noise(declaration, values, epsilon=epsilon, delta=delta).releases[0].ratio
+    except ParameterError:
+        return None

@@ -101,7 +101,8 @@ def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], v
 def leaks(declaration: Declaration, moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]) -> bool:
     """Returns whether outputs that share their noise differ by something exact which the pair changes.
 
-    * One draw over all outputs of a schedule: two outputs differ by the users between them, exactly.
+    * One draw over all outputs of a schedule: two outputs differ by the users between them, exactly. Where the first
+      user is in two outputs, a later one is in one of them and not in the other.
     * One draw over all cells of a table: the differences between its cells are exact, and move with any one cell.
     * One draw for two releases: their difference is exact, and moves unless both move alike.
     """
@@ -110,7 +111,9 @@ def leaks(declaration: Declaration, moved: Mapping[str, SparseDifference], value
     for release in shared:
         change, name = moved[release.name], release.draw.name
         cells = math.prod(release.statistic.shape(values)[1:])
-        if change.cells.size and ("outputs" in release.draw.across or ("cells" in release.draw.across and cells > 1)):
+        if not change.cells.size or not change.times:
+            continue
+        if ("outputs" in release.draw.across and change.times > 1) or ("cells" in release.draw.across and cells > 1):
             return True
         if name and name in seen and not _alike(seen[name], change):
             return True

@@ -1,0 +1,273 @@
+"""Runs of online agents: K users, one after the other, in a model with a known truth; one agent or several compared."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from privcheck import registry
+from privcheck.accounting import Spent, check_ledger, spent
+from privcheck.commands.learned import ledger_summary
+from privcheck.commands.setting import Setting, resolve_setting
+from privcheck.declaration import resolve
+from privcheck.errors import ParameterError, UnknownNameError
+from privcheck.results import OnlineRequest, OnlineResult, Progress, World, silent
+from privcheck.runtime import Ledger
+from privcheck.runtime.ledger import Entry
+from privcheck.schedules import EveryEpisode, Schedule, Tree
+
+USERS = "n"  # an environment's number of simulated users, which only datasets have
+
+
+def online_only(names: Sequence[str]) -> bool:
+    """Returns whether the algorithms learn as they act.
+
+    Raises:
+        UnknownNameError: There is no such algorithm.
+        ParameterError: Some do and some learn from data, or several are named that learn from data.
+    """
+    online = [registry.algorithm(name).online is not None for name in names]
+    if all(online):
+        return True
+    if len(names) > 1:
+        offline = [name for name, acts in zip(names, online, strict=True) if not acts]
+        message = f"several algorithms are compared only where all learn as they act; {', '.join(offline)} does not"
+        raise ParameterError(message, name="name", given=offline)
+    return False
+
+
+def load_world(env: str, given: Mapping[str, str], *, seed: int) -> tuple[World, dict[str, str]]:
+    """Returns the environment's model and what is left of the user's NAME=VALUE pairs.
+
+    Args:
+        env: A registered environment's name, or a family's: `gym:FrozenLake-v1`, `table:model.npz`.
+        given: The user's NAME=VALUE pairs.
+        seed: Of a model that is itself drawn at random.
+
+    Raises:
+        UnknownNameError: There is no such environment.
+        ParameterError: It has no finite model, or a value is refused.
+    """
+    environment = registry.environment(env)
+    if environment.model is None:
+        message = f"{env} has no finite model for online agents; expected one of: " + ", ".join(_models())
+        raise ParameterError(message, name="env", given=env)
+    parameters = tuple(p for p in environment.parameters if p.name != USERS)
+    own = {p.name for p in parameters}
+    values = resolve(parameters, {k: v for k, v in given.items() if k in own}, owner=env)
+    world = environment.model({k: int(v) for k, v in values.items()}, seed)
+    return world, {k: v for k, v in given.items() if k not in own}
+
+
+def _models() -> list[str]:
+    return [name for name in registry.names("environments") if registry.environment(name).model is not None]
+
+
+def online_settings(names: Sequence[str], given: Mapping[str, str], world: World) -> list[Setting]:
+    """Returns each algorithm's setting; a NAME=VALUE pair goes to every algorithm that knows the name.
+
+    Raises:
+        UnknownNameError: A name that none of them knows.
+        ParameterError: A value is refused.
+    """
+    sizes = {"H": world.mdp.horizon, "S": world.mdp.states, "A": world.mdp.actions}
+    if len(set(names)) != len(names):
+        raise ParameterError(f"each algorithm is compared once, got {' '.join(names)}", name="name", given=names)
+    known = {name: _known(resolve_setting(name, {})) | sizes.keys() for name in names}
+    for key in given:
+        if not any(key in one for one in known.values()):
+            every = sorted(frozenset[str]().union(*known.values()))
+            raise UnknownNameError(f"parameter or option of {', '.join(names)}", key, every)
+    return [
+        resolve_setting(name, {k: v for k, v in given.items() if k in known[name]}, sizes=sizes) for name in names
+    ]
+
+
+def _known(setting: Setting) -> set[str]:
+    declared = {p.name for p in setting.declaration.parameters} if setting.declaration else set()
+    return declared | {p.name for p in setting.algorithm.options} | {c.name for c in setting.algorithm.choices}
+
+
+def episodes_of(setting: Setting) -> int:
+    """Returns K, from the declaration's parameters or the agent's options."""
+    found = setting.values.get("K", setting.options.get("K"))
+    if found is None:
+        raise ParameterError(f"{setting.algorithm.name} has no parameter K, the number of episodes", name="K")
+    return int(found)
+
+
+def run_online(
+    setting: Setting,
+    world: World,
+    *,
+    replicates: int = 1,
+    seed: int = 0,
+    workers: int | None = None,
+    out: Path | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Returns what an online agent did and what that has cost, from its ledger.
+
+    The ledger is checked against the declaration before anything is reported. A run that was stopped is continued where
+    `out` holds its checkpoint, with the same result.
+
+    Args:
+        setting: The algorithm.
+        world: Where it acts.
+        replicates: Independent repetitions.
+        seed: Of the users' responses and the noise.
+        workers: Threads; None for all cores. The result does not depend on it.
+        out: Where the first replicate's ledger and the checkpoint go.
+        progress: Called as the work goes on.
+
+    Raises:
+        ParameterError: A number is out of range, or the directory holds another run's checkpoint.
+        LedgerError: The run released something else than was declared.
+    """
+    if replicates < 1:
+        raise ParameterError(f"--replicates expects a whole number, at least 1, got {replicates}", name="replicates")
+    if setting.algorithm.online is None:
+        raise ParameterError(f"{setting.algorithm.name} does not learn as it acts", name=setting.algorithm.name)
+    K = episodes_of(setting)
+    result = setting.algorithm.online(
+        OnlineRequest(
+            declaration=setting.declaration,
+            values=setting.values,
+            options=setting.options,
+            readings=setting.choices,
+            world=world,
+            episodes=K,
+            replicates=replicates,
+            seed=seed,
+            directory=out,
+            workers=workers or os.cpu_count() or 1,
+            progress=progress,
+        )
+    )
+    if result.ledger is not None and setting.declaration is not None:
+        check_ledger(result.ledger.header, result.ledger.entries, setting.declaration, setting.values)
+    return {
+        "algorithm": setting.algorithm.name,
+        "title": setting.algorithm.title,
+        "environment": world.name,
+        "description": world.description,
+        "facts": dict(world.facts),
+        "replicates": replicates,
+        "episodes": K,
+        "parameters": {name: str(value) for name, value in setting.values.items()},
+        "options": setting.options_used,
+        "choices": dict(setting.choices),
+        "regret": _regret(result, K),
+        "curves": _curves(result),
+        "spent": _cost(spent(result.ledger.header, result.ledger.entries)) if result.ledger else None,
+        "odometer": odometer(result.ledger, setting, [int(k) for k in result.episodes]) if result.ledger else None,
+        "ledger": ledger_summary(result.ledger, out),
+        "diagnostics": dict(result.diagnostics),
+        "seconds": result.seconds,
+        "episodes_per_second": K * replicates / max(result.seconds, 1e-9),
+    }
+
+
+def compare(
+    settings: Sequence[Setting],
+    world: World,
+    *,
+    out: Path | None = None,
+    progress: Callable[[str], Progress] = lambda _: silent,
+    **how: Any,
+) -> dict[str, Any]:
+    """Returns the runs of several online agents in one environment; each writes into its own folder of `out`.
+
+    Args:
+        settings: The algorithms.
+        world: Where they act.
+        out: Where each one's folder goes.
+        progress: Makes a progress callback for a named agent.
+        how: As for `run_online`.
+    """
+    results = []
+    for setting in settings:
+        name = setting.algorithm.name
+        own = None if out is None else out / name
+        results.append(run_online(setting, world, out=own, progress=progress(name), **how))
+    return {"environment": world.name, "algorithms": [r["algorithm"] for r in results], "results": results}
+
+
+def _regret(result: OnlineResult, K: int) -> dict[str, Any]:
+    final = result.regret[:, -1]
+    most = K * result.optimal
+    return {
+        "mean": float(final.mean()),
+        "std": float(final.std(ddof=1)) if len(final) > 1 else None,
+        "baseline": None,
+        "optimal": result.optimal,
+        "maximum": most,
+        "share": float(final.mean()) / most if most > 0 else None,
+    }
+
+
+def _curves(result: OnlineResult) -> dict[str, Any]:
+    several = result.regret.shape[0] > 1
+
+    def band(curve: Any) -> dict[str, Any]:
+        return {
+            "mean": curve.mean(axis=0).tolist(),
+            "std": curve.std(axis=0, ddof=1).tolist() if several else None,
+        }
+
+    return {
+        "episodes": result.episodes.tolist(),
+        "regret": band(result.regret),
+        "value": band(result.value),
+        "switches": band(result.switches),
+    }
+
+
+def odometer(ledger: Ledger, setting: Setting, episodes: Sequence[int]) -> list[dict[str, Any]]:
+    """Returns what the run has cost the user who has paid most, after each of the episodes: where it changes.
+
+    From the ledger's own charges: a tree's outputs hold a user in one node more whenever the number of episodes passes
+    a power of two; a release of every episode in one more each time; batches and users' own messages are paid once.
+
+    Args:
+        ledger: The run's.
+        setting: Whose schedules say when a charge falls due.
+        episodes: Ascending.
+    """
+    schedules = {release.name: release.schedule for release in setting.declared.releases}
+    found: list[dict[str, Any]] = []
+    for k in episodes:
+        shares = {name: _share(schedule, setting.values, k) for name, schedule in schedules.items()}
+        cost = _cost(spent(ledger.header, [_due(entry, shares[entry.release]) for entry in ledger.entries]))
+        if not found or {name: found[-1][name] for name in cost} != cost:
+            found.append({"episode": k, **cost})
+    return found
+
+
+def _share(schedule: Schedule, values: Mapping[str, Fraction], k: int) -> Fraction:
+    """Returns which share of the outputs that will hold the first user have left after k episodes."""
+    if isinstance(schedule, Tree):
+        leaves = int(schedule.leaves.number(values))
+        return Fraction(min(k, leaves).bit_length(), max(leaves.bit_length(), 1))
+    if isinstance(schedule, EveryEpisode):
+        outputs = int(schedule.outputs.number(values))
+        return Fraction(min(k, outputs), max(outputs, 1))
+    return Fraction(1)
+
+
+def _due(entry: Entry, share: Fraction) -> Entry:
+    if entry.charge is None or share == 1:
+        return entry
+    up = 1 + 1e-15  # the whole charge is an upper bound; so is its share
+    due = replace(entry.charge, l1=entry.charge.l1 * float(share) * up, l2=entry.charge.l2 * math.sqrt(share) * up)
+    return replace(entry, charge=due if share > 0 else None)
+
+
+def _cost(cost: Spent) -> dict[str, Any]:
+    finite = {"rho": cost.rho, "pure_epsilon": cost.pure_epsilon, "mu": cost.mu}
+    return {name: value if value is not None and math.isfinite(value) else None for name, value in finite.items()}

@@ -1,0 +1,158 @@
+"""Pages of findings, one a paper, written from the verification itself: nothing in them is typed by hand."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from privcheck import registry
+from privcheck.accounting import claim_epsilon
+from privcheck.commands.declared import budget, calibrated, verified
+from privcheck.commands.setting import Setting, resolve_setting
+from privcheck.errors import ParameterError
+from privcheck.guarantees import ApproxDP
+from privcheck.reports.wording import figure, spelled
+
+COMMAND = "privcheck verify --all --pages docs/findings"
+_DELTA = 1e-5  # where the claim itself has no δ
+
+
+def write_pages(directory: Path) -> list[Path]:
+    """Writes one page a paper, and returns their paths.
+
+    Every page goes to a temporary name first.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, text in paper_pages().items():
+        path = directory / f"{name}.md"
+        handle, partial = tempfile.mkstemp(dir=directory, suffix=".partial")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(partial).chmod(0o644)
+        Path(partial).replace(path)
+        written.append(path)
+    return written
+
+
+def paper_pages() -> dict[str, str]:
+    """Returns the pages as Markdown, by the paper's name; systems in the order of their names."""
+    papers: dict[registry.Paper, list[Setting]] = {}
+    for name in registry.names("algorithms"):
+        setting = resolve_setting(name, {})
+        if setting.declaration is not None and setting.algorithm.paper is not None:
+            papers.setdefault(setting.algorithm.paper, []).append(setting)
+    return {paper.name: "\n".join(_page(paper, settings)) + "\n" for paper, settings in papers.items()}
+
+
+def _page(paper: registry.Paper, settings: Sequence[Setting]) -> Iterator[str]:
+    results = [verified(setting) for setting in settings]
+    yield f"# {paper.title}"
+    yield ""
+    yield f"{paper.authors}. Written by `{COMMAND}`: every figure is computed from the declarations, none is typed."
+    yield ""
+    yield (
+        "The verdicts are about what is released, as declared with line numbers in each algorithm's folder. A loose "
+        "step that another step pays for is said to be so. Joint DP follows from the releases by the billboard lemma "
+        "and is never refuted by them."
+    )
+    yield ""
+    rows = [
+        (f"[{r['algorithm']}](#{r['algorithm']})", spelled(r["claim"]), _verdict(r), *_ratios(r), r["joint"] or "–")
+        for r in results
+    ]
+    yield from _table(("system", "claim", "verdict", "cost/claim", "worst pair/claim", "joint DP"), rows)
+    for setting, result in zip(settings, results, strict=True):
+        yield from _system(setting, result)
+
+
+def _system(setting: Setting, result: Mapping[str, Any]) -> Iterator[str]:
+    declaration = setting.declared
+    at = ", ".join(f"{name} = {value}" for name, value in result["parameters"].items())
+    yield from ("", f"## {result['algorithm']}", "")
+    yield f"{declaration.title}. {declaration.source}. Neighbours: {declaration.relation.words}. At {spelled(at)}."
+    yield ""
+    yield f"**{_verdict(result).capitalize()}.** {result['sentence']}"
+    if result["repair"]:
+        yield f"Least change: {result['repair']}."
+    yield ""
+    for finding in result["findings"]:
+        link = f"[{finding['code']}](../reference/findings.md#{finding['code']})"
+        yield f"* {link} ({finding['severity']}, {spelled(finding['where'])}): {spelled(finding['message'])}."
+    yield ""
+    yield from _costs(setting)
+    yield from _readings(setting)
+    yield from _least_noise(setting)
+    if result["witness"] is not None:
+        words = result["witness"]["words"]
+        yield f"The worst pair known: {words}. `privcheck verify {result['algorithm']} --json` prints it whole."
+
+
+def _costs(setting: Setting) -> Iterator[str]:
+    found = budget(setting, _delta_of(setting))
+    rows = [
+        (r["name"], r["users"] or "all", figure(r["count"]), spelled(r["mechanism"]), spelled(r["cost"]["expression"]))
+        for r in found["releases"]
+    ]
+    yield from _table(("release", "users", "outputs with one user", "noise", "cost"), rows)
+    yield ""
+
+
+def _readings(setting: Setting) -> Iterator[str]:
+    """Yields the verdict under every reading of every choice, the others at their default."""
+    rows = []
+    for choice in setting.algorithm.choices:
+        for reading in choice.readings:
+            result = verified(resolve_setting(setting.algorithm.name, {choice.name: reading}))
+            rows.append((f"{choice.name} = {reading}", _verdict(result), *_ratios(result)))
+    if rows:
+        yield from _table(("reading", "verdict", "cost/claim", "worst pair/claim"), rows)
+        yield ""
+
+
+def _least_noise(setting: Setting) -> Iterator[str]:
+    claim, delta = setting.declared.claim.guarantee, _delta_of(setting)
+    epsilon = claim_epsilon(claim, setting.values, delta)
+    try:
+        found = calibrated(setting, epsilon=epsilon, delta=delta)
+    except ParameterError as error:
+        yield f"Least noise: {error}."
+        yield ""
+        return
+    variants = {"as declared": "releases", "Gaussian instead": "gaussian", "disjoint batches instead": "batches"}
+    rows = [
+        (
+            words,
+            row["name"],
+            figure(row["published_std"]),
+            figure(row["needed_std"], rounding="up"),
+            figure(row["ratio"]),
+        )
+        for words, key in variants.items()
+        for row in found[key] or ()
+    ]
+    yield f"What the claim promises, ε = {figure(epsilon)} at δ = {figure(delta)}, needs this much noise:"
+    yield ""
+    yield from _table(("how", "release", "published std", "needed std", "needed/published"), rows)
+    yield ""
+
+
+def _delta_of(setting: Setting) -> float:
+    claim = setting.declared.claim.guarantee
+    return claim.delta.number(setting.values, rounding="down") if isinstance(claim, ApproxDP) else _DELTA
+
+
+def _verdict(result: Mapping[str, Any]) -> str:
+    return f"{result['verdict']}, {result['method']}" if result["verdict"] != "undecided" else "undecided"
+
+
+def _ratios(result: Mapping[str, Any]) -> tuple[str, str]:
+    return figure(result["upper_ratio"], rounding="up"), figure(result["lower_ratio"], rounding="down")
+
+
+def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    for row in (heading, ["---"] * len(heading), *rows):
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
