@@ -14,7 +14,7 @@ from privcheck.accounting.curve import Curve, compose, parallel
 from privcheck.accounting.derivation import Line, release_lines, total_lines
 from privcheck.accounting.events import Event
 from privcheck.accounting.gdp import gdp_delta, gdp_epsilon
-from privcheck.accounting.release_events import release_events
+from privcheck.accounting.release_events import release_branches
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import ParameterError
 from privcheck.relations import Relation
@@ -61,19 +61,17 @@ class Account:
         """Returns the cost at given parameters, every number rounded up."""
         leaking = shared_draws(self.declaration)
         branches = tuple(
-            tuple(
-                event
-                for cost in self.costs
-                if cost.release.users in ("", group)
-                for event in release_events(cost.release, cost.charged, values)
-            )
+            branch
             for group in self.declaration.groups
+            for branch in release_branches(
+                [(c.release, c.charged) for c in self.costs if c.release.users in ("", group)], values
+            )
         )
         return NumericAccount(
             rho=self.rho.number(values, rounding="up"),
             pure=math.inf if self.pure is None else self.pure.number(values, rounding="up"),
             mu=None if self.mu_squared is None else _root_up(self.mu_squared.number(values, rounding="up")),
-            branches=branches,
+            branches=branches or ((),),  # nobody is in any batch
             unbounded=f"{', '.join(leaking)}: the same noise is added to different values" if leaking else "",
         )
 
@@ -157,7 +155,7 @@ def account(declaration: Declaration) -> Account:
     """Returns the cost of a declaration: each release at its derived sensitivity, all composed.
 
     Composition is adaptive: a release may depend on earlier outputs. Over a partition of the users the dearest group
-    counts (McSherry 2009, Theorem 4, for the maximum over disjoint users). What the paper states plays no part.
+    counts (McSherry 2009). What the paper states plays no part.
     """
     relation, leaking = declaration.relation, shared_draws(declaration)
     costs = tuple(_cost(release, relation, unbounded=release.name in leaking) for release in declaration.releases)

@@ -97,8 +97,8 @@ class Atoms:
         top = float(exponents.max())
         weights = np.exp(exponents - top)
         total = float(weights.sum())
-        mean = float(weights @ self.losses) / total
-        variance = float(weights @ (self.losses - mean) ** 2) / total
+        mean = float(np.sum(weights * self.losses)) / total  # no BLAS: its threads cost more than they bring here
+        variance = float(np.sum(weights * (self.losses - mean) ** 2)) / total
         return math.log(total) + top, mean, max(variance, 1e-300)
 
     def cells(self, mesh: float) -> Cells:
@@ -156,7 +156,7 @@ def power(atoms: Atoms, count: int) -> Atoms | None:
         return _binomial_power(atoms, count)
     if step is not None and len(atoms.losses) * count <= 1 << 15:
         return _lattice_power(atoms, count, step)
-    if count > 1 and (len(atoms.losses) ** min(count, 8) / math.factorial(min(count, 8))) > 4 * MOST:
+    if count > 1 and (step is not None or _sums(len(atoms.losses), count) > MOST):
         return None  # without a lattice hardly any two sums agree
     found: Atoms | None = None
     square: Atoms | None = atoms
@@ -168,6 +168,11 @@ def power(atoms: Atoms, count: int) -> Atoms | None:
         count >>= 1
         square = product(square, square) if count else square
     return found if square is not None else None
+
+
+def _sums(values: int, count: int) -> float:
+    """Returns how many sums of so many values there are, in any order; ∞ where they are too many anyway."""
+    return math.inf if min(values - 1, count) > 60 else math.comb(count + values - 1, min(values - 1, count))
 
 
 def _lattice(losses: Floats) -> float | None:

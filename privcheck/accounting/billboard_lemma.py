@@ -65,7 +65,7 @@ def joint(curve: Curve, *, preconditions: Mapping[str, bool]) -> JointClaim:
     """Returns joint DP of what all other users see of one user, by the billboard lemma.
 
     If a billboard is (ε, δ)-DP and every output to user k depends on the billboard and k's own data only, the
-    mechanism is (ε, δ)-jointly DP (Hsu, Huang, Roth, Roughgarden & Wu 2014, Lemma 4). Nothing follows from its failure.
+    mechanism is (ε, δ)-jointly DP (Hsu, Huang, Roth, Roughgarden & Wu 2014). Nothing follows from its failure.
 
     Args:
         curve: The billboard's.

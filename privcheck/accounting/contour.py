@@ -99,6 +99,8 @@ def line(job: Job, epsilon: float, c: float, direction: Direction) -> Line | Non
     weights = as_complex(np.concatenate([w for _, w in blocks]) * (step / math.pi))
     weights[0] /= 2
     heavy = np.flatnonzero(np.abs(weights) > 1e-19 * np.abs(weights[0]))
+    if len(heavy) == 0:  # far out, where moments are bounds, the cumulant itself may have underflowed beside them
+        return None
     nodes, weights = nodes[: heavy[-1] + 1], weights[: heavy[-1] + 1]
     return Line(c=c, epsilon=epsilon, scale=k, nodes=nodes, weights=weights, width=math.sqrt(curvature))
 

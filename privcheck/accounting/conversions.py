@@ -111,7 +111,7 @@ def claim_epsilon(claim: Guarantee, values: Mapping[str, Fraction], delta: float
 def pure_delta(epsilon: float, at: float) -> float:
     """Returns the δ(at) of the worst ε-DP mechanism, randomised response: (e^ε − e^at)₊/(e^ε + 1), rounded up.
 
-    Kairouz, Oh & Viswanath 2015, Theorem 3.1 with k = 1: every ε-DP mechanism is a post-processing of it.
+    Every ε-DP mechanism is a post-processing of it (Kairouz, Oh & Viswanath 2015).
 
     Args:
         epsilon: ε of the mechanism, at least 0, may be ∞.

@@ -124,7 +124,7 @@ class Curve:
     def true_positive_rate(self, false_positive_rate: Real) -> Figure:
         """Returns the largest power of a test of the given level that tells the neighbours apart, rounded up.
 
-        It is the least of δ(ε) + e^ε x over all real ε (Dong, Roth & Su 2022, Proposition 2.12), δ at negative ε by the
+        It is the least of δ(ε) + e^ε x over all real ε (Dong, Roth & Su 2022), δ at negative ε by the
         symmetry of the curve.
 
         Args:
@@ -186,7 +186,7 @@ def _job(branch: tuple[Event, ...]) -> Job:
 def _epsilon(branch: tuple[Event, ...], delta: float) -> Figure:
     work, most = _job(branch), _job(branch).largest()
     # of δ, the (ε, δ)-parts lose 1 − e^{lost} outright; the rest is the others' (Kairouz, Oh & Viswanath 2015)
-    rest = (delta + math.expm1(work.lost)) / math.exp(work.lost) if work.lost < 0 else delta
+    rest = delta + math.expm1(work.lost)
     if rest <= 0:
         if rest == 0 and math.isfinite(most):
             return _figure(most, "pure DP, summed", "exact", "", lambda: most)
@@ -196,11 +196,10 @@ def _epsilon(branch: tuple[Event, ...], delta: float) -> Figure:
             else "no pure DP: δ = 0"
         )
         return _figure(math.inf, "none", "exact", reason, lambda: math.inf)
-    if math.isinf(work.mu_squared) or math.isinf(work.rho):
-        return _figure(
-            math.inf, "none", "exact", "μ² or ρ of the composition overflows: hardly any noise", lambda: math.inf
-        )
-    log_rest = math.log(rest)
+    if work.hopeless:
+        reason = "" if math.isfinite(most) else "μ², ρ or ε of the composition overflows: hardly any noise"
+        return _figure(most, "none" if reason else "pure DP, summed", "upper", reason, lambda: most)
+    log_rest = min(math.log(rest) - work.lost, 0.0)
     found = [(d, epsilon_of(work, log_rest, d)) for d in work.directions]
     top = max((f for _, f in found), key=lambda f: f.value)
     if most <= top.value and math.isfinite(most):
@@ -223,9 +222,10 @@ def _delta_at(branch: tuple[Event, ...], epsilon: float) -> Figure:
         rest = max(math.exp(log_rest), SMALLEST) if log_rest > -math.inf else 0.0
         return min(1.0, -math.expm1(work.lost) + kept * rest)
 
-    if epsilon >= most or (math.isinf(work.mu_squared) or math.isinf(work.rho)):
+    if epsilon >= most or work.hopeless:
         value = whole(-math.inf if epsilon >= most else 0.0)
-        return _figure(value, "pure DP, summed", "exact", "", lambda: value)
+        errs: Errs = "exact" if epsilon >= most else "upper"
+        return _figure(value, "pure DP, summed", errs, "", lambda: value)
     found = [(d, log_delta_of(work, epsilon, d)) for d in work.directions]
     top = max((f for _, f in found), key=lambda f: f.value)
 
@@ -242,7 +242,8 @@ def _noted(figure: Figure, branch: tuple[Event, ...]) -> Figure:
     if not notes:
         return figure
     direction: Errs = "upper" if figure.direction == "exact" else figure.direction
-    return replace(figure, direction=direction, reason="; ".join(part for part in (figure.reason, notes) if part))
+    reason = "; ".join(part for part in (figure.reason, notes) if part)
+    return replace(figure, method=f"{figure.method}, {notes}", direction=direction, reason=reason)
 
 
 def _epsilon_value(branch: tuple[Event, ...], delta: float) -> float:

@@ -8,14 +8,23 @@ from typing import Final
 
 from privcheck.accounting.costs import ReleaseCost
 from privcheck.declaration import Declaration
-from privcheck.mechanisms import SymmetricGaussian
+from privcheck.mechanisms import ShuffledBits, SymmetricGaussian
 from privcheck.schedules import EveryEpisode, Tree
-from privcheck.symbols import Expr
+from privcheck.symbols import Expr, largest, total
 
 _THEOREMS: Final = {
     "gaussian": ("Gaussian mechanism", "Bun & Steinke 2016, Proposition 1.6: ρ = Δ₂²/(2σ²)", r"\sigma^2"),
-    "laplace": ("Laplace mechanism", "Dwork, McSherry, Nissim & Smith 2006, Theorem 1: ε = Δ₁/b", "b"),
-    "shuffled bits": ("shuffled bits", "exact law of the multiset: Bin(N, p) against Bin(N, p) + 1", "Np(1-p)"),
+    "laplace": ("Laplace mechanism", "Dwork, McSherry, Nissim & Smith 2006: ε = Δ₁/b", "b"),
+    "shuffled bits": (
+        "shuffled bits",
+        "Cheu et al. 2019: n⌈τ/n⌉ noise bits, Bin(N, p) against Bin(N, p) + 1 for every counter that moves",
+        r"\tau",
+    ),
+    "shuffled integers": (
+        "shuffled integers",
+        "the multiset of messages z = bit + Σy leaves, not its sum: a message m + 1 can only hold a bit 1",
+        r"\tau",
+    ),
 }
 
 
@@ -95,6 +104,16 @@ def _price(cost: ReleaseCost, norm: str) -> Line:
     mechanism, name = cost.release.mechanism, cost.release.name
     rule, theorem, spread = _THEOREMS[mechanism.law]
     charged = cost.charged.l1 if norm == r"\Delta_1" else cost.charged.l2
+    if isinstance(mechanism, ShuffledBits):
+        return Line(
+            rule=rule,
+            theorem=theorem,
+            where=name,
+            symbol=indexed(r"m", name),
+            result=mechanism.noise_bits,
+            inputs=((norm, charged), (spread, mechanism.threshold), ("p", mechanism.probability)),
+            note=mechanism.words,
+        )
     return Line(
         rule=rule,
         theorem=theorem,
@@ -108,12 +127,14 @@ def _price(cost: ReleaseCost, norm: str) -> Line:
 
 def total_lines(declaration: Declaration, costs: Sequence[ReleaseCost], rho: Expr, pure: Expr | None) -> list[Line]:
     """Returns the composition, and over a partition of the users the maximum."""
+    if rho.infinite and any(isinstance(c.release.mechanism, ShuffledBits) for c in costs):
+        return [_counters(declaration, costs)]
     symbol, result = (r"\rho", rho) if pure is None else (r"\varepsilon", pure)
     parts = [(c.release.name, c.rho if pure is None else c.pure) for c in costs]
     theorem = (
         "Bun & Steinke 2016, Lemma 1.7: ρ adds up, adaptively"
         if pure is None
-        else "Dwork & Roth 2014, Theorem 3.16: ε adds up, adaptively"
+        else "Dwork & Roth 2014, Theorem 3.16 and Appendix B: ε adds up, adaptively"
     )
     groups = [group for group in declaration.groups if group]
     note = f"a user is in one of {', '.join(groups)}: their parts do not add up, the largest counts" if groups else ""
@@ -128,6 +149,20 @@ def total_lines(declaration: Declaration, costs: Sequence[ReleaseCost], rho: Exp
             note=note,
         )
     ]
+
+
+def _counters(declaration: Declaration, costs: Sequence[ReleaseCost]) -> Line:
+    """Returns how many counters one user moves: what their exact laws are composed for, at the parameters."""
+    moved = {c.release.name: c.charged.l1 for c in costs}
+    return Line(
+        rule="composition of exact laws, parallel over users",
+        theorem="independent noise in every counter: their losses add up (Dwork & Rothblum 2016), at the parameters",
+        where="all releases",
+        symbol=indexed(r"\Delta_1", "total"),
+        result=largest(*(total([moved[r.name] for r in declaration.seen_by(g)]) for g in declaration.groups)),
+        inputs=tuple((indexed(r"\Delta_1", name), one) for name, one in moved.items()),
+        note="so many counters move at once; there is no finite ρ, ε at the claim's δ is computed",
+    )
 
 
 def indexed(symbol: str, name: str) -> str:

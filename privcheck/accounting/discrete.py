@@ -92,7 +92,7 @@ def response_law(epsilon: float, categories: int) -> AtomicLaw:
     """Returns randomised response over m categories with ratio e^ε.
 
     Truth has probability e^ε/(e^ε + m − 1): the losses are ε, 0 and −ε. m = 2 dominates every ε-DP mechanism
-    (Kairouz, Oh & Viswanath 2015, Theorem 3.1), and has no atom at 0.
+    (Kairouz, Oh & Viswanath 2015), and has no atom at 0.
     """
     return AtomicLaw(build=_response, arguments=(epsilon, categories), bound=epsilon, symmetric=True)
 
@@ -196,7 +196,7 @@ class DiscreteGaussian:
         """Returns the law of `count` of them as fewer of another.
 
         For σ ≥ 3 a sum of discrete Gaussians is the discrete Gaussian of the summed variance up to 10·count·e^{−π²σ²}
-        in max-divergence (Kairouz, Liu & Steinke 2021, Theorem 9); its shift counts Δ as often.
+        in max-divergence (Kairouz, Liu & Steinke 2021); its shift counts Δ as often.
         """
         if self.sigma < _SMOOTH:
             return self, count

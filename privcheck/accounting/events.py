@@ -23,6 +23,9 @@ from privcheck.accounting.trees import tree_load
 from privcheck.errors import ParameterError
 
 Piece = Law | ZcdpLaw | LostLaw
+_LEAST: Final = 1e-60  # a loss below it is rounded up to it
+_FEW: Final = 1e-12  # a sampling rate below it is rounded up to it
+_NEAR: Final = 1e-8  # Δ/std below which sampling is left out
 _MOST_SHIFT: Final = 500_000  # of discrete Laplace noise: that many different losses
 
 
@@ -62,12 +65,16 @@ def event(
 
 
 def _ratio(kind: str, top: float, bottom: float) -> float:
-    """Returns Δ/spread, which must not leave the floats' range."""
+    """Returns Δ/spread, which must not leave the floats' range; rounded up to 1e-60, so that powers of it do not."""
     found = top / bottom
     if not math.isfinite(found) or (top > 0 and found == 0):
         message = f"{kind}: sensitivity/spread = {top:g}/{bottom:g} is out of range; expected between 1e-300 and 1e300"
         raise ParameterError(message, name="sensitivity", given=top)
-    return found
+    return max(found, _LEAST) if found > 0 else 0.0
+
+
+def _response(epsilon: float, categories: int = 2) -> tuple[Piece, int]:
+    return response_law(max(epsilon, _LEAST), categories), 1
 
 
 def gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
@@ -83,7 +90,7 @@ def gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
     """
     spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
     ratio = _ratio("gaussian", moved, spread)
-    pieces: list[tuple[Piece, int]] = [(GaussianLaw(ratio * ratio), 1)] if ratio * ratio > 0 else []
+    pieces: list[tuple[Piece, int]] = [(GaussianLaw(ratio * ratio), 1)] if ratio > 0 else []
     return event("gaussian", pieces, count, std=spread, sensitivity=moved)
 
 
@@ -110,7 +117,7 @@ def discrete_gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> E
     Args:
         std: σ, the law's parameter.
         sensitivity: Δ of an integer-valued scalar. Any other value is read as the ℓ2 sensitivity of an integer
-            vector, of which only Δ²/2σ²-zCDP is used (ibid., Theorem 14).
+            vector, of which only Δ²/2σ²-zCDP is used (ibid.).
         count: How many releases.
 
     Raises:
@@ -143,8 +150,7 @@ def discrete_laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> 
     # with next to no noise the masses leave the floats' range; a Laplace pair of the same ε dominates
     pieces: list[tuple[Piece, int]] = []
     if moved:
-        law = discrete_laplace_law(spread, moved) if spread > 2e-3 else response_law(moved / spread, 2)
-        pieces.append((law, 1))
+        pieces.append((discrete_laplace_law(spread, moved), 1) if spread > 2e-3 else _response(moved / spread))
     return event("discrete_laplace", pieces, count, scale=spread, sensitivity=moved)
 
 
@@ -184,9 +190,9 @@ def symmetric_gaussian(
         moved = math.sqrt(squares)
     else:
         moved = real("sensitivity", sensitivity, strict=False)
-        squares = moved**2
+        squares = moved * moved  # ∞ where it overflows, which is refused below
     mu_squared = _ratio("symmetric_gaussian", squares, 2 * v if kind == "goe" else v)
-    pieces: list[tuple[Piece, int]] = [(GaussianLaw(mu_squared), 1)] if mu_squared > 0 else []
+    pieces: list[tuple[Piece, int]] = [(GaussianLaw(mu_squared), 1)] if moved > 0 else []
     return event("symmetric_gaussian", pieces, count, variance=v, noise=kind, sensitivity=moved)
 
 
@@ -197,13 +203,13 @@ def pure(*, epsilon: Real, count: Real = 1) -> Event:
         ParameterError: A number is out of range.
     """
     e = real("epsilon", epsilon, strict=False)
-    return event("pure", [(response_law(e, 2), 1)] if e > 0 else [], count, epsilon=e)
+    return event("pure", [_response(e)] if e > 0 else [], count, epsilon=e)
 
 
 def approximate(*, epsilon: Real, delta: Real, count: Real = 1) -> Event:
     """Returns an (ε, δ)-DP mechanism: with probability δ all is lost, otherwise it is ε-DP.
 
-    That pair dominates every (ε, δ)-DP mechanism (Kairouz, Oh & Viswanath 2015, Theorem 3.1), so that k of them lose
+    That pair dominates every (ε, δ)-DP mechanism (Kairouz, Oh & Viswanath 2015), so that k of them lose
     1 − (1 − δ)^k outright.
 
     Raises:
@@ -212,7 +218,7 @@ def approximate(*, epsilon: Real, delta: Real, count: Real = 1) -> Event:
     e, d = real("epsilon", epsilon, strict=False), real("delta", delta, strict=False, most=1)
     if d == 1:
         raise ParameterError("expected delta below 1, got 1: nothing is protected", name="delta", given=delta)
-    pieces: list[tuple[Piece, int]] = [(response_law(e, 2), 1)] if e > 0 else []
+    pieces: list[tuple[Piece, int]] = [_response(e)] if e > 0 else []
     return event("approximate", [*pieces, (LostLaw(d), 1)] if d > 0 else pieces, count, epsilon=e, delta=d)
 
 
@@ -238,7 +244,7 @@ def randomized_response(*, epsilon: Real, categories: Real = 2, count: Real = 1)
         ParameterError: A number is out of range.
     """
     e, m = real("epsilon", epsilon, strict=False), whole("categories", categories, least=2)
-    return event("randomized_response", [(response_law(e, m), 1)] if e > 0 else [], count, epsilon=e, categories=m)
+    return event("randomized_response", [_response(e, m)] if e > 0 else [], count, epsilon=e, categories=m)
 
 
 def poisson_gaussian(*, std: Real, rate: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
@@ -256,20 +262,27 @@ def poisson_gaussian(*, std: Real, rate: Real, sensitivity: Real = 1, count: Rea
     spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
     q, ratio = real("rate", rate, most=1), _ratio("poisson_gaussian", moved, spread)
     pieces: list[tuple[Piece, int]] = []
+    note = ""
     if ratio > 0:
         if ratio > 1e4:
             message = f"poisson_gaussian: sensitivity/std = {ratio:g}; expected at most 1e4: that is hardly any noise"
             raise ParameterError(message, name="std", given=std)
-        pieces.append((SampledGaussian(ratio, q) if q < 1 else GaussianLaw(ratio * ratio), 1))
-    return event("poisson_gaussian", pieces, count, std=spread, rate=q, sensitivity=moved)
+        if ratio < _NEAR and q < 1:
+            note = "sampling left out: its losses are next to nothing"
+        elif q < _FEW:
+            note = f"sampling rate rounded up to {_FEW:g}"
+        sampled = q < 1 and ratio >= _NEAR
+        pieces.append((SampledGaussian(ratio, max(q, _FEW)) if sampled else GaussianLaw(ratio * ratio), 1))
+    return event("poisson_gaussian", pieces, count, note, std=spread, rate=q, sensitivity=moved)
 
 
 def tree(*, node: Event, leaves: Real, participations: Real = 1, separation: Real = 1, count: Real = 1) -> Event:
     """Returns a binary tree of noisy partial sums, a node at a time an event.
 
-    One participation is in ⌊log₂ T⌋ + 1 complete nodes at most. Several add up: Σc_v² for Gaussian nodes and Σ|c_v| for
-    Laplace nodes at the worst leaves (1, …, p of an aligned block: T = 8, p = 2 gives 14). For Laplace nodes the worst
-    pattern is the most concentrated one in every Rényi order, because the cumulant is convex in c.
+    One participation is in ⌊log₂ T⌋ + 1 complete nodes at most. Several add up: Gaussian nodes are charged the largest
+    Σc_v² over all patterns of leaves (T = 8, p = 2: 14), Laplace nodes the least moves that majorise every pattern: no
+    pattern exceeds their δ(ε). Where the tree is too large for that, each level has its own worst pattern, and the
+    figures' method says "bounded level by level".
 
     Args:
         node: One node's event, `sensitivity` being that of one participation; any event for one participation.
@@ -300,5 +313,9 @@ def tree(*, node: Event, leaves: Real, participations: Real = 1, separation: Rea
         else:
             message = f"expected gaussian or laplace nodes for {p} participations, got {node}"
             raise ParameterError(message, name="node", given=node)
-    note = "" if load.exact else "the positions in the tree are bounded, level by level, not searched"
+    laplace_nodes = p > 1 and any(isinstance(piece, LaplaceLaw) for piece, _ in node.pieces)
+    if not (load.least if laplace_nodes else load.exact):
+        note = "tree bounded level by level"
+    else:
+        note = "" if load.attained or not laplace_nodes else "tree bounded by the least moves above all patterns"
     return event("tree", pieces, count, note, node=str(node), leaves=size, participations=p, separation=apart)

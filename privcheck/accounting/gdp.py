@@ -18,6 +18,8 @@ from privcheck.errors import ParameterError
 from privcheck.symbols import Rounding
 
 SMALLEST: Final = 5e-324  # the least positive float: what a positive δ that underflows is rounded up to
+_FAR: Final = 1e150  # x beyond which x² overflows
+_TINY: Final = 1e-30  # μ/x below which 1 − e^(−μu) = μu
 _SLACK: Final = 4e-14  # relative error of ln δ and ε, bounded by the oracle tests; they see 2e-15
 _NODES: Final = np.linspace(-6.0, 4.2, 240)  # s; the trapezoid rule on u = exp(s − e^(−s)) converges geometrically
 _U: Final = np.exp(_NODES - np.exp(-_NODES))
@@ -47,10 +49,16 @@ def _log_delta(mu: float, x: float) -> float:
     """Returns ln δ at ε = μ(x + μ/2) ≥ 0, that is x ≥ −μ/2."""
     if x < -1:
         return _bulk_log_delta(mu, x)
+    if x > _FAR:
+        return -(_FAR**2) / 2  # far above the truth, which leaves the floats' range
     scale = max(1.0, x)  # the integrand lives on u ~ 1/x; integrate over v = u·scale
     u = _U / scale
-    integral = float(np.sum(np.exp(-u * u / 2 - x * u) * -np.expm1(-mu * u) * _WEIGHT)) / scale
-    return -x * x / 2 - 0.5 * math.log(2 * math.pi) + math.log(integral)
+    if mu < _TINY * scale:  # 1 − e^(−μu) is μu in every digit, and may underflow
+        integral, factor = float(np.sum(np.exp(-u * u / 2 - x * u) * _U * _WEIGHT)), math.log(mu) - 2 * math.log(scale)
+    else:
+        integral = float(np.sum(np.exp(-u * u / 2 - x * u) * -np.expm1(-mu * u) * _WEIGHT)) / scale
+        factor = 0.0
+    return -x * x / 2 - 0.5 * math.log(2 * math.pi) + math.log(integral) + factor
 
 
 def _bulk_log_delta(mu: float, x: float) -> float:

@@ -2,8 +2,11 @@
 
 Every law is replaced by one on the grid that dominates it (`Law.cells`), so δ(ε) of the composition is never below the
 truth. Tilting by e^{cl} before the transform (Esscher's device) puts the bulk of the computed law where δ(ε) is
-decided: the error of the transform is then relative to the result, not to 1, and small δ keep their digits. What the
-transform wraps around and what it rounds is bounded and added.
+decided: the error of the transform is then relative to the result, not to 1, and small δ keep their digits.
+
+What goes wrong in floating point is bounded and added: what the transforms round (`convolution`, a proved bound under a
+named assumption), what tilting rounds (u for every unit of the exponent, at most), and what the transform wraps around
+from above the window (Chernoff's bound on the grid's own law). What it wraps around from below only adds.
 """
 
 from __future__ import annotations
@@ -14,13 +17,16 @@ from typing import Final
 
 import numpy as np
 
+from privcheck.accounting.convolution import convolved
 from privcheck.accounting.job import Job, saddle_at
 from privcheck.accounting.laws import Cells, Direction, Floats, as_floats
 
 _SIZE: Final = 1 << 17  # grid points of the composed law
 _LARGEST: Final = 1 << 20
 _TAIL: Final = 1e-9  # of δ, moved to ∞
-_WRAPPED: Final = 40.0  # −ln of what the transform wraps around, relative to the tilted mass
+_WRAPPED: Final = 40.0  # −ln of what the window leaves out, relative to the tilted mass
+_LEAST: Final = 1e-280  # of a tilted law: what underflows is below 1e-36 of it
+_UNIT: Final = 2.0**-53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,8 +38,8 @@ class Composed:
         scale: K(c) of the law on the grid: P-mass = e^{scale − c·loss}·tilted mass.
         losses: (n,) grid points.
         masses: (n,) tilted masses.
-        floor: What to add to every tilted mass: rounding.
-        beyond: ln of what lies above the window or wrapped, relative to e^{scale}.
+        floor: What to add to every tilted mass: a bound on its rounding.
+        beyond: ln of what lies above the window, relative to e^{scale}.
         infinite: P-mass at ∞.
     """
 
@@ -49,8 +55,10 @@ class Composed:
         """Returns a bound on ln δ(ε), rounded up; 0 below the window, where nothing is known."""
         if epsilon < self.losses[0]:
             return 0.0
-        first = int(np.searchsorted(self.losses, epsilon, side="right"))
-        over = self.losses[first:] - epsilon
+        # grid points are rounded products: none is off by more than `off`
+        off = 4 * _UNIT * (epsilon + max(abs(float(self.losses[0])), abs(float(self.losses[-1]))))
+        first = int(np.searchsorted(self.losses, epsilon - off, side="left"))
+        over = self.losses[first:] - (epsilon - off)
         kernel = np.exp(-self.tilt * over) * -np.expm1(-over)
         kernel *= self.masses[first:] + self.floor  # no BLAS: its threads cost more than they bring here
         inside = float(kernel.sum()) * (1 + 1e-12)
@@ -63,7 +71,7 @@ class Composed:
         most = max(terms)
         if most == -math.inf:
             return most
-        slack = 1e-13 * (abs(self.scale) + abs(self.tilt * epsilon))
+        slack = 1e-13 * (abs(self.scale) + abs(self.tilt * epsilon)) + 2 * self.tilt * off
         return min(0.0, most + math.log(sum(math.exp(t - most) for t in terms)) + slack)
 
 
@@ -79,7 +87,7 @@ def composed(job: Job, epsilon: float, log_delta: float, direction: Direction) -
     largest = job.largest(direction)
     c = saddle_at(job, min(epsilon, largest * (1 - 1e-3)), direction)
     c = min(c, 2e4 / largest) if math.isfinite(largest) else c
-    low, high = _window(job, c, direction)
+    low, high, eta = _window(job, c, direction)
     if not (math.isfinite(low) and math.isfinite(high) and high > low):
         return None
     mesh, size = _mesh(job, high - low, c, direction)
@@ -88,23 +96,28 @@ def composed(job: Job, epsilon: float, log_delta: float, direction: Direction) -
         return None
     tail = _TAIL * math.exp(max(log_delta, -650)) / max(1, sum(n for _, n in job.all_laws))
     parts = [(law.cells(mesh, tail, direction), count) for law, count in job.all_laws]
-    return _transform(parts, c, mesh, size, (low + high) / 2)
+    return _transform(parts, c, mesh, size, (low, high, eta))
 
 
-def _window(job: Job, c: float, direction: Direction) -> tuple[float, float]:
-    """Returns an interval outside of which the tilted composition has at most e^{−40} of its mass (Chernoff)."""
+def _window(job: Job, c: float, direction: Direction) -> tuple[float, float, float]:
+    """Returns an interval outside of which the tilted composition has about e^{−40} of its mass, and the best η above.
+
+    Chernoff: P(L > x) ≤ E[e^{η(L − x)}] for every η > 0. What the grid's own law leaves above is bounded afresh.
+    """
     k, _, k2 = job.moments(c, direction)
     central = math.sqrt(2 * _WRAPPED / max(k2, 1e-300))
     low, high = -job.largest(_other(direction)), job.largest(direction)
+    best = central
     for factor in (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0):
         eta = factor * central
-        high = min(high, (job.moments(c + eta, direction)[0] - k + _WRAPPED) / eta)
+        above = (job.moments(c + eta, direction)[0] - k + _WRAPPED) / eta
+        high, best = (above, eta) if above < high else (high, best)
         below = min(eta, c * (1 - 1e-6))
         low = max(low, -(job.moments(c - below, direction)[0] - k + _WRAPPED) / below)
         # below −1 the cumulant mirrors: E_P[e^{zL}] of (P, Q) is E_Q[e^{−(z+1)L′}] of (Q, P)
         if eta > c + 1:
             low = max(low, -(job.moments(eta - c - 1, _other(direction))[0] - k + _WRAPPED) / eta)
-    return low, high
+    return low, high, best
 
 
 def _other(direction: Direction) -> Direction:
@@ -127,10 +140,12 @@ def _mesh(job: Job, width: float, c: float, direction: Direction) -> tuple[float
     return mesh, 1 << math.ceil(math.log2(1.25 * width / mesh + 4))
 
 
-def _transform(parts: list[tuple[Cells, int]], c: float, mesh: float, size: int, centre: float) -> Composed | None:
-    product = np.ones(size // 2 + 1, dtype=np.complex128)
-    scale, offset, log_kept, count = 0.0, 0, 0.0, 0
-    norm = 0.0
+def _transform(
+    parts: list[tuple[Cells, int]], c: float, mesh: float, size: int, window: tuple[float, float, float]
+) -> Composed | None:
+    laws: list[tuple[Floats, int]] = []
+    scale, offset, log_kept, largest, above = 0.0, 0, 0.0, 0.0, 0.0
+    low, high, eta = window
     for cells, times in parts:
         if cells.infinite >= 1 or len(cells.masses) > 4 * size:
             return None
@@ -139,24 +154,29 @@ def _transform(parts: list[tuple[Cells, int]], c: float, mesh: float, size: int,
         top = float(np.max(exponents))
         tilted = cells.masses * np.exp(exponents - top)
         total = float(tilted.sum())
-        if not total > 0:
+        if not total > _LEAST:
             return None
         tilted /= total
-        scale += times * (math.log(total) + top + 4e-16 * (1 + abs(top) + abs(math.log(total))))  # rounded up
+        # up, by what tilting rounds: exponents by 5u a unit, the exponential and three more operations by 16u
+        rounded = _UNIT * (5 * float(np.max(np.abs(exponents))) + 16)
+        scale += times * (math.log(total) + top + rounded + 4 * _UNIT * (1 + abs(top) + abs(math.log(total))))
         offset += times * cells.start
         log_kept += times * math.log1p(-cells.infinite)
-        count += times
-        folded = np.bincount(np.arange(len(tilted)) % size, weights=tilted, minlength=size)
-        norm = max(norm, float(np.sqrt(np.sum(folded * folded))))
-        product *= np.fft.rfft(folded) ** times
-    masses = np.maximum(np.fft.irfft(product, n=size), 0.0)
+        largest += times * float(losses[-1])
+        under = eta * (losses - losses[-1])
+        above += times * (math.log(float(np.sum(tilted * np.exp(under))) + 1e-300) + 1e-14 - 2 * _UNIT * under[0])
+        laws.append((as_floats(np.bincount(np.arange(len(tilted)) % size, weights=tilted, minlength=size)), times))
+    masses, floor = convolved(laws, size)
+    if math.isinf(floor):
+        return None
     # position i of the array holds the losses (offset + i + size·anything)·mesh: choose those around the centre
-    first = round(centre / mesh) - size // 2
+    first = round((low + high) / 2 / mesh) - size // 2
     masses = np.roll(masses, -((first - offset) % size))
-    spread_out = float(np.mean(np.abs(product))) + 1.0 / size
-    floor = 2e-16 * (math.log2(size) + count) * spread_out * 4
     losses = as_floats((first + np.arange(size)) * mesh)
-    beyond = -_WRAPPED + 1.0 - c * (float(losses[-1]) if c * losses[-1] > 0 else 0.0)
+    edge = float(losses[-1])
+    # Chernoff: of the tilted law Σ times·ln E[e^{η(L − edge)}] lies above the edge; untilted e^{−c·edge} of that
+    beyond = above + eta * (largest - edge) + 1e-13 * (abs(above) + eta * (abs(largest) + abs(edge)))
+    beyond = -math.inf if largest * (1 + 1e-14) < edge else beyond - c * max(edge, 0.0)
     infinite = -math.expm1(log_kept) * (1 + 1e-12)
     return Composed(tilt=c, scale=scale, losses=losses, masses=masses, floor=floor, beyond=beyond, infinite=infinite)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from privcheck.accounting.laws import DIRECTIONS, Complex, Direction, GaussianLaw, Law
+
+_HOPELESS: Final = 1e100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +45,23 @@ class Job:
         """Returns whether the contour integral converges: a Gaussian damps everything, else all have to be smooth."""
         return self.mu_squared > 0 or all(law.smooth for law, _ in self.laws)
 
+    @property
+    def hopeless(self) -> bool:
+        """Returns whether there is so little noise that squares of the loss would overflow: only a sum bounds ε."""
+        finite = [law.largest(d) for law, _ in self.laws for d in self.directions]
+        largest = max([self.mu_squared, self.rho, *(x for x in finite if math.isfinite(x))])
+        return largest > _HOPELESS
+
     def work(self, c: float, t: float) -> float:
         """Returns what one value of the cumulant at c + it costs, in exponentials."""
         return 1 + sum(law.work(c, t) for law, _ in self.laws)
 
     def infinite(self, direction: Direction) -> float:
         """Returns the P-mass at loss ∞ of all laws together."""
-        return -math.expm1(math.fsum(count * math.log1p(-law.infinite(direction)) for law, count in self.laws))
+        masses = [(law.infinite(direction), count) for law, count in self.laws]
+        if any(mass >= 1 for mass, _ in masses):
+            return 1.0
+        return -math.expm1(math.fsum(count * math.log1p(-mass) for mass, count in masses))
 
     def largest(self, direction: Direction | None = None) -> float:
         """Returns the sum of the largest losses: ε of pure DP after basic composition, rounded up; ∞ where none.

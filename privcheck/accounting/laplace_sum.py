@@ -61,7 +61,8 @@ class LaplaceSum:
             if not keep.any():
                 continue
             weight = math.log(math.comb(k, c)) - k * a / 2 + epsilon / 2 - c * math.log(2)
-            parts.append(np.log(_kernel(places[keep], c, a)) + logs[keep] + weight)
+            with np.errstate(divide="ignore", under="ignore"):  # (ka)^c underflows where it does not count
+                parts.append(np.log(_kernel(places[keep], c, a)) + logs[keep] + weight)
         everything = np.concatenate(parts) if parts else np.array([-np.inf])
         return float(np.exp(everything).sum())
 

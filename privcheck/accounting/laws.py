@@ -246,7 +246,7 @@ def spread(
     """Returns a law on the grid that dominates one given by its P- and Q-masses between grid points.
 
     A mass between two grid points is split over both so that P and Q keep their totals: the curve δ(ε), convex in e^ε,
-    is replaced by its chords (Doroshenko et al. 2022, "connect the dots", Theorem 6.1). What rounding leaves open
+    is replaced by its chords (Doroshenko et al. 2022, "connect the dots"). What rounding leaves open
     goes up.
 
     Args:

@@ -49,6 +49,8 @@ def deltas(job: Job, epsilons: NDArray[np.float64], one: Callable[[float], float
     flat = epsilons.ravel()
     if len(flat) <= _TABLE:
         return np.array([one(float(e)) for e in flat]).reshape(epsilons.shape), True
+    if job.hopeless:
+        return _chord_deltas(flat, one).reshape(epsilons.shape), False
     found = np.full(len(flat), -np.inf)
     for direction in job.directions:
         logs = _log_deltas(job, flat, direction)
@@ -72,6 +74,8 @@ def epsilons(job: Job, deltas_: NDArray[np.float64], one: Callable[[float], floa
     flat = deltas_.ravel()
     if len(flat) <= _TABLE:
         return np.array([one(float(d)) for d in flat]).reshape(deltas_.shape), True
+    if job.hopeless:
+        return _chord_epsilons(flat, one).reshape(deltas_.shape), False
     with np.errstate(divide="ignore", invalid="ignore"):
         targets = np.log((flat + math.expm1(job.lost)) / math.exp(job.lost)) if job.lost < 0 else np.log(flat)
     usable = np.isfinite(targets)
@@ -90,7 +94,7 @@ def _log_deltas(job: Job, points: Floats, direction: Direction) -> tuple[Floats,
     """Returns (m,) ln δ and d ln δ/dε, None where the composition has neither values nor a smooth part."""
     if (atoms := atoms_of(job, direction)) is not None:
         return atoms.log_deltas(points), np.full(len(points), np.nan)
-    if not job.smooth or job.rho > 0 or job.infinite(direction) > 0 or math.isinf(job.mu_squared):
+    if not job.smooth or job.rho > 0 or job.infinite(direction) > 0:
         return None
     order = np.argsort(points)
     values, slopes = np.empty(len(points)), np.empty(len(points))

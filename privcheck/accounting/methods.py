@@ -33,6 +33,7 @@ from privcheck.accounting.renyi import renyi_epsilon, renyi_log_delta
 from privcheck.accounting.sampled import SampledGaussian
 
 Errs = Literal["exact", "estimate", "upper"]
+_MOST_LAPLACE: Final = 600.0  # Σε up to which the closed form stays within the floats' range
 _EXACT_SLACK: Final = 1e-11  # relative, on ln δ: rounding of sums over up to a million values
 
 
@@ -198,6 +199,8 @@ def _single_sample(job: Job) -> SampledGaussian | None:
 
 def _laplace_sum(job: Job) -> LaplaceSum | None:
     if job.mu_squared == 0 and len(job.laws) == 1 and isinstance(law := job.laws[0][0], LaplaceLaw):
+        if job.laws[0][1] * law.step > _MOST_LAPLACE:
+            return None
         return LaplaceSum(step=law.step, count=job.laws[0][1])
     return None
 

@@ -13,6 +13,7 @@ from privcheck.accounting.laws import Direction
 
 _UP = 1e-12  # outward rounding, relative to the terms of the sum
 _RANGE = (-25.0, 35.0)  # ln z
+_MOST = 1e200  # of a bound
 
 
 def renyi_epsilon(job: Job, log_delta: float, direction: Direction) -> float:
@@ -50,7 +51,7 @@ def renyi_log_delta(job: Job, epsilon: float, direction: Direction) -> float:
 
 
 def _least(bound: object) -> float:
-    """Returns the least value of a function of s = ln z: a coarse look, then golden sections."""
+    """Returns the least value of a function of s = ln z: a coarse look, then golden sections; ∞ where all overflow."""
     from scipy.optimize import minimize_scalar
 
     assert callable(bound)
@@ -58,10 +59,13 @@ def _least(bound: object) -> float:
     points = [low + i * (high - low) / 60 for i in range(61)]
     values = [_finite(bound(p)) for p in points]
     best = min(range(61), key=values.__getitem__)
-    bracket = (points[max(best - 1, 0)], points[min(best + 1, 60)])
-    found = minimize_scalar(lambda s: _finite(bound(s)), bounds=bracket, method="bounded", options={"xatol": 1e-9})
-    return min(values[best], float(found.fun))
+    ends = (points[max(best - 1, 0)], points[min(best + 1, 60)])
+    options = {"xatol": 1e-9}
+    found = minimize_scalar(lambda s: _finite(bound(float(s))), bounds=ends, method="bounded", options=options)
+    value = min(values[best], float(found.fun))
+    return value if value < _MOST else math.inf
 
 
 def _finite(value: float) -> float:
-    return math.inf if math.isnan(value) else value
+    """Returns the value, what overflowed moved up into a range in which the search can compute."""
+    return _MOST if math.isnan(value) else min(max(value, -_MOST), _MOST)

@@ -20,7 +20,7 @@ class SampledGaussian:
     """(1 − q)N(0, 1) + qN(s, 1) against N(0, 1), s = Δ/std, under adding or removing one user.
 
     With r(x) = 1 − q + q·e^{sx − s²/2}, the loss is ln r under the mixture ("remove"), −ln r under N(0, 1) ("add"); the
-    first is Mironov, Talwar & Zhang 2019, Theorem 4, the pair Zhu, Dong & Wang 2022, Proposition 30.
+    first is in Mironov, Talwar & Zhang 2019, the pair of both directions in Zhu, Dong & Wang 2022.
 
     Attributes:
         shift: s.
@@ -42,7 +42,7 @@ class SampledGaussian:
 
     def work(self, c: float, t: float) -> float:
         """Returns what one value of the cumulant at c + it costs, in exponentials; large t turn fast."""
-        return (c * self.shift + 20) * (t * self.shift + 24 + self.shift) / 6
+        return ((c + 1) * self.shift + 20) * max(4.0, 4 * self.shift, (t * self.shift + 24) / 6)
 
     def infinite(self, direction: Direction) -> float:
         """Returns 0."""
@@ -99,8 +99,8 @@ class SampledGaussian:
         top = float(exponents.max())
         weights = np.exp(exponents - top)
         total = float(weights.sum())
-        mean = float(weights @ losses) / total
-        variance = float(weights @ (losses - mean) ** 2) / total
+        mean = float(np.sum(weights * losses)) / total  # no BLAS: its threads cost more than they bring here
+        variance = float(np.sum(weights * (losses - mean) ** 2)) / total
         k = math.log(total * float(x[1] - x[0]) / math.sqrt(2 * math.pi)) + top
         return k, mean, max(variance, 1e-300)
 
@@ -110,7 +110,11 @@ class SampledGaussian:
         low, high = (0.0, (c + 1) * s) if direction == "remove" else (-c * s, 0.0)
         step = min(0.25 / max(1.0, s), 2 * math.pi / (t * s + 24))
         x = np.arange(low - _REACH, high + _REACH + step, step)
-        return x, np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + s * x - s * s / 2)
+        exponents = s * x - s * s / 2
+        with np.errstate(over="ignore"):  # near 0 the first keeps the digits of small losses
+            near = np.log1p(self.rate * np.expm1(np.minimum(exponents, 30.0)))
+        far = np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + exponents)
+        return x, np.where(exponents < 30, near, far)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Returns a dominating law on the grid, from closed-form masses between grid points."""
@@ -122,7 +126,7 @@ class SampledGaussian:
         ratios = np.logaddexp(math.log1p(-q), math.log(q) + s * ends - s * s / 2)
         low, high = math.floor(float(ratios[0]) / mesh), math.ceil(float(ratios[1]) / mesh)
         edges = as_floats(np.arange(low, high + 1) * mesh)
-        with np.errstate(divide="ignore", invalid="ignore"):  # r > 1 − q: below it lies nothing
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # r > 1 − q: below it lies nothing
             gain = np.where(edges > math.log1p(-q), np.expm1(edges) + q, 0.0) / q
             x = np.where(edges > 500, edges - math.log(q), np.log(np.maximum(gain, 0.0))) / s + s / 2
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from privcheck.accounting.discrete import AtomicLaw, response_law
 from privcheck.accounting.events import Event, event
+from privcheck.accounting.laws import LostLaw
 from privcheck.accounting.parameters import Real, real, whole
 from privcheck.accounting.shuffling import MOST_TRIALS, bits_law, clones_law, response_among_law
+from privcheck.accounting.shuffled_sums import counter_law, message_law, rare_bits_law
 from privcheck.errors import ParameterError
+from privcheck.mechanisms import noise_bits
+
+_LEAST: Final = 1e-7  # ε₀ below which shuffling is left out
 
 
 def shuffled_bits(*, users: Real, messages: Real = 1, probability: Real, count: Real = 1) -> Event:
@@ -43,7 +53,7 @@ def shuffled(*, local_epsilon: Real, users: Real, count: Real = 1) -> Event:
     """
     e, n = real("local_epsilon", local_epsilon, strict=False, most=700), whole("users", users)
     _refuse_many(n)
-    return event("shuffled", [(clones_law(e, n), 1)] if e > 0 else [], count, local_epsilon=e, users=n)
+    return event("shuffled", [(_shuffled(clones_law, e, n), 1)] if e > 0 else [], count, local_epsilon=e, users=n)
 
 
 def shuffled_randomized_response(*, epsilon: Real, users: Real, count: Real = 1) -> Event:
@@ -59,8 +69,50 @@ def shuffled_randomized_response(*, epsilon: Real, users: Real, count: Real = 1)
     """
     e, n = real("epsilon", epsilon, strict=False, most=700), whole("users", users)
     _refuse_many(n)
-    pieces = [(response_among_law(e, n), 1)] if e > 0 else []
+    pieces = [(_shuffled(response_among_law, e, n), 1)] if e > 0 else []
     return event("shuffled_randomized_response", pieces, count, epsilon=e, users=n)
+
+
+def moved_counters(*, users: int, threshold: float, moved: int) -> Event:
+    """Returns counters of a shuffled binary sum, each moved up or down by one, every bit being a message of its own.
+
+    Fair bits have the same loss either way, so that no mixture of rising and falling counters costs more than another.
+    Rarer bits are fair ones of which each is thrown away with probability 1 − 2p: an attacker who knows which is left
+    with about τ fair bits, whatever n > τ. That bounds every mixture, at up to √2 times its ε.
+
+    Args:
+        users: n.
+        threshold: τ: ⌈τ/n⌉ noise bits a user, 1 with probability min(½, τ/2n).
+        moved: How many counters move.
+    """
+    m, p = noise_bits(users, threshold)
+    if p == 0.5:
+        return event("shuffled_bits", [(counter_law(users * m), 1)], moved, users=users, messages=m, probability=p)
+    note = "rare bits bounded by fair ones"
+    return event("shuffled_rare_bits", [(rare_bits_law(threshold), 1)], moved, note, threshold=threshold)
+
+
+def changed_messages(*, users: int, messages: int, moved: int) -> Event:
+    """Returns counters of a shuffled binary sum to which each user sends one integer, each moved up or down by one.
+
+    Every counter is charged what it costs whether the others' bits there are all 0 or all 1: at most twice too much.
+
+    Args:
+        users: n.
+        messages: m, each user's fair noise bits; 0 where the noise bits are rare (n > τ), and nothing is protected: a
+            message 0 of a user whose bit is 0, among others whose bits are 1, is more likely than not.
+        moved: How many counters move.
+    """
+    if not messages:
+        return event("shuffled_integers", [(LostLaw(1 - 2.0**-53), 1)], moved, users=users, messages=0)
+    pieces = [(message_law(users, messages), 1)]
+    note = "others' bits bounded"
+    return event("shuffled_integers", pieces, moved, note, users=users, messages=messages, probability=0.5)
+
+
+def _shuffled(law: Callable[[float, int], AtomicLaw], epsilon: float, users: int) -> AtomicLaw:
+    """Returns the law, or for an ε₀ of which no digits would be left the response of one user, whom nobody hides."""
+    return law(epsilon, users) if epsilon >= _LEAST else replace(response_law(_LEAST, 2), rounded=True)
 
 
 def _refuse_many(trials: int) -> None:

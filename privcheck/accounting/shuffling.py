@@ -53,7 +53,7 @@ def response_among_law(epsilon: float, users: int) -> AtomicLaw:
 
     One user changes from 1 to 0; the curve is the largest over what the n − 1 others hold, m ones among them for all m
     (equal others are not always worst: n = 5, ε₀ = ½, ε = 0.2 has its worst at m = 1 by 24 %). The largest of convex
-    curves is convex, so it belongs to a pair of its own (Zhu, Dong & Wang 2022, Proposition 8), here through its
+    curves is convex, so it belongs to a pair of its own (Zhu, Dong & Wang 2022), here through its
     chords. Beyond 1 500 users the clones pair of randomised response is used, which holds for all values of the others.
 
     Args:
@@ -99,7 +99,7 @@ def clones_law(epsilon: float, users: int) -> AtomicLaw:
     """Returns the clones pair, which dominates n shuffled users of any ε₀-DP local randomiser.
 
     C ~ Bin(n − 1, e^{−ε₀}), A ~ Bin(C, ½), D ~ Bern(e^{ε₀}/(1 + e^{ε₀})): P = (A + D, C − A + 1 − D) against
-    Q = (A + 1 − D, C − A + D) (Feldman, McMillan & Talwar 2021, Theorem 3.1). With one user it is ε₀.
+    Q = (A + 1 − D, C − A + D) (Feldman, McMillan & Talwar 2021). With one user it is ε₀.
 
     Args:
         epsilon: ε₀.

@@ -10,7 +10,7 @@ from typing import Any
 
 from privcheck.declaration import Declaration
 from privcheck.errors import LedgerError
-from privcheck.runtime.ledger import Entry, charge
+from privcheck.runtime.ledger import Charge, Entry, charge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,28 +32,36 @@ def spent(header: Mapping[str, Any], entries: Sequence[Entry]) -> Spent:
     """Returns the cost of a ledger from its own figures: every charge, whether or not all its slices left.
 
     Gaussian: ρ = Δ₂²/2σ². Laplace: Δ₁/b in pure DP, and in zCDP the worst split over coordinates (see
-    `privcheck.mechanisms.Laplace.zcdp`).
+    `privcheck.mechanisms.Laplace.zcdp`). Over a partition of the users the dearest group counts.
     """
+    if not header.get("protects", False) and entries:
+        return Spent(rho=math.inf, pure_epsilon=math.inf, mu=None)
+    charges = [entry.charge for entry in entries if entry.charge is not None]
+    groups = {c.users for c in charges if c.users} or {""}
+    sums = [_summed([c for c in charges if c.users in ("", group)]) for group in groups]
+    up = 1 + 1e-14 * (1 + len(entries))
+    rho, pure, mu_squared = (max(s[i] for s in sums) for i in range(3))
+    curved = any(math.isnan(s[2]) for s in sums)
+    return Spent(rho=rho * up, pure_epsilon=pure * up, mu=None if curved else math.sqrt(mu_squared) * up)
+
+
+def _summed(charges: Sequence[Charge]) -> tuple[float, float, float]:
+    """Returns Σρ, Σε of pure DP and Σμ² of what one user pays; μ² is NaN where a release is not Gaussian."""
     rho, pure, mu_squared = 0.0, 0.0, 0.0
-    for entry in entries:
-        if (cost := entry.charge) is None:
-            continue
+    for cost in charges:
         if cost.law == "gaussian":
             ratio = cost.l2 / cost.scale
             mu_squared += ratio * ratio  # ∞ where it overflows, as it should be
             rho += ratio * ratio / 2
             pure = math.inf
-        else:
+        elif cost.law == "laplace":
             step = cost.linf / cost.scale
             rho += cost.l1 / cost.linf * (step + math.expm1(-step))
             pure += cost.l1 / cost.scale
             mu_squared = math.nan
-    if not header.get("protects", False) and entries:
-        return Spent(rho=math.inf, pure_epsilon=math.inf, mu=None)
-    up = 1 + 1e-14 * (1 + len(entries))
-    return Spent(
-        rho=rho * up, pure_epsilon=pure * up, mu=None if math.isnan(mu_squared) else math.sqrt(mu_squared) * up
-    )
+        else:  # no finite ρ or ε is known from a charge alone
+            rho, pure, mu_squared = math.inf, math.inf, math.nan
+    return rho, pure, mu_squared
 
 
 def check_ledger(

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.errors import ParameterError
+from privcheck.mechanisms.bits import draw_ones, ones_cdf, ones_log_ratio
 from privcheck.statistics.base import Sensitivity, SparseDifference
 from privcheck.symbols import Exact, Expr, exp, expression, sqrt
 
-Law = Literal["gaussian", "laplace", "none", "shuffled bits"]
+Law = Literal["gaussian", "laplace", "none", "shuffled bits", "shuffled integers"]
 Symmetry = Literal["", "goe", "upper"]
 
 
@@ -32,11 +33,15 @@ class Noise:
         scale: The standard deviation of the Gaussian, b of the Laplace law; rounded up from the exact value.
         symmetric: Where the last two axes are symmetric matrices: "goe" has `scale` off the diagonal and √2·`scale` on
             it, "upper" `scale` everywhere; the entries on and above the diagonal are independent.
+        senders: n, how many users are behind the shuffler, for shuffled bits and integers; 0 otherwise.
+        threshold: τ, how many noise bits they are to draw, ibid.
     """
 
     law: Law
     scale: float
     symmetric: Symmetry = ""
+    senders: int = 0
+    threshold: float = 0.0
 
     def add(self, value: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
         """Returns value + fresh noise; `value` itself is left alone."""
@@ -53,6 +58,8 @@ class Noise:
             noise *= self.scale
         elif self.law == "laplace":
             noise = rng.laplace(0.0, self.scale, shape)
+        elif self.senders:
+            noise = draw_ones(rng, self.senders, self.threshold, shape)
         else:
             noise = np.zeros(shape)
         return noise
@@ -90,6 +97,8 @@ class Noise:
             terms -= np.abs(noise)
             summed: NDArray[np.float64] = terms.sum(axis=-1) / self.scale
             return summed
+        if self.senders:
+            return ones_log_ratio(noise, change, self.senders, self.threshold)
         raise ParameterError("without noise the likelihood ratio of two neighbours is 0 or ∞; nothing to score")
 
     def cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -99,6 +108,8 @@ class Noise:
         if self.law == "gaussian":
             gaussian: NDArray[np.float64] = ndtr(x / self.scale)
             return gaussian
+        if self.senders:
+            return ones_cdf(x, self.senders, self.threshold)
         tail = 0.5 * np.exp(-np.abs(x) / self.scale)
         return np.where(x < 0, tail, 1 - tail)
 
@@ -270,7 +281,7 @@ class Laplace:
         return (sensitivity.l1 / sensitivity.linf * (step + exp(-1 * step) - 1)).simplified()
 
     def pure(self, sensitivity: Sensitivity) -> Expr | None:
-        """Returns Δ₁/b (Dwork, McSherry, Nissim & Smith 2006, Theorem 1); exact for the worst pair."""
+        """Returns Δ₁/b (Dwork, McSherry, Nissim & Smith 2006); exact for the worst pair."""
         return (sensitivity.l1 / self.scale).simplified()
 
     def gdp_squared(self, sensitivity: Sensitivity) -> Expr | None:

@@ -65,7 +65,7 @@ class Monotone:
         return self.trend in {wanted, "constant"}
 
 
-def monotone(of: Expr, name: str, parameters: Sequence[Parameter]) -> Monotone:
+def monotone(of: Expr, name: str, parameters: Sequence[Parameter], *, most: int = _MOST) -> Monotone:
     """Returns whether an expression rises or falls in a parameter, whatever the others are.
 
     Proved by forward differences in counts, by derivatives in others (`privcheck.symbols.trends`); else compared
@@ -75,6 +75,7 @@ def monotone(of: Expr, name: str, parameters: Sequence[Parameter]) -> Monotone:
         of: An exact expression.
         name: The parameter.
         parameters: The range of every symbol in the expression, `name` among them.
+        most: Points of the other parameters that are looked at where nothing is proved.
 
     Raises:
         ParameterError: A symbol has no parameter, or `name` has none.
@@ -84,7 +85,7 @@ def monotone(of: Expr, name: str, parameters: Sequence[Parameter]) -> Monotone:
         return Monotone(trend=proved, method="proved", points=0, rise=None, fall=None)
     rise = fall = None
     points = 0
-    for point in _box([p for p in axes if p.name != name]):
+    for point in _box([p for p in axes if p.name != name], most):
         for low, high in itertools.pairwise(_steps(next(p for p in axes if p.name == name))):
             before, after = {**point, name: low}, {**point, name: high}
             points += 1
@@ -136,9 +137,9 @@ def _at_most_between(of: Expr, one: Mapping[str, Fraction], other: Mapping[str, 
     return _at_most_at(of.at(one), of.at(other), {})
 
 
-def _box(axes: Sequence[Parameter]) -> list[dict[str, Fraction]]:
+def _box(axes: Sequence[Parameter], most: int = _MOST) -> list[dict[str, Fraction]]:
     whole = list(itertools.product(*(BOX[p.kind] for p in axes)))
-    stride = max(1, -(-len(whole) // _MOST)) | 1
+    stride = max(1, -(-len(whole) // most)) | 1
     return [{p.name: v for p, v in zip(axes, values, strict=True)} for values in whole[::stride]]
 
 

@@ -7,13 +7,12 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privcheck import accounting as acc
 from privcheck.accounting.atoms import binomial_logs
 from privcheck.accounting.shuffling import response_clones_law
-from privcheck.accounting.trees import tree_load
 
 
 def hockey_stick(p, q, epsilon):
@@ -191,41 +190,3 @@ def test_discrete_laplace_by_direct_convolution(scale, shift, k):
     for at in (0.0, 0.4, 1.1):
         truth = sum(m * max(0.0, 1 - math.exp(at - s)) for m, s in pairs)
         assert curve.delta(epsilon=at).value == pytest.approx(truth, rel=1e-8)
-
-
-def brute_load(leaves, participations, separation):
-    best_squares = best_total = 0
-    for chosen in itertools.combinations(range(leaves), participations):
-        if any(b - a < separation for a, b in itertools.pairwise(chosen)):
-            continue
-        loads, size = [], 1
-        while size <= leaves:
-            loads += [sum(start <= x < start + size for x in chosen) for start in range(0, leaves - size + 1, size)]
-            size *= 2
-        best_squares = max(best_squares, sum(c * c for c in loads))
-        best_total = max(best_total, sum(loads))
-    return best_squares, best_total
-
-
-@given(st.integers(1, 13), st.integers(1, 5), st.integers(1, 4))
-@example(8, 2, 1)
-@example(12, 5, 1)
-@settings(max_examples=60)
-def test_tree_loads_by_brute_force(leaves, participations, separation):
-    if (participations - 1) * separation >= leaves:
-        return
-    load = tree_load(leaves, participations, separation)
-    squares, total = brute_load(leaves, participations, separation)
-    assert load.squares >= squares
-    assert load.total >= total
-    if load.exact:
-        assert (load.squares, load.total) == (squares, total)
-
-
-def test_tree_at_the_published_points():
-    assert tree_load(8, 2, 1).squares == 14
-    for leaves in (1, 2, 3, 4, 1000, 1023, 1024, 10**6):
-        assert tree_load(leaves, 1, 1).total == math.floor(math.log2(leaves)) + 1
-    assert tree_load(1 << 20, 1024, 1).exact
-    many = acc.compose(acc.tree(node=acc.gaussian(std=10), leaves=8, participations=2)).epsilon(delta=1e-6)
-    assert many.value == pytest.approx(acc.gdp_epsilon(math.sqrt(14) / 10, 1e-6), rel=1e-11)

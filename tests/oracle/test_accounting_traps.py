@@ -55,6 +55,27 @@ def test_more_releases_cost_more_and_smaller_deltas_too(name):
         before = found.value
 
 
+NOISE = {
+    "gaussian": lambda f: acc.gaussian(std=3 * f, count=4),
+    "laplace": lambda f: acc.laplace(scale=4 * f, count=4),
+    "discrete_gaussian": lambda f: acc.discrete_gaussian(std=2 * f, count=2),
+    "discrete_laplace": lambda f: acc.discrete_laplace(scale=3 * f, count=2),
+    "symmetric_gaussian": lambda f: acc.symmetric_gaussian(variance=9 * f * f),
+    "poisson_gaussian": lambda f: acc.poisson_gaussian(std=1.1 * f, rate=0.1, count=3),
+    "tree": lambda f: acc.tree(node=acc.laplace(scale=30 * f), leaves=37, participations=3, separation=4),
+    "mixed": lambda f: acc.compose(acc.gaussian(std=9 * f), acc.laplace(scale=20 * f, count=3)),
+}
+
+
+@pytest.mark.parametrize("name", NOISE)
+def test_more_noise_costs_less(name):
+    curves = [acc.compose(NOISE[name](f)) for f in (1, 1.01, 1.5, 4)]
+    for asked in (lambda c: c.epsilon(delta=1e-6).value, lambda c: c.delta(epsilon=0.2).value):
+        values = [asked(curve) for curve in curves]
+        assert values == sorted(values, reverse=True)
+        assert values[-1] < values[0]
+
+
 @pytest.mark.parametrize("name", EVENTS)
 def test_epsilon_and_delta_invert_each_other(name):
     curve = acc.compose(EVENTS[name](count=3))

@@ -210,13 +210,3 @@ def test_what_dp_accounting_does_not_know_is_refused():
         acc.to_dp_event(acc.parallel(acc.gaussian(std=1), acc.laplace(scale=1)))
     with pytest.raises(ParameterError, match="no curve"):
         acc.from_dp_event(dp.NonPrivateDpEvent())
-
-
-def test_a_bounded_tree_says_that_its_figures_are_bounds():
-    searched = acc.compose(acc.tree(node=acc.gaussian(std=10), leaves=37, participations=5, separation=4))
-    bounded = acc.compose(acc.tree(node=acc.gaussian(std=10), leaves=1000, participations=10, separation=7))
-    assert searched.epsilon(delta=1e-5).direction == "exact"
-    for figure in (bounded.epsilon(delta=1e-5), bounded.delta(epsilon=1.0)):
-        assert figure.direction == "upper"
-        assert "bounded" in figure.reason
-        assert figure.upper >= figure.value

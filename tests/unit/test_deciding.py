@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError
-from privcheck.symbols import H, K, ceil_log2, exact, log, maximum, rho, sqrt, sum_over, tree_levels
-from privcheck.verification.deciding import decide
+from privcheck.symbols import H, K, ceil_log2, exact, exp, log, maximum, rho, sqrt, sum_over, tree_levels
+from privcheck.symbols.trends import shifted, trend
+from privcheck.verification.deciding import decide, monotone
 
 PARAMETERS = (
     Parameter(name="H", default=20, kind="count", meaning="steps"),
@@ -83,3 +84,81 @@ def test_maxima_over_partitions():
 def test_a_symbol_without_a_parameter_is_refused():
     with pytest.raises(ParameterError, match="K"):
         decide(tree_levels(K), log(K), PARAMETERS[:1])
+
+
+RISING = [
+    (H**2 - H, "H"),
+    (sum_over(H, lambda h: (H - h + 1) ** 2), "H"),
+    (tree_levels(K), "K"),
+    (3 * H * tree_levels(K) / rho, "K"),
+    (3 * H * tree_levels(K) / rho, "H"),
+    (rho + exp(-1 * rho) - 1, "rho"),  # the zCDP cost of Laplace noise, of which the derivative alone is not decided
+    (maximum(H, K), "K"),
+    (sqrt(2 * H * rho), "rho"),
+]
+
+
+@pytest.mark.parametrize(("of", "name"), RISING, ids=str)
+def test_what_rises_is_proved_and_its_negative_falls(of, name):
+    found = monotone(of, name, PARAMETERS)
+    assert (found.trend, found.method, found.points) == ("nondecreasing", "proved", 0)
+    assert found.holds("nondecreasing")
+    assert not found.holds("nonincreasing")
+    assert monotone(0 - of, name, PARAMETERS).holds("nonincreasing")
+    box = [Fraction(v) for v in (1, 2, 3, 4, 7, 8, 9, 50)]  # and the proof agrees with the numbers
+    others = {p.name: Fraction(2) for p in PARAMETERS}
+    values = [of.number({**others, name: v}) for v in box]
+    assert values == sorted(values)
+
+
+def test_what_falls_and_what_does_not_move():
+    assert monotone(sqrt(H / rho), "rho", PARAMETERS).trend == "nonincreasing"
+    assert monotone(1 / (1 + exp(rho)), "rho", PARAMETERS).trend == "nonincreasing"
+    assert monotone(H**2, "rho", PARAMETERS).trend == "constant"
+    assert monotone(H**2, "rho", PARAMETERS).holds("nonincreasing")
+
+
+def test_what_is_not_decided_is_checked_and_said_so():
+    falling = monotone(tree_levels(K) - K, "K", PARAMETERS)
+    assert (falling.trend, falling.method) == ("nonincreasing", "checked")
+    assert falling.points >= 9
+    assert falling.rise is None
+    rising = monotone(rho + 2 * sqrt(rho * log(K + 1)), "rho", PARAMETERS)
+    assert rising.holds("nondecreasing")
+
+
+@pytest.mark.parametrize(
+    ("of", "name"),
+    [(H**2 - 10 * H, "H"), (rho * exp(-1 * rho), "rho"), (tree_levels(K) / K, "K"), (K - 3 * tree_levels(K), "K")],
+    ids=str,
+)
+def test_a_rise_and_a_fall_are_shown(of, name):
+    found = monotone(of, name, PARAMETERS)
+    assert (found.trend, found.method) == ("neither", "checked")
+    assert not found.holds("nondecreasing")
+    assert not found.holds("nonincreasing")
+    for (before, after), sign in ((found.rise, 1), (found.fall, -1)):
+        assert before[name] < after[name]
+        assert {k: v for k, v in before.items() if k != name} == {k: v for k, v in after.items() if k != name}
+        assert sign * (of.number(after) - of.number(before)) > 0
+
+
+@given(st.integers(-5, 5), st.integers(-40, 40), st.integers(0, 9))
+def test_a_proof_for_a_polynomial_is_true(a, b, c):
+    of = a * H**2 + b * H + c
+    found = trend(of, "H")
+    values = [a * n * n + b * n + c for n in range(1, 60)]
+    if found == "nondecreasing":
+        assert values == sorted(values)
+    if found == "nonincreasing":
+        assert values == sorted(values, reverse=True)
+    if found == "constant":
+        assert len(set(values)) == 1
+
+
+def test_only_counts_are_shifted_and_only_parameters_are_asked_about():
+    assert shifted(H**2, "H").rational({"H": Fraction(3)}) == 16
+    with pytest.raises(ParameterError, match="count"):
+        shifted(rho**2, "rho")
+    with pytest.raises(ParameterError, match="no parameter"):
+        monotone(H, "beta", PARAMETERS)

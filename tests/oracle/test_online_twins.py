@@ -1,0 +1,187 @@
+"""The online kernels against their twins: the paper's text step by step, and the non-private algorithms."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from algorithms.baselines import OPPO, UCB_VI
+from algorithms.environments.random_mdp import random_mdp
+from algorithms.environments.riverswim import online_riverswim
+from algorithms.online.optimism import Bonus, plan, value_bonus
+from algorithms.online.reference import trace
+from algorithms.online.tables import as_declared, as_vector, size, split
+from algorithms.online.world import roll_greedy, roll_mixed, value_greedy, value_mixed, value_of, world
+from algorithms.private_ucb_po.agent import run as run_po
+from algorithms.private_ucb_vi.agent import run as run_vi
+from algorithms.privatizers import tree
+from privcheck.commands.online import online_settings
+from privcheck.results import OnlineRequest, World
+
+PRIVATE = [
+    ("private-ucb-vi-central", "vi", run_vi), ("private-ucb-vi-local", "vi", run_vi),
+    ("private-ucb-po-central", "po", run_po), ("private-ucb-po-local", "po", run_po),
+]  # fmt: skip
+
+
+def asked(name, mdp, *, K, replicates=1, seed=0, **given):
+    world_ = World(name="test", description="test", mdp=mdp)
+    setting = online_settings([name], {"K": str(K)} | {k: str(v) for k, v in given.items()}, world_)[0]
+    return OnlineRequest(
+        declaration=setting.declaration, values=setting.values, options=setting.options, readings=setting.choices,
+        world=world_, episodes=K, replicates=replicates, seed=seed,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "kind", "run"), PRIVATE)
+@pytest.mark.parametrize(("epsilon", "precision"), [(300, 0.1), (3000, 1), (3, 0.001)])
+def test_kernels_equal_the_papers_text(name, kind, run, epsilon, precision):
+    more = {"eta_scale": 3} if kind == "po" else {}
+    mdp = random_mdp(S=3, A=2, H=3, seed=2)
+    request = asked(
+        name, mdp, K=37, replicates=2, seed=5, epsilon=epsilon, precision_scale=precision, bonus_scale="0.02", **more
+    )
+    result = run(request)
+    for number in range(2):
+        slow = trace(request, kind=kind, number=number)
+        assert result.regret[number] == pytest.approx(slow.regret, rel=1e-12)  # the grid is every episode
+        assert result.value[number] == pytest.approx([value_of(mdp, p) for p in slow.policies], rel=1e-12)
+    assert np.allclose(result.policy, trace(request, kind=kind).policies[-1], rtol=1e-9)
+    assert result.switches[0, -1] > 5
+
+
+@pytest.mark.parametrize("mdp", [online_riverswim(4, H=6), random_mdp(S=5, A=3, H=4, seed=8)], ids=["river", "random"])
+@pytest.mark.parametrize("place", ["central", "local"])
+def test_without_noise_the_private_agents_are_their_twins_exactly(mdp, place):
+    for name, quiet, twin in (("private-ucb-vi", run_vi, UCB_VI), ("private-ucb-po", run_po, OPPO)):
+        given = {"bonus_scale": "0.02"}
+        ours = quiet(asked(f"{name}-{place}", mdp, K=1500, replicates=2, seed=3, **given), quiet=True)
+        theirs = twin.online(asked(twin.name, mdp, K=1500, replicates=2, seed=3, **given))
+        assert np.array_equal(ours.regret, theirs.regret)
+        assert np.array_equal(ours.value, theirs.value)
+        assert np.array_equal(ours.switches, theirs.switches)
+        assert len(set(ours.value[0].tolist())) > 20
+        assert not ours.ledger.header["protects"]
+
+
+def naive_ucb_vi(request, number=0):
+    """UCB-VI in NumPy, planning from scratch after every episode, with the same users."""
+    from algorithms.online.driver import seeds
+
+    mdp, K = request.world.mdp, request.episodes
+    H, S, A = mdp.horizon, mdp.states, mdp.actions
+    rng = np.random.default_rng(seeds(request.seed, number, "users")["users"])
+    failure, scale = float(request.options["failure"]), float(request.options["bonus_scale"])
+    L_c = np.sqrt(2 * np.log(4 * S * A * K * H / failure))
+    N, C, M = np.zeros((H, S, A)), np.zeros((H, S, A)), np.zeros((H, S, A, S))
+    best = naive_optimum(mdp)
+    regret, w = [], world(mdp)
+    path, taken, costs = np.zeros(H + 1, np.int64), np.zeros(H, np.int64), np.zeros(H)
+    for _ in range(K):
+        n, value, actions = np.maximum(1, N), np.zeros(S), np.zeros((H, S), np.int64)
+        for h in reversed(range(H)):
+            quality = C[h] / n[h] + (M[h] / n[h][..., None]) @ value - scale * (1 + H) * L_c / np.sqrt(n[h])
+            quality = np.clip(quality, 0, H - h)
+            value, actions[h] = quality.min(axis=1), quality.argmin(axis=1)
+        regret.append(best - value_of(mdp, np.eye(A)[actions]))
+        roll_greedy(w, actions, rng, path, taken, costs)
+        steps = np.arange(H)
+        N[steps, path[:-1], taken] += 1
+        C[steps, path[:-1], taken] += costs
+        M[steps, path[:-1], taken, path[1:]] += 1
+    return np.cumsum(regret)
+
+
+def naive_optimum(mdp):
+    value = np.zeros(mdp.states)
+    for h in reversed(range(mdp.horizon)):
+        step = h if mdp.transition.shape[0] > 1 else 0
+        value = ((mdp.reward[step] + value) * mdp.transition[step]).sum(axis=2).max(axis=1)
+    return float(mdp.initial @ value)
+
+
+@pytest.mark.parametrize("mdp", [online_riverswim(4, H=6), random_mdp(S=5, A=3, H=4, seed=8)], ids=["river", "random"])
+def test_incremental_planning_equals_planning_from_scratch(mdp):
+    request = asked("ucb-vi", mdp, K=400, seed=1, bonus_scale="0.02")
+    found = UCB_VI.online(request)
+    assert found.regret[0] == pytest.approx(naive_ucb_vi(request), rel=1e-10)
+
+
+def test_many_states_go_the_other_way_and_agree():
+    mdp = random_mdp(S=70, A=2, H=2, seed=3)  # more than 64: sets of states are no word
+    request = asked("ucb-vi", mdp, K=120, seed=1, bonus_scale="0.001")
+    assert UCB_VI.online(request).regret[0] == pytest.approx(naive_ucb_vi(request), rel=1e-10)
+
+
+def test_incremental_values_equal_a_full_pass():
+    rng = np.random.default_rng(0)
+    mdp = random_mdp(S=4, A=3, H=5, seed=1)
+    w, actions = world(mdp), np.zeros((5, 4), np.int64)
+    judged, values = np.full((5, 4), -1), np.zeros((6, 4))
+    for _ in range(200):
+        actions[rng.integers(5), rng.integers(4)] = rng.integers(3)
+        exact = value_of(mdp, np.eye(3)[actions])
+        assert value_greedy(w, actions, judged, values) == pytest.approx(exact, rel=1e-14)
+        assert value_mixed(w, np.eye(3)[actions], np.zeros((6, 4))) == pytest.approx(exact, rel=1e-14)
+
+
+def test_the_trees_prefix_noise_is_the_sum_of_the_covering_nodes():
+    rng = np.random.default_rng(3)
+    for K in (2, 3, 8, 9, 100):
+        prefix, noisy, nodes = np.zeros((tree.levels(K), 4)), np.zeros(4), {}
+        for t in range(1, K):
+            fresh, exact = rng.integers(-50, 50, 7).astype(float), rng.integers(0, 9, 4).astype(float)
+            nodes[t] = fresh[:4].copy()
+            tree.publish(t, exact, fresh, prefix, noisy)
+            cover, rest = [], t
+            while rest:
+                cover.append(rest)
+                rest &= rest - 1
+            assert np.array_equal(noisy, exact + sum(nodes[c] for c in cover))
+        most = max(sum(1 for t in nodes if t - (t & -t) < user <= t) for user in range(1, K))
+        assert most <= tree.levels(K)  # in how many released nodes a user lies
+
+
+def test_users_follow_the_model():
+    """Frequencies of first states, successors and random actions within 5 standard deviations: error below 1e-4."""
+    P = np.array([[[0.2, 0.8], [0.5, 0.5]], [[0.0, 1.0], [0.9, 0.1]]])[None]
+    mdp = dataclasses.replace(
+        random_mdp(S=2, A=2, H=1, seed=0), transition=P, reward=np.zeros(1), initial=np.array([0.3, 0.7])
+    )
+    w, rng, n = world(mdp), np.random.default_rng(11), 40_000
+    path, taken, costs = np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1)
+    policy, seen = np.array([[[0.25, 0.75], [0.6, 0.4]]]), np.zeros((2, 2, 2))
+    for _ in range(n):
+        roll_mixed(w, policy, rng, path, taken, costs)
+        seen[path[0], taken[0], path[1]] += 1
+    p = mdp.initial[:, None, None] * policy[0][:, :, None] * P[0]
+    assert (np.abs(seen - n * p) <= 5 * np.sqrt(n * p * (1 - p))).all()
+    assert (costs == 1).all()
+
+
+def test_tables_keep_their_places():
+    flat = np.arange(size(2, 3, 2), dtype=float)
+    tables = as_declared(flat, 2, 3, 2)
+    assert np.array_equal(as_vector(**tables), flat)
+    visits, sums, transitions = split(flat, 2, 3, 2)
+    assert visits[1, 2 * 2 + 1] == tables["visits"][1, 2, 1]
+    assert sums[1, 1 * 2 + 0] == tables["costs"][1, 1, 0]
+    assert transitions[1, 2, 1 * 2 + 1] == tables["transitions"][1, 1, 1, 2]
+
+
+def test_bonuses_are_the_lemmas():
+    """Lemma 4.1 at one point, by hand: S = 2, A = 3, H = 4, K = 5, δ = 1/10, E₁ = 7, E₂ = 9, n = max(1, 13 + 7)."""
+    bonus = value_bonus(H=4, S=2, A=3, K=5, failure=0.1, E1=7.0, E2=9.0, scale=1.0)
+    L_c, n = np.sqrt(2 * np.log(4 * 2 * 3 * 20 / 0.1)), 20
+    by_hand = L_c / np.sqrt(n) + 3 * 7 / n + 4 * L_c / np.sqrt(n) + 4 * (2 * 9 + 2 * 7) / n
+    assert bonus.root / np.sqrt(n) + bonus.linear / n == pytest.approx(by_hand, rel=1e-14)
+    assert bonus.E == 7
+
+
+def test_ties_go_to_the_lowest_action_and_values_stay_within_the_horizon():
+    visits, costs, transitions = np.zeros((2, 4)), np.array([[9.0, 9, -9, -9]] * 2), np.zeros((2, 2, 4))
+    actions, values = np.ones((2, 2), np.int64), np.zeros((3, 2))
+    scratch = (np.zeros(4), np.zeros(4), np.zeros(4))
+    assert plan(visits, costs, transitions, Bonus(E=0.0, root=0.0, linear=0.0), 2, actions, values, scratch)
+    assert not actions.any()
+    assert values.tolist() == [[2, 0], [1, 0], [0, 0]]
