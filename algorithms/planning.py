@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.errors import ParameterError
+from privcheck.finite_mdp import FiniteMDP
 from privcheck.trajectories import Trajectories
 
 _SLACK = 1e-9  # by which probabilities may miss a sum of 1
@@ -74,6 +75,12 @@ class Optimum:
     value: float
     policy: NDArray[np.float64]
     values: NDArray[np.float64]
+
+
+def finite(mdp: TabularMDP, H: int) -> FiniteMDP:
+    """Returns the model as one of H steps, for agents that learn as they act."""
+    reward = np.broadcast_to(mdp.reward, mdp.transition.shape)
+    return FiniteMDP(horizon=H, transition=mdp.transition[None], reward=reward[None], initial=mdp.initial)
 
 
 def reward_table(reward: NDArray[np.float64], states: int, actions: int) -> NDArray[np.float64]:

@@ -1,0 +1,22 @@
+"""DP-VAPVI (paper 000, Algorithm 2), declared twice: with the users split in halves, and as its experiments run it."""
+
+from algorithms.dp_vapvi.declaration import FEATURES, split, unsplit
+from privcheck.registry import Algorithm
+
+SPLIT = Algorithm(
+    name="dp-vapvi",
+    title="DP-VAPVI: offline value iteration with linear features",
+    source="Qiao & Wang, Offline RL with DP, Algorithm 2",
+    declare=split,
+    choices=(FEATURES,),
+)
+
+UNSPLIT = Algorithm(
+    name="dp-vapvi-unsplit",
+    title="DP-VAPVI: offline value iteration with linear features, the same users in both halves",
+    source="Qiao & Wang, Offline RL with DP, Algorithm 2 as in section 5",
+    declare=unsplit,
+    choices=(FEATURES,),
+)
+
+__all__ = ["SPLIT", "UNSPLIT"]

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.planning import TabularMDP, evaluate, optimal, refuse_size, sample_trajectories, uniform
+from algorithms.planning import TabularMDP, evaluate, finite, optimal, refuse_size, sample_trajectories, uniform
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError, PrivcheckError
 from privcheck.registry import Environment
-from privcheck.results import Dataset
+from privcheck.results import Dataset, World
 from privcheck.trajectories import Trajectories
 
 STATES, ACTIONS = 716, 25
@@ -140,6 +140,32 @@ def _sample(values: Mapping[str, int], seed: int) -> Dataset:
     )
 
 
+def _model(values: Mapping[str, int], seed: int) -> World:
+    """Returns the model for online agents; with fewer than 716 states, a lumped model of its own.
+
+    A group of states then moves and earns as the mean of its states does. (Agents that act in the full model and see
+    only groups would not be in a finite model: their optimum is not known.)
+    """
+    H, states = values["H"], values["S"]
+    model = load()
+    group = groups(model.sofa, states)
+    member = np.zeros((STATES, states))
+    member[np.arange(STATES), group] = 1.0
+    weights = (member / member.sum(axis=0)).T
+    lumped = np.einsum("gs,sat,tk->gak", weights, model.mdp.transition, member, optimize=True)
+    reward = np.zeros((states, 1, states))
+    reward[: states - TERMINAL, 0, states - 2] = 1.0
+    lumped /= lumped.sum(axis=2, keepdims=True)
+    mdp = TabularMDP(transition=lumped, reward=reward, initial=model.mdp.initial @ member)
+    return World(
+        name="icu-sepsis",
+        description=f"the ICU-Sepsis model (MIMIC-III), {H} steps; "
+        + ("states not aggregated" if states == STATES else f"its states lumped to {states} by SOFA score"),
+        mdp=finite(mdp, H),
+        facts={"steps": H, "states": states, "actions": ACTIONS, "states of the model": STATES},
+    )
+
+
 @functools.lru_cache(maxsize=8)
 def _references(H: int) -> dict[str, float]:
     """Returns exact expected returns in the full model: survival within H steps."""
@@ -176,4 +202,5 @@ ICU_SEPSIS = Environment(
         Parameter(name="S", default=24, kind="count", meaning="states after aggregation by SOFA, 4 to 716"),
     ),
     sample=_sample,
+    model=_model,
 )

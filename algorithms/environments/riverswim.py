@@ -9,11 +9,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from algorithms.planning import TabularMDP, evaluate, optimal, refuse_size, sample_trajectories, uniform
+from algorithms.planning import TabularMDP, evaluate, finite, optimal, refuse_size, sample_trajectories, uniform
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError
+from privcheck.finite_mdp import FiniteMDP
 from privcheck.registry import Environment
-from privcheck.results import Dataset
+from privcheck.results import Dataset, World
 
 LEFT, RIGHT = 0, 1
 
@@ -40,6 +41,26 @@ def riverswim(states: int) -> TabularMDP:
     reward = np.zeros((states, 2, 1))
     reward[0, LEFT], reward[last, RIGHT] = 0.005, 1.0
     return TabularMDP(transition=transition, reward=reward, initial=np.eye(states)[0])
+
+
+def online_riverswim(states: int, *, H: int) -> FiniteMDP:
+    """Returns the chain as a model of H steps.
+
+    Raises:
+        ParameterError: Fewer than 2 states, or no step.
+    """
+    return finite(riverswim(states), H)
+
+
+def _model(values: Mapping[str, int], seed: int) -> World:
+    """Returns the chain for online agents; the seed is not used, the model is one."""
+    H, states = values["H"], values["S"]
+    return World(
+        name="riverswim",
+        description=f"RiverSwim with {states} states and {H} steps; users start at the bank (simulated)",
+        mdp=online_riverswim(states, H=H),
+        facts={"steps": H, "states": states, "actions": 2},
+    )
 
 
 def _sample(values: Mapping[str, int], seed: int) -> Dataset:
@@ -70,4 +91,5 @@ RIVERSWIM = Environment(
         Parameter(name="S", default=6, kind="count", meaning="length of the chain, at least 2"),
     ),
     sample=_sample,
+    model=_model,
 )

@@ -3,8 +3,8 @@
 σ̄ ≥ H makes a weighted feature at most 1/H² long, so that, V in [0, H] (0 after the last step) and ρ₀ = ρ/4HK, a step's
 output costs, in units of ρ₀/H⁴, with c the cosine of the two users' features:
 
-    three sums of V̂, V̌, V̂²    Δ/variance: (2/H)²/(2H²/ρ₀) twice, 2²/(2H⁴/ρ₀), over 2:   ½(1 − c) each, 0 at the last step
-    one Gram matrix            ‖D‖_F²/4v, v = 1/4ρ₀:                                     2(1 − c²)
+    sums of V̂, V̌, V̂²    ½·(2/H)²/(2H²/ρ₀) twice, ½·2²/(2H⁴/ρ₀):    ½(1 − c) each, 0 at the last step
+    Gram matrix           ‖D‖_F²/4v, v = 1/4ρ₀:                       2(1 − c²)
 
 1.5(1 − c) + 2(1 − c²) is largest at c = −3/8: 121/32. A user is in K − 1 outputs.
 """
@@ -145,8 +145,8 @@ def test_the_published_code_is_longer_features_and_one_draw():
 
 
 # luyo-lsvi-ucb, ngo-lsvi-ucb: noise calibrated to ρ/2 a release and the schedule's own count, so that the separate
-# worst cases are the claim exactly, whatever the schedule. A step: (ρ/4H)·2(1 − c²)/… with n = H − h + 1, in units of ρ:
-# matrix (1 − c²)/2H, sums (1 − c)·n²/4Σn²; at c = −t/2g: g + t + t²/4g.
+# worst cases are the claim exactly, whatever the schedule. With n = H − h + 1 a step costs, in units of ρ,
+# (1 − c²)/2H for the matrix and (1 − c)·n²/4Σn² for the sums: g(1 − c²) + t(1 − c), at c = −t/2g: g + t + t²/4g.
 @pytest.mark.parametrize(
     ("declaration", "sizes", "none"),
     [

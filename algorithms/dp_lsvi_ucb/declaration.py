@@ -1,0 +1,157 @@
+"""What DP-LSVI-UCB++ releases (paper 001, Algorithm 1): four statistics a step, anew after every episode.
+
+Theorem A.1 composes 4HK independent releases; the algorithm as printed draws their noise once (line 152, step 1) and
+adds it again in every episode (step 26 adds K₁ once more each time). Two declarations, the same in all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from privcheck.declaration import L2, Assumption, Claim, Declaration, Draw, Joint, Parameter, Release
+from privcheck.guarantees import ZCDP, ApproxDP
+from privcheck.mechanisms import Gaussian, SymmetricGaussian
+from privcheck.registry import Choice
+from privcheck.relations import ReplaceOne
+from privcheck.schedules import EveryEpisode
+from privcheck.statistics import Column, FeatureSums, GramMatrices
+from privcheck.symbols import Expr, H, K, before, d, delta, expression, log, rho, sqrt
+
+SIZES = (
+    Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
+    Parameter(name="K", default=1_000, kind="count", meaning="episodes, a user each"),
+    Parameter(name="d", default=10, kind="count", meaning="dimension of the features"),
+)
+_RHO = Parameter(name="rho", default="1", kind="positive", meaning="budget in zCDP, nats")
+_DELTA = Parameter(name="delta", default="1e-5", kind="probability", meaning="δ′ of the claim")
+
+CLAIM = Choice(
+    name="claim",
+    readings=("zcdp", "approx"),
+    meaning="zcdp: the releases are ρ-zCDP, on which Theorem A.1 rests; approx: (ρ + 2√(ρ ln 1/δ), δ), its conclusion",
+)
+Noise = Literal["fresh", "one draw"]
+
+
+def fresh(choices: Mapping[str, str]) -> Declaration:
+    """Returns DP-LSVI-UCB++ with fresh noise at each (k, h), as Theorem A.1 composes it (lines 256 to 260)."""
+    return declaration(
+        choices,
+        name="dp-lsvi-ucb-pp",
+        title="DP-LSVI-UCB++: optimistic weighted regression in linear MDPs, fresh noise",
+        source="Sahu, DP in RL: Linear MDPs, Algorithm 1 with the releases of Theorem A.1",
+        noise="fresh",
+    )
+
+
+def as_printed(choices: Mapping[str, str]) -> Declaration:
+    """Returns DP-LSVI-UCB++ as Algorithm 1 is printed: φ₁, φ₂, φ₃ and K₁ drawn once (line 152, step 1)."""
+    return declaration(
+        choices,
+        name="dp-lsvi-ucb-pp-as-printed",
+        title="DP-LSVI-UCB++ as printed: one draw of noise for all episodes",
+        source="Sahu, DP in RL: Linear MDPs, Algorithm 1",
+        noise="one draw",
+    )
+
+
+def declaration(
+    choices: Mapping[str, str],
+    *,
+    name: str,
+    title: str,
+    source: str,
+    noise: Noise,
+    norm: int = 1,
+    assumptions: tuple[Assumption, ...] = (),
+) -> Declaration:
+    """Returns what the algorithm's releases are, with fresh or reused noise.
+
+    Args:
+        choices: The readings.
+        name: Of the declaration.
+        title: Of it.
+        source: Of it.
+        noise: Fresh for every output, or one draw for all.
+        norm: The largest ‖φ(s, a)‖.
+        assumptions: Beyond that of bounded values.
+    """
+    approx = choices.get("claim", "zcdp") == "approx"
+    # Lemma 2.1 (line 94)
+    guarantee = ApproxDP(rho + 2 * sqrt(rho * log(1 / delta)), delta) if approx else ZCDP(rho)
+    return Declaration(
+        name=name,
+        title=title,
+        source=source,
+        relation=ReplaceOne("trajectory"),  # line 78: sequences that differ on the k-th user
+        releases=_releases(norm, Draw(across=("outputs",)) if noise == "one draw" else Draw()),
+        claim=Claim(
+            guarantee,
+            source="Theorem A.1, line 254; its proof, line 260",
+            joint=Joint(sees=("billboard", "own data")),  # line 260; step 23: a = argmax Q̂(s, ·)
+            composition="zcdp",
+        ),
+        parameters=(*SIZES, _RHO, *((_DELTA,) if approx else ())),
+        assumptions=(
+            Assumption(
+                what="|Q̂| and |Q̌|",
+                assumed=H,  # of V in the proof, line 256
+                attained=None,
+                repair="clip both to [0, H]: Q̂ from below as well, Q̌ from below instead of from above",
+                source="Algorithm 1, line 152, steps 10 and 11",
+            ),
+            *assumptions,
+        ),
+    )
+
+
+def _releases(norm: int, draw: Draw) -> tuple[Release, ...]:
+    phi = Column("phi", norm, r"\phi")
+    reach = H * before(H)  # V of step h + 1 is in [0, H], and 0 after the last step
+    optimistic, pessimistic = Column("V optimistic", reach, r"\hat V"), Column("V pessimistic", reach, r"\check V")
+    weight = Column("1/variance", 1 / H**2, r"\bar\sigma^{-2}")  # σ̄ ≥ H, step 25
+    share = rho / (4 * H * K)  # ρ₀, step 1
+    values, squares = Gaussian(variance=2 * H**2 / share), Gaussian(variance=2 * H**4 / share)
+    matrices = SymmetricGaussian(variance=1 / (4 * share), kind="goe")
+    return (
+        _release("optimistic values", _sums("σ̄⁻²φ·V̂ sums", phi, optimistic, weight), values, 2 * H, draw),
+        _release("pessimistic values", _sums("σ̄⁻²φ·V̌ sums", phi, pessimistic, weight), values, 2 * H, draw),
+        _release("squared values", _sums("σ̄⁻²φ·V̂² sums", phi, optimistic, weight, 2), squares, 2 * H**2, draw),
+        _release(
+            "gram",
+            GramMatrices(name="σ̄⁻²φφᵀ sums", steps=H, dimension=d, vector=phi, weight=weight),
+            matrices,
+            expression(1),  # line 258: 1/√2 in units of GOE noise, ‖D‖_F = 1
+            draw,
+        ),
+    )
+
+
+def _sums(name: str, vector: Column, target: Column, weight: Column, power: int = 1) -> FeatureSums:
+    return FeatureSums(name=name, steps=H, dimension=d, vector=vector, target=target, power=power, weight=weight)
+
+
+def _release(
+    name: str, statistic: FeatureSums | GramMatrices, mechanism: Gaussian | SymmetricGaussian, stated: Expr, draw: Draw
+) -> Release:
+    """Returns one of the four statistics, all H steps of it, after every episode.
+
+    Args:
+        name: Of the release.
+        statistic: What is summed over the users so far.
+        mechanism: Its noise.
+        stated: The sensitivity of one step as the paper states it.
+        draw: Whether the noise is fresh.
+    """
+    return Release(
+        name,
+        statistic,
+        mechanism,
+        stated=L2(sqrt(H) * stated),  # H steps together make √H times it
+        source="Theorem A.1, line 256" if isinstance(statistic, FeatureSums) else "Theorem A.1, line 258",
+        schedule=EveryEpisode(outputs=K - 1),  # steps 5 to 7 of episodes 2 to K; Λ̃ of K + 1 is never used
+        draw=draw,
+        counted=K,  # line 148: 4HK statistics
+        budget=ZCDP(rho / 4),
+    )

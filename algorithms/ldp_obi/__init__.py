@@ -1,0 +1,18 @@
+"""LDP-OBI (Garcelon et al. 2021), a baseline of paper 002, as far as the papers describe it."""
+
+from algorithms.ldp_obi.agent import OPTIONS, learn
+from algorithms.ldp_obi.declaration import POOLED_NOISE, ldp_obi
+from algorithms.privatizers.declaration import INITIAL
+from privcheck.registry import Algorithm
+
+LDP_OBI = Algorithm(
+    name="ldp-obi",
+    title="LDP-OBI: optimism under local DP, counts pooled over steps (its own noise is not in the papers)",
+    source="Garcelon et al. 2021, as described in papers 000 and 002",
+    declare=ldp_obi,
+    choices=(POOLED_NOISE, INITIAL),
+    options=OPTIONS,
+    online=learn,
+)
+
+__all__ = ["LDP_OBI"]

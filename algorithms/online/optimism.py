@@ -1,0 +1,204 @@
+"""Optimistic planning from counters, as agents see them: noisy or exact, never whose they are.
+
+Equation (1) and lines 5 to 10 of Algorithm 2 (lines 134 and 205 to 212 of the text), step by step. The bonus of Lemmas
+3.1 and 4.1 has one form, β = root·√(1/n) + linear·(1/n) with n = max(1, Ñ + E), and so has PUCB's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+class Bonus(NamedTuple):
+    """The numbers of the exploration bonus.
+
+    Attributes:
+        E: E_{ε,δ,1}, added to every noisy visit count (equation (1)); 0 without noise.
+        root: Factor of 1/√n.
+        linear: Factor of 1/n; 0 without noise.
+    """
+
+    E: float
+    root: float
+    linear: float
+
+
+def value_bonus(*, H: int, S: int, A: int, K: int, failure: float, E1: float, E2: float, scale: float) -> Bonus:
+    """Returns Lemma 4.1's β^c + β^pv (lines 186 to 188 of the text), times `scale`.
+
+    β^c = L_c/√n + 3E₁/n and β^pv = H·L_c/√n + H(S·E₂ + 2E₁)/n with L_c = √(2 ln(4SAT/δ)), T = KH (line 142).
+    """
+    L_c = math.sqrt(2 * math.log(4 * S * A * K * H / failure))
+    return Bonus(E=E1, root=scale * (1 + H) * L_c, linear=scale * (3 * E1 + H * (S * E2 + 2 * E1)))
+
+
+def policy_bonus(*, H: int, S: int, A: int, K: int, failure: float, E1: float, E2: float, scale: float) -> Bonus:
+    """Returns Lemma 3.1's β^c + H·β^p (lines 116 and 142 of the text), times `scale`.
+
+    β^p = L_p/√n + (S·E₂ + 2E₁)/n with L_p = √(4S ln(6SAT/δ)).
+    """
+    L_c = math.sqrt(2 * math.log(4 * S * A * K * H / failure))
+    L_p = math.sqrt(4 * S * math.log(6 * S * A * K * H / failure))
+    return Bonus(E=E1, root=scale * (L_c + H * L_p), linear=scale * (3 * E1 + H * (S * E2 + 2 * E1)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def weigh(visits: Array, h: int, bonus: Bonus, inverse: Array, beta: Array) -> None:
+    """Writes 1/max(1, Ñ + E) and β of each cell of a step (equation (1), line 134, and line 7 of Algorithm 2).
+
+    Args:
+        visits: (H, SA) Ñ.
+        h: The step, from 0.
+        bonus: The bonus's numbers.
+        inverse: (SA,) overwritten.
+        beta: (SA,) overwritten.
+    """
+    for cell in range(inverse.size):
+        inverse[cell] = 1.0 / max(1.0, visits[h, cell] + bonus.E)
+        beta[cell] = bonus.root * math.sqrt(inverse[cell]) + bonus.linear * inverse[cell]
+
+
+@njit(cache=True, nogil=True)
+def backup(  # noqa: PLR0917 - Numba's functions take positional arguments
+    costs: Array, transitions: Array, h: int, inverse: Array, beta: Array, values: Array, quality: Array
+) -> None:
+    """Writes Q̃_h of every cell of a step (line 8 of Algorithm 2, line 210 of the text).
+
+    c̃ + Σ Ṽ(s′)·P̃(s′) = (C̃ + Σ Ṽ(s′)·Ñ(s, a, s′))/max(1, Ñ + E): one division a cell.
+
+    Args:
+        costs: (H, SA) C̃.
+        transitions: (H, S, SA) Ñ(s, a, s′), successor first.
+        h: The step, from 0.
+        inverse: (SA,) 1/max(1, Ñ + E).
+        beta: (SA,) the bonus.
+        values: (H + 1, S) Ṽ; that of step h + 1 is read.
+        quality: (SA,) overwritten.
+    """
+    cells = quality.size
+    for cell in range(cells):
+        quality[cell] = costs[h, cell]
+    for successor in range(transitions.shape[1]):
+        value = values[h + 1, successor]
+        for cell in range(cells):
+            quality[cell] += transitions[h, successor, cell] * value
+    top = float(transitions.shape[0] - h)  # H − h + 1 with the paper's h
+    for cell in range(cells):
+        quality[cell] = min(top, max(0.0, quality[cell] * inverse[cell] - beta[cell]))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def plan(  # noqa: PLR0917 - as above
+    visits: Array,
+    costs: Array,
+    transitions: Array,
+    bonus: Bonus,
+    A: int,
+    actions: Indices,
+    values: Array,
+    scratch: tuple[Array, Array, Array],
+) -> bool:
+    """Plans an episode from scratch (lines 4 to 10 of Algorithm 2, lines 205 to 212 of the text).
+
+    Returns whether the policy changed.
+
+    Args:
+        visits: (H, SA) Ñ.
+        costs: (H, SA) C̃.
+        transitions: (H, S, SA) Ñ(s, a, s′).
+        bonus: The bonus's numbers.
+        A: Actions.
+        actions: (H, S) the policy, overwritten.
+        values: (H + 1, S) Ṽ, overwritten.
+        scratch: Three arrays (SA,).
+    """
+    H, S = actions.shape
+    inverse, beta, quality = scratch
+    changed = False
+    for s in range(S):
+        values[H, s] = 0.0  # line 4
+    for h in range(H - 1, -1, -1):  # line 5
+        weigh(visits, h, bonus, inverse, beta)
+        backup(costs, transitions, h, inverse, beta, values, quality)
+        for s in range(S):  # lines 9 and 10: the least Q̃; the lowest action that has it
+            best, which = quality[s * A], 0
+            for a in range(1, A):
+                if quality[s * A + a] < best:
+                    best, which = quality[s * A + a], a
+            changed = changed or actions[h, s] != which
+            values[h, s], actions[h, s] = best, which
+    return changed
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def evaluate_and_improve(  # noqa: PLR0917 - as above
+    visits: Array,
+    costs: Array,
+    transitions: Array,
+    bonus: Bonus,
+    eta: float,
+    policy: Array,
+    logits: Array,
+    values: Array,
+    scratch: tuple[Array, Array, Array],
+    last: Array,
+) -> None:
+    """Evaluates the policy optimistically and writes the next one (lines 5 to 10 and 13 of Algorithm 1, 113 to 122).
+
+    The next policy depends on Q̃ of this episode alone, not on its trajectory, so both are written at once: the caller
+    plays `last`, the policy that was evaluated. π^{k+1} ∝ π^k·exp(−ηQ̃) is kept as log-weights, up to a constant a
+    state, so that a weight which would vanish in floating point can come back. Where all Q̃ of a state are equal its
+    policy stays as it is.
+
+    Args:
+        visits: (H, SA) Ñ.
+        costs: (H, SA) C̃.
+        transitions: (H, S, SA) Ñ(s, a, s′).
+        bonus: The bonus's numbers.
+        eta: η.
+        policy: (H, S, A) π^k, overwritten by π^{k+1}.
+        logits: (H, S, A) −η·ΣQ̃, kept.
+        values: (H + 1, S) Ṽ, overwritten.
+        scratch: Three arrays (SA,).
+        last: (H, S, A) overwritten by π^k.
+    """
+    H, S, A = policy.shape
+    inverse, beta, quality = scratch
+    for s in range(S):
+        values[H, s] = 0.0  # line 5
+    for h in range(H - 1, -1, -1):  # line 6
+        weigh(visits, h, bonus, inverse, beta)
+        backup(costs, transitions, h, inverse, beta, values, quality)
+        for s in range(S):
+            mean, equal = 0.0, True
+            for a in range(A):  # line 10
+                mean += quality[s * A + a] * policy[h, s, a]
+                last[h, s, a] = policy[h, s, a]
+                equal = equal and quality[s * A + a] == quality[s * A]
+            values[h, s] = mean
+            if not equal:
+                _soften(quality, s * A, eta, logits[h, s], policy[h, s])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _soften(quality: Array, first: int, eta: float, logits: Array, policy: Array) -> None:
+    """Writes π ∝ exp(−ηΣQ̃) of one state (line 13)."""
+    A = policy.size
+    top = -math.inf
+    for a in range(A):
+        logits[a] -= eta * quality[first + a]
+        top = max(top, logits[a])
+    total = 0.0
+    for a in range(A):
+        policy[a] = 1.0 if logits[a] == top else math.exp(logits[a] - top)
+        total += policy[a]
+    for a in range(A):
+        policy[a] /= total

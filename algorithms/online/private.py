@@ -1,0 +1,151 @@
+"""What the private online agents share: noise and precision levels from a declaration, fresh state, and the ledger."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from algorithms.online.driver import fingerprint, seeds
+from algorithms.online.tables import size
+from algorithms.privatizers import noise, tree
+from privcheck.declaration import Declaration, Parameter
+from privcheck.errors import ParameterError
+from privcheck.relations import ReplaceOne
+from privcheck.results import OnlineRequest
+from privcheck.runtime import Ledger
+from privcheck.runtime.ledger import FILE_NAME, charge
+from privcheck.schedules import PerUser, Tree
+
+PRECISION_SCALE = Parameter(
+    name="precision_scale",
+    default=1,
+    kind="real",
+    meaning="factor of the precision levels E, in the counts and in the bonus; the paper's: 1",
+)
+WORDS = "simulated: seeded floating-point noise (xoshiro256++, PCG64) inside the kernel; not for a public release"
+SILENT = "none: the exact statistics are published, no privacy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curator:
+    """A privatizer in numbers.
+
+    Attributes:
+        central: A binary tree at the curator; else every user adds noise.
+        law: Of the noise, as the kernels know it.
+        scale: b of the Laplace law, the standard deviation of the Gaussian.
+        E1: E_{ε,δ,1}, which visits and costs keep with probability 1 − δ.
+        E2: E_{ε,δ,2}, which transitions keep.
+    """
+
+    central: bool
+    law: int
+    scale: float
+    E1: float
+    E2: float
+
+
+def curator(request: OnlineRequest, *, quiet: bool = False) -> Curator:
+    """Returns the privatizer that the declaration describes, with the precision levels of Lemmas 5.1 and 5.4.
+
+    E₁ = (3H/ε)·√(8 log³K·ln(6SAT/δ)) = b·√(8 log K·ln(6SAT/δ)) (line 234 of the text), and with √K in the place of
+    log^{3/2}K under the local privatizer (line 252): b·√(8n·ln(6SAT/δ)) with n noisy terms in a count. E₂ has S²AT.
+
+    Args:
+        request: What is asked; its options `failure` and `precision_scale` are used.
+        quiet: No noise is drawn, and E = 0: for twins and tests.
+
+    Raises:
+        ParameterError: No declaration, releases of different noise or of an unknown schedule, or neighbours that share
+            their first state in an environment where users' first states differ.
+    """
+    declaration, values = declared(request), request.values
+    mdp, K = request.world.mdp, request.episodes
+    if isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed" and not mdp.fixed_start:
+        message = (
+            f"initial=fixed: all users start in one state, but in {request.world.name} the first state is drawn, and "
+            "is the user's own: use --set initial=any"
+        )
+        raise ParameterError(message, name="initial", given="fixed")
+    schedules = {type(release.schedule) for release in declaration.releases}
+    if schedules not in ({Tree}, {PerUser}):
+        raise ParameterError(f"{declaration.name}: expected trees or users' own releases, got {schedules}")
+    laws = {(law.law, law.scale) for law in (r.mechanism.at(values) for r in declaration.releases)}
+    if len(laws) != 1:
+        raise ParameterError(f"{declaration.name}: expected one noise for all counters, got {sorted(laws)}")
+    law, scale = next(iter(laws))
+    central = schedules == {Tree}
+    if quiet:
+        return Curator(central=central, law=noise.NONE, scale=0.0, E1=0.0, E2=0.0)
+    terms = float(K) if not central else (math.log(K) if request.readings.get("log") == "ln" else float(tree.levels(K)))
+    reach, numbers = float(request.options["precision_scale"]) * scale, 6 * mdp.states * mdp.actions * K * mdp.horizon
+    failure = float(request.options["failure"])
+    return Curator(
+        central=central,
+        law=noise.LAWS[law],
+        scale=scale,
+        E1=reach * math.sqrt(8 * terms * math.log(numbers / failure)),
+        E2=reach * math.sqrt(8 * terms * math.log(numbers * mdp.states / failure)),
+    )
+
+
+def declared(request: OnlineRequest) -> Declaration:
+    """Returns the request's declaration.
+
+    Raises:
+        ParameterError: It has none.
+    """
+    if request.declaration is None:
+        raise ParameterError("a private agent needs a declaration: it says which noise is drawn", name="declaration")
+    return request.declaration
+
+
+def vectors(request: OnlineRequest) -> float:
+    """Returns how many vectors of counters a replicate keeps: exact, noisy, fresh noise and its raw words, the tree."""
+    central = all(isinstance(release.schedule, Tree) for release in declared(request).releases)
+    return 5 + (tree.levels(request.episodes) if central else -1)
+
+
+def fresh_state(
+    request: OnlineRequest, given: Curator, number: int, *, tables: int | None = None
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Returns a replicate's counters, H tables or so many, and its generators, by name."""
+    mdp = request.world.mdp
+    M = size(tables or mdp.horizon, mdp.states, mdp.actions)
+    own = seeds(request.seed, number, "users", "noise")
+    arrays: dict[str, NDArray[Any]] = {
+        "exact": np.zeros(M if given.central else 0),
+        "prefix": np.zeros((tree.levels(request.episodes), M) if given.central else (0, 0)),
+        "noisy": np.zeros(M),
+        "streams": noise.lanes(own["noise"]),
+    }
+    return arrays, {name: np.random.default_rng(one) for name, one in own.items()}
+
+
+def open_ledger(request: OnlineRequest, *, label: str, quiet: bool = False) -> Ledger:
+    """Returns the first replicate's ledger with everything the run will spend, before anything is drawn.
+
+    A release is a stream of noisy tables, charged as a whole with its first slice; its entries name the stream by the
+    run's fingerprint. A run that is killed and continued writes the same lines again.
+    """
+    declaration, values = declared(request), request.values
+    path = None if request.directory is None else request.directory / FILE_NAME
+    words = SILENT if quiet else WORDS
+    ledger = Ledger(declaration, values, noise=words, protects=not quiet, path=path)
+    mark = fingerprint(request, label)
+    for release in declaration.releases:
+        for part in range(release.statistic.shape(values)[0]):
+            due = charge(release, declaration.relation, values) if part == 0 else None
+            ledger.record(release.name, part, charge=due, output=f"stream {mark}")
+    return ledger
+
+
+def numbers(values: Mapping[str, Fraction], *names: str) -> list[float]:
+    """Returns some of the values as floats."""
+    return [float(values[name]) for name in names]

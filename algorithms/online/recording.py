@@ -1,0 +1,41 @@
+"""The record of a run: cumulative regret, the policy's true value and its switches, at a grid of episodes.
+
+Every episode counts: regret is summed over all of them, whatever the grid.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+DONE, AT, REGRET, VALUE, SWITCHES = range(5)  # places in `totals`
+POINTS = 400  # of the grid, at most
+
+
+def grid(K: int) -> Indices:
+    """Returns the episodes after which figures are taken: evenly spaced, K the last, at most 400."""
+    return np.unique(np.ceil(np.linspace(0, K, min(K, POINTS) + 1)[1:]).astype(np.int64))
+
+
+@njit(cache=True, nogil=True)
+def note(totals: Array, grid: Indices, curves: Array, optimal: float) -> None:
+    """Counts one episode that was played with the policy whose value stands in totals[VALUE].
+
+    Args:
+        totals: (5,) episodes done, place in the grid, regret, value, switches.
+        grid: (G,) episodes.
+        curves: (3, G) regret, value, switches.
+        optimal: V*₁.
+    """
+    totals[DONE] += 1.0
+    totals[REGRET] += optimal - totals[VALUE]
+    at = int(totals[AT])
+    if totals[DONE] == grid[at]:
+        curves[0, at] = totals[REGRET]
+        curves[1, at] = totals[VALUE]
+        curves[2, at] = totals[SWITCHES]
+        totals[AT] = at + 1.0 if at + 1 < grid.size else float(at)

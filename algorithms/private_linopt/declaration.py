@@ -1,0 +1,161 @@
+"""What Private-LinOpt-VI and Private-LinOpt-PO release (paper 004, section 6.1): four binary-tree counters a step.
+
+The transition counters hold Σ φφᵀ and Σ φ·V(s′) with φ = ∫ψV, the reward counters Σ ϕϕᵀ and Σ ϕ·r. Both algorithms use
+the same PRIVATIZER (Definitions 6.2 and 6.3, lines 1196 and 1199) and clip Q at H − h + 1 (lines 707 and 1050), so that
+they differ in what they do with the releases only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privcheck.declaration import L2, Claim, Declaration, Joint, Parameter, Release
+from privcheck.guarantees import ApproxDP
+from privcheck.mechanisms import Gaussian, SymmetricGaussian
+from privcheck.registry import Choice
+from privcheck.relations import ReplaceOne
+from privcheck.schedules import Tree
+from privcheck.statistics import Column, FeatureSums, GramMatrices
+from privcheck.symbols import Expr, H, K, ceil, ceil_log2, d, delta, epsilon, expression, h, log, maximum, sqrt, symbol
+
+d1, d2 = symbol("d1", "count"), symbol("d2", "count")
+
+_SIZES = (
+    Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
+    Parameter(name="K", default=20_000, kind="count", meaning="episodes, a user each"),
+)
+_COMMON = (Parameter(name="d", default=10, kind="count", meaning="dimension of all features"),)
+_OWN = (
+    Parameter(name="d1", default=10, kind="count", meaning="dimension of the transition features"),
+    Parameter(name="d2", default=10, kind="count", meaning="dimension of the reward features"),
+)
+_BUDGET = (
+    Parameter(name="epsilon", default="1", kind="positive", meaning="ε of the claim, nats"),
+    Parameter(name="delta", default="1e-5", kind="probability", meaning="δ of the claim"),
+)
+
+LOG = Choice(
+    name="log",
+    readings=("log2", "ln"),
+    meaning="m = ⌈log K⌉ of Lemma 6.1, whose base the paper leaves open: log2 is ⌈log₂ K⌉, ln is ⌈ln K⌉",
+)
+DIMENSIONS = Choice(
+    name="dimensions",
+    readings=("common", "own"),
+    meaning="common: d for both features and in the noise, as Theorem 6.5 substitutes; own: d1 and d2, Δ = d1·H²",
+)
+VALUES = Choice(
+    name="values",
+    readings=("clipped", "crude"),
+    meaning="clipped: V of step h + 1 is at most H − h, and ‖φ‖ in proportion; crude: V ≤ H and ‖φ‖ ≤ √d·H throughout",
+)
+CHOICES = (LOG, DIMENSIONS, VALUES)
+
+
+def value_iteration(choices: Mapping[str, str]) -> Declaration:
+    """Returns Private-LinOpt-VI (Algorithm 1, lines 675 to 750, with the PRIVATIZER of section 6.1)."""
+    return _declaration("private-linopt-vi", "Private-LinOpt-VI: optimistic value iteration", "Algorithm 1", choices)
+
+
+def policy_optimization(choices: Mapping[str, str]) -> Declaration:
+    """Returns Private-LinOpt-PO (Algorithm 2, lines 1014 to 1091, with the PRIVATIZER of section 6.1)."""
+    return _declaration("private-linopt-po", "Private-LinOpt-PO: optimistic policy steps", "Algorithm 2", choices)
+
+
+def _declaration(name: str, title: str, algorithm: str, choices: Mapping[str, str]) -> Declaration:
+    common = choices.get("dimensions", "common") == "common"
+    return Declaration(
+        name=name,
+        title=f"{title} in linear mixture MDPs, binary-tree counters",
+        source=f"Zhou, Differentially Private RL with Linear Function Approximation, {algorithm} and section 6.1",
+        relation=ReplaceOne("trajectory"),
+        releases=_releases(choices, d if common else d1, d if common else d2),
+        claim=Claim(
+            ApproxDP(epsilon, delta),
+            source="Theorem 6.4, line 1204",
+            joint=Joint(sees=("billboard", "own data")),  # line 1255: a = π(s), π from the counters alone
+            order_only=True,  # line 1205: O(ε, δ)
+            composition="basic",  # lines 1254 and 1257: four counters, then H steps
+        ),
+        parameters=(*_SIZES, *(_COMMON if common else _OWN), *_BUDGET),
+    )
+
+
+def _releases(choices: Mapping[str, str], transition: Expr, reward: Expr) -> tuple[Release, ...]:
+    clipped = choices.get("values", "clipped") == "clipped"
+    reach = H - h if clipped else H  # V_{h+1}: line 707; crude: line 579
+    # Assumption 1 (line 227) is about V in [0, H]; ∫ψV is linear in V, so that a V in [0, c·H] has ‖φ‖ ≤ c·√d₁·H
+    phi = Column("phi of V", sqrt(transition) * reach, r"\phi")
+    varphi = Column("phi of r", 1, r"\varphi")
+    value, gain = Column("V", reach, "V"), Column("r", 1, "r")
+    # lines 1213 and 1240: one user's norm, for each step; all H steps together √H times that
+    steps, long, short = sqrt(H), transition * H**2, sqrt(transition) * H**2
+    return (
+        _counter(
+            "transition gram",
+            GramMatrices(name="Gram matrices of φ", steps=H, dimension=transition, vector=phi),
+            long,
+            choices,
+            stated=L2(steps * long),
+            source="Theorem 6.4, line 1213",
+        ),
+        _counter(
+            "transition values",
+            FeatureSums(name="φ·V sums", steps=H, dimension=transition, vector=phi, target=value),
+            short,
+            choices,
+            stated=L2(steps * short),
+            source="Theorem 6.4, line 1240",
+        ),
+        _counter(
+            "reward gram",
+            GramMatrices(name="Gram matrices of ϕ", steps=H, dimension=reward, vector=varphi),
+            expression(1),
+            choices,
+            stated=L2(steps),
+            source="Theorem 6.4, line 1245",
+        ),
+        _counter(
+            "reward sums",
+            FeatureSums(name="ϕ·r sums", steps=H, dimension=reward, vector=varphi, target=gain),
+            expression(1),
+            choices,
+            stated=L2(steps),
+            source="Theorem 6.4, line 1245",
+        ),
+    )
+
+
+def _counter(
+    name: str,
+    statistic: GramMatrices | FeatureSums,
+    bound: Expr,
+    choices: Mapping[str, str],
+    *,
+    stated: L2,
+    source: str,
+) -> Release:
+    """Returns one of the four counters, all H steps of it.
+
+    Args:
+        name: Of the release.
+        statistic: What a leaf of the tree holds.
+        bound: Δ, the sensitivity a step that the noise is calibrated to.
+        choices: The readings.
+        stated: Δ for all steps together.
+        source: Where the paper says so.
+    """
+    count = ceil_log2(K) if choices.get("log", "log2") == "log2" else ceil(log(K))
+    levels = maximum(1, count)  # K = 1 has no release; 1 keeps its noise a law
+    # line 1408: σ = HΔ√(32·m·ln(4H/δ))/ε, for an (ε/4H, δ/4H) a counter and step
+    variance = 32 * levels * (H * bound / epsilon) ** 2 * log(4 * H / delta)
+    symmetric = isinstance(statistic, GramMatrices)  # line 1147: one draw for (p, q) and (q, p), p ≤ q
+    return Release(
+        name,
+        statistic,
+        SymmetricGaussian(variance=variance, kind="upper") if symmetric else Gaussian(variance=variance),
+        stated=stated,
+        source=source,
+        schedule=Tree(leaves=K - 1, counted=count),  # line 1135; Lemma 6.1, line 1190
+        budget=ApproxDP(epsilon / 4, delta / 4),  # line 1207 for each of H steps with ε/H and δ/H (line 1257)
+    )

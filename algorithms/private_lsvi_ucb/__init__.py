@@ -1,0 +1,21 @@
+"""Two private LSVI-UCBs that paper 001 compares with, as far as the five papers describe what they release."""
+
+from algorithms.private_lsvi_ucb.declaration import GRAM, luyo, ngo
+from privcheck.registry import Algorithm
+
+LUYO = Algorithm(
+    name="luyo-lsvi-ucb",
+    title="private LSVI-UCB with fixed batches (Luyo et al.)",
+    source="compared with in Sahu, DP in RL: Linear MDPs",
+    declare=luyo,
+    choices=(GRAM,),
+)
+
+NGO = Algorithm(
+    name="ngo-lsvi-ucb",
+    title="private LSVI-UCB with determinant updates and a tree (Ngo et al.)",
+    source="compared with in Sahu, DP in RL: Linear MDPs",
+    declare=ngo,
+)
+
+__all__ = ["LUYO", "NGO"]

@@ -1,0 +1,94 @@
+"""Two private LSVI-UCBs that paper 001 compares with: fixed batches (Luyo et al.), determinant updates (Ngo et al.).
+
+The five papers do not describe their releases or noise (see README.md): what is declared here is LSVI-UCB's pair of
+statistics on the two schedules, with noise calibrated to the same budget ρ as DP-LSVI-UCB++.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privcheck.declaration import Claim, Declaration, Joint, Parameter, Release
+from privcheck.guarantees import ZCDP
+from privcheck.mechanisms import Gaussian, SymmetricGaussian
+from privcheck.registry import Choice
+from privcheck.relations import ReplaceOne
+from privcheck.schedules import EveryEpisode, Schedule, Tree
+from privcheck.statistics import Column, FeatureSums, GramMatrices
+from privcheck.symbols import Expr, H, K, d, h, maximum, minimum, rho, symbol
+
+batches, updates = symbol("B", "count"), symbol("N", "count")
+
+_RELATION = ReplaceOne("trajectory")
+_STEPS = Parameter(name="H", default=20, kind="count", meaning="steps of an episode")
+_SIZE = Parameter(name="d", default=10, kind="count", meaning="dimension of the features")
+_EPISODES = Parameter(name="K", default=1_000, kind="count", meaning="episodes, a user each")
+_BATCHES = Parameter(name="B", default=50, kind="count", meaning="batches of equal length that the episodes are cut in")
+_UPDATES = Parameter(name="N", default=50, kind="count", meaning="policy updates, at most; none follows after so many")
+_BUDGET = Parameter(name="rho", default="1", kind="positive", meaning="budget in zCDP, nats")
+
+GRAM = Choice(
+    name="gram",
+    readings=("tree", "cumulative"),
+    meaning="how the Gram matrices leave: a binary tree over the batches, or the sum of all users so far each time",
+)
+
+
+def luyo(choices: Mapping[str, str]) -> Declaration:
+    """Returns LSVI-UCB with updates after each of B fixed batches (001, line 36)."""
+    anew = EveryEpisode(outputs=batches - 1, after="batch")  # the last batch's data is never used
+    return _declaration(
+        name="luyo-lsvi-ucb",
+        title="private LSVI-UCB with fixed batches (Luyo et al.)",
+        gram=Tree(leaves=batches - 1) if choices.get("gram", "tree") == "tree" else anew,
+        values=anew,
+        parameters=(_STEPS, _SIZE, _BATCHES, _BUDGET),
+    )
+
+
+def ngo(_choices: Mapping[str, str]) -> Declaration:
+    """Returns LSVI-UCB with updates when a determinant has doubled, its Gram matrices from a tree (001, line 36)."""
+    return _declaration(
+        name="ngo-lsvi-ucb",
+        title="private LSVI-UCB with determinant updates and a tree (Ngo et al.)",
+        gram=Tree(leaves=K - 1),
+        values=EveryEpisode(outputs=minimum(updates, K - 1), after="policy update"),
+        parameters=(_STEPS, _SIZE, _EPISODES, _UPDATES, _BUDGET),
+    )
+
+
+def _declaration(
+    *, name: str, title: str, gram: Schedule, values: Schedule, parameters: tuple[Parameter, ...]
+) -> Declaration:
+    phi = Column("phi", 1, r"\phi")
+    gain = Column("r+V", H - h + 1, "(r + V)")
+    matrices = GramMatrices(name="Gram matrices of φ", steps=H, dimension=d, vector=phi)
+    sums = FeatureSums(name="φ·(r + V) sums", steps=H, dimension=d, vector=phi, target=gain)
+    return Declaration(
+        name=name,
+        title=title,
+        source="compared with in Sahu, DP in RL: Linear MDPs, lines 36 and 195",
+        relation=_RELATION,
+        releases=(
+            Release(
+                "gram",
+                matrices,
+                SymmetricGaussian(variance=_variance(matrices, gram), kind="upper"),
+                schedule=gram,
+                budget=ZCDP(rho / 2),
+            ),
+            Release("gains", sums, Gaussian(variance=_variance(sums, values)), schedule=values, budget=ZCDP(rho / 2)),
+        ),
+        claim=Claim(
+            ZCDP(rho),
+            source='001, line 195: "with a fixed privacy budget"',
+            joint=Joint(sees=("billboard", "own data")),
+            composition="zcdp",
+        ),
+        parameters=parameters,
+    )
+
+
+def _variance(statistic: GramMatrices | FeatureSums, schedule: Schedule) -> Expr:
+    """Returns the variance that makes all outputs together ρ/2-zCDP; 1 output keeps it a law where there is none."""
+    return maximum(1, schedule.times) * statistic.sensitivity(_RELATION).l2 ** 2 / rho

@@ -1,0 +1,28 @@
+"""PRIVATE-UCB-PO (paper 002, Algorithm 1): one agent, declared twice, with the CENTRAL- and the LOCAL-PRIVATIZER."""
+
+from algorithms.private_ucb_po.agent import OPTIONS, run
+from algorithms.private_ucb_po.declaration import central, local
+from algorithms.privatizers.declaration import INITIAL, LOG
+from privcheck.registry import Algorithm
+
+CENTRAL = Algorithm(
+    name="private-ucb-po-central",
+    title="PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: optimistic policy optimisation, binary-tree counters",
+    source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1",
+    declare=central,
+    choices=(LOG, INITIAL),
+    options=OPTIONS,
+    online=run,
+)
+
+LOCAL = Algorithm(
+    name="private-ucb-po-local",
+    title="PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: optimistic policy optimisation, noise with each user",
+    source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1",
+    declare=local,
+    choices=(INITIAL,),
+    options=OPTIONS,
+    online=run,
+)
+
+__all__ = ["CENTRAL", "LOCAL"]

@@ -1,0 +1,65 @@
+"""The agent of PRIVATE-UCB-VI: a request in, a run out. The algorithm itself is in `kernels`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from algorithms.baselines.ucb_vi import BONUS_SCALE, FAILURE
+from algorithms.online.driver import Replicate, learn
+from algorithms.online.optimism import value_bonus
+from algorithms.online.private import PRECISION_SCALE, curator, fresh_state, numbers, open_ledger, vectors
+from algorithms.online.recording import grid
+from algorithms.online.results import blank, refuse, result
+from algorithms.online.world import optimum, world
+from algorithms.private_ucb_vi.kernels import play
+from privcheck.results import OnlineRequest, OnlineResult
+
+OPTIONS = (FAILURE, BONUS_SCALE, PRECISION_SCALE)
+
+
+def run(request: OnlineRequest, *, quiet: bool = False) -> OnlineResult:
+    """Returns a run of PRIVATE-UCB-VI with the privatizer that the declaration describes.
+
+    Args:
+        request: What is asked.
+        quiet: No noise and precision levels 0: the run then equals UCB-VI's, and its ledger says that nothing is
+            protected.
+
+    Raises:
+        ParameterError: Sizes that are not the environment's, no episode, or too many counters.
+    """
+    refuse(request, vectors=vectors(request))
+    mdp, K = request.world.mdp, request.episodes
+    H, S, A = mdp.horizon, mdp.states, mdp.actions
+    w, truth, given = world(mdp), optimum(mdp), curator(request, quiet=quiet)
+    failure, scale = numbers(request.options, "failure", "bonus_scale")
+    bonus = value_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
+    label = "private-ucb-vi, quiet" if quiet else "private-ucb-vi"
+
+    def start(number: int) -> Replicate:
+        arrays, generators = fresh_state(request, given, number)
+        arrays |= {
+            "actions": np.zeros((H, S), np.int64),
+            "values": np.zeros((H + 1, S)),
+            "judged": np.full((H, S), -1),
+            "truth": np.zeros((H + 1, S)),
+        }
+        return Replicate(arrays=arrays | blank(K), generators=generators)
+
+    def block(one: Replicate, until: int) -> None:
+        a, g = one.arrays, one.generators
+        play(
+            until, K, given.central, given.law, given.scale, w, bonus, truth.value, g["users"], g["noise"],
+            a["streams"], a["exact"], a["prefix"], a["noisy"], a["actions"], a["values"], a["judged"], a["truth"],
+            grid(K), a["curves"], a["totals"],
+        )  # fmt: skip
+
+    ledger = open_ledger(request, label=label, quiet=quiet)
+    try:
+        replicates, seconds = learn(request, start=start, play=block, label=label)
+        ledger.close()
+    except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial
+        ledger.abandon()
+        raise
+    diagnostics = {"noise_scale": given.scale, "E1": given.E1, "E2": given.E2}
+    return result(request, replicates, truth, seconds=seconds, ledger=ledger, diagnostics=diagnostics)

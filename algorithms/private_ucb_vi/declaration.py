@@ -1,0 +1,43 @@
+"""What PRIVATE-UCB-VI releases (paper 002, Algorithm 2): the counters of its privatizer, `algorithms.privatizers`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from algorithms.privatizers import declaration as privatizers
+from algorithms.privatizers.declaration import COSTS, Paper
+from privcheck.declaration import Declaration
+
+_SOURCE = "Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 2"
+
+
+def central(choices: Mapping[str, str]) -> Declaration:
+    """Returns PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2 (line 238)."""
+    return privatizers.central(
+        Paper(
+            name="private-ucb-vi-central",
+            title="PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: optimistic value iteration, binary-tree counters",
+            source=f"{_SOURCE} with the CENTRAL-PRIVATIZER",
+            claim="Lemma 5.1, line 234; Corollary 5.2, line 238",
+            noise="Lemma 5.1, line 234",
+            stated="Lemma 5.1's proof, line 817",
+            tables=COSTS,
+        ),
+        choices,
+    )
+
+
+def local(choices: Mapping[str, str]) -> Declaration:
+    """Returns PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4 (line 252)."""
+    return privatizers.local(
+        Paper(
+            name="private-ucb-vi-local",
+            title="PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: optimistic value iteration, noise with each user",
+            source=f"{_SOURCE} with the LOCAL-PRIVATIZER",
+            claim="Lemma 5.4, line 252; Corollary 5.5, line 254",
+            noise="Lemma 5.4, line 252",
+            stated="Lemma 5.4's proof, line 853",
+            tables=COSTS,
+        ),
+        choices,
+    )

@@ -1,0 +1,155 @@
+"""The CENTRAL- and the LOCAL-PRIVATIZER of paper 002 (section 5), declared once for the algorithms that rest on them.
+
+Three tables: visits N, costs C (or rewards), transitions M. Line numbers are those of the paper's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from privcheck.declaration import L1, Claim, Declaration, Joint, Parameter, Release
+from privcheck.guarantees import PureDP
+from privcheck.mechanisms import Laplace
+from privcheck.registry import Choice
+from privcheck.relations import ReplaceOne
+from privcheck.schedules import PerUser, Tree
+from privcheck.statistics import (
+    CostSums,
+    PooledRewardSums,
+    PooledTransitionCounts,
+    PooledVisitCounts,
+    RewardSums,
+    Statistic,
+    TransitionCounts,
+    VisitCounts,
+)
+from privcheck.symbols import A, H, K, S, ceil_log2, epsilon, log, maximum
+from privcheck.trajectories import Trajectories
+
+SIZES = (
+    Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
+    Parameter(name="S", default=6, kind="count", meaning="states"),
+    Parameter(name="A", default=2, kind="count", meaning="actions"),
+)
+EPISODES = Parameter(name="K", default=20_000, kind="count", meaning="episodes, one user each")
+EPSILON = Parameter(name="epsilon", default="1", kind="positive", meaning="budget in pure DP, nats")
+
+INITIAL = Choice(
+    name="initial",
+    readings=("fixed", "any"),
+    meaning="fixed: a user is a response function (section 2.2), step 1's state and action are common to neighbours; "
+    "any: any trajectory for any other",
+)
+NOISE = Choice(
+    name="noise",
+    readings=("002", "calibrated"),
+    meaning="no paper here states this algorithm's noise; 002: that of paper 002's privatizer, Lap(3H…/ε); calibrated: "
+    "Lap(6H…/ε), the least that makes the claim true for any two trajectories",
+)
+LOG = Choice(
+    name="log",
+    readings=("log2", "ln"),
+    meaning="the base of log K in the noise of Lemma 5.1: log2 is ⌈log₂ K⌉, ln the natural logarithm",
+)
+Tables = Mapping[str, Statistic[Trajectories]]
+
+COSTS: Tables = {
+    "visits": VisitCounts(H, S, A),
+    "costs": CostSums(H, S, A),
+    "transitions": TransitionCounts(H, S, A),
+}
+REWARDS: Tables = {
+    "visits": VisitCounts(H, S, A),
+    "rewards": RewardSums(H, S, A),
+    "transitions": TransitionCounts(H, S, A),
+}
+POOLED: Tables = {
+    "visits": PooledVisitCounts(H, S, A),
+    "rewards": PooledRewardSums(H, S, A),
+    "transitions": PooledTransitionCounts(H, S, A),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """An algorithm that rests on a privatizer, and where the papers say what.
+
+    Attributes:
+        name: The name users type.
+        title: One line in words.
+        source: Paper and algorithm.
+        tables: What is counted, by the release's name.
+        claim: Where the guarantee is claimed.
+        noise: Where the noise stands.
+        stated: Where H is stated as each table's ℓ₁ sensitivity; empty where nothing is stated of this algorithm.
+        factor: b·ε/(H log K), or b·ε/H without trees: 3 in paper 002.
+    """
+
+    name: str
+    title: str
+    source: str
+    tables: Tables
+    claim: str
+    noise: str
+    stated: str = ""
+    factor: int = 3
+
+
+def central(paper: Paper, choices: Mapping[str, str]) -> Declaration:
+    """Returns three tables in binary trees with Lap(3H log K/ε) on every node: ε-JDP (Lemma 5.1, Corollary 5.2).
+
+    Episode K's counts are never released (lines 121, 214: it only makes those of episode K + 1), so the tree has K − 1
+    leaves, and the first lies in ⌊log₂(K − 1)⌋ + 1 = ⌈log₂ K⌉ nodes. With K = 1 nothing is released; log 1 = 0 is no
+    scale there, and log 2 stands for it.
+    """
+    natural = choices.get("log", "log2") == "ln"
+    levels, drawn = (log(K), log(maximum(K, 2))) if natural else (ceil_log2(K), maximum(ceil_log2(K), 1))
+    return _declaration(
+        paper,
+        choices,
+        Laplace(scale=paper.factor * H * drawn / epsilon),
+        Tree(leaves=K - 1, counted=levels),
+        joint=Joint(),
+    )
+
+
+def local(paper: Paper, choices: Mapping[str, str]) -> Declaration:
+    """Returns three tables of one user each with Lap(3H/ε): ε-LDP (Lemma 5.4)."""
+    return _declaration(paper, choices, Laplace(scale=paper.factor * H / epsilon), PerUser(), joint=None)
+
+
+def neighbours(choices: Mapping[str, str]) -> ReplaceOne:
+    """Returns the relation that the choice `initial` names."""
+    return ReplaceOne("trajectory", initial="any" if choices.get("initial", "fixed") == "any" else "fixed")
+
+
+def noise_factor(choices: Mapping[str, str], default: str) -> int:
+    """Returns what the choice `noise` says of b·ε/(H log K)."""
+    return 6 if choices.get("noise", default) == "calibrated" else 3
+
+
+def _declaration(
+    paper: Paper, choices: Mapping[str, str], mechanism: Laplace, schedule: Tree | PerUser, *, joint: Joint | None
+) -> Declaration:
+    return Declaration(
+        name=paper.name,
+        title=paper.title,
+        source=paper.source,
+        relation=neighbours(choices),
+        releases=tuple(
+            Release(
+                name,
+                statistic,
+                mechanism,
+                stated=L1(H) if paper.stated else None,
+                source=paper.stated or paper.noise,
+                schedule=schedule,
+                budget=PureDP(epsilon / 3) if paper.stated else None,
+            )
+            for name, statistic in paper.tables.items()
+        ),
+        claim=Claim(PureDP(epsilon), source=paper.claim, joint=joint, composition="basic" if paper.stated else None),
+        parameters=(*SIZES, EPISODES, EPSILON),
+        model="local" if joint is None else "central",
+    )

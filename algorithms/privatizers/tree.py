@@ -1,0 +1,49 @@
+"""The CENTRAL-PRIVATIZER: a binary tree of noisy partial sums for every counter (section 5.1, lines 226 to 230).
+
+The noisy count after t episodes is the exact count plus the noise of the nodes that cover [1, t], one for each bit of
+t. From t − 1 to t one node closes, that of t's lowest bit; the nodes of its higher bits stay. So the sums over the
+nodes of the higher bits are kept, one vector a level: an episode costs one draw and one addition a counter, and
+⌊log₂(K − 1)⌋ + 1 vectors of memory. Episode K's counts are never released: no episode comes after it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def levels(K: int) -> int:
+    """Returns the nodes that one user's episode lies in at most: ⌊log₂(K − 1)⌋ + 1; 0 for K = 1."""
+    return (K - 1).bit_length()
+
+
+@njit(cache=True, nogil=True)
+def publish(t: int, exact: Array, fresh: Array, prefix: Array, noisy: Array) -> None:
+    """Writes the noisy counters after episode t.
+
+    Args:
+        t: Episodes counted so far, at least 1.
+        exact: (M,) the exact counters.
+        fresh: (at least M,) fresh noise: that of the node which closes with episode t.
+        prefix: (levels, M) the noise of the nodes of t's bits from each level up; kept from episode to episode.
+        noisy: (M,) overwritten.
+    """
+    level = 0
+    while (t >> level) & 1 == 0:
+        level += 1
+    above = level + 1
+    while t >> above != 0 and (t >> above) & 1 == 0:
+        above += 1
+    node = prefix[level]
+    if t >> above == 0:  # no higher bit: the node covers everything
+        for i in range(exact.size):
+            node[i] = fresh[i]
+    else:
+        covered = prefix[above]
+        for i in range(exact.size):
+            node[i] = covered[i] + fresh[i]
+    for i in range(exact.size):
+        noisy[i] = exact[i] + node[i]

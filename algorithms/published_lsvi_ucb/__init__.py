@@ -1,0 +1,15 @@
+"""The published experiment code of paper 001, declared as what it does."""
+
+from algorithms.dp_lsvi_ucb.declaration import CLAIM
+from algorithms.published_lsvi_ucb.declaration import published
+from privcheck.registry import Algorithm
+
+PUBLISHED = Algorithm(
+    name="published-lsvi-ucb-pp",
+    title="DP-LSVI-UCB++ as its published experiment code runs it",
+    source="Sahu, DP in RL: Linear MDPs, published experiment code",
+    declare=published,
+    choices=(CLAIM,),
+)
+
+__all__ = ["PUBLISHED"]

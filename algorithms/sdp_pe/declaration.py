@@ -1,0 +1,138 @@
+"""What SDP-PE releases (paper 003, Algorithms 1–3 and section V): shuffled counts, once a batch of users.
+
+A user is one episode. Stage b has 3·L_b of them: L_b in crude exploration, dealt out over the steps h, of which only
+step h's visits and transitions are counted (Algorithm 2, lines 6–8), and 2·L_b in fine exploration, where visits,
+transitions and rewards of every step are (Algorithm 3, lines 2–4). Every user is in one stage and in one of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Literal
+
+from privcheck.declaration import L1, Claim, Declaration, Parameter, Release
+from privcheck.guarantees import ApproxDP
+from privcheck.mechanisms import ShuffledBits
+from privcheck.registry import Choice
+from privcheck.relations import ReplaceOne
+from privcheck.schedules import Batches
+from privcheck.statistics import OneStepEach, RewardBits, TransitionCounts, VisitCounts
+from privcheck.symbols import A, H, S, beta, epsilon, log, n
+
+PARAMETERS = (
+    Parameter(name="H", default=6, kind="count", meaning="steps of an episode"),
+    Parameter(name="S", default=4, kind="count", meaning="states, X in the paper"),
+    Parameter(name="A", default=2, kind="count", meaning="actions"),
+    Parameter(name="K", default=20_000, kind="count", meaning="episodes"),
+    Parameter(name="epsilon", default="1", kind="positive", meaning="ε of the claim, nats"),
+    Parameter(name="beta", default="1/100000", kind="probability", meaning="the claim's failure probability β"),
+)
+REMAINDER = Choice(
+    name="remainder",
+    readings=("last", "dropped"),
+    meaning="the K − 3·(L₁ + … + L_{b−1}) users who do not fill a stage (Algorithm 1, lines 2–3): last: a stage of "
+    "their own; dropped: they send nothing",
+)
+
+_CRUDE, _FINE = "crude exploration", "fine exploration"
+
+
+def stages(episodes: int, *, remainder: str = "last") -> tuple[int, ...]:
+    """Returns L_1, L_2, …: 2^b episodes each, three times in every stage, as long as they last.
+
+    Algorithm 1's line 3 takes the sum up to b, which contains the L_b that it defines; meant is the sum up to b − 1.
+    (K − 3Σ)/3 is rounded down: up to two episodes are left over and send nothing.
+
+    Args:
+        episodes: K.
+        remainder: "last" or "dropped", of what does not fill a stage.
+
+    >>> stages(20_000)[-2:], stages(3), stages(2)
+    ((2048, 2572), (1,), ())
+    """
+    found: list[int] = []
+    left = episodes // 3
+    while left > 0:
+        size = 2 ** (len(found) + 1)
+        if left < size and remainder == "dropped":
+            break
+        found.append(min(size, left))
+        left -= found[-1]
+    return tuple(found)
+
+
+def apart(choices: Mapping[str, str]) -> Declaration:
+    """Returns SDP-PE with every bit a message of its own, as in Cheu et al. 2019, which the proof analyses."""
+    return _declaration(choices, "bits")
+
+
+def as_printed(choices: Mapping[str, str]) -> Declaration:
+    """Returns SDP-PE as section V prints it (line 281): one integer message z = bit + Σy a user and counter."""
+    return _declaration(choices, "integers")
+
+
+def _declaration(choices: Mapping[str, str], messages: Literal["bits", "integers"]) -> Declaration:
+    remainder = choices.get("remainder", "last")
+
+    def crude(values: Mapping[str, Fraction]) -> tuple[int, ...]:
+        """Returns ⌊L_b/H⌋ and ⌈L_b/H⌉ of all stages: L/H is no whole number, so the users are dealt out evenly."""
+        steps = int(values["H"])
+        sizes = {q for L in stages(int(values["K"]), remainder=remainder) for q in (L // steps, -(-L // steps))}
+        return tuple(sorted(sizes - {0}))
+
+    def fine(values: Mapping[str, Fraction]) -> tuple[int, ...]:
+        return tuple(sorted({2 * L for L in stages(int(values["K"]), remainder=remainder)}))
+
+    small = epsilon / (3 * H)  # ε′, section V, line 281 (of the text: "we allocate privacy budget")
+    rare = beta / (H * S * A)  # β′, ibid.
+    # τ = O(ln(1/β′)/ε′²); the proof needs √(6 ln(2/β′)/τ) = ε′/4 (lines 667–669)
+    noise = ShuffledBits(users=n, threshold=96 * log(2 / rare) / small**2, messages=messages)
+    third = ApproxDP(epsilon / 3, beta)  # line 693: (ε/3, β) a table
+    by_step = Batches(size="⌊L_b/H⌋ or ⌈L_b/H⌉ users a step, L_b = 2^b", sizes=crude)
+    whole = Batches(size="2·L_b users, L_b = 2^b", sizes=fine)
+    return Declaration(
+        name="sdp-pe" if messages == "bits" else "sdp-pe-as-printed",
+        title="SDP-PE: policy elimination from shuffled counts, "
+        + ("every bit a message" if messages == "bits" else "one integer message a user and counter"),
+        source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3, section V",
+        relation=ReplaceOne("trajectory"),
+        releases=(
+            *(
+                Release(
+                    name,
+                    statistic,
+                    noise,
+                    stated=L1(H),  # "one user difference only results in at most H differences", line 693
+                    source="Algorithm 3, lines 3–4; proof of Lemma 10, line 693",
+                    schedule=whole,
+                    users=_FINE,
+                    budget=third,
+                )
+                for name, statistic in (
+                    ("visits", VisitCounts(H, S, A)),
+                    ("transitions", TransitionCounts(H, S, A)),
+                    ("rewards", RewardBits(H, S, A)),
+                )
+            ),
+            Release(
+                "crude visits",
+                OneStepEach(table=VisitCounts(H, S, A)),
+                noise,
+                source="Algorithm 2, lines 7–8",
+                schedule=by_step,
+                users=_CRUDE,
+            ),
+            Release(
+                "crude transitions",
+                OneStepEach(table=TransitionCounts(H, S, A)),
+                noise,
+                source="Algorithm 2, lines 7–8",
+                schedule=by_step,
+                users=_CRUDE,
+            ),
+        ),
+        claim=Claim(ApproxDP(epsilon, beta), source="Corollary 11; Lemma 10, line 693", composition="basic"),
+        parameters=PARAMETERS,
+        model="shuffle",
+    )
