@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from privcheck.accounting import account, gdp_delta, gdp_epsilon, zcdp_delta, zcdp_to_epsilon
+    from privcheck.auditors import GaussianDP, MechanismAudit, audit_float_noise, audit_mechanism
     from privcheck.declaration import L1, L2, Claim, Declaration, Parameter, Release
     from privcheck.guarantees import ZCDP, ApproxDP, PureDP
     from privcheck.mechanisms import Gaussian, Laplace
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "privcheck.accounting": ("account", "gdp_delta", "gdp_epsilon", "zcdp_delta", "zcdp_to_epsilon"),
+    "privcheck.auditors": ("GaussianDP", "MechanismAudit", "audit_float_noise", "audit_mechanism"),
     "privcheck.declaration": ("L1", "L2", "Claim", "Declaration", "Parameter", "Release"),
     "privcheck.guarantees": ("ZCDP", "ApproxDP", "PureDP"),
     "privcheck.mechanisms": ("Gaussian", "Laplace"),
@@ -44,8 +46,10 @@ __all__ = [
     "Claim",
     "Declaration",
     "Gaussian",
+    "GaussianDP",
     "Laplace",
     "Ledger",
+    "MechanismAudit",
     "Parameter",
     "Privatizer",
     "PureDP",
@@ -55,6 +59,8 @@ __all__ = [
     "Trajectories",
     "ZeroOut",
     "account",
+    "audit_float_noise",
+    "audit_mechanism",
     "gdp_delta",
     "gdp_epsilon",
     "read_ledger",

@@ -87,7 +87,7 @@ def least_noise(
         )
         raise ParameterError(f"{message} draws first", name="draw")
     composed = account(declaration)
-    charges = {c.release.name: charge_of(c.release, c.charged, values) for c in composed.costs}
+    charges = {c.release.name: charge_of(c.release, c.charged, c.release.quietest(values)) for c in composed.costs}
     if delta == 0 and any(c.law == "gaussian" for c in charges.values()):
         raise ParameterError(
             "Gaussian noise is not (ε, 0)-DP for any ε: give --delta above 0", name="delta", given=delta

@@ -125,23 +125,28 @@ def budget(name: str, *, sets: tuple[str, ...], delta: str | None, as_json: bool
 @main.command()
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every declared algorithm, at its defaults.")
+@click.option("--pages", type=click.Path(path_type=Path), help="With --all: write a page of findings a paper here.")
 @_set
 @_json
 @_reported
-def verify(name: str | None, *, everything: bool, sets: tuple[str, ...], as_json: bool) -> None:
+def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tuple[str, ...], as_json: bool) -> None:
     """Judge the claim of NAME, or of all: does it hold for the declared releases?"""
-    from privcheck import registry
-    from privcheck.commands.declared import verified
+    from privcheck.commands.declared import verified, verified_all
     from privcheck.commands.printing import verdicts
     from privcheck.commands.setting import parse_sets, resolve_setting
 
     if everything == (name is not None):
         raise click.UsageError("give one algorithm's NAME or --all")
+    if name is not None and pages is not None:
+        raise click.UsageError("--pages goes with --all: a page is about a whole paper")
     if everything and sets:
         raise click.UsageError("--set goes with one NAME: parameters differ between algorithms")
-    names = [name] if name is not None else registry.names("algorithms")
-    settings = [resolve_setting(one, parse_sets(sets)) for one in names]
-    results = [verified(s) for s in settings if name is not None or s.declaration is not None]
+    if pages is not None:
+        from privcheck.commands.pages import write_pages
+
+        for path in write_pages(pages):
+            click.echo(f"page: {path}", err=True)
+    results = [verified(resolve_setting(name, parse_sets(sets)))] if name is not None else verified_all()
     _finish({"results": results} if everything else results[0], verdicts, as_json=as_json)
     sys.exit(max((VERDICTS[r["verdict"]] for r in results), key=lambda code: (code == 1, code), default=0))
 
@@ -175,6 +180,7 @@ def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ..
 @_delta
 @_seed
 @_workers
+@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers run the trials (extra [cluster]).")
 @_set
 @_out
 @_json
@@ -182,14 +188,15 @@ def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ..
 def audit(
     name: str, *, view: str, sets: tuple[str, ...], delta: str | None, out: Path | None, as_json: bool, **how: Any
 ) -> None:
-    """Bound the privacy loss of NAME from below, on two neighbouring datasets."""
+    """Bound the privacy loss of NAME from below; with --out, the same command resumes an audit that was stopped."""
     from privcheck.commands import learned
     from privcheck.commands.printing import audited
     from privcheck.commands.setting import parse_delta, parse_sets, resolve_setting
 
     setting = resolve_setting(name, parse_sets(sets))
+    at = parse_delta(delta, setting)
     with _Bars() as bars:
-        result = learned.audit(setting, view=view, delta=parse_delta(delta, setting), progress=bars(view), **how)
+        result = learned.audit(setting, view=view, delta=at, out=out, progress=bars(view), **how)
     if out is not None:
         _write(out / "audit.json", result)
     _finish(result, audited, as_json=as_json)
@@ -197,30 +204,58 @@ def audit(
 
 
 @main.command()
-@click.argument("name")
+@click.argument("names", nargs=-1, required=True, metavar="NAME…")
 @_env
 @_data
 @_rewards
 @click.option("--replicates", type=click.IntRange(min=1), default=1, show_default=True, help="Independent repetitions.")
 @_seed
+@_workers
 @_set
 @_out
 @_json
 @_reported
 def run(
-    name: str, *, env: str | None, data: str | None, rewards: Path | None, replicates: int, seed: int,
-    sets: tuple[str, ...], out: Path | None, as_json: bool,
+    names: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, replicates: int, seed: int,
+    workers: int | None, sets: tuple[str, ...], out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Run the agent NAME on sampled users or on your own data."""
-    from privcheck.commands import learned
-    from privcheck.commands.printing import ran
+    """Run the agent NAME on sampled users or your own data; several that learn as they act are compared.
 
-    setting, source = _setting_and_data(name, sets, env=env, data=data, rewards=rewards, seed=seed)
+    With --out, the same command continues a run of an online agent that was stopped.
+    """
+    from privcheck.commands import learned, online
+    from privcheck.commands.printing import ran, ran_online
+
+    if online.online_only(names):
+        if env is None or data is not None or rewards is not None:
+            raise click.UsageError(f"{', '.join(names)} learns as it acts: give --env ENV, not --data or --rewards")
+        result = _online(names, env, sets, replicates=replicates, seed=seed, workers=workers, out=out)
+        _finish(result, ran_online, as_json=as_json)
+        return
+    setting, source = _setting_and_data(names[0], sets, env=env, data=data, rewards=rewards, seed=seed)
     with _Bars() as bars:
         result = learned.run(setting, source, replicates=replicates, seed=seed, out=out, progress=bars("run"))
     if out is not None:
         _write(out / "run.json", result)
     _finish(result, ran, as_json=as_json)
+
+
+def _online(names: tuple[str, ...], env: str, sets: tuple[str, ...], *, out: Path | None, **how: Any) -> dict[str, Any]:
+    from privcheck.commands import online
+    from privcheck.commands.setting import parse_sets
+
+    world, given = online.load_world(env, parse_sets(sets), seed=how["seed"])
+    settings = online.online_settings(names, given, world)
+    with _Bars() as bars:
+        if len(settings) == 1:
+            result = online.run_online(settings[0], world, out=out, progress=bars(names[0]), **how)
+        else:
+            result = online.compare(settings, world, out=out, progress=bars, **how)
+    if out is not None:
+        from privcheck.reports.online import save_runs
+
+        save_runs(result, out)
+    return result
 
 
 @main.command()
@@ -247,9 +282,7 @@ def check(
     from privcheck.commands.setting import parse_delta
     from privcheck.reports import render_text, save_report
 
-    if env is None and data is None:
-        data = "icu-sepsis"
-    setting, source = _setting_and_data(name, sets, env=env, data=data, rewards=rewards, seed=seed)
+    setting, source = _setting_and_source(name, sets, env=env, data=data, rewards=rewards, seed=seed)
     at = parse_delta(delta, setting)  # everything is parsed before anything is written
     directory = out if out is not None else Path("runs") / name
     with _Bars() as bars:
@@ -292,6 +325,22 @@ def doctor(*, as_json: bool) -> None:
     result = diagnose()
     _finish(result, diagnosis, as_json=as_json)
     sys.exit(0 if result["ok"] else 2)
+
+
+def _setting_and_source(
+    name: str, sets: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, seed: int
+) -> tuple[Any, Any]:
+    """Returns the setting with the data it learns from, or with the model it acts in; defaults where none is named."""
+    from privcheck.commands import online
+    from privcheck.commands.setting import parse_sets
+
+    if not online.online_only((name,)):
+        usual = "icu-sepsis" if env is None and data is None else data
+        return _setting_and_data(name, sets, env=env, data=usual, rewards=rewards, seed=seed)
+    if data is not None or rewards is not None:
+        raise click.UsageError(f"{name} learns as it acts: give --env ENV, not --data or --rewards")
+    world, given = online.load_world(env or "riverswim", parse_sets(sets), seed=seed)
+    return online.online_settings((name,), given, world)[0], world
 
 
 def _setting_and_data(

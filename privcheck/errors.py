@@ -5,11 +5,16 @@ Every message says what was given, what was expected and what to do; the offendi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class PrivcheckError(Exception):
     """The root of everything privcheck raises on purpose; the command line ends with exit code 2 on it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Lets an error travel between processes with its attributes, whatever its constructor takes."""
+        return _again, (type(self), self.args, dict(vars(self)))
 
 
 class ParameterError(PrivcheckError, ValueError):
@@ -104,3 +109,9 @@ class AuditError(PrivcheckError):
 
 class FileFormatError(PrivcheckError, ValueError):
     """A file that cannot be read as what it should be."""
+
+
+def _again(kind: type[PrivcheckError], args: tuple[Any, ...], attributes: Mapping[str, Any]) -> PrivcheckError:
+    error = kind.__new__(kind, *args)
+    vars(error).update(attributes)
+    return error

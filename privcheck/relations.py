@@ -81,9 +81,10 @@ def extreme_pairs(relation: Relation, horizon: int, num_states: int, num_actions
 
     The two trajectories differ in every state–action pair and every transition in which the relation lets them: the
     second plays another action throughout (or, with one action, sits in another state). Rewards are 1 where the cells
-    differ (a reward of 0 would leave a reward sum where it is) and 0 against 1 where the relation makes them share a
-    cell; a second pair has 0 against 1 throughout. These are candidates for a witness, whose loss is then computed
-    exactly; that no pair does worse is what `Statistic.sensitivity` states and the enumeration tests check.
+    differ (a reward of 0 would leave a reward sum where it is) and 1 against 0 where the relation makes them share a
+    cell; a second pair has 0 against 1 throughout, a third 0 where the first has 1, for sums of costs 1 − r. These are
+    candidates for a witness, whose loss is then computed exactly; that no pair does worse is what
+    `Statistic.sensitivity` states and the enumeration tests check.
 
     Args:
         relation: The neighbouring relation.
@@ -104,12 +105,12 @@ def extreme_pairs(relation: Relation, horizon: int, num_states: int, num_actions
         raise ParameterError(message, name="H", given=horizon)
     if isinstance(relation, ReplaceOne):
         fixed = relation.initial == "fixed"
-        for reward in (1.0, 0.0):
+        for reward, against in ((1.0, 1.0), (0.0, 1.0), (0.0, 0.0)):
             first = _constant(horizon, num_states, num_actions, state=0, action=0, reward=reward)
             last = {"state": num_states - 1, "action": num_actions - 1}
-            other = _constant(horizon, num_states, num_actions, **last, reward=1.0)
-            if fixed:
-                first, other = _first_step(first, reward=0.0), _first_step(other, reward=1.0)
+            other = _constant(horizon, num_states, num_actions, **last, reward=against)
+            if fixed:  # the first may stay in the shared cell: one reward throughout, so that sums over steps add up
+                other = _first_step(other, reward=1.0 - reward)
             yield first, other
             yield other, first
     else:

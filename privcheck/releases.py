@@ -109,6 +109,11 @@ class Release:
             return (values,)
         return tuple({**values, "n": Fraction(size)} for size in self.batch_sizes(values))
 
+    def quietest(self, values: Mapping[str, Fraction]) -> Mapping[str, Fraction]:
+        """Returns the setting with the least noise; that of a batch of one user where nobody is in any."""
+        settings = self.settings(values) or ({**values, "n": Fraction(1)},)
+        return settings[0] if len(settings) == 1 else min(settings, key=lambda at: self.mechanism.at(at).scale)
+
     def charged(self, relation: Relation) -> Sensitivity:
         """Returns how far one user moves all outputs together, in coordinates in which the noise is independent."""
         return self.mechanism.whiten(self.statistic.sensitivity(relation)).repeated(self.schedule.times)

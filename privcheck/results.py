@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declaration import Declaration
+from privcheck.finite_mdp import FiniteMDP
 from privcheck.runtime.ledger import Ledger
 from privcheck.trajectories import Trajectories
 
@@ -97,6 +99,82 @@ class RunResult:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """A model that online agents act in, simulated from public knowledge.
+
+    Attributes:
+        name: As users type it.
+        description: In one sentence.
+        mdp: The model.
+        facts: Size and origin, for the report.
+    """
+
+    name: str
+    description: str
+    mdp: FiniteMDP
+    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnlineRequest:
+    """What an online agent is asked to do: K users, one after the other, each a trajectory under the agent's policy.
+
+    Attributes:
+        declaration: What it may release; None for a non-private baseline.
+        values: The declaration's parameters.
+        options: The agent's own options, all of them.
+        readings: The chosen readings by name.
+        world: Where it acts.
+        episodes: K.
+        replicates: Independent repetitions, each with randomness of its own.
+        seed: Of the users' responses and of the simulated noise.
+        directory: Where the first replicate's ledger and the checkpoint go, or None. A checkpoint of the same run that
+            lies there is continued.
+        workers: Threads; the result does not depend on it.
+        progress: Called after each block with (episodes done, of how many), over all replicates.
+    """
+
+    declaration: Declaration | None
+    values: Mapping[str, Fraction]
+    options: Mapping[str, Fraction]
+    world: World
+    episodes: int
+    readings: Mapping[str, str] = field(default_factory=dict)
+    replicates: int = 1
+    seed: int = 0
+    directory: Path | None = None
+    workers: int = 1
+    progress: Progress = silent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OnlineResult:
+    """What an online agent did.
+
+    Attributes:
+        episodes: (G,) the numbers of episodes after which figures were taken; the last is K.
+        regret: (replicates, G) cumulative regret V*₁ − V^π₁ up to and with that episode, exact.
+        value: (replicates, G) true expected return of the policy of that episode.
+        switches: (replicates, G) how often the policy differed from the one before, up to and with that episode.
+        optimal: V*₁.
+        policy: The first replicate's last policy, (H, S, A) action probabilities.
+        ledger: The first replicate's ledger; None for a non-private agent.
+        diagnostics: Figures about the learning, from the billboard only, by name.
+        seconds: Wall time of the learning alone, over all sittings where a checkpoint was continued.
+    """
+
+    episodes: NDArray[np.int64]
+    regret: NDArray[np.float64]
+    value: NDArray[np.float64]
+    switches: NDArray[np.float64]
+    optimal: float
+    policy: NDArray[np.float64]
+    ledger: Ledger | None
+    diagnostics: Mapping[str, float]
+    seconds: float
+
+
 AuditView = Literal["releases", "policy", "lockstep", "noise"]
 
 
@@ -115,6 +193,10 @@ class AuditRequest:
         seed: Of the trials' noise and hidden bits.
         workers: Threads; the result does not depend on it.
         progress: Called after each block.
+        executor: Where blocks of trials run instead of threads, a cluster's for example; the result does not depend
+            on it.
+        directory: Where finished blocks of trials are kept, or None. An audit that was stopped goes on from there;
+            blocks of another audit are refused.
     """
 
     declaration: Declaration
@@ -127,6 +209,8 @@ class AuditRequest:
     seed: int = 0
     workers: int = 1
     progress: Progress = silent
+    executor: Executor | None = None
+    directory: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

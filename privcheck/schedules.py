@@ -7,7 +7,9 @@ outputs which hold the one user are all that changes.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from privcheck.symbols import Exact, Expr, expression, tree_levels
 
@@ -33,12 +35,15 @@ class EveryEpisode:
 
     Attributes:
         outputs: How many outputs come after the first user's episode; K − 1 where the last one is never used.
+        after: After what it leaves, where that is rarer than every episode: "batch", "policy update".
     """
 
     outputs: Expr
+    after: str
 
-    def __init__(self, *, outputs: Exact | Expr) -> None:
+    def __init__(self, *, outputs: Exact | Expr, after: str = "episode") -> None:
         object.__setattr__(self, "outputs", expression(outputs))
+        object.__setattr__(self, "after", after)
 
     @property
     def times(self) -> Expr:
@@ -48,7 +53,7 @@ class EveryEpisode:
     @property
     def words(self) -> str:
         """Returns the schedule in words."""
-        return f"released after every episode, {self.outputs} times, each holding all users so far"
+        return f"released after every {self.after}, {self.outputs} times, each holding all users so far"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +89,12 @@ class Batches:
 
     Attributes:
         size: Users in a batch, in words or as a formula.
+        sizes: From the parameters to how many users n there are in a batch, every number that occurs; None where
+            nothing depends on it. With it the symbol `n` may occur in the mechanism.
     """
 
     size: str
+    sizes: Callable[[Mapping[str, Fraction]], tuple[int, ...]] | None = None
 
     @property
     def times(self) -> Expr:

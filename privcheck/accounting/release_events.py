@@ -38,8 +38,17 @@ def release_branches(
     if any(release.settings(values) != settings for release in sized):
         names = ", ".join(release.name for release in sized)
         raise ParameterError(f"{names} hold the same users in batches of different sizes", name="sizes")
-    rows = [[charge_of(release, charged, at) for release, charged in releases] for at in settings]
-    rows = [[replace(cost, threshold=cost.threshold * factor**2) for cost in row] for row in rows]
+    if not settings:
+        return ()
+    first = [charge_of(release, charged, settings[0]) for release, charged in releases]
+    drawn = [[release.mechanism.at(at) for release, _ in releases] for at in settings]
+    rows = [
+        [
+            replace(cost, scale=noise.scale, senders=noise.senders, threshold=noise.threshold * factor**2)
+            for cost, noise in zip(first, one, strict=True)
+        ]
+        for one in drawn
+    ]
     stepwise = [charged.stepwise for _, charged in releases]
     branches = [
         tuple(e for cost, steps in zip(row, stepwise, strict=True) for e in _event(cost, steps, factor))

@@ -106,14 +106,15 @@ def _log_ratios(x: Floats, trials: int, probability: float) -> Floats:
     return as_floats(np.log1p((probability * (trials + 1) - x) / (x * (1 - probability))))
 
 
-def binomial_window(trials: int, probability: float) -> tuple[int, Floats, float]:
+def binomial_window(trials: int, probability: float, *, reach: float = _REACH) -> tuple[int, Floats, float]:
     """Returns where an enumeration of Bin(N, p) begins, ln of its probabilities, and a bound on what it leaves out.
 
     Args:
         trials: N.
         probability: p, in (0, 1).
+        reach: How far from the mean it goes, in standard deviations; a little further for small ones.
     """
-    mean, half = trials * probability, math.ceil(_REACH * math.sqrt(trials * probability * (1 - probability))) + _MORE
+    mean, half = trials * probability, math.ceil(reach * math.sqrt(trials * probability * (1 - probability))) + _MORE
     first, last = max(0, math.floor(mean) - half), min(trials, math.ceil(mean) + half)
     steps = _log_ratios(np.arange(first + 1, last + 1, dtype=np.float64), trials, probability)
     logs = np.zeros(last - first + 1)

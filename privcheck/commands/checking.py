@@ -16,9 +16,10 @@ from privcheck.accounting import claim_epsilon
 from privcheck.commands.data import Source
 from privcheck.commands.declared import budget, calibrated, show, verified
 from privcheck.commands.learned import VIEWS, audit, refuse_second_release, run
+from privcheck.commands.online import run_online
 from privcheck.commands.setting import Setting
 from privcheck.reports import SCHEMA
-from privcheck.results import Progress
+from privcheck.results import Progress, World
 
 SAMPLED = ("releases", "policy")
 PURE_DELTA = 1e-5  # at which a pure claim is compared with what composition really needs
@@ -28,7 +29,7 @@ PACKAGES = ("privcheck", "numpy", "scipy", "numba", "sympy", "dp-accounting", "m
 
 def check(
     setting: Setting,
-    source: Source,
+    source: Source | World,
     *,
     delta: float,
     replicates: int | None,
@@ -44,7 +45,7 @@ def check(
 
     Args:
         setting: The algorithm.
-        source: The data the agent learns from.
+        source: The data the agent learns from; for an agent that learns as it acts, where it acts.
         delta: δ of the ε that are reported.
         replicates: Repetitions of the run; None for 5 on simulated users and 1 on a user's own data, whom every
             repetition would cost the budget again.
@@ -59,8 +60,9 @@ def check(
     """
     started = time.perf_counter()
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    repeated = replicates or (REPLICATES if source.data.public else 1)
-    refuse_second_release(setting, source, repeated, out)
+    repeated = replicates or (REPLICATES if isinstance(source, World) or source.data.public else 1)
+    if isinstance(source, Source):
+        refuse_second_release(setting, source, repeated, out)
     verdict = verified(setting)
     views = {
         view: audit(
@@ -75,7 +77,12 @@ def check(
         )
         for view in _views(setting)
     }
-    learned = run(setting, source, replicates=repeated, seed=seed, out=out, progress=progress("run"))
+    how: dict[str, Any] = {"replicates": repeated, "seed": seed, "out": out, "progress": progress("run")}
+    learned = (
+        run_online(setting, source, workers=workers, **how)
+        if isinstance(source, World)
+        else run(setting, source, **how)
+    )
     return {
         "privcheck": {"version": version("privcheck"), "schema": SCHEMA},
         "algorithm": setting.algorithm.name,

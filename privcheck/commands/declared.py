@@ -16,6 +16,10 @@ from privcheck.commands.setting import Setting, resolve_setting
 from privcheck.regressors import Regressors
 from privcheck.trajectories import Trajectories
 from privcheck.verification import Verification, Witness, verify
+from privcheck.verification.deciding import monotone
+
+_SHOWN_STEPS = 50  # of the pairs that findings carry
+_SHOWN_POINTS = 20  # of the parameters' box, where a trend is not proved: `show` answers at once
 
 
 def list_algorithms() -> dict[str, Any]:
@@ -46,6 +50,7 @@ def _listed(setting: Setting) -> dict[str, Any]:
 def show(setting: Setting) -> dict[str, Any]:
     """Returns the declaration in words and LaTeX, with the derivation of its cost line by line."""
     declaration = setting.declared
+    composed = account(declaration)
     releases = [
         {
             "name": r.name,
@@ -76,7 +81,7 @@ def show(setting: Setting) -> dict[str, Any]:
             "mathml": line.result.mathml(),
             "result": str(line.result),
         }
-        for line in account(declaration).derivation
+        for line in composed.derivation
     ]
     lines = [
         r"\begin{align*}",
@@ -94,7 +99,18 @@ def show(setting: Setting) -> dict[str, Any]:
         "claim_latex": declaration.claim.guarantee.latex(),
         "latex": "\n".join(lines),
         "derivation": derivation,
+        "trends": _trends(composed),
     }
+
+
+def _trends(composed: Account) -> list[dict[str, str]]:
+    """Returns how the composed cost moves with each parameter; nothing where it is infinite."""
+    cost = composed.rho if composed.pure is None else composed.pure
+    if cost.infinite:
+        return []
+    parameters = composed.declaration.parameters
+    found = ((p.name, monotone(cost, p.name, parameters, most=_SHOWN_POINTS)) for p in parameters)
+    return [{"parameter": name, "trend": m.trend, "method": m.method} for name, m in found]
 
 
 def _equation(line: Mapping[str, Any]) -> str:
@@ -138,7 +154,7 @@ def budget(setting: Setting, delta: float, *, full: bool = False) -> dict[str, A
                     "reason": cost.sensitivity.reason,
                 },
                 "mechanism": cost.release.mechanism.words,
-                "std": cost.release.mechanism.std.number(values, rounding="up"),
+                "std": cost.release.mechanism.std.number(cost.release.quietest(values), rounding="up"),
                 "cost": {
                     "rho": _finite(cost.rho.number(values, rounding="up")),
                     "pure_epsilon": None if cost.pure is None else cost.pure.number(values, rounding="up"),
@@ -225,7 +241,14 @@ def verified(setting: Setting) -> dict[str, Any]:
         "upper_ratio": _number(verification.upper_ratio),
         "lower_ratio": _number(verification.lower_ratio),
         "findings": [
-            {"code": f.code, "severity": f.severity, "where": f.where, "message": f.message, "evidence": f.evidence}
+            {
+                "code": f.code,
+                "severity": f.severity,
+                "where": f.where,
+                "message": f.message,
+                "evidence": f.evidence,
+                "witness": _witness(f.witness, most=_SHOWN_STEPS),
+            }
             for f in verification.findings
         ],
         "witness": _witness(verification.witness),
@@ -251,15 +274,17 @@ def sentence(verification: Verification) -> str:
     return f"The accountant's bound is {up} times the claim and the worst known pair loses {low} of it: not decided."
 
 
-def _witness(witness: Witness | None) -> dict[str, Any] | None:
+def _witness(witness: Witness | None, *, most: int | None = None) -> dict[str, Any] | None:
+    """Returns the witness; its pair is left out where it is longer than `most` steps (Python's `verify` has it)."""
     if witness is None:
         return None
+    steps = max((u.horizon for u in witness.pair if isinstance(u, Trajectories | Regressors)), default=0)
     return {
         "words": witness.words,
         "loss": _number(witness.loss),
         "changes": {name: {"l1": l1, "l2_squared": l2} for name, (l1, l2) in witness.changes.items()},
         "group": witness.group or None,
-        "pair": [_user(user) for user in witness.pair],
+        "pair": None if most is not None and steps > most else [_user(user) for user in witness.pair],
     }
 
 

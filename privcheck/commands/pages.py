@@ -19,6 +19,8 @@ from privcheck.reports.wording import figure, spelled
 COMMAND = "privcheck verify --all --pages docs/findings"
 _DELTA = 1e-5  # where the claim itself has no δ
 
+Judged = tuple[Setting, Mapping[str, Any]]
+
 
 def write_pages(directory: Path) -> list[Path]:
     """Writes one page a paper, and returns their paths.
@@ -45,11 +47,33 @@ def paper_pages() -> dict[str, str]:
         setting = resolve_setting(name, {})
         if setting.declaration is not None and setting.algorithm.paper is not None:
             papers.setdefault(setting.algorithm.paper, []).append(setting)
-    return {paper.name: "\n".join(_page(paper, settings)) + "\n" for paper, settings in papers.items()}
+    judged = {paper: [(setting, verified(setting)) for setting in settings] for paper, settings in papers.items()}
+    pages = {paper.name: "\n".join(_page(paper, systems)) + "\n" for paper, systems in judged.items()}
+    return {"index": "\n".join(_index(judged)) + "\n", **pages}
 
 
-def _page(paper: registry.Paper, settings: Sequence[Setting]) -> Iterator[str]:
-    results = [verified(setting) for setting in settings]
+def _index(judged: Mapping[registry.Paper, Sequence[Judged]]) -> Iterator[str]:
+    yield "# What the papers claim, and what holds"
+    yield ""
+    yield f"Written by `{COMMAND}`: every figure is computed from the declarations, none is typed."
+    yield ""
+    results = [(paper, result) for paper, systems in judged.items() for _, result in systems]
+    rows = [
+        (f"[{r['algorithm']}]({paper.name}.md#{r['algorithm']})", _verdict(r), *_ratios(r), r["joint"] or "–")
+        for paper, r in results
+    ]
+    yield from _table(("system", "verdict", "cost/claim", "worst pair/claim", "joint DP"), rows)
+    yield ""
+    open_ones = [r for _, r in results if r["verdict"] == "undecided"]
+    if not open_ones:
+        yield "No system is left undecided at its default parameters."
+    for r in open_ones:
+        yield f"* `{r['algorithm']}` is undecided: {r['sentence']}"
+    yield ""
+    yield from ("```{toctree}", ":maxdepth: 1", "", *(paper.name for paper in judged), "```")
+
+
+def _page(paper: registry.Paper, systems: Sequence[Judged]) -> Iterator[str]:
     yield f"# {paper.title}"
     yield ""
     yield f"{paper.authors}. Written by `{COMMAND}`: every figure is computed from the declarations, none is typed."
@@ -62,10 +86,10 @@ def _page(paper: registry.Paper, settings: Sequence[Setting]) -> Iterator[str]:
     yield ""
     rows = [
         (f"[{r['algorithm']}](#{r['algorithm']})", spelled(r["claim"]), _verdict(r), *_ratios(r), r["joint"] or "–")
-        for r in results
+        for _, r in systems
     ]
     yield from _table(("system", "claim", "verdict", "cost/claim", "worst pair/claim", "joint DP"), rows)
-    for setting, result in zip(settings, results, strict=True):
+    for setting, result in systems:
         yield from _system(setting, result)
 
 

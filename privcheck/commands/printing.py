@@ -45,6 +45,7 @@ def shown(result: Mapping[str, Any]) -> str:
                 ),
             ]
         ),
+        *([] if not result["trends"] else ["", _trends(result["trends"])]),
         "",
         result["latex"],
     ]
@@ -94,6 +95,12 @@ def calibrated(result: Mapping[str, Any]) -> str:
         title = "with disjoint batches instead, each user in one output:"
         parts += ["", title, columns([heading, *_noise_rows(result["batches"])])]
     return "\n".join(parts)
+
+
+def _trends(found: Sequence[Mapping[str, str]]) -> str:
+    verbs = {"nondecreasing": "rises", "nonincreasing": "falls", "constant": "stays", "neither": "rises and falls"}
+    parts = [f"{verbs[t['trend']]} with {spelled(t['parameter'])} ({t['method']})" for t in found]
+    return f"the cost {', '.join(parts)}"
 
 
 def _noise_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -111,13 +112,20 @@ class ShuffledBits:
         Raises:
             ParameterError: n is not a whole number, at least 1, or τ is not positive and finite.
         """
-        users = self.users.rational(values)
-        if users is None or users.denominator != 1 or users < 1:
-            raise ParameterError(f"expected a whole number of users, got {self.users} = {users}", given=users)
-        threshold = positive_scale(self.threshold, values)
-        fine = max(float(users), threshold)
-        if fine > 2.0**52:
-            raise ParameterError(f"expected at most 2^52 users and noise bits, got {fine:g}", given=fine)
-        m, p = noise_bits(int(users), threshold)
-        std = math.sqrt(int(users) * m * p * (1 - p))
-        return Noise(law=self.law, scale=std, senders=int(users), threshold=threshold)
+        used = self.users.symbols | self.threshold.symbols
+        return _drawn(self, tuple(sorted((name, value) for name, value in values.items() if name in used)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _drawn(mechanism: ShuffledBits, given: tuple[tuple[str, Fraction], ...]) -> Noise:
+    values = dict(given)
+    users = mechanism.users.rational(values)
+    if users is None or users.denominator != 1 or users < 1:
+        raise ParameterError(f"expected a whole number of users, got {mechanism.users} = {users}", given=users)
+    threshold = positive_scale(mechanism.threshold, values)
+    if max(float(users), threshold) > 2.0**52:
+        message = f"expected at most 2^52 users and noise bits, got {users} and τ = {threshold:g}"
+        raise ParameterError(message, given=threshold)
+    m, p = noise_bits(int(users), threshold)
+    std = math.sqrt(int(users) * m * p * (1 - p))
+    return Noise(law=mechanism.law, scale=std, senders=int(users), threshold=threshold)

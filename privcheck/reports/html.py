@@ -29,6 +29,14 @@ _VIEWS = {
 }
 
 
+_RUN_PARTS = (
+    ("Parameters", "parameters"),
+    ("Readings", "choices"),
+    ("Options", "options"),
+    ("Diagnostics, from the billboard only", "diagnostics"),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formula:
     """A formula: MathML where it could be made safe, otherwise its text."""
@@ -115,6 +123,7 @@ def render_html(report: Mapping[str, Any]) -> str:
         views=_views(data),
         value=_inline(value_plot(data)),
         values=tables.value_table(data),
+        curves=_curves(section(data, "run")),
         run=_run(section(data, "run")),
         diagnostics=tables.facts(section(data, "run", "diagnostics")),
         ledger=tables.ledger_table(data),
@@ -124,6 +133,36 @@ def render_html(report: Mapping[str, Any]) -> str:
         provenance=_provenance(section(data, "provenance")),
         command=words(section(data, "provenance"), "command"),
         digest=digest(encode(data)),
+    )  # fmt: skip
+
+
+def _curves(run: Mapping[str, Any]) -> list[dict[str, Any] | None]:
+    if not section(run, "curves"):
+        return []
+    from privcheck.reports.online import curve_plots  # the page of a run, which draws on this file
+
+    return [_inline(plot) for plot in curve_plots([run])]
+
+
+def run_page(runs: Sequence[Mapping[str, Any]], plots: Sequence[Plot]) -> str:
+    """Returns the page of one or several runs of online agents in one environment.
+
+    Args:
+        runs: As `privcheck run` prints them as JSON.
+        plots: Their curves.
+    """
+    names = ", ".join(str(run["algorithm"]) for run in runs)
+    settings = []
+    for run in runs:
+        groups = [(title, _pairs(section(run, key))) for title, key in _RUN_PARTS if section(run, key)]
+        settings.append((run["title"], [*groups, ("Run", _run(run))]))
+    return _environment().get_template("run.html.j2").render(
+        names=names,
+        title=str(runs[0]["title"]) if len(runs) == 1 else f"{len(runs)} agents compared",
+        subtitle=str(runs[0]["description"]),
+        table=tables.runs_table(runs),
+        plots=[_inline(plot) for plot in plots],
+        settings=settings,
     )  # fmt: skip
 
 

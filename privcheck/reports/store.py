@@ -25,7 +25,7 @@ def save_report(report: Mapping[str, Any], directory: Path) -> tuple[Path, Path]
         PrivcheckError: The files cannot be written; what was there before is still there.
     """
     data = checked(report)
-    _write_together(directory, {JSON_NAME: encode(data), HTML_NAME: _page(data)})
+    write_together(directory, {JSON_NAME: encode(data), HTML_NAME: _page(data)})
     return directory / JSON_NAME, directory / HTML_NAME
 
 
@@ -39,7 +39,7 @@ def render_again(directory: Path) -> Path:
     """
     report = load_report(directory)
     _check_ledger(directory, report)
-    _write_together(directory, {HTML_NAME: _page(report)})
+    write_together(directory, {HTML_NAME: _page(report)})
     return directory / HTML_NAME
 
 
@@ -64,7 +64,12 @@ def _page(data: Report) -> str:
     return render_html(data)
 
 
-def _write_together(directory: Path, texts: Mapping[str, str]) -> None:
+def write_together(directory: Path, texts: Mapping[str, str]) -> None:
+    """Writes several files by name, all or none: under temporary names first, then renamed.
+
+    Raises:
+        PrivcheckError: They cannot be written; what was there before is still there.
+    """
     created = not directory.exists()
     partial = {name: directory / f"{name}.partial" for name in texts}
     try:

@@ -200,7 +200,9 @@ def learned(report: Mapping[str, Any]) -> tuple[Learned, ...]:
         ("without noise", part.get("baseline"), None, "twin"),
         *((str(name), value, None, "reference") for name, value in references.items()),
     ]
-    if not references.keys() & {"optimum", "optimal"}:
+    if learned_quantity(report) == "regret":
+        entries.append(("the most there could be", part.get("maximum"), None, "reference"))
+    elif not references.keys() & {"optimum", "optimal"}:
         entries.append(("optimum", part.get("optimal"), None, "reference"))
     kept = []
     for name, value, std, role in entries:

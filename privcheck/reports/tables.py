@@ -244,3 +244,29 @@ def _spread(item: Mapping[str, Any]) -> str:
         return NOTHING
     unit = {"gaussian": "std", "laplace": "b"}.get(words(item, "law"), "scale")
     return f"{unit} = {figure(item['scale'])}"
+
+
+def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table | None:
+    """Returns regret, last value, switches and cost of each run of an online agent."""
+    body = []
+    for run in runs:
+        regret, curves, cost = section(run, "regret"), section(run, "curves"), section(run, "spent")
+        share = value_of(regret.get("share"))
+        body.append([
+            words(run, "algorithm"),
+            figure(run.get("episodes")),
+            figure(regret.get("mean")),
+            NOTHING if regret.get("std") is None else figure(regret.get("std"), digits=2, rounding="up"),
+            NOTHING if share is None else percent(share),
+            figure(section(curves, "value").get("mean", [None])[-1]),
+            figure(section(curves, "switches").get("mean", [None])[-1]),
+            NOTHING if cost.get("pure_epsilon") is None else figure(cost.get("pure_epsilon"), rounding="up"),
+            NOTHING if cost.get("rho") is None else figure(cost.get("rho"), rounding="up"),
+        ])  # fmt: skip
+    first = runs[0]
+    caption = (
+        f"Cumulative regret after all episodes, mean over {figure(first.get('replicates'))} replicates; its share of the "
+        "most there could be; the last policy's true value and the policy switches; and what the ledger says was spent."
+    )
+    columns = ("agent", "#episodes", "#regret", "#std", "#of the most", "#last value", "#switches", "#ε (pure)", "#ρ")
+    return table(caption, columns, body)

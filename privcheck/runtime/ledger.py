@@ -35,6 +35,9 @@ class Charge:
         l1: The ℓ₁ sensitivity charged, rounded up.
         l2: The ℓ₂ sensitivity charged, rounded up.
         linf: The ℓ∞ sensitivity charged, rounded up.
+        users: The group of users who pay it, of a partition; empty where everybody does.
+        senders: n, the users behind the shuffler, for shuffled bits and integers; 0 otherwise.
+        threshold: τ, how many noise bits they are to draw, ibid.
     """
 
     law: str
@@ -42,6 +45,9 @@ class Charge:
     l1: float
     l2: float
     linf: float
+    users: str = ""
+    senders: int = 0
+    threshold: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +81,9 @@ def charge_of(release: Release, charged: Sensitivity, values: Mapping[str, Fract
         l1=charged.l1.number(values, rounding="up"),
         l2=charged.l2.number(values, rounding="up"),
         linf=charged.linf.number(values, rounding="up"),
+        users=release.users,
+        senders=noise.senders,
+        threshold=noise.threshold,
     )
 
 

@@ -1,13 +1,21 @@
 """Statistics of the users' data: what is computed and how far one user can move it, in one class each."""
 
 from privcheck.statistics.base import Sensitivity, SparseDifference, Statistic
-from privcheck.statistics.counts import RewardSums, TransitionCounts, VisitCounts
+from privcheck.statistics.bits import OneStepEach, RewardBits
+from privcheck.statistics.counts import CostSums, RewardSums, TransitionCounts, VisitCounts
 from privcheck.statistics.linear import Column, FeatureSums, GramMatrices
+from privcheck.statistics.pooled import PooledRewardSums, PooledTransitionCounts, PooledVisitCounts
 
 __all__ = [
     "Column",
+    "CostSums",
     "FeatureSums",
     "GramMatrices",
+    "OneStepEach",
+    "PooledRewardSums",
+    "PooledTransitionCounts",
+    "PooledVisitCounts",
+    "RewardBits",
     "RewardSums",
     "Sensitivity",
     "SparseDifference",

@@ -1,8 +1,8 @@
-"""Sums of cells: visit counts, transition counts and reward sums, a table a step.
+"""Sums of cells: visit counts, transition counts, reward sums and cost sums, a table a step.
 
-All three add a weight of at most 1 to one cell a step for each user, so one class computes them and one argument bounds
-them: under replacement two cells a step change by at most 1 each, and at different steps the cells differ because the
-table has an axis for h.
+Each of them adds a weight of at most 1 to one cell a step for each user, so one class computes them and one argument
+bounds them: under replacement two cells a step change by at most 1 each, and at different steps the cells differ
+because the table has an axis for h.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from privcheck.symbols import Exact, Expr, expression, sqrt
 from privcheck.trajectories import Trajectories
 
 Cells = Callable[[Trajectories, int], NDArray[np.int64]]  # the flat cell of each user's weight at a step
+Weights = Callable[[Trajectories, int], NDArray[np.float64]]  # each user's weight at a step, in [0, 1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,8 @@ class CellSums:
         steps: H.
         sizes: The axes of one step's table.
         cells: Which cell a user's weight goes to.
-        weighted: The weight is the reward; otherwise 1.
+        weight: Each user's weight at a step; None where it is 1.
+        bits: Whether every weight is 0 or 1, nothing between.
         changes_if_pair_fixed: How many unit changes step 1 leaves when both neighbours share its state and action.
         preconditions: What the data must satisfy, in words; `Trajectories` refuses data that does not.
     """
@@ -43,9 +45,10 @@ class CellSums:
     steps: Expr
     sizes: tuple[Expr, ...]
     cells: Cells
-    weighted: bool
+    weight: Weights | None
     changes_if_pair_fixed: int
     preconditions: tuple[str, ...]
+    bits: bool = False
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -71,7 +74,7 @@ class CellSums:
             l2=sqrt(changes),
             linf=expression(1),
             reason=reason + ", by at most 1 each",
-            stepwise=not self.weighted,
+            stepwise=self.weight is None or self.bits,
         )
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
@@ -88,8 +91,8 @@ class CellSums:
             return np.stack([self.compute(data, step=h) for h in range(data.horizon)])
         if not 0 <= step < data.horizon:
             raise TrajectoryError(f"expected a step in 0..{data.horizon - 1}, got {step}")
-        shape = self._step_shape(data)
-        weights = data.rewards[:, step] if self.weighted else None
+        shape = self.step_shape(data)
+        weights = self.weight(data, step) if self.weight else None
         table = np.bincount(self.cells(data, step), weights=weights, minlength=int(np.prod(shape)))
         return table.astype(np.float64, copy=False).reshape(shape)
 
@@ -99,13 +102,14 @@ class CellSums:
         for sign, user in zip((1.0, -1.0), pair, strict=True):
             for step in range(user.horizon if user else 0):
                 assert user is not None
-                where.append(self.cells(user, step) + step * int(np.prod(self._step_shape(user))))
-                change.append(sign * (user.rewards[:, step] if self.weighted else np.ones(user.users)))
+                where.append(self.cells(user, step) + step * int(np.prod(self.step_shape(user))))
+                change.append(sign * (self.weight(user, step) if self.weight else np.ones(user.users)))
         cells, inverse = np.unique(np.concatenate(where), return_inverse=True)
         sums = np.bincount(inverse, weights=np.concatenate(change))
         return SparseDifference(cells=cells[sums != 0], change=sums[sums != 0])
 
-    def _step_shape(self, data: Trajectories) -> tuple[int, ...]:
+    def step_shape(self, data: Trajectories) -> tuple[int, ...]:
+        """Returns the shape of one step's table for such data."""
         pair = (data.num_states, data.num_actions)
         return pair if len(self.sizes) == 2 else (*pair, data.num_states)
 
@@ -117,8 +121,8 @@ def VisitCounts(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
         latex="n_h(s,a)",
         steps=expression(H),
         sizes=(expression(S), expression(A)),
-        cells=_visited,
-        weighted=False,
+        cells=visited,
+        weight=None,
         changes_if_pair_fixed=0,
         preconditions=("states and actions in range, every user has H steps",),
     )
@@ -131,8 +135,8 @@ def TransitionCounts(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellS
         latex="n_h(s,a,s')",
         steps=expression(H),
         sizes=(expression(S), expression(A), expression(S)),
-        cells=_passed,
-        weighted=False,
+        cells=passed,
+        weight=None,
         changes_if_pair_fixed=2,  # the pair is shared, the state after it is not
         preconditions=("states and actions in range, every user has H steps",),
     )
@@ -145,16 +149,42 @@ def RewardSums(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
         latex=r"\textstyle\sum r_h(s,a)",
         steps=expression(H),
         sizes=(expression(S), expression(A)),
-        cells=_visited,
-        weighted=True,
+        cells=visited,
+        weight=rewarded,
         changes_if_pair_fixed=1,  # both rewards go to the shared cell
         preconditions=("states and actions in range, every user has H steps", "rewards in [0, 1]"),
     )
 
 
-def _visited(data: Trajectories, step: int) -> NDArray[np.int64]:
+def CostSums(H: Exact | Expr, S: Exact | Expr, A: Exact | Expr) -> CellSums:
+    """Returns the costs 1 − r_h(s, a) summed like the rewards of `RewardSums`; shape (H, S, A)."""
+    return CellSums(
+        name="cost sums",
+        latex=r"\textstyle\sum c_h(s,a)",
+        steps=expression(H),
+        sizes=(expression(S), expression(A)),
+        cells=visited,
+        weight=_cost,
+        changes_if_pair_fixed=1,  # both costs go to the shared cell
+        preconditions=("states and actions in range, every user has H steps", "rewards in [0, 1], costs 1 − reward"),
+    )
+
+
+def visited(data: Trajectories, step: int) -> NDArray[np.int64]:
+    """Returns each user's flat cell (s, a) at a step."""
     return data.states[:, step].astype(np.int64) * data.num_actions + data.actions[:, step]
 
 
-def _passed(data: Trajectories, step: int) -> NDArray[np.int64]:
-    return _visited(data, step) * data.num_states + data.states[:, step + 1]
+def passed(data: Trajectories, step: int) -> NDArray[np.int64]:
+    """Returns each user's flat cell (s, a, s′) at a step."""
+    return visited(data, step) * data.num_states + data.states[:, step + 1]
+
+
+def rewarded(data: Trajectories, step: int) -> NDArray[np.float64]:
+    """Returns each user's reward at a step."""
+    return data.rewards[:, step]
+
+
+def _cost(data: Trajectories, step: int) -> NDArray[np.float64]:
+    cost: NDArray[np.float64] = 1.0 - data.rewards[:, step]
+    return cost

@@ -18,7 +18,7 @@ from privcheck.errors import TrajectoryError
 from privcheck.regressors import Regressors
 from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics.base import Sensitivity, SparseDifference
-from privcheck.symbols import Exact, Expr, expression, sqrt, sum_steps
+from privcheck.symbols import Exact, Expr, Rounding, expression, sqrt, sum_steps
 
 _TOLERANCE = 1e-9  # relative: features are floats, and a norm of 1 comes out as 1 + a few roundings
 
@@ -213,11 +213,13 @@ class FeatureSums:
 LinearStatistic = GramMatrices | FeatureSums
 
 
-def step_bounds(bound: Expr, values: Mapping[str, Fraction], horizon: int) -> NDArray[np.float64]:
-    """Returns a bound at h = 1, …, H, rounded down; shape (H,)."""
+def step_bounds(
+    bound: Expr, values: Mapping[str, Fraction], horizon: int, *, rounding: Rounding = "down"
+) -> NDArray[np.float64]:
+    """Returns a bound at h = 1, …, H; shape (H,)."""
     if "h" not in bound.symbols:
-        return np.full(horizon, bound.number(values, rounding="down"))
-    return np.array([bound.number({**values, "h": Fraction(s)}, rounding="down") for s in range(1, horizon + 1)])
+        return np.full(horizon, bound.number(values, rounding=rounding))
+    return np.array([bound.number({**values, "h": Fraction(s)}, rounding=rounding) for s in range(1, horizon + 1)])
 
 
 def check_bounds(data: Regressors, statistic: LinearStatistic, values: Mapping[str, Fraction]) -> None:

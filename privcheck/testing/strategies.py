@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from numpy.typing import NDArray
 
 from privcheck.relations import Pair, Relation, ReplaceOne
-from privcheck.trajectories import Trajectories
+from privcheck.trajectories import Trajectories, concatenate
 
 
 def rewards() -> st.SearchStrategy[float]:
@@ -50,6 +53,53 @@ def neighbouring_pairs(relation: Relation, horizon: int, num_states: int, num_ac
     if relation.initial == "any":
         return st.tuples(one, one)
     return st.tuples(one, one).map(lambda pair: (pair[0], _starting_like(pair[0], pair[1])))
+
+
+def neighbouring_datasets(
+    relation: Relation, horizon: int, num_states: int, num_actions: int, *, others: int | st.SearchStrategy[int] = 3
+) -> st.SearchStrategy[tuple[Trajectories, Trajectories]]:
+    """Returns two datasets that differ in one user, who comes first; a user who is not there leaves them shorter.
+
+    Args:
+        relation: The neighbouring relation.
+        horizon: H.
+        num_states: S.
+        num_actions: A.
+        others: How many users both have, or a strategy for it.
+    """
+    common = trajectories(horizon, num_states, num_actions, users=others)
+    pairs = neighbouring_pairs(relation, horizon, num_states, num_actions)
+
+    def whole(rest: Trajectories, pair: Pair) -> tuple[Trajectories, Trajectories]:
+        first, other = (rest if user is None else concatenate([user, rest]) for user in pair)
+        return first, other
+
+    return st.builds(whole, common, pairs)
+
+
+def neighbouring_records(
+    *, size: int = 10, low: float = 0.0, high: float = 1.0, columns: int = 0
+) -> st.SearchStrategy[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Returns two arrays of records that differ in one: the data of mechanisms that know nothing of trajectories.
+
+    Args:
+        size: Records in each.
+        low: Of every number.
+        high: Of every number; half of the numbers are one of the two.
+        columns: Numbers a record, for arrays (size, columns); 0 for arrays (size,).
+    """
+    number = st.one_of(st.sampled_from([low, high]), st.floats(low, high))
+    shape = (size, columns) if columns else (size,)
+    corner = st.sampled_from([low, high])
+    data = arrays.arrays(np.float64, shape, elements=number, fill=corner)
+    record = arrays.arrays(np.float64, shape[1:], elements=number, fill=corner)
+
+    def changed(given: NDArray[np.float64], which: int, by: NDArray[np.float64]) -> tuple[Any, Any]:
+        other = given.copy()
+        other[which] = by
+        return given, other
+
+    return st.builds(changed, data, st.integers(0, size - 1), record)
 
 
 def _starting_like(first: Trajectories, other: Trajectories) -> Trajectories:

@@ -65,8 +65,8 @@ def _linear_pairs(
     if horizon * d > _MOST_NUMBERS:
         return
     if not isinstance(declaration.relation, ReplaceOne):
-        cosines = {_statistic(r).vector.name: np.ones(horizon) for r in releases}
-        user = _users(releases, values, horizon, d, cosines)[0]
+        on_an_axis = {_statistic(r).vector.name: np.zeros(horizon) for r in releases}  # a diagonal change
+        user = _users(releases, values, horizon, d, on_an_axis)[0]
         yield user, None
         yield None, user
         return

@@ -4,12 +4,13 @@ A Gram matrix moves most for orthogonal vectors, a feature sum for opposite ones
 worst cases is more than any pair loses. Under Gaussian noise the joint worst case has a closed form.
 
 One step, one vector column. User 1 has the vector x of length p·b, weights w_i·W_i, targets y_k·B_k; user 2 has z of
-length q·b, w′_i·W_i, y′_k·B_k: all of p, q, w, y in [0, 1]; c is the cosine of x and z. With a_i = w_i p², t_k = w_k y_k p
-(a target's power included) and primes alike, the ρ of all releases is
+length q·b, w′_i·W_i, y′_k·B_k: all of p, q, w, y in [0, 1]; c is the cosine of x and z. With a_i = w_i p² and
+t_k = w_k y_k p (a target's power included), primes alike, the ρ of all releases is
 
     F = Σ g_i (a_i² + a′_i² − 2 a_i a′_i c²) + Σ s_k (t_k² + t′_k² − 2 t_k t′_k c),
 
-g over Gram matrices, s over feature sums: outputs·size²/(2·variance), for GOE noise half of it. Let g = Σ g_i, s = Σ s_k.
+g over Gram matrices, s over feature sums: outputs·size²/(2·variance), for GOE noise half of it. Let g = Σ g_i and
+s = Σ s_k.
 
 **If all releases carry the same weight, or none**, F is largest with everything at its bound:
 F* = 2g + 2s + s²/2g at c = −s/2g where s ≤ 2g, else 4s at c = −1.
@@ -79,7 +80,7 @@ def rho_together(declaration: Declaration, values: Mapping[str, Fraction]) -> fl
 
 
 def _group(releases: Sequence[Release], values: Mapping[str, Fraction]) -> float | None:
-    """Returns Σ over vector columns and steps of F*, or None where a column's bounds differ or a proof does not apply."""
+    """Returns Σ F* over vector columns and steps, or None where a column's bounds differ or no proof applies."""
     columns: dict[str, list[Release]] = {}
     for release in releases:
         columns.setdefault(_statistic(release).vector.name, []).append(release)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,6 +19,7 @@ from privcheck.statistics import SparseDifference
 from privcheck.symbols import exact, to_float
 from privcheck.trajectories import Trajectories
 from privcheck.verification.candidates import UserPair, candidate_pairs
+from privcheck.verification.shuffled_loss import shuffled_epsilon
 
 _ROUNDED = 1 - Fraction(1, 10**12)
 
@@ -64,7 +65,8 @@ def find_witness(declaration: Declaration, values: Mapping[str, Fraction]) -> Wi
             if best is None or loss > best.loss:
                 differences = {r.name: r.statistic.difference(pair) for r in releases}
                 changes = {name: (d.l1, d.l2_squared) for name, d in differences.items()}
-                best = Witness(pair=pair, loss=loss, changes=changes, words=describe(pair), group=group)
+                words = describe(pair) + _how(declaration, releases, moved, values)
+                best = Witness(pair=pair, loss=loss, changes=changes, words=words, group=group)
     return best if best is not None and best.loss > 0 else None
 
 
@@ -75,6 +77,7 @@ def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], v
       Kullback–Leibler divergence and therefore at most ρ.
     * ε of a pure claim: Σ|Δ|/b, attained by the outputs beyond both values; ∞ as soon as Gaussian noise hides a change.
     * ε at δ: the Gaussian curve where every release is Gaussian.
+    * ε at δ of messages behind a shuffler: the likelihood ratio of an event (`shuffled_loss`).
     * ∞ in every unit where two outputs share their noise and the pair moves their difference, which is exact.
 
     Args:
@@ -86,6 +89,8 @@ def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], v
         return math.inf
     claim = declaration.claim.guarantee
     releases = [r for r in declaration.releases if r.name in moved]
+    if isinstance(claim, ApproxDP) and any(r.mechanism.law.startswith("shuffled") for r in releases):
+        return shuffled_epsilon(releases, moved, values, claim.delta.number(values, rounding="up"))[0]
     terms = [_term(r, moved[r.name], values, pure=isinstance(claim, PureDP)) for r in releases]
     if any(term is None for term in terms):
         return math.inf
@@ -96,6 +101,20 @@ def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], v
         return 0.0
     mu = math.nextafter(math.sqrt(to_float(2 * loss, rounding="down")), 0.0)
     return gdp_epsilon(mu, claim.delta.number(values, rounding="up"), rounding="down")
+
+
+def _how(
+    declaration: Declaration,
+    releases: Sequence[Release],
+    moved: Mapping[str, SparseDifference],
+    values: Mapping[str, Fraction],
+) -> str:
+    """Returns by which messages the two are told apart, where that needs saying."""
+    claim = declaration.claim.guarantee
+    if not isinstance(claim, ApproxDP):
+        return ""
+    words = shuffled_epsilon(releases, moved, values, claim.delta.number(values, rounding="up"))[1]
+    return f"; {words}" if words else ""
 
 
 def leaks(declaration: Declaration, moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]) -> bool:
@@ -129,6 +148,8 @@ def _term(
     release: Release, difference: SparseDifference, values: Mapping[str, Fraction], *, pure: bool
 ) -> Fraction | None:
     """Returns the part of the loss that all outputs of one release make, rounded down; None where it is unbounded."""
+    if release.mechanism.law.startswith("shuffled"):
+        return None if difference.cells.size else Fraction(0)  # the largest message gives the user away
     if release.mechanism.law not in ("gaussian", "laplace"):
         return Fraction(0)
     moves, counts = np.unique(np.abs(difference.change), return_counts=True)

@@ -1,0 +1,185 @@
+"""Assertions about privacy for test suites. In a test marked `privacy` they share one α with the whole session."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Literal
+
+from privcheck.accounting import account
+from privcheck.auditors import Mechanism, MechanismAudit, MechanismClaim, Neighbours, audit_mechanism
+from privcheck.declaration import Declaration
+from privcheck.errors import ParameterError, UnknownNameError
+from privcheck.guarantees import ApproxDP, PureDP
+from privcheck.results import AuditRequest, AuditResult
+from privcheck.symbols import Exact
+from privcheck.testing.session import ALLOWANCE, CONFIDENCE, TRIALS, Allowance, Audited
+from privcheck.verification import Verification, verify
+
+View = Literal["releases", "lockstep", "noise"]
+_PAIRS = 50  # of the lockstep view, two runs each
+_RUNS = 50  # of the noise view
+
+
+def assert_private(
+    mechanism: Mechanism,
+    claim: MechanismClaim,
+    *,
+    neighbours: Neighbours,
+    trials: int | None = None,
+    confidence: float | None = None,
+    seed: int | None = None,
+    workers: int = 1,
+) -> MechanismAudit:
+    """Asserts that an audit of the function's outputs does not refute its claim, and returns the audit.
+
+    It never shows that the function is private: a bug that costs little, or that other neighbours would show, passes.
+
+    Args:
+        mechanism: `mechanism(dataset, size, rng)` returns `size` independent runs, as in `privcheck.audit_mechanism`.
+        claim: `PureDP`, `ApproxDP`, `ZCDP` or `GaussianDP`.
+        neighbours: Pairs of neighbouring datasets.
+        trials: Runs under each neighbour; 10 000, or what the session's options say.
+        confidence: .99; in a test marked `privacy` the session decides and none may be given.
+        seed: 0, or what the session's options say.
+        workers: Threads.
+
+    Raises:
+        AssertionError: The audit found a violation; the message has the bound, the pair and the seed.
+        ParameterError: An argument is out of range, or the marker announced fewer audits.
+        MechanismError: The function raised or returned something else than rows of numbers.
+    """
+    __tracebackhide__ = True
+    allowed = _allowed(confidence)
+    found = audit_mechanism(
+        mechanism,
+        claim,
+        neighbours=neighbours,
+        trials=allowed.trials if trials is None else trials,
+        confidence=allowed.confidence,
+        seed=allowed.seed if seed is None else seed,
+        workers=workers,
+    )
+    line = Audited(
+        claim=found.claim,
+        upper="",
+        lower=f"{ {'epsilon': 'ε', 'rho': 'ρ', 'mu': 'μ'}[found.unit] } ≥ {_down(found.lower)}",
+        trials=found.trials,
+        confidence=found.confidence,
+        verdict=found.verdict,
+    )
+    allowed.done.append(line)
+    if found.verdict == "violation":
+        raise AssertionError(f"{found}\nneighbours: {neighbours[found.pair]!r}"[:2_000])
+    return found
+
+
+def assert_declaration(
+    declaration: Declaration,
+    sets: Mapping[str, Exact] | None = None,
+    *,
+    views: Sequence[View] = ("lockstep", "noise", "releases"),
+    trials: int | None = None,
+    confidence: float | None = None,
+    seed: int | None = None,
+) -> Verification:
+    """Asserts that a declaration's claim holds and that audits of its statistics and noise refute nothing.
+
+    Args:
+        declaration: What is asserted.
+        sets: Parameters that differ from the defaults.
+        views: The audits; α is divided among those that draw.
+        trials: Runs under each neighbour in the releases view; 10 000, or what the session's options say.
+        confidence: .99; in a test marked `privacy` the session decides and none may be given.
+        seed: 0, or what the session's options say.
+
+    Raises:
+        AssertionError: The claim fails or is undecided, or an audit found a violation.
+        ParameterError: An argument is out of range, or the marker announced fewer audits.
+    """
+    __tracebackhide__ = True
+    allowed = _allowed(confidence)
+    values = declaration.values(dict(sets or {}))
+    verified = verify(declaration, values)
+    drawing = [view for view in views if view != "lockstep"]
+    delta = _delta(declaration)
+    runs = {"lockstep": _PAIRS, "noise": _RUNS, "releases": allowed.trials if trials is None else trials}
+    problems = []
+    lower = ""
+    if verified.verdict != "holds":
+        found = "; ".join(f"{finding.code}: {finding.message}" for finding in verified.findings) or verified.repair
+        problems.append(f"verify: {verified.claim} {verified.verdict} ({found})")
+    for view in views:
+        result = _view(
+            view,
+            AuditRequest(
+                declaration=declaration,
+                values=values,
+                options={},
+                view=view,
+                delta=delta,
+                trials=runs[view],
+                confidence=1 - (1 - allowed.confidence) / max(1, len(drawing)),
+                seed=allowed.seed if seed is None else seed,
+            ),
+        )
+        if result.epsilon_lower is not None:
+            lower = f"ε ≥ {_down(result.epsilon_lower)}"
+        if result.verdict == "violation":
+            problems.append(f"{view}: {result.method}; {result.witness}; {dict(result.evidence)}")
+    upper = account(declaration).at(values).epsilon(delta)
+    allowed.done.append(
+        Audited(
+            claim=verified.claim,
+            upper=f"ε ≤ {_up(upper)}" + (f" at δ = {delta:g}" if delta else ""),
+            lower=lower,
+            trials=runs["releases"] if "releases" in views else 0,
+            confidence=allowed.confidence,
+            verdict=verified.verdict if verified.verdict != "holds" else "violation" if problems else "consistent",
+        )
+    )
+    if problems:
+        raise AssertionError(f"{declaration.name}: " + "\n".join(problems)[:2_000])
+    return verified
+
+
+def _allowed(confidence: float | None) -> Allowance:
+    """Returns what the running test may spend; outside of a marked test, what was asked for."""
+    allowed = ALLOWANCE.get()
+    if allowed is None:
+        given = CONFIDENCE if confidence is None else confidence
+        return Allowance(trials=TRIALS, confidence=given, seed=0, audits=1)
+    if confidence is not None:
+        message = "a test marked `privacy` shares one α with its session: leave out `confidence`"
+        raise ParameterError(f"{message}, set --privacy-confidence", name="confidence", given=confidence)
+    if len(allowed.done) >= allowed.audits:
+        message = f"expected {allowed.audits} audits in this test, as its marker says, and this is one more"
+        more = len(allowed.done) + 1
+        raise ParameterError(f"{message}; mark it `@pytest.mark.privacy(audits={more})`", name="audits", given=more)
+    return allowed
+
+
+def _delta(declaration: Declaration) -> float:
+    guarantee = declaration.claim.guarantee
+    if isinstance(guarantee, PureDP):
+        return 0.0
+    if isinstance(guarantee, ApproxDP) and not guarantee.delta.symbols:
+        return guarantee.delta.number(rounding="down")
+    return 1e-5
+
+
+def _view(view: str, request: AuditRequest) -> AuditResult:
+    points = {point.name: point for point in entry_points(group="privcheck.auditors")}
+    if view not in points:
+        raise UnknownNameError("view", view, sorted(points))
+    found: AuditResult = points[view].load()(request)
+    return found
+
+
+def _down(value: float) -> str:
+    return f"{math.floor(value * 1e4) / 1e4:g}" if math.isfinite(value) else "∞"
+
+
+def _up(value: float) -> str:
+    return f"{math.ceil(value * 1e4) / 1e4:g}" if math.isfinite(value) else "∞"

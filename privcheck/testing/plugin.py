@@ -1,0 +1,120 @@
+"""The pytest plugin: the marker `privacy`, one α for the whole session, a summary at its end.
+
+A test marked `privacy` spends α/(audits of all marked tests that run); all of them together accuse correct mechanisms
+with probability at most α. Results travel as the test's properties, so that they come back from xdist's workers and
+stand in JUnit files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import fields
+
+import pytest
+
+from privcheck.testing.session import ALLOWANCE, CONFIDENCE, TRIALS, Allowance, Audited
+
+_NUMBER = pytest.StashKey[int]()  # of audits in the session
+_MARKER = "privacy(trials=None, audits=1): audits a privacy claim; spends a part of the session's α"
+_HEADS = {"claim": "claim", "upper": "accountant", "lower": "audit", "trials": "trials", "verdict": "verdict"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options."""
+    group = parser.getgroup("privacy", "audits of privacy claims (privcheck)")
+    group.addoption(
+        "--privacy-trials",
+        type=int,
+        default=TRIALS,
+        metavar="N",
+        help=f"runs under each neighbour ({TRIALS})",
+    )
+    group.addoption(
+        "--privacy-confidence",
+        type=float,
+        default=CONFIDENCE,
+        metavar="C",
+        help=f"1 − α of all audits of the session together ({CONFIDENCE})",
+    )
+    group.addoption("--privacy-seed", type=int, default=0, metavar="S", help="seed of the audits (0)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the marker and refuses options out of range."""
+    config.addinivalue_line("markers", _MARKER)
+    if not 0 < config.getoption("--privacy-confidence") < 1:
+        given = config.getoption("--privacy-confidence")
+        raise pytest.UsageError(f"--privacy-confidence: expected strictly between 0 and 1, got {given}")
+    if config.getoption("--privacy-trials") < 1 or config.getoption("--privacy-seed") < 0:
+        raise pytest.UsageError("--privacy-trials: expected at least 1; --privacy-seed: expected at least 0")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Counts the audits among which α is divided: those of tests that run, in every xdist worker alike."""
+    marks = (item.get_closest_marker("privacy") for item in session.items)
+    session.config.stash[_NUMBER] = sum(_audits(mark) for mark in marks if mark is not None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Gives a marked test its allowance, and keeps what it found."""
+    mark = item.get_closest_marker("privacy")
+    if mark is None:
+        return (yield)
+    alpha = 1 - item.config.getoption("--privacy-confidence")
+    allowed = Allowance(
+        trials=mark.kwargs.get("trials") or item.config.getoption("--privacy-trials"),
+        confidence=1 - alpha / item.config.stash[_NUMBER],
+        seed=item.config.getoption("--privacy-seed"),
+        audits=_audits(mark),
+    )
+    token = ALLOWANCE.set(allowed)
+    try:
+        return (yield)
+    finally:
+        ALLOWANCE.reset(token)
+        for number, audited in enumerate(allowed.done):
+            item.user_properties += [
+                (f"privacy.{number}.{field.name}", str(getattr(audited, field.name))) for field in fields(Audited)
+            ]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Writes a line for every audit."""
+    reports = [
+        report
+        for some in terminalreporter.stats.values()
+        for report in some
+        if isinstance(report, pytest.TestReport) and report.when == "call"
+    ]
+    lines = [(report.nodeid, line) for report in reports for line in _lines(report.user_properties)]
+    if not lines:
+        return
+    confidence = config.getoption("--privacy-confidence")
+    terminalreporter.section(f"privacy: {len(lines)} audits, {confidence:g} confidence for all together")
+    rows = [(*_HEADS.values(), "test")]
+    rows += [(*(line[name] for name in _HEADS), nodeid) for nodeid, line in sorted(lines, key=lambda row: row[0])]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        terminalreporter.write_line("  ".join([*cells, row[-1]]))
+    terminalreporter.write_line("an audit never shows that a mechanism is private: consistent means not refuted")
+
+
+def _audits(mark: pytest.Mark) -> int:
+    unknown = set(mark.kwargs) - {"trials", "audits"}
+    if unknown or mark.args:
+        raise pytest.UsageError(f"privacy marker: expected trials=… and audits=…, got {mark.args or sorted(unknown)}")
+    number = mark.kwargs.get("audits", 1)
+    if not isinstance(number, int) or number < 1:
+        raise pytest.UsageError(f"privacy marker: expected audits to be at least 1, got {number!r}")
+    return number
+
+
+def _lines(properties: Iterable[tuple[str, object]]) -> list[Mapping[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for name, value in properties:
+        parts = name.split(".")
+        if len(parts) == 3 and parts[0] == "privacy":
+            found.setdefault(parts[1], {})[parts[2]] = str(value)
+    return [line for line in found.values() if set(_HEADS) <= set(line)]

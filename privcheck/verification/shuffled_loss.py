@@ -1,0 +1,126 @@
+"""Lower bounds for messages behind a shuffler: the exact probability of an event under both of two neighbours.
+
+Two events are looked at, each of which gives ε ≥ ln((P(E) − δ)/Q(E)) at δ.
+
+* The sum of the messages in the cells that the user holds in D, less the sum in those held in D′, is at least t: a
+  function of what leaves, whose law is that of fair coins. Hardly anything is lost by looking at it alone.
+* With integer messages: one of m + 1 in a cell in which nobody else holds a 1, or one of 0 in a cell in which everybody
+  else does. Under D′ neither can occur, where everybody holds the same data; no ε holds where it is likelier than δ.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from privcheck.accounting.shuffled_sums import binomial_window
+from privcheck.declaration import Release
+from privcheck.mechanisms import Noise, noise_bits
+from privcheck.statistics import SparseDifference
+
+_MOST: Final = 1e11  # variance of a sum whose values are enumerated
+_REACH: Final = 9.0  # of its standard deviations that are enumerated
+_ROUNDED: Final = 1e-12  # relative, for every value that is summed
+_DOWN: Final = 1 - 1e-9
+
+
+def shuffled_epsilon(
+    releases: Sequence[Release], moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction], delta: float
+) -> tuple[float, str]:
+    """Returns a certified lower bound on ε at δ of a pair's shuffled releases, and at which event, in words.
+
+    Of the sizes of a batch that the user may be in, the one with the least noise is looked at, and with integer
+    messages the one with the fewest noise bits a user.
+
+    Args:
+        releases: Those that hold the user; others than shuffled ones are left out, as an attacker may.
+        moved: `Release.moved` of the pair, by release.
+        values: The parameters.
+        delta: δ, rounded up.
+    """
+    shuffled = [r for r in releases if r.mechanism.law.startswith("shuffled") and moved[r.name].cells.size]
+    if not shuffled:
+        return 0.0, ""
+    settings = shuffled[0].settings(values)
+    same = [r for r in shuffled if r.settings(values) == settings]
+    noises = [{r.name: r.mechanism.at(at) for r in same} for at in settings]
+    if not noises:
+        return 0.0, ""
+    integers = [r for r in same if r.mechanism.law == "shuffled integers"]
+    shown = [_shown([(noise[r.name], moved[r.name]) for r in integers]) for noise in noises]
+    if (most := max(shown)) > delta:
+        noise = noises[shown.index(most)][integers[0].name]
+        m = noise_bits(noise.senders, noise.threshold)[0]
+        return math.inf, (
+            f"in a batch of {noise.senders} users, everybody else holding the data of D′, a message {m + 1} where "
+            f"nobody else holds a 1, or 0 where everybody else does, has probability {most:.6g} under D and 0 under D′"
+        )
+    quietest = min(noises, key=lambda noise: sum(n.scale for n in noise.values()))
+    loss = _sum_epsilon(same, moved, quietest, delta)
+    users = quietest[same[0].name].senders
+    return loss, f"in a batch of {users} users, the sums of the messages tell the two apart" if loss > 0 else ""
+
+
+def _shown(parts: Sequence[tuple[Noise, SparseDifference]]) -> float:
+    """Returns the probability that some counter gives the user away, rounded down.
+
+    A bit 1 among zeros is shown by m noise bits that are all 1, with probability p^m; a bit 0 among ones by m that are
+    all 0, (1 − p)^m.
+    """
+    hidden = 0.0
+    for noise, change in parts:
+        m, p = noise_bits(noise.senders, noise.threshold)
+        rises, falls = int((change.change > 0).sum()), int((change.change < 0).sum())
+        hidden += rises * math.log1p(-(p**m)) + falls * math.log1p(-((1 - p) ** m))
+    return -math.expm1(hidden) * _DOWN
+
+
+def _sum_epsilon(
+    releases: Sequence[Release], moved: Mapping[str, SparseDifference], noise: Mapping[str, Noise], delta: float
+) -> float:
+    """Returns ε at δ from the sums over the counters that rise and that fall, those of the releases of one noise."""
+    best = 0.0
+    laws = {(noise[r.name].senders, noise[r.name].threshold) for r in releases}
+    for senders, threshold in laws:
+        same = [moved[r.name] for r in releases if (noise[r.name].senders, noise[r.name].threshold) == (senders, threshold)]
+        rises, falls = (sum(int((s * d.change > 0).sum()) for d in same) for s in (1, -1))
+        m, p = noise_bits(senders, threshold)
+        best = max(best, sum_epsilon(senders * m, p, rises, falls, delta))
+    return best
+
+
+@functools.lru_cache(maxsize=64)
+def sum_epsilon(trials: int, probability: float, rises: int, falls: int, delta: float) -> float:
+    """Returns a lower bound on ε at δ of so many counters that rise and fall, from the difference of their sums.
+
+    With fair bits it is Bin((u + d)N, ½) against the same less u + d. Rarer ones are looked at one way only.
+
+    Args:
+        trials: N, the noise bits of one counter.
+        probability: p of each.
+        rises: u, how many counters are one higher under D.
+        falls: d, how many are one lower.
+        delta: δ.
+    """
+    moved = rises + falls if probability == 0.5 else max(rises, falls)
+    moved = min(moved, int(_MOST / (trials * probability * (1 - probability))))
+    if moved == 0:
+        return 0.0
+    _, logs, outside = binomial_window(trials * moved, probability, reach=_REACH)
+    masses = np.exp(logs)
+    slack = 1e-9 + _ROUNDED * len(masses)
+    # rising counters are told from the top, P(X ≥ t − u) against P(X ≥ t), falling ones from the bottom
+    tail = np.cumsum(masses[::-1] if probability == 0.5 or rises >= falls else masses)
+    likelier = np.concatenate([tail, np.full(moved, tail[-1])])  # one value further for every counter
+    rarer = np.concatenate([np.zeros(moved), tail])
+    power, level = likelier * (1 - slack) - delta, rarer * (1 + slack) + outside
+    if bool((power[level == 0] > 0).any()):
+        return math.inf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where((power > 0) & (level > 0), np.log(power) - np.log(level), -np.inf)
+    return max(0.0, float(found.max()) * _DOWN)

@@ -1,0 +1,196 @@
+"""The pieces of the black-box audit against slow twins."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import ndtr
+from scipy.stats import binom
+
+from audits.blackbox_counts import CLIPS, edges
+from audits.blackbox_features import feature_map, grid_steps, on_grid, patterns, row_keys, separation
+from audits.blackbox_floats import fingerprint
+from audits.blackbox_verdict import (
+    Attempt,
+    Target,
+    _divergence,
+    _event_mu,
+    _event_rho,
+    _revealed,
+    attempts,
+    best,
+    weigh,
+)
+from audits.learned import learn_score
+
+PURE = Target(unit="epsilon", claimed=1.0, delta=0.0)
+
+
+def scores(seed, runs=3_000, number=2):
+    rng = np.random.default_rng(seed)
+    secret = rng.random(runs) < 0.5
+    drawn = np.where(secret, 0.8, -0.8) + rng.normal(size=(number, runs))
+    return np.rint(drawn * 2**20) / 2**20, secret
+
+
+def test_counts_between_edges_are_those_of_a_loop():
+    values, secret = scores(0)
+    cut = edges(values)
+    counts = cut.count(values, secret, moments=True)
+    for score in range(2):
+        for edge, at in enumerate(cut.cuts[score]):
+            assert counts.above(score, edge) == (
+                sum(values[score][secret] > at),
+                sum(values[score][~secret] > at),
+            )
+        for clip, most in enumerate(CLIPS):
+            s = np.clip(values[score][~secret], -most, most)
+            assert counts.sums[score, clip, 1] == pytest.approx(
+                [sum(s), sum(s**2), sum(np.exp(s)), sum(np.exp(2 * s)), sum(np.exp(-s)), sum(np.exp(-2 * s))]
+            )
+    half = cut.count(values[:, :1_000], secret[:1_000], moments=True)
+    rest = cut.count(values[:, 1_000:], secret[1_000:], moments=True)
+    assert ((half + rest).inside == counts.inside).all()
+    assert not counts.none().totals.any()
+
+
+def test_the_parts_of_alpha_add_up_to_at_most_one_and_promising_attempts_have_more():
+    values, secret = scores(1)
+    cut = edges(values)
+    counts = cut.count(values, secret, moments=False)
+    tried = attempts(0, cut.cuts, PURE)
+    weights = weigh(tried, [counts], PURE, tested=[6_000], alpha=0.01)
+    assert 0.99 < weights.sum() <= 1 + 1e-12
+    assert weights.min() > 0.1 / len(tried)
+    assert weights.max() > 0.3
+    found = best(tried, weights, [counts], PURE, alpha=0.01)
+    assert found.alpha <= 0.01
+    assert found.right > found.wrong
+
+
+def test_attempts_fit_the_claims_unit():
+    cuts = (np.array([-1.0, 0.0, 1.0]),)
+    kinds = {
+        unit: {a.kind for a in attempts(0, cuts, Target(unit=unit, claimed=1.0, delta=0.0))}
+        for unit in ("epsilon", "rho", "mu")
+    }
+    assert kinds == {"epsilon": {"flip"}, "rho": {"event", "divergence"}, "mu": {"event", "curve"}}
+
+
+def test_revealed_runs_are_a_binomial_quantile_and_half_as_many_on_one_side():
+    both, one = _revealed(10_000, 0.01, alpha=1e-4)
+    assert binom.sf(both, 10_000, 0.01) <= 1e-4 < binom.sf(both - 1, 10_000, 0.01)
+    assert binom.sf(one, 10_000, 0.005) <= 1e-4 < binom.sf(one - 1, 10_000, 0.005)
+    assert _revealed(10_000, 0.0, alpha=1e-4) == (0, 0)
+
+
+@given(st.integers(1, 1_000), st.integers(0, 1_000))
+def test_event_bounds_stay_below_the_loss_of_the_observed_frequencies(right, wrong):
+    rho, mu = _event_rho(right, 1_000, wrong, 1_000, 0.01), _event_mu(right, 1_000, wrong, 1_000, 0.01)
+    assert rho >= 0
+    assert mu >= 0
+    if right <= wrong:
+        assert rho == mu == 0
+    elif wrong > 10 and right < 990:
+        p, q = right / 1_000, wrong / 1_000
+        orders = 1 + np.geomspace(1e-3, 90, 500)
+        losses = [math.log(p**a * q ** (1 - a) + (1 - p) ** a * (1 - q) ** (1 - a)) / (a - 1) / a for a in orders]
+        assert rho < max(losses)
+
+
+def test_event_bounds_of_a_gaussian_stay_below_the_truth():
+    # N(0, 1) against N(1, 1) above .5, at frequencies equal to the probabilities
+    right, wrong = round(1e5 * ndtr(0.5)), round(1e5 * ndtr(-0.5))
+    assert 0.97 < _event_mu(right, 100_000, wrong, 100_000, 0.01) < 1
+    assert 0.2 < _event_rho(right, 100_000, wrong, 100_000, 0.01) < 0.5
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_divergence_bound_covers_and_approaches(swapped):
+    # KL of unit-variance normals one apart is ½; the score is the likelihood ratio
+    rng = np.random.default_rng(2)
+    secret = rng.random(200_000) < 0.5
+    y = np.where(secret, 1.0, 0.0) + rng.normal(size=secret.size)
+    counts = edges((y - 0.5)[None]).count((y - 0.5)[None], secret, moments=True)
+    upper = None if swapped else 0
+    found = [
+        _divergence(
+            Attempt(pair=0, score=0, kind="divergence", upper=upper, clip=clip),
+            counts.sums[0, clip],
+            counts.totals,
+            0.01,
+        )
+        for clip in range(len(CLIPS))
+    ]
+    assert 0.45 < max(found) < 0.5
+
+
+def test_the_grid_keeps_what_a_design_may_tell_and_drops_the_last_bits():
+    rng = np.random.default_rng(3)
+    noise = rng.laplace(size=(1_000, 1))
+    steps = grid_steps(noise)
+    assert 2.0**-32 < steps[0] < 2.0**-28
+    assert (on_grid(noise + 1e-15, steps) == on_grid(noise, steps)).mean() > 0.99
+    assert (grid_steps(np.rint(10 * noise)) == 0).all()
+    assert (on_grid(np.array([[-0.0, np.inf, 1e300]]), np.array([0.0, 0.5, 1e-20])) == [[0, np.inf, np.inf]]).all()
+
+
+@given(st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2)), min_size=1, max_size=30))
+def test_keys_are_equal_where_rows_are(rows):
+    array = np.array(rows, dtype=np.float64)
+    keys = row_keys(array)
+    for i, one in enumerate(rows):
+        for j, other in enumerate(rows):
+            assert (keys[i] == keys[j]) == (one == other)
+
+
+def test_patterns_are_those_of_a_loop():
+    rows = np.array([[3.0, 1.0, 3.0], [-1.5, 0.0, 2.0]])
+    same, signs, ranked, dense = patterns(rows)
+    assert (same == rows).all()
+    assert (ranked == [[1, 3, 3], [-1.5, 0, 2]]).all()
+    assert (dense == [[1, 0, 1], [0, 1, 2]]).all()
+    assert (signs == [[4, 4, 4], [-1, 3, 4]]).all()
+
+
+def test_features_are_finite_whatever_comes():
+    rng = np.random.default_rng(4)
+    for width in (1, 2, 7, 80):
+        rows = rng.normal(size=(300, width)) * np.exp(rng.normal(size=(300, width)) * 40)
+        rows[0], rows[1] = np.inf, -np.inf
+        secret = rng.random(300) < 0.5
+        at = on_grid(rows, grid_steps(rows))
+        table = feature_map(at, secret)(at)
+        assert np.isfinite(table).all()
+        assert table.shape[0] == 300
+
+
+def test_separation_is_the_kolmogorov_smirnov_distance():
+    from scipy.stats import ks_2samp
+
+    rng = np.random.default_rng(5)
+    secret = rng.random(500) < 0.4
+    columns = np.stack([rng.normal(size=500) + secret, rng.integers(0, 3, 500)], axis=1).astype(np.float64)
+    wanted = [ks_2samp(column[secret], column[~secret]).statistic for column in columns.T]
+    assert separation(columns, secret) == pytest.approx(wanted)
+
+
+def test_newtons_steps_end_where_the_likelihood_is_flat():
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(2_000, 3)) @ np.array([[1.0, 0.5, 0], [0, 1, 0.9], [0, 0, 1]])
+    secret = rng.random(2_000) < 1 / (1 + np.exp(-x @ [1.0, -0.5, 0.2]))
+    score = learn_score(x, secret, ridge=1.0)
+    likely = 1 / (1 + np.exp(-score(x)))
+    standard = (x - x.mean(axis=0)) / x.std(axis=0)
+    assert np.abs(standard.T @ (secret - likely) - score.weights).max() < 1e-3
+
+
+def test_fingerprints():
+    found = fingerprint(np.array([0.0, 0.75, -(2.0**-54), np.inf, 0.1]))
+    assert found[:, 0].tolist() == [0, 0, 1, 0, 1]
+    assert found[1].tolist() == [0, 0, -2]
+    assert found[4].tolist() == [1, -3, math.log2((0.1).as_integer_ratio()[1]) * -1]

@@ -1,0 +1,193 @@
+"""Environments of online agents: the models themselves, and what is refused at the door."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from algorithms.environments.gym_tables import _model, gym_environment, read_table
+from algorithms.environments.p_table import table_environment
+from algorithms.environments.random_mdp import random_mdp
+from algorithms.environments.riverswim import online_riverswim
+from algorithms.online.world import optimum, value_of, world
+from algorithms.planning import finite, optimal
+from privcheck import registry
+from privcheck.commands.online import load_world
+from privcheck.errors import FileFormatError, ParameterError, PrivcheckError, UnknownNameError
+from privcheck.finite_mdp import FiniteMDP
+
+
+@pytest.mark.parametrize(("S", "H", "value"), [(6, 20, 3.3972639592), (4, 6, 0.475791)])
+def test_riverswim_has_the_known_optimum(S, H, value):
+    assert optimum(online_riverswim(S, H=H)).value == pytest.approx(value, abs=5e-11)
+
+
+def test_the_optimum_is_the_best_of_all_deterministic_policies():
+    mdp = random_mdp(S=2, A=2, H=2, seed=4)
+    best = max(
+        value_of(mdp, np.eye(2)[np.array(choice).reshape(2, 2)]) for choice in np.ndindex(2, 2, 2, 2)
+    )
+    assert optimum(mdp).value == pytest.approx(best, rel=1e-14)
+
+
+def test_a_stationary_model_agrees_with_offline_planning():
+    mdp, H = read_table("FrozenLake-v1")[0], 15
+    assert optimum(finite(mdp, H)).value == pytest.approx(optimal(mdp, H).value, rel=1e-13)
+
+
+def test_compressed_rows_hold_the_whole_model():
+    mdp = random_mdp(S=3, A=2, H=4, seed=1)
+    w = world(mdp)
+    dense = np.zeros((4 * 3 * 2, 3))
+    for row in range(dense.shape[0]):
+        for i in range(w.first[row], w.first[row + 1]):
+            dense[row, w.successor[i]] = w.probability[i]
+            assert (int(w.mask[row]) >> int(w.successor[i])) & 1
+    assert np.array_equal(dense.reshape(4, 3, 2, 3), mdp.transition)
+    assert w.stride == 6
+    assert world(online_riverswim(4, H=3)).stride == 0
+
+
+@pytest.mark.parametrize(("identity", "S", "A", "mapped"), [
+    ("FrozenLake-v1", 16, 4, False), ("Taxi-v4", 501, 6, True), ("CliffWalking-v1", 49, 4, True),
+])  # fmt: skip
+def test_gymnasium_tables(identity, S, A, mapped):
+    world_, rest = load_world(f"gym:{identity}", {"H": "12", "n": "3"}, seed=0)
+    assert (world_.mdp.states, world_.mdp.actions, world_.mdp.horizon) == (S, A, 12)
+    assert ("mapped" in world_.description) == mapped
+    assert rest == {"n": "3"}  # an option of datasets, not of online runs: the caller refuses what nobody knows
+
+
+def test_frozen_lake_earns_nothing_after_its_end():
+    mdp, _ = read_table("FrozenLake-v1")
+    assert optimal(mdp, 100).value == pytest.approx(0.744, abs=1e-3)
+    assert optimal(mdp, 3000).value == pytest.approx(14 / 17, rel=1e-6)  # the known optimum without a limit of steps
+
+
+def test_an_early_end_becomes_an_absorbing_state_and_two_rewards_of_one_outcome_their_mean():
+    table = {0: {0: [(0.5, 0, 1.0, False), (0.25, 0, 3.0, False), (0.25, 0, -1.0, True)]}}
+    mdp, facts = _model("x", table, np.ones(1), 1, 1)
+    assert mdp.states == 2
+    assert mdp.transition[0, 0].tolist() == [0.75, 0.25]
+    assert mdp.transition[1, 0].tolist() == [0.0, 1.0]
+    assert facts["rewards"] == "rewards mapped from [-1, 3] to [0, 1]"
+    mean = (0.5 * 1 + 0.25 * 3) / 0.75
+    assert mdp.reward[0, 0].tolist() == pytest.approx([(mean + 1) / 4, 0.0])
+    assert mdp.reward[1, 0, 1] == pytest.approx(0.25)  # no reward, on the mapped scale
+
+
+@pytest.mark.parametrize("state", [1.0, 0.5, np.float64(0), True])
+def test_float_states_of_a_table_are_refused(state):
+    with pytest.raises(ParameterError, match="whole number"):
+        _model("x", {0: {0: [(1.0, state, 0.0, False)]}}, np.ones(1), 1, 1)
+
+
+@pytest.mark.parametrize("table", [{}, {0: {}}, {0: {0: [(1.0, 0)]}}, {0: {0: 3}}, {0: {0: [("a", 0, 0, False)]}}])
+def test_other_forms_of_tables_are_refused(table):
+    with pytest.raises(ParameterError, match=r"P\[0\]\[0\]"):
+        _model("x", table, np.ones(1), 1, 1)
+
+
+def test_environments_with_float_observations_or_without_a_table_are_refused():
+    with pytest.raises(ParameterError, match="expected two Discrete spaces"):
+        read_table("CartPole-v1")
+    with pytest.raises(ParameterError, match="expected two Discrete spaces"):
+        read_table("Blackjack-v1")
+    with pytest.raises(ParameterError, match="no environment of this id"):
+        gym_environment("FrozenLake-v999")
+
+
+def test_without_gymnasium_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(PrivcheckError, match=r"privcheck\[gym\]"):
+        gym_environment("FrozenLake-v1")
+
+
+P = [[[0.5, 0.5], [0.0, 1.0]], [[1.0, 0.0], [0.25, 0.75]]]
+R = [[0.0, 0.25], [1.0, 0.5]]
+
+
+def written(tmp_path, name="model.json", **content):
+    path = tmp_path / name
+    if path.suffix == ".npz":
+        np.savez(path, **{k: np.asarray(v) for k, v in content.items()})
+    else:
+        path.write_text(json.dumps(content))
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["model.json", "model.npz"])
+def test_a_users_own_table(tmp_path, name):
+    world_, _ = load_world("table:" + written(tmp_path, name, P=P, r=R, initial=1, H=3), {}, seed=0)
+    mdp = world_.mdp
+    assert (mdp.horizon, mdp.states, mdp.actions, mdp.fixed_start) == (3, 2, 2, True)
+    assert mdp.initial.tolist() == [0, 1]
+    assert np.array_equal(mdp.transition[0], P)
+    assert np.array_equal(mdp.mean_reward[0], R)
+    assert load_world("table:" + written(tmp_path, name, P=P, r=R), {"H": "7"}, seed=0)[0].mdp.horizon == 7
+
+
+def test_a_table_that_changes_with_the_step(tmp_path):
+    content = {"P": [P, P[::-1]], "r": [R, R], "initial": [0.5, 0.5]}
+    mdp = load_world("table:" + written(tmp_path, **content), {}, seed=0)[0].mdp
+    assert (mdp.horizon, mdp.transition.shape, mdp.fixed_start) == (2, (2, 2, 2, 2), False)
+
+
+@pytest.mark.parametrize(("change", "match"), [
+    ({"P": [[[0.5, 0.4], [0, 1]], [[1, 0], [0, 1]]]}, r"sum 0\.9"),
+    ({"P": [[[1.5, -0.5], [0, 1]], [[1, 0], [0, 1]]]}, "least -0.5"),
+    ({"P": [[0.5, 0.5]]}, "expected shape"),
+    ({"P": [[[1.0], [1.0, 0.0]]]}, "full array of numbers"),
+    ({"P": "abc"}, "full array of numbers"),
+    ({"r": [[0, 1.5], [0, 0]]}, r"rewards in \[0, 1\], got 1.5"),
+    ({"r": [[0, -1], [0, 0]]}, r"rewards in \[0, 1\], got -1"),
+    ({"r": [0, 1]}, "expected one of the shapes"),
+    ({"initial": 5}, "expected a state, 0 to 1"),
+    ({"initial": 0.5}, "expected a state"),
+    ({"initial": [0.5, 0.4]}, "first state"),
+    ({"H": 0}, "whole number of steps"),
+    ({"H": 2.5}, "whole number of steps"),
+    ({"gamma": 0.9}, "expected P and r"),
+])  # fmt: skip
+def test_a_table_that_is_no_model_is_refused(tmp_path, change, match):
+    with pytest.raises(FileFormatError, match=match):
+        load_world("table:" + written(tmp_path, **({"P": P, "r": R} | change)), {}, seed=0)
+
+
+def test_files_that_are_no_tables_are_refused(tmp_path):
+    for name, text in (("a.json", "{"), ("b.json", "[1]"), ("c.npz", "no archive"), ("d.txt", "x"), ("e.json", "{}")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(FileFormatError, match=name[0]):
+            table_environment(str(tmp_path / name))
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        table_environment(str(tmp_path / "missing.json"))
+
+
+@pytest.mark.parametrize(("change", "match"), [
+    ({"horizon": 0}, "at least 1"), ({"horizon": 2.0}, "whole number"), ({"transition": np.ones((2, 2))}, "shape"),
+    ({"transition": np.full((1, 2, 1, 2), np.nan)}, "probabilities"), ({"reward": np.array([np.nan])}, "rewards"),
+    ({"reward": np.zeros(3)}, "broadcast"), ({"initial": np.ones(3)}, "shape"), ({"initial": "x"}, "numbers"),
+])  # fmt: skip
+def test_a_finite_model_is_checked_when_it_is_made(change, match):
+    good = {"horizon": 2, "transition": np.full((1, 2, 1, 2), 0.5), "reward": np.zeros(1), "initial": np.eye(2)[0]}
+    FiniteMDP(**good)
+    with pytest.raises(ParameterError, match=match):
+        FiniteMDP(**(good | change))
+
+
+def test_every_registered_environment_has_data_or_a_model():
+    for name in registry.names("environments"):
+        environment = registry.environment(name)
+        assert environment.name == name
+        assert environment.sample is not None or environment.model is not None
+    with pytest.raises(UnknownNameError, match="gym:…"):
+        registry.environment("gim:FrozenLake-v1")
+    with pytest.raises(ParameterError, match="at most"):
+        random_mdp(S=2000, A=100, H=10, seed=0)
+
+
+def test_the_lumped_sepsis_model():
+    mdp = load_world("icu-sepsis", {"S": "24", "H": "5"}, seed=0)[0].mdp
+    assert (mdp.states, mdp.actions, mdp.fixed_start) == (24, 25, False)
+    assert 0 < optimum(mdp).value < 1

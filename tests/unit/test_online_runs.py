@@ -1,0 +1,222 @@
+"""Online runs: threads, checkpoints, refusals, the ledger and what it says over time."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from algorithms.environments.random_mdp import random_mdp
+from algorithms.environments.riverswim import online_riverswim
+from algorithms.online.driver import BLOCKS, CHECKPOINT
+from algorithms.online.recording import POINTS, grid
+from privcheck import registry
+from privcheck.accounting import account, check_ledger, spent
+from privcheck.commands.online import odometer, online_settings, run_online
+from privcheck.errors import LedgerError, ParameterError, PrivcheckError, UnknownNameError
+from privcheck.results import OnlineRequest, World, silent
+from privcheck.runtime import read_ledger
+
+ONLINE = [name for name in registry.names("algorithms") if registry.algorithm(name).online is not None]
+
+
+def asked(name, *, K=200, S=3, H=3, replicates=2, mdp=None, directory=None, workers=1, progress=silent, **given):
+    world = World(name="test", description="test", mdp=mdp or online_riverswim(S, H=H))
+    setting = online_settings([name], {"K": str(K)} | {k: str(v) for k, v in given.items()}, world)[0]
+    return setting, OnlineRequest(
+        declaration=setting.declaration, values=setting.values, options=setting.options, readings=setting.choices,
+        world=world, episodes=K, replicates=replicates, seed=4, directory=directory, workers=workers, progress=progress,
+    )  # fmt: skip
+
+
+def same(one, other):
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("regret", "value", "switches"))
+
+
+@pytest.mark.parametrize("name", ONLINE)
+def test_the_number_of_threads_and_of_replicates_changes_nothing(name):
+    setting, request = asked(name, replicates=3)
+    once = setting.algorithm.online(request)
+    assert same(once, setting.algorithm.online(dataclasses.replace(request, workers=3)))
+    fewer = setting.algorithm.online(dataclasses.replace(request, replicates=1))
+    assert np.array_equal(once.regret[:1], fewer.regret)
+    assert once.regret.shape == (3, 200)
+    assert (np.diff(once.regret, axis=1, prepend=0) >= -1e-12).all()
+    assert once.regret == pytest.approx(np.cumsum(once.optimal - once.value, axis=1), abs=1e-9)
+    assert once.policy.shape == (3, 3, 2)
+    other = setting.algorithm.online(dataclasses.replace(request, seed=5))
+    assert other.regret.shape == once.regret.shape
+
+
+class Killed(BaseException):
+    """An interrupt."""
+
+
+@pytest.mark.parametrize("name", ONLINE)
+@pytest.mark.parametrize("block", [1, 20])
+def test_a_killed_run_continues_as_if_nothing_had_happened(name, block, tmp_path, monkeypatch):
+    monkeypatch.setattr("algorithms.online.driver._SAVE_EVERY", 0.0)
+    setting, request = asked(name, directory=tmp_path)
+    calls = []
+
+    def kill(done, total):
+        calls.append(done)
+        if len(calls) == block:
+            raise Killed
+
+    with pytest.raises(Killed):
+        setting.algorithm.online(dataclasses.replace(request, progress=kill))
+    assert (tmp_path / CHECKPOINT).exists()
+    if setting.declaration is not None:
+        assert (tmp_path / "ledger.jsonl.partial").exists()
+        assert not (tmp_path / "ledger.jsonl").exists()
+    rest = []
+    resumed = setting.algorithm.online(dataclasses.replace(request, progress=lambda done, _: rest.append(done)))
+    assert len(calls) + len(rest) == -(-200 // -(-200 // BLOCKS))  # not one block was played twice
+    straight = setting.algorithm.online(dataclasses.replace(request, directory=None))
+    assert same(resumed, straight)
+    if setting.declaration is not None:
+        header, entries = read_ledger(tmp_path / "ledger.jsonl")
+        check_ledger(header, entries, setting.declaration, setting.values)
+        assert entries == straight.ledger.entries
+
+
+def test_a_checkpoint_of_another_run_or_a_torn_one_is_refused(tmp_path):
+    setting, request = asked("private-ucb-vi-central", directory=tmp_path)
+    setting.algorithm.online(request)
+    for change in ({"seed": 9}, {"replicates": 3}, {"options": {**request.options, "bonus_scale": 2}}):
+        with pytest.raises(ParameterError, match="another run"):
+            setting.algorithm.online(dataclasses.replace(request, **change))
+    path = tmp_path / CHECKPOINT
+    whole = path.read_bytes()
+    for torn in (whole[: len(whole) // 2], b"", b"nonsense"):
+        path.write_bytes(torn)
+        with pytest.raises(PrivcheckError, match="not a readable checkpoint"):
+            setting.algorithm.online(request)
+
+
+@pytest.mark.parametrize("name", ONLINE)
+def test_no_episode_is_refused_and_one_is_played(name):
+    with pytest.raises(ParameterError, match="K"):
+        asked(name, K=0)
+    setting, request = asked(name, K=1)
+    with pytest.raises(ParameterError, match="episodes"):
+        setting.algorithm.online(dataclasses.replace(request, episodes=0, values={}))
+    with pytest.raises(ParameterError, match="replicates"):
+        setting.algorithm.online(dataclasses.replace(request, replicates=0))
+    assert setting.algorithm.online(request).regret.shape == (2, 1)
+
+
+@pytest.mark.parametrize("name", ONLINE)
+def test_one_step_one_action_and_states_that_nobody_reaches(name):
+    for mdp in (
+        online_riverswim(3, H=1),
+        random_mdp(S=3, A=1, H=3, seed=0, stationary=True),
+        random_mdp(S=1, A=2, H=2, seed=0, stationary=True),
+        dataclasses.replace(
+            random_mdp(S=3, A=2, H=2, seed=0, stationary=True),
+            transition=np.eye(3)[None, :, None, :].repeat(2, axis=2),  # every user stays where it starts
+        ),
+    ):
+        setting, request = asked(name, mdp=mdp, K=60)
+        found = setting.algorithm.online(request)
+        assert np.isfinite(found.regret).all()
+        assert (found.value <= found.optimal + 1e-12).all()
+        if mdp.actions == 1:
+            assert np.abs(found.regret).max() < 1e-9
+
+
+@pytest.mark.parametrize("name", [name for name in ONLINE if registry.algorithm(name).declare is not None])
+def test_the_ledger_is_what_was_declared_and_edits_are_refused_by_line(name, tmp_path):
+    setting, request = asked(name, directory=tmp_path)
+    found = setting.algorithm.online(request)
+    path = tmp_path / "ledger.jsonl"
+    header, entries = read_ledger(path)
+    check_ledger(header, entries, setting.declaration, setting.values)
+    cost, numbers = spent(header, entries), account(setting.declaration).at(setting.values)
+    if np.isfinite(numbers.pure):
+        assert cost.pure_epsilon == pytest.approx(numbers.pure, rel=1e-9)
+    assert cost.rho == pytest.approx(numbers.rho, rel=1e-9)
+    assert found.ledger.digest
+    with pytest.raises(LedgerError, match="line 1"):
+        check_ledger(header, entries, setting.declaration, {**setting.values, "K": 201})
+    with pytest.raises(LedgerError):
+        check_ledger(header, entries[:-1], setting.declaration, setting.values)
+    lines = path.read_text().splitlines()
+    edited = json.loads(lines[1])
+    edited["charge"]["l1"] = 0.5
+    path.write_text("\n".join([lines[0], json.dumps(edited), *lines[2:]]) + "\n")
+    with pytest.raises(LedgerError, match="line 2"):
+        read_ledger(path)
+    path.write_text("\n".join(lines[:-1]) + "\n")
+    with pytest.raises(LedgerError, match="cut short"):
+        read_ledger(path)
+
+
+def test_the_odometer_counts_nodes_by_the_paths_of_users():
+    """Against a count: the most nodes, released after k episodes, that hold one user (its Laplace costs add up)."""
+    setting, request = asked("private-ucb-vi-central", K=20)
+    ledger = setting.algorithm.online(request).ledger
+    steps = odometer(ledger, setting, list(range(1, 21)))
+    whole = spent(ledger.header, ledger.entries).pure_epsilon
+    most = {
+        k: max(sum(t - (t & -t) < user <= t for t in range(1, min(k, 19) + 1)) for user in range(1, 20))
+        for k in range(1, 21)
+    }
+    for k in range(1, 21):
+        due = [step for step in steps if step["episode"] <= k][-1]
+        assert due["pure_epsilon"] == pytest.approx(whole * most[k] / most[19], rel=1e-9)
+    assert [step["episode"] for step in steps] == [1, 2, 4, 8, 16]
+    local, request = asked("private-ucb-vi-local", K=20)
+    assert len(odometer(local.algorithm.online(request).ledger, local, list(range(1, 21)))) == 1
+
+
+def test_first_states_that_differ_are_the_users_own():
+    mdp = dataclasses.replace(online_riverswim(3, H=3), initial=np.array([0.5, 0.5, 0.0]))
+    setting, request = asked("private-ucb-vi-central", mdp=mdp)
+    with pytest.raises(ParameterError, match="initial=any"):
+        setting.algorithm.online(request)
+    setting, request = asked("private-ucb-vi-central", mdp=mdp, initial="any")
+    assert setting.algorithm.online(request).regret.shape == (2, 200)
+
+
+def test_more_counters_than_memory_are_refused_before_anything_is_written(tmp_path):
+    setting, request = asked("private-ucb-vi-central", S=500, H=20, replicates=20, directory=tmp_path / "new")
+    with pytest.raises(ParameterError, match="GB"):
+        setting.algorithm.online(request)
+    assert not (tmp_path / "new").exists()
+
+
+def test_settings_of_several_agents():
+    world = World(name="river", description="", mdp=online_riverswim(4, H=6))
+    settings = online_settings(["ucb-vi", "private-ucb-vi-central"], {"K": "9", "epsilon": "2"}, world)
+    assert [int(s.options.get("K", s.values.get("K", 0))) for s in settings] == [9, 9]
+    assert settings[1].values["S"] == 4
+    with pytest.raises(UnknownNameError, match="epsilom"):
+        online_settings(["ucb-vi", "private-ucb-vi-central"], {"epsilom": "2"}, world)
+    with pytest.raises(ParameterError, match="once"):
+        online_settings(["ucb-vi", "ucb-vi"], {}, world)
+    with pytest.raises(ParameterError, match="contradicts"):
+        online_settings(["ucb-vi"], {"S": "9"}, world)
+
+
+def test_a_run_as_the_command_reports_it(tmp_path):
+    setting, request = asked("private-ucb-po-local", K=40)
+    found = run_online(setting, request.world, replicates=3, seed=1, out=tmp_path)
+    json.dumps(found, allow_nan=False)
+    assert found["regret"]["mean"] == pytest.approx(found["curves"]["regret"]["mean"][-1])
+    assert found["regret"]["maximum"] == pytest.approx(40 * found["regret"]["optimal"])
+    assert found["episodes"] == found["curves"]["episodes"][-1] == 40
+    assert found["spent"]["pure_epsilon"] > 0
+    one = run_online(setting, request.world, replicates=1, seed=1)
+    assert one["regret"]["std"] is None
+    assert one["curves"]["regret"]["std"] is None
+
+
+@pytest.mark.parametrize("K", [1, 2, POINTS - 1, POINTS, POINTS + 1, 12_345])
+def test_the_grid_ends_with_the_last_episode(K):
+    points = grid(K)
+    assert points[-1] == K
+    assert points[0] >= 1
+    assert len(points) == min(K, POINTS)
+    assert (np.diff(points) > 0).all()
