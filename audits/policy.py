@@ -7,6 +7,7 @@ others. It is valid against any mechanism; what it can find depends on the score
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.bounds import GuessPlan
+from audits.checkpoints import Checkpoint
 from audits.engine import Tally, blocks, tally, total
-from audits.learned import learn_score
+from audits.learned import LinearScore, learn_score
 from audits.sampling import add_exact, draw
 from audits.scores import Scored, hidden_bits
 from privcheck.errors import ParameterError
@@ -103,8 +105,41 @@ def whole_runs(whole: Whole, rng: np.random.Generator, runs: int) -> Outputs:
     return Outputs(features=features, secret=secret)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Produced:
+    """A block of runs to learn from."""
+
+    whole: Whole
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Outputs:
+        return whole_runs(self.whole, rng, runs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Judged:
+    """A block of runs that is tested."""
+
+    whole: Whole
+    score: LinearScore
+    plan: GuessPlan
+    seed: int
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Tally:
+        outputs = whole_runs(self.whole, rng, runs)
+        scored = Scored(score=self.score(outputs.features), secret=outputs.secret)
+        return tally(scored, self.plan, first=first, seed=self.seed)
+
+
 def policy_trials(
-    whole: Whole, plan: GuessPlan, *, trials: int, seed: int, workers: int = 1, progress: Progress = silent
+    whole: Whole,
+    plan: GuessPlan,
+    *,
+    trials: int,
+    seed: int,
+    workers: int = 1,
+    executor: Executor | None = None,
+    checkpoint: Checkpoint | None = None,
+    progress: Progress = silent,
 ) -> PolicyTally:
     """Returns the counts of 2·trials runs, of which three tenths (at most 20 000) train the score and are not counted.
 
@@ -114,6 +149,8 @@ def policy_trials(
         trials: N, the runs under each neighbour.
         seed: The audit's seed.
         workers: Threads; the result does not depend on it.
+        executor: Where blocks run instead; nor does it depend on that.
+        checkpoint: Where finished blocks are kept; it must know `Outputs` and `Tally`.
         progress: Called after each block.
 
     Raises:
@@ -127,17 +164,16 @@ def policy_trials(
     learned = min(_MOST_LEARNED, round(LEARNED * 2 * trials))
     tested = 2 * trials - learned
 
-    def produce(rng: np.random.Generator, runs: int, first: int) -> Outputs:  # noqa: ARG001 - what `blocks` calls
-        return whole_runs(whole, rng, runs)
-
     training = list(
         blocks(
-            produce,
+            _Produced(whole=whole),
             learned,
             seed=seed,
             stream=1,
             block=BLOCK,
             workers=workers,
+            executor=executor,
+            checkpoint=checkpoint,
             progress=lambda done, _: progress(done, 2 * trials),
         )
     )
@@ -145,18 +181,16 @@ def policy_trials(
         np.concatenate([part.features for part in training]), np.concatenate([part.secret for part in training])
     )
 
-    def judge(rng: np.random.Generator, runs: int, first: int) -> Tally:
-        outputs = whole_runs(whole, rng, runs)
-        return tally(Scored(score=score(outputs.features), secret=outputs.secret), plan, first=first, seed=seed)
-
     counted = total(
         blocks(
-            judge,
+            _Judged(whole=whole, score=score, plan=plan, seed=seed),
             tested,
             seed=seed,
             stream=2,
             block=BLOCK,
             workers=workers,
+            executor=executor,
+            checkpoint=checkpoint,
             progress=lambda done, _: progress(learned + done, 2 * trials),
         )
     )

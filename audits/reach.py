@@ -19,6 +19,7 @@ from audits.scores import Moved
 
 _POINTS: Final = 1 << 15  # of the grid
 _WIDTH: Final = 9.0  # standard deviations of a Gaussian's likelihood ratio that the grid covers
+_SEARCHED: Final = 0.9  # of α, while the favourite is looked for: about what it gets
 _SHARES: Final = np.geomspace(1 / 4096, 1.0, 241)
 
 
@@ -80,7 +81,7 @@ def reachable_guesses(law: LossLaw, plan: GuessPlan, runs: int, *, alpha: float,
 def best_plan(law: LossLaw, runs: int, *, alpha: float, delta: float) -> GuessPlan:
     """Returns the guess plan whose favourite is the share at which this law would be certified best."""
     found = [
-        reachable_guesses(law, GuessPlan(shares=(float(share),), weights=(0.5,)), runs, alpha=alpha, delta=delta)
+        reachable_guesses(law, GuessPlan(shares=(float(share),), weights=(_SEARCHED,)), runs, alpha=alpha, delta=delta)
         for share in _SHARES
     ]
     return guess_plan(float(_SHARES[int(np.argmax(found))]))

@@ -21,6 +21,36 @@ def draw(noise: Noise, rng: np.random.Generator, shape: tuple[int, ...]) -> NDAr
     return out
 
 
+def add_log_ratio(
+    noise: Noise,
+    rng: np.random.Generator,
+    change: NDArray[np.float64],
+    on_first: NDArray[np.bool_],
+    score: NDArray[np.float64],
+) -> None:
+    """Draws fresh noise for each run and adds ln p(output | D) − ln p(output | D′) to its score, in place.
+
+    The noise is that of `draw(noise, rng, (runs, m))`, and of an output at D or D′ by the run's bit; what is added is
+    `noise.log_ratio`, up to rounding, without the outputs ever being written to memory.
+
+    Args:
+        noise: What the channel draws for each coordinate.
+        rng: The randomness.
+        change: (m,) f(D) − f(D′).
+        on_first: (runs,) whether the run is on D.
+        score: (runs,).
+    """
+    if noise.law == "gaussian":
+        weight = change / noise.scale
+        _add_gaussian(rng, weight, float(weight @ weight) / 2, on_first, score)
+    elif noise.law == "laplace":
+        _add_laplace(rng, change / noise.scale, on_first, score)
+    else:
+        output = draw(noise, rng, (score.size, change.size))
+        np.subtract(output, change, out=output, where=~on_first[:, None])  # less f(D): on D′ the outputs sit at −change
+        score += noise.log_ratio(output, change)
+
+
 def add_exact(
     noise: NDArray[np.float64],
     on_first: NDArray[np.bool_],
@@ -43,6 +73,36 @@ def add_exact(
 def _normals(rng: np.random.Generator, std: float, out: NDArray[np.float64]) -> None:
     for i in range(out.size):
         out[i] = rng.standard_normal() * std
+
+
+@njit(cache=True, nogil=True)
+def _add_gaussian(
+    rng: np.random.Generator,
+    weight: NDArray[np.float64],
+    half: float,
+    on_first: NDArray[np.bool_],
+    score: NDArray[np.float64],
+) -> None:
+    """(‖x + Δ‖² − ‖x‖²)/2σ² is linear in x: x·Δ/σ² and half of ‖Δ/σ‖², with the sign of the arm."""
+    for run in range(score.size):
+        found = half if on_first[run] else -half
+        for i in range(weight.size):
+            found += rng.standard_normal() * weight[i]
+        score[run] += found
+
+
+@njit(cache=True, nogil=True)
+def _add_laplace(
+    rng: np.random.Generator, step: NDArray[np.float64], on_first: NDArray[np.bool_], score: NDArray[np.float64]
+) -> None:
+    """|x + Δ| − |x| on D, |x| − |x − Δ| on D′, in units of b."""
+    for run in range(score.size):
+        shift = 1.0 if on_first[run] else -1.0
+        found = 0.0
+        for i in range(step.size):
+            x = rng.laplace(0.0, 1.0)
+            found += shift * (abs(x + shift * step[i]) - abs(x))
+        score[run] += found
 
 
 @njit(cache=True, nogil=True)

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from audits.sampling import draw
+from audits.sampling import add_log_ratio
 from privcheck.declaration import Declaration
 from privcheck.mechanisms import Noise
 from privcheck.relations import Pair
@@ -90,9 +90,6 @@ def likelihood_trials(groups: Sequence[Moved], rng: np.random.Generator, runs: i
     step = max(1, _CHUNK // max(1, sum(group.change.size for group in groups)))
     for start in range(0, runs, step):
         part = slice(start, min(start + step, runs))
-        other = ~secret[part, None]
         for group in groups:
-            output = draw(group.noise, rng, (part.stop - start, group.change.size))
-            np.subtract(output, group.change, out=output, where=other)  # less f(D): on D′ the outputs sit at −change
-            score[part] += group.noise.log_ratio(output, group.change)
+            add_log_ratio(group.noise, rng, group.change, secret[part], score[part])
     return Scored(score=np.rint(score * _GRID) / _GRID, secret=secret)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from audits.checkpoints import Checkpoint
 from privcheck.accounting import account, claim_epsilon
 from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest
@@ -64,6 +67,28 @@ def limits(request: AuditRequest, values: Mapping[str, Fraction]) -> Limits:
     upper = account(request.declaration).at(values).epsilon(request.delta)
     claimed = claim_epsilon(request.declaration.claim.guarantee, values, request.delta)
     return Limits(upper=finite(upper), claimed=finite(claimed))
+
+
+def checkpoint(request: AuditRequest, *kinds: type) -> Checkpoint | None:
+    """Returns where the request's finished blocks are kept, with everything that decides what they come to.
+
+    Args:
+        request: With its directory, or without.
+        kinds: The dataclasses that blocks return.
+    """
+    if request.directory is None:
+        return None
+    declared = re.sub(r" at 0x[0-9a-f]+", "", repr(request.declaration))  # functions say where in memory they are
+    plan = {
+        "declaration": request.declaration.name,
+        "digest": hashlib.sha256(declared.encode()).hexdigest(),
+        "view": request.view,
+        "trials": request.trials,
+        "confidence": request.confidence,
+        "delta": request.delta,
+        **{name: str(value) for name, value in sorted({**request.values, **request.options}.items())},
+    }
+    return Checkpoint(directory=request.directory, plan=plan, kinds=kinds)
 
 
 def finite(value: float) -> float | None:

@@ -10,18 +10,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
-from algorithms.dp_apvi.agent import plan_batch, setting
+from algorithms.dp_apvi.agent import Setting, plan_batch, setting
 from audits.bounds import guess_plan, ranked_bound
 from audits.canaries import random_users, sizes, worst_canary
-from audits.plans.common import Evidence, check, limits
+from audits.engine import Tally
+from audits.plans.common import Evidence, check, checkpoint, limits
 from audits.plans.inside import lockstep, noise
 from audits.plans.releases import releases
-from audits.policy import Tables, Whole, policy_trials, whole_runs
+from audits.policy import Outputs, Tables, Whole, policy_trials, whole_runs
 from audits.reach import loss_law, reachable_guesses
 from privcheck.declaration import Declaration
 from privcheck.registry import AuditPlan
@@ -58,7 +60,14 @@ def policy(request: AuditRequest) -> AuditResult:
     whole_runs(whole, np.random.default_rng(0), _WARM)
     clock = time.perf_counter()
     counted = policy_trials(
-        whole, plan, trials=request.trials, seed=request.seed, workers=request.workers, progress=request.progress
+        whole,
+        plan,
+        trials=request.trials,
+        seed=request.seed,
+        workers=request.workers,
+        executor=request.executor,
+        checkpoint=checkpoint(request, Outputs, Tally),
+        progress=request.progress,
     )
     spent, tested = time.perf_counter() - clock, counted.tested
     best = ranked_bound(
@@ -98,6 +107,16 @@ def policy(request: AuditRequest) -> AuditResult:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Agent:
+    """The agent as the policy view calls it: importable, so that it can run in any process."""
+
+    given: Setting
+
+    def __call__(self, noisy: Tables) -> tuple[np.ndarray, np.ndarray]:
+        return plan_batch(noisy["visits"], noisy["transitions"], self.given, rewards=noisy.get("rewards"))
+
+
 def instance_values(declaration: Declaration, values: Mapping[str, Fraction]) -> Mapping[str, Fraction]:
     """Returns the policy view's parameters: the given ones, or a small instance where a pass would be too large."""
     H, S, A = sizes(values)
@@ -123,13 +142,10 @@ def instance(declaration: Declaration, values: Mapping[str, Fraction], options: 
     base = random_users(users, values, np.random.default_rng(0))  # public: the same in every audit
     first, second = (_tables(declaration, base, user) for user in worst_canary(declaration, values).pair)
 
-    def agent(noisy: Tables) -> tuple[np.ndarray, np.ndarray]:
-        return plan_batch(noisy["visits"], noisy["transitions"], given, rewards=noisy.get("rewards"))
-
     return Whole(
         exact=(first, second),
         noise={release.name: release.mechanism.at(values) for release in declaration.releases},
-        agent=agent,
+        agent=_Agent(given=given),
         actions=A,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Final
@@ -13,14 +13,26 @@ import numpy as np
 from audits.bounds import CurveFlip, GuessPlan, ranked_bound
 from audits.canaries import Canary, worst_canary
 from audits.engine import BLOCK, Tally, blocks, tally, total
-from audits.plans.common import Evidence, Limits, check, limits
+from audits.plans.common import Evidence, Limits, check, checkpoint, limits
 from audits.reach import best_plan, loss_law, reachable_curve, reachable_guesses
-from audits.scores import likelihood_trials
+from audits.scores import Moved, likelihood_trials
 from privcheck.accounting import account, gdp_delta
 from privcheck.guarantees import ZCDP
 from privcheck.results import AuditRequest, AuditResult, Progress
 
 _POINTS: Final = 61  # of a plotted curve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Guesses:
+    """A block of trials: importable, so that it can run in any process."""
+
+    groups: tuple[Moved, ...]
+    plan: GuessPlan | None
+    seed: int
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Tally:
+        return tally(likelihood_trials(self.groups, rng, runs), self.plan, first=first, seed=self.seed)
 
 
 def releases(request: AuditRequest) -> AuditResult:
@@ -143,17 +155,16 @@ def _trials(request: AuditRequest, canary: Canary, plan: GuessPlan | None, strea
     likelihood_trials(canary.groups, np.random.default_rng(0), 1)  # Numba compiles before the clock starts
     began = time.perf_counter()
 
-    def work(rng: np.random.Generator, runs: int, first: int) -> Tally:
-        return tally(likelihood_trials(canary.groups, rng, runs), plan, first=first, seed=request.seed)
-
     counted = total(
         blocks(
-            work,
+            _Guesses(groups=canary.groups, plan=plan, seed=request.seed),
             2 * request.trials,
             seed=request.seed,
             stream=stream,
             block=BLOCK,
             workers=request.workers,
+            executor=request.executor,
+            checkpoint=checkpoint(request, Tally),
             progress=request.progress,
         )
     )

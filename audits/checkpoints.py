@@ -1,0 +1,180 @@
+"""Finished blocks on disk: a killed audit goes on where it stopped, and comes to the same result, bit for bit.
+
+One small file a block, written to a temporary name and renamed, with a digest of what it holds: a file that was cut
+short is drawn again. Beside them stands the plan; blocks of another plan, seed or version are refused, because numbers
+of two audits must never be added up.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from privcheck.errors import ParameterError
+
+_FORMAT: Final = 1
+_PLAN: Final = "plan.json"
+_FOLDER: Final = 1_000  # blocks a folder
+
+Plan = Mapping[str, str | int | float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Where an audit keeps what is finished.
+
+    Attributes:
+        directory: Made if it is not there; it belongs to this audit alone.
+        plan: What decides the blocks' results besides seed and number of runs: declaration, parameters, pair, ranks.
+        kinds: The dataclasses that blocks return; numbers, strings, lists, tuples, dictionaries and arrays go without.
+    """
+
+    directory: Path
+    plan: Plan
+    kinds: tuple[type, ...] = ()
+
+    def stream(self, stream: int, cut: Plan) -> Kept:
+        """Returns the finished blocks of one part of the audit.
+
+        Args:
+            stream: Which part.
+            cut: Seed, runs and how they are cut into blocks.
+
+        Raises:
+            ParameterError: The directory holds blocks of another audit, or something else.
+        """
+        wanted = {"format": _FORMAT, "privcheck": version("privcheck"), "numpy": version("numpy"), **self.plan, **cut}
+        directory = self.directory / f"stream-{stream}"
+        path = directory / _PLAN
+        if path.exists():
+            found = _plan(path)
+            if found != json.loads(json.dumps(wanted)):
+                raise ParameterError(_difference(directory, found, wanted), name="out", given=str(self.directory))
+        else:
+            if directory.exists() and any(directory.iterdir()):
+                message = f"{directory} holds files but no {_PLAN}: expected an empty directory or an audit's own"
+                raise ParameterError(message, name="out", given=str(self.directory))
+            directory.mkdir(parents=True, exist_ok=True)
+            _write(path, json.dumps(wanted, indent=1) + "\n")
+        return Kept(directory=directory, kinds={kind.__qualname__: kind for kind in self.kinds})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The finished blocks of one part of an audit.
+
+    Attributes:
+        directory: Where they are.
+        kinds: The dataclasses that may be read back, by name.
+    """
+
+    directory: Path
+    kinds: Mapping[str, type]
+
+    def holds(self, number: int) -> bool:
+        """Returns whether the block was stored; `load` may still find that its file was cut short."""
+        return self._path(number).exists()
+
+    def store(self, number: int, result: object) -> None:
+        """Stores a block's result.
+
+        Raises:
+            ParameterError: The result holds something that cannot be stored exactly.
+        """
+        payload = json.dumps(self._encoded(result))
+        path = self._path(number)
+        path.parent.mkdir(exist_ok=True)
+        _write(path, json.dumps({"digest": _digest(payload), "result": payload}))
+
+    def load(self, number: int) -> tuple[Any] | None:
+        """Returns the block's result, in a tuple of one; None where it is missing or was cut short."""
+        try:
+            stored = json.loads(self._path(number).read_text(encoding="utf-8"))
+            if stored["digest"] != _digest(stored["result"]):
+                return None
+            return (self._decoded(json.loads(stored["result"])),)
+        except (FileNotFoundError, ValueError, KeyError, TypeError, binascii.Error):
+            return None
+
+    def _path(self, number: int) -> Path:
+        return self.directory / f"{number // _FOLDER:04d}" / f"{number:08d}.json"
+
+    def _encoded(self, value: Any) -> Any:
+        """Returns JSON that says what it was: floats in hexadecimal, arrays in their own bytes."""
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if isinstance(value, float) and not isinstance(value, np.generic):
+            return {"float": value.hex()}
+        if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biuf":
+            array = np.ascontiguousarray(value)
+            raw = base64.b64encode(array.tobytes()).decode("ascii")
+            return {"array": [array.dtype.str, list(np.shape(value)), raw, isinstance(value, np.generic)]}
+        if isinstance(value, (tuple, list)):
+            return {type(value).__name__: [self._encoded(part) for part in value]}
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return {"dict": {key: self._encoded(part) for key, part in value.items()}}
+        name = type(value).__qualname__
+        if is_dataclass(value) and self.kinds.get(name) is type(value):
+            return {"kind": name, "fields": {f.name: self._encoded(getattr(value, f.name)) for f in fields(value)}}
+        raise ParameterError(f"a checkpoint cannot hold a {name}: expected numbers, arrays, or one of its kinds")
+
+    def _decoded(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        if "float" in value:
+            return float.fromhex(value["float"])
+        if "array" in value:
+            dtype, shape, raw, scalar = value["array"]
+            array = np.frombuffer(base64.b64decode(raw, validate=True), dtype=np.dtype(dtype)).reshape(shape).copy()
+            return array[()] if scalar else array
+        if "dict" in value:
+            return {key: self._decoded(part) for key, part in value["dict"].items()}
+        if "kind" in value:
+            parts = {name: self._decoded(part) for name, part in value["fields"].items()}
+            return self.kinds[value["kind"]](**parts)
+        (name, parts), = value.items()  # fmt: skip
+        made = [self._decoded(part) for part in parts]
+        return tuple(made) if name == "tuple" else made
+
+
+def _plan(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ParameterError(f"{path} is not the plan of an audit: choose another directory", name="out")
+    return found
+
+
+def _difference(directory: Path, found: Mapping[str, Any], wanted: Plan) -> str:
+    names = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
+    said = "; ".join(f"{name}: there {_short(found.get(name))}, here {_short(wanted.get(name))}" for name in names)
+    return (
+        f"{directory} holds blocks of another audit ({said}): ask for the same audit to resume it, or choose another "
+        "directory; results of two audits are never mixed, and a longer one is not a continuation"
+    )
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _write(path: Path, text: str) -> None:
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)

@@ -1,0 +1,19 @@
+"""All specimens for auditors of black boxes: functions with claims that are known to be true or false."""
+
+from __future__ import annotations
+
+from audits.mutants.additive import ADDITIVE
+from audits.mutants.counting import COUNTING
+from audits.mutants.selection import SELECTION
+from audits.mutants.specimen import Specimen
+
+CATALOGUE: tuple[Specimen, ...] = (*ADDITIVE, *SELECTION, *COUNTING)
+
+
+def specimen(name: str) -> Specimen:
+    """Returns the specimen of that name.
+
+    Raises:
+        KeyError: There is none.
+    """
+    return {each.name: each for each in CATALOGUE}[name]

@@ -1,0 +1,185 @@
+"""Where blocks run: threads, processes, or any other executor; and what happens when a worker dies.
+
+A dead worker takes the blocks it had with it, never the audit: a lost block is submitted again, to a new pool if the
+old one is broken. It draws the same numbers again, because its seed is its own.
+"""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+from privcheck.errors import AuditError
+
+T = TypeVar("T")
+MakeExecutor = Callable[[], Executor]
+
+LOSSES: Final = 3  # times that one block may lose its worker before the block itself is suspected
+_CLUSTER: Final = "distributed"  # the module whose exceptions say that a cluster lost a task
+
+
+def threads(workers: int) -> MakeExecutor:
+    """Returns what makes a pool of so many threads: NumPy and Numba let go of the interpreter lock."""
+    return lambda: ThreadPoolExecutor(max_workers=workers, thread_name_prefix="audit")
+
+
+def processes(workers: int) -> MakeExecutor:
+    """Returns what makes a pool of so many processes, each started afresh: a copy of a threaded process may hang."""
+    return lambda: ProcessPoolExecutor(max_workers=workers, mp_context=multiprocessing.get_context("spawn"))
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Flight(Generic[T]):
+    """The blocks under way.
+
+    Attributes:
+        task: Computes the block of a number; for processes it must be importable where they run.
+        given: The executor; or what makes it, and makes another if it breaks.
+        name: Says which runs a block has, and seed, for messages.
+        first: The first run of a block.
+        seed: The audit's seed.
+    """
+
+    task: Callable[[int], T]
+    given: Executor | MakeExecutor
+    name: Callable[[int], str]
+    first: Callable[[int], int]
+    seed: int
+    _executor: Executor | None = None
+    _owned: bool = False
+    _waiting: dict[Future[T], int] = field(default_factory=dict)
+    _lost: Counter[int] = field(default_factory=Counter)
+
+    def submit(self, number: int) -> None:
+        """Submits a block.
+
+        Raises:
+            AuditError: The executor broke more often than is tried.
+        """
+        while True:
+            try:
+                pool = self._pool()
+                alike = isinstance(pool, ThreadPoolExecutor)  # nothing travels
+                future = pool.submit(self.task, number) if alike else pool.submit(_reported, self.task, number)
+            except BrokenExecutor as error:
+                self._count_loss(number, error)
+                self._renew()
+            else:
+                self._waiting[future] = number
+                return
+
+    def finished(self) -> list[tuple[int, T]]:
+        """Returns blocks that have finished, at least one, after waiting for it; resubmits those that were lost.
+
+        Raises:
+            AuditError: A block lost its worker too often.
+            Exception: What a block raised.
+        """
+        found: list[tuple[int, T]] = []
+        while not found:
+            done, _ = wait(self._waiting, return_when=FIRST_COMPLETED)
+            broken = any(isinstance(_error(future), BrokenExecutor) for future in done)
+            if broken:
+                done, _ = wait(self._waiting)  # all of them have failed, or finished just before
+            lost = []
+            failed: tuple[int, BaseException] | None = None
+            for future in done:
+                number = self._waiting.pop(future)
+                error = _error(future)
+                if error is None:
+                    found.append((number, future.result()))
+                elif _is_loss(error):
+                    lost.append((number, error))
+                elif failed is None or number < failed[0]:
+                    failed = (number, error)
+            if failed is not None:
+                self._waiting |= {_done(result): number for number, result in found}  # for `rest`
+                failed[1].add_note(f"in {self.name(failed[0])}")
+                raise failed[1]
+            if broken:
+                self._renew()
+            for number, error in sorted(lost, key=lambda pair: pair[0]):
+                self._count_loss(number, error)
+                self.submit(number)
+        return sorted(found, key=lambda pair: pair[0])
+
+    def rest(self) -> list[tuple[int, T]]:
+        """Drops blocks that have not begun, waits for those under way, and returns what finished without an error."""
+        begun = [future for future in self._waiting if not future.cancel()]
+        if self._owned and self._executor is not None:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+        begun = [future for future in begun if not future.cancelled()]
+        wait(begun)
+        found = [(self._waiting[future], future.result()) for future in begun if _error(future) is None]
+        self._waiting.clear()
+        return found
+
+    def _pool(self) -> Executor:
+        if self._executor is None:
+            self._owned = not isinstance(self.given, Executor)
+            self._executor = self.given if isinstance(self.given, Executor) else self.given()
+        return self._executor
+
+    def _renew(self) -> None:
+        """Makes a new pool: by the given function, or of the size of a process pool that was handed in."""
+        old = self._pool()
+        if self._owned:
+            old.shutdown(wait=False)
+        if not isinstance(self.given, Executor):
+            self._executor = self.given()
+        elif isinstance(old, ProcessPoolExecutor):
+            self._executor = ProcessPoolExecutor(
+                max_workers=getattr(old, "_max_workers", None), mp_context=getattr(old, "_mp_context", None)
+            )
+            self._owned = True
+
+    def _count_loss(self, number: int, error: BaseException) -> None:
+        self._lost[number] += 1
+        if self._lost[number] > LOSSES:
+            message = (
+                f"{self.name(number)} lost its worker {self._lost[number]} times (last: {error!r}): the mechanism may "
+                "end the process or need more memory than a worker has; what was finished is kept"
+            )
+            raise AuditError(message, trial=self.first(number), seed=self.seed) from error
+
+
+def _reported(task: Callable[[int], T], number: int) -> T:
+    """Runs in the worker. An exception that cannot be copied would break the pool on its way back."""
+    try:
+        return task(number)
+    except Exception as error:
+        try:
+            copy.copy(error)
+        except Exception:  # noqa: BLE001 - whatever its constructor does
+            words = "".join(traceback.format_exception_only(error)).strip()
+            raise RuntimeError(words) from None
+        raise
+
+
+def _error(future: Future[T]) -> BaseException | None:
+    return CancelledError() if future.cancelled() else future.exception()
+
+
+def _is_loss(error: BaseException) -> bool:
+    return isinstance(error, (BrokenExecutor, CancelledError)) or type(error).__module__.partition(".")[0] == _CLUSTER
+
+
+def _done(result: T) -> Future[T]:
+    future: Future[T] = Future()
+    future.set_result(result)
+    return future

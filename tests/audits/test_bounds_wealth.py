@@ -1,0 +1,210 @@
+"""One-run, anytime-valid and group bounds beside slow twins.
+
+Random inputs are Hypothesis's; nothing here is a statistical test.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+from scipy.stats import binom
+
+from audits.bounds import (
+    BETS,
+    CoinFlip,
+    GuessPlan,
+    OneRun,
+    anytime_epsilon,
+    anytime_mu,
+    group_delta,
+    group_size,
+    log_average,
+    log_wealth,
+    log_wealth_on_the_curve,
+    user_epsilon,
+    wealth_plan,
+)
+from audits.sequential import sequential
+from privcheck.errors import ParameterError
+
+ALPHA = st.sampled_from([0.1, 0.05, 1e-3])
+
+
+# --- one run ---
+
+
+@given(
+    st.integers(1, 60).flatmap(lambda r: st.tuples(st.just(r), st.integers(0, r), st.integers(r, 90))),
+    st.sampled_from([0.0, 1e-5, 0.01]),
+    st.sampled_from([0.0, 0.5, 2.0]),
+)
+def test_the_one_run_p_value_is_the_published_sum(counts, delta, epsilon):
+    # Steinke, Nasr & Jagielski 2023, Appendix D, line by line
+    r, v, m = counts
+    q = 1 / (1 + math.exp(-epsilon))
+    tail = binom.sf(v - 1, r, q)
+    gain = total = 0.0
+    for i in range(1, v + 1):
+        total += binom.pmf(v - i, r, q)
+        gain = max(gain, total / i)
+    expected = min(1.0, tail + gain * delta * 2 * m)
+    found = OneRun(canaries=m, guesses=r, errors=r - v).p_value(epsilon, delta=delta)
+    assert found == pytest.approx(expected, rel=1e-8)
+    assert found >= expected * (1 - 1e-12)
+
+
+@given(st.integers(1, 300).flatmap(lambda r: st.tuples(st.just(r), st.integers(0, r))), ALPHA)
+def test_the_one_run_bound_and_test_are_two_sides_of_one_inequality(counts, alpha):
+    run = OneRun(canaries=400, guesses=counts[0], errors=counts[1])
+    for delta in (0.0, 1e-6):
+        bound = run.epsilon(alpha=alpha, delta=delta)
+        if bound > 0:
+            assert run.p_value(bound * (1 - 1e-6), delta=delta) <= alpha
+            assert run.p_value(bound * (1 + 1e-6) + 1e-9, delta=delta) > alpha
+        assert run.epsilon(alpha=alpha, delta=1e-6) <= run.epsilon(alpha=alpha) + 1e-9
+
+
+def test_more_guesses_than_canaries_are_refused():
+    with pytest.raises(ParameterError, match="at most one guess a canary"):
+        OneRun(canaries=5, guesses=6, errors=0)
+    with pytest.raises(ParameterError, match="delta"):
+        OneRun(canaries=5, guesses=5, errors=0).p_value(1.0, delta=math.nan)
+
+
+# --- wealth ---
+
+
+@given(
+    st.lists(st.sampled_from(["right", "wrong", "withheld"]), min_size=1, max_size=40),
+    st.sampled_from([0.0, 0.7, 3.0]),
+    st.sampled_from([0.0, 0.01]),
+)
+def test_wealth_is_the_average_of_products_of_bets(runs, epsilon, delta):
+    plan = GuessPlan(shares=(1.0, 0.5), weights=(0.6, 0.4))
+    made, wrong = (sum(r in kinds for r in runs) for kinds in (("right", "wrong"), ("wrong",)))
+    if made == 0:
+        return
+    expected = 0.0
+    for weight in plan.weights:
+        for bet in BETS:
+            size = bet / (math.exp(epsilon) + delta)
+            wealth = 1.0
+            for run in runs:
+                gain = {"right": 1.0, "wrong": -math.exp(epsilon), "withheld": 0.0}[run]
+                wealth *= 1 + size * (gain - delta) if run != "withheld" else 1 - bet * delta / (1 + delta)
+                assert run != "withheld" or 1 - bet * delta / (1 + delta) <= 1 - size * delta
+            expected += weight * wealth / len(BETS)
+    found = log_wealth((wrong, wrong), (made, made), len(runs), plan=plan, epsilon=epsilon, delta=delta)
+    assert found == pytest.approx(math.log(expected), abs=1e-6)
+    assert found <= math.log(expected)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (0.5, 0.05)])
+def test_expected_wealth_of_a_true_claim_is_at_most_one(epsilon, delta):
+    # the extreme mechanism: tells the bit with probability δ, else answers with odds e^ε; every run is guessed
+    plan = GuessPlan(shares=(1.0,), weights=(1.0,))
+    right = delta + (1 - delta) * expit(epsilon)
+    for runs in (1, 7, 60):
+        wealths = [
+            math.exp(log_wealth((k,), (runs,), runs, plan=plan, epsilon=epsilon, delta=delta)) for k in range(runs + 1)
+        ]
+        mean = math.fsum(binom.pmf(k, runs, 1 - right) * w for k, w in enumerate(wealths))
+        assert mean <= 1
+        assert mean > 0.9 or delta > 0
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(0, 500))), ALPHA)
+def test_the_anytime_bound_is_where_the_wealth_reaches_one_over_alpha(counts, alpha):
+    made, wrong, withheld = counts
+    plan = GuessPlan(shares=(1.0,), weights=(1.0,))
+    for delta in (0.0, 1e-3):
+        bound = anytime_epsilon((wrong,), (made,), made + withheld, plan=plan, alpha=alpha, delta=delta)
+        at = [
+            log_wealth((wrong,), (made,), made + withheld, plan=plan, epsilon=e, delta=delta)
+            for e in (bound, bound + 1e-6, bound + 1)
+        ]
+        if bound > 0:
+            assert at[0] >= -math.log(alpha) > at[1]
+        assert at[0] >= at[1] >= at[2]  # wealth falls as the claim weakens
+
+
+def test_wealth_on_the_curve_is_that_of_the_same_odds():
+    from scipy.stats import norm
+
+    mu = 0.8
+    odds = math.log(norm.cdf(mu / 2) / norm.cdf(-mu / 2))
+    plan = GuessPlan(shares=(1.0,), weights=(1.0,))
+    assert log_wealth_on_the_curve(30, 100, mu=mu) == pytest.approx(
+        log_wealth((30,), (100,), 100, plan=plan, epsilon=odds)
+    )
+    bound = anytime_mu(300, 1_000, alpha=0.05)
+    assert log_wealth_on_the_curve(300, 1_000, mu=bound) >= -math.log(0.05)
+    assert log_wealth_on_the_curve(300, 1_000, mu=bound + 1e-6) < -math.log(0.05)
+    assert bound < -2 * norm.ppf(0.3)
+
+
+def test_pairs_are_averaged():
+    assert log_average([math.log(3), math.log(1)]) == pytest.approx(math.log(2))
+    assert math.fsum(wealth_plan(0.3).weights) == pytest.approx(1) == pytest.approx(math.fsum(wealth_plan().weights))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"epsilon": -1.0}, {"epsilon": math.nan}, {"epsilon": 1.0, "delta": 1.0}, {"epsilon": 1.0, "bets": (1.0,)},
+        {"epsilon": 1.0, "bets": ()},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_claims_that_cannot_be_bet_against_are_refused(bad):
+    with pytest.raises(ParameterError):
+        log_wealth((1,), (2,), 3, plan=GuessPlan(shares=(1.0,), weights=(1.0,)), **bad)
+
+
+def test_more_guesses_than_runs_and_bad_levels_are_refused():
+    plan = GuessPlan(shares=(1.0,), weights=(1.0,))
+    with pytest.raises(ParameterError, match="at most one guess a run"):
+        log_wealth((1,), (4,), 3, plan=plan, epsilon=1.0)
+    with pytest.raises(ParameterError, match="alpha"):
+        anytime_epsilon((1,), (2,), 3, plan=plan, alpha=math.nan)
+    with pytest.raises(ParameterError, match="alpha"):
+        sequential(lambda *_: None, 10, epsilon=1.0, alpha=0.0, seed=0)
+
+
+# --- groups ---
+
+
+@given(st.floats(0, 1.0), st.sampled_from([1e-9, 1e-6, 1e-3]), st.integers(1, 12))
+def test_group_delta_is_k_steps(epsilon, delta, users):
+    expected = sum(delta * math.exp(i * epsilon) for i in range(users))
+    assert group_delta(epsilon, delta, users=users) == pytest.approx(expected, rel=1e-8)
+    assert group_delta(epsilon, delta, users=users) >= expected * (1 - 1e-12)
+
+
+def test_a_bound_about_a_group_is_one_about_its_users():
+    flip = CoinFlip(errors=2_800, guesses=10_000)
+    assert user_epsilon(lambda _: flip.epsilon(alpha=0.05), users=10) == pytest.approx(flip.epsilon(alpha=0.05) / 10)
+
+    def bound(delta):
+        return max(0.0, 1.0 - 100 * delta)  # some bound that falls as δ grows
+
+    found = user_epsilon(bound, users=10, delta=1e-4)
+    assert bound(group_delta(found, 1e-4, users=10)) == pytest.approx(10 * found, abs=1e-6)
+    assert user_epsilon(bound, users=1, delta=1e-4) == bound(1e-4)
+
+
+def test_group_sizes_aim_between_one_and_two():
+    for epsilon in (0.01, 0.1, 0.5, 0.9):
+        assert 1 <= group_size(epsilon) * epsilon <= 2
+    assert group_size(3.0) == 1
+    for bad in (0.0, math.nan, -1.0):
+        with pytest.raises(ParameterError):
+            group_size(bad)
+    with pytest.raises(ParameterError):
+        group_delta(1.0, 0.1, users=0)
+    with pytest.raises(ParameterError):
+        user_epsilon(lambda _: 1.0, users=2, delta=1.0)

@@ -1,0 +1,173 @@
+"""The engine on executors: the same result everywhere, and a worker that dies costs time, not the audit.
+
+Nothing here depends on chance: results are compared for equality.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # worker processes get this path too
+import engine_work as work
+
+sys.path.pop(0)
+
+from audits.engine import blocks, gather, total
+from audits.pools import LOSSES, processes
+from privcheck.errors import AuditError, ParameterError
+
+ALONE = [part.tolist() for _, _, part in blocks(work.numbers, 1_050, seed=3, block=100)]
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+
+@pytest.fixture
+def spawned():
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+def alone(what=work.guesses, runs=1_000, **how):
+    return total(blocks(what, runs, **{"seed": 1, "block": 50, **how}))
+
+
+def test_any_executor_gives_the_same_result(spawned):
+    for executor in (spawned, ThreadPoolExecutor(3), processes(2)):
+        found = list(blocks(work.numbers, 1_050, seed=3, block=100, executor=executor))
+        assert [part.tolist() for _, _, part in found] == ALONE
+    assert total(blocks(work.guesses, 1_000, seed=1, block=50, executor=spawned)) == alone()
+
+
+def test_an_executor_that_was_handed_in_stays_open():
+    with ThreadPoolExecutor(1) as pool:
+        next(blocks(work.guesses, 1_000, seed=1, block=50, executor=pool))
+        assert pool.submit(int, "4").result() == 4
+
+
+@pytest.mark.parametrize("given", ["made", pytest.param("instance", marks=pytest.mark.slow)])
+def test_a_process_that_is_killed_costs_time_and_not_the_audit(given, tmp_path, spawned):
+    dying = work.Dying(at=300, flag=tmp_path / "died")
+    executor = processes(2) if given == "made" else spawned
+    found = total(blocks(dying, 1_000, seed=1, block=50, executor=executor))
+    assert (tmp_path / "died").exists()
+    assert found == alone()
+
+
+@pytest.mark.slow
+def test_a_block_that_always_kills_its_worker_ends_the_audit_with_its_name(tmp_path):
+    with pytest.raises(
+        AuditError, match=rf"block 2 \(runs 100 to 149\).* lost its worker {LOSSES + 1} times"
+    ) as caught:
+        total(blocks(work.Dying(at=100, flag=None), 300, seed=1, block=50, executor=processes(1)))
+    assert (caught.value.trial, caught.value.seed) == (100, 1)
+
+
+def test_errors_come_back_from_processes_as_what_they_are(spawned):
+    with pytest.raises(AuditError, match="run 100") as caught:
+        total(blocks(work.Raising(at=100, kind="audit"), 300, seed=7, block=50, executor=spawned))
+    assert (caught.value.trial, caught.value.seed) == (100, 7)
+    assert "runs 100 to 149" in caught.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="AwkwardError: broken at 100"):  # and the pool survives
+        total(blocks(work.Raising(at=100, kind="awkward"), 300, seed=7, block=50, executor=spawned))
+    assert spawned.submit(int, "4").result() == 4
+
+
+def test_blocks_grow_by_an_eighth_of_the_runs_before_them():
+    found = [(first, runs) for first, runs, _ in blocks(work.numbers, 5_000, seed=0, block=200, grow=16)]
+    position = 0
+    for first, runs in found[:-1]:
+        assert first == position
+        assert runs == min(200, max(16, first // 8))
+        position += runs
+    assert position + found[-1][1] == 5_000
+    assert len(found) == len({first for first, _ in found})
+
+
+@pytest.mark.parametrize("runs", [1, 15, 16, 17, 300, 1_999])
+def test_every_run_is_in_one_block(runs):
+    found = [(first, number) for first, number, _ in blocks(work.numbers, runs, seed=0, block=64, grow=16)]
+    covered = [run for first, number in found for run in range(first, first + number)]
+    assert covered == list(range(runs))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_rule_stops_at_the_same_block_whatever_finishes_first(workers):
+    seen = []
+
+    def stop(found):
+        seen.append(found.runs)
+        return found.errors > 100
+
+    found = gather(work.guesses, 100_000, stop=stop, seed=1, block=50, workers=workers)
+    assert found.ended == "stopped"
+    assert found.runs == found.total.runs == seen[-1]
+    assert seen == list(range(50, found.runs + 1, 50))
+    assert found.total == alone(runs=found.runs)
+
+
+def test_all_blocks_without_a_rule():
+    found = gather(work.guesses, 1_020, seed=1, block=50)
+    assert (found.ended, found.runs) == ("done", 1_020)
+    assert found.total == alone(runs=1_020)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupt_returns_what_was_finished(workers):
+    def progress(done, of):
+        if done == 300:
+            raise KeyboardInterrupt
+
+    found = gather(work.guesses, 100_000, seed=1, block=50, workers=workers, progress=progress)
+    assert found.ended == "interrupted"
+    assert found.total == alone(runs=250)
+    assert found.runs == 250
+
+    def at_once(done, of):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        gather(work.guesses, 1_000, seed=1, block=50, workers=workers, progress=at_once)
+    assert not [t for t in threading.enumerate() if t.name.startswith("audit")]
+
+
+def test_few_blocks_are_in_flight_however_many_there_are(tmp_path):
+    with ThreadPoolExecutor(2) as pool:
+        parts = blocks(work.Slow(seconds=0.001, traces=tmp_path), 10**9, seed=0, block=100, executor=pool)
+        next(parts)
+        parts.close()
+    assert len(list(tmp_path.iterdir())) <= 40
+
+
+@pytest.mark.parametrize("bad", [{"grow": -1}, {"block": 0}, {"workers": 0}])
+def test_numbers_that_make_no_blocks_are_refused(bad):
+    with pytest.raises(ParameterError):
+        next(blocks(work.guesses, 10, seed=0, **bad))
+
+
+@pytest.mark.slow
+def test_a_dask_worker_that_is_killed_costs_time_and_not_the_audit(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        executor = client.get_executor()
+        assert total(blocks(work.guesses, 1_000, seed=1, block=50, executor=executor)) == alone()
+        dying = work.Dying(at=300, flag=tmp_path / "died")
+        assert total(blocks(dying, 1_000, seed=1, block=50, executor=executor)) == alone()
+        assert (tmp_path / "died").exists()
+        started = time.monotonic()
+        parts = blocks(work.Slow(seconds=0.01), 1_000_000, seed=1, block=50, executor=executor)
+        next(parts)
+        parts.close()
+        assert time.monotonic() - started < 60

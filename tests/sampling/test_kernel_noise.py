@@ -1,0 +1,74 @@
+"""The kernels' own Laplace noise: the law, its independence, its generator. Seeds are fixed; error below 1e-9 a test."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from algorithms.privatizers.noise import GAUSSIAN, LANES, LAPLACE, NONE, fill, lanes, laplace, padded, words
+
+N = 1 << 20
+
+
+def draws(law, scale, *, seed=1):
+    state, rng = lanes(np.random.SeedSequence(seed)), np.random.default_rng(seed)
+    out, raw = np.zeros(N), np.zeros((2, N), np.uint64)
+    fill(law, scale, state, rng, raw, out)
+    return out
+
+
+@pytest.mark.parametrize(("law", "name"), [(LAPLACE, "laplace"), (GAUSSIAN, "norm")])
+def test_the_law_and_its_scale(law, name):
+    x = draws(law, 3.0)
+    assert stats.kstest(x, name, args=(0, 3.0)).pvalue > 1e-9
+    for wrong in (3.0 * 1.02, 3.0 / 1.02):  # two per cent more or less would be noticed
+        assert stats.kstest(x, name, args=(0, wrong)).pvalue < 1e-9
+
+
+def test_no_noise_is_none():
+    assert not draws(NONE, 3.0).any()
+
+
+def test_draws_are_independent_along_and_across_lanes():
+    x = draws(LAPLACE, 1.0)
+    for lag in (1, 2, LANES - 1, LANES, LANES + 1, 1920):
+        for f in (np.sign, np.abs, np.square):
+            y = f(x) - f(x).mean()
+            assert abs((y[:-lag] * y[lag:]).mean() / y.var()) < 6.5 / np.sqrt(N)
+
+
+def test_the_logarithm_is_exact_to_thirteen_digits():
+    raw, bits, out = np.zeros(N, np.uint64), np.zeros(N, np.uint64), np.zeros(N)
+    words(lanes(np.random.SeedSequence(5)), raw)
+    raw[:4] = 0, 0xFFF, 0xFFFFFFFFFFFFFFFF, 1 << 63  # the ends: u = 2⁻⁵² and 1
+    laplace(raw, bits, 2.0, out)
+    u = ((raw >> np.uint64(12)).astype(float) + 1) * 2.0**-52
+    assert np.abs(out) == pytest.approx(-2 * np.log(u), rel=1e-13, abs=1e-15)
+    assert (np.signbit(out) == ((raw & np.uint64(0x800)) == 0))[np.abs(out) > 0].all()
+
+
+def test_the_words_are_xoshiro256():
+    state = lanes(np.random.SeedSequence(7))
+    own, raw = [[int(word) for word in state[:, lane]] for lane in range(LANES)], np.zeros(3 * LANES, np.uint64)
+    words(state, raw)
+    mask = 2**64 - 1
+
+    def rotate(x, k):
+        return ((x << k) | (x >> (64 - k))) & mask
+
+    def following(s):
+        result, t = (rotate((s[0] + s[3]) & mask, 23) + s[0]) & mask, (s[1] << 17) & mask
+        s[2] ^= s[0]
+        s[3] ^= s[1]
+        s[1] ^= s[2]
+        s[0] ^= s[3]
+        s[2] ^= t
+        s[3] = rotate(s[3], 45)
+        return result
+
+    assert [int(word) for word in raw] == [following(own[i % LANES]) for i in range(3 * LANES)]
+
+
+def test_seeds_and_sizes():
+    assert np.array_equal(draws(LAPLACE, 1.0, seed=2), draws(LAPLACE, 1.0, seed=2))
+    assert not np.array_equal(draws(LAPLACE, 1.0, seed=2), draws(LAPLACE, 1.0, seed=3))
+    assert [padded(size) for size in (1, 16, 17)] == [16, 16, 32]
