@@ -70,7 +70,8 @@ class FeatureMap:
             bent = np.abs(whole[:, columns] - self.bends[1]) - np.abs(whole[:, columns] - self.bends[2])
             parts += [_column(whole @ self.line), _column(bent.sum(axis=1)), _shape(whole)]
         found = np.concatenate([part.astype(np.float64, copy=False) for part in parts], axis=1)
-        return np.clip(found, -_LARGEST, _LARGEST)
+        kept: NDArray[np.float64] = np.clip(found, -_LARGEST, _LARGEST)
+        return kept
 
 
 def grid_steps(rows: Array) -> Array:

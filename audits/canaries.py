@@ -15,6 +15,8 @@ from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.relations import Pair, ReplaceOne, extreme_pairs
 from privcheck.trajectories import Trajectories
+from privcheck.verification.candidates import UserPair, candidate_pairs
+from privcheck.verification.witness import describe as witnessed
 
 _SIZES = ("H", "S", "A")
 _SHOWN = 3  # steps of a trajectory that words list
@@ -30,13 +32,15 @@ class Canary:
         mu: √Σ(Δ/σ)² over the Gaussian coordinates.
         pure: Σ|Δ|/b over the Laplace coordinates.
         words: The pair in words.
+        group: The user's, of a partition of the users; empty without one.
     """
 
-    pair: Pair
+    pair: UserPair
     groups: tuple[Moved, ...]
     mu: float
     pure: float
     words: str
+    group: str = ""
 
     @property
     def gaussian(self) -> bool:
@@ -57,20 +61,35 @@ def sizes(values: Mapping[str, Fraction]) -> tuple[int, int, int]:
     return H, S, A
 
 
-def canary(declaration: Declaration, values: Mapping[str, Fraction], pair: Pair) -> Canary:
+def canary(declaration: Declaration, values: Mapping[str, Fraction], pair: UserPair, group: str = "") -> Canary:
     """Returns the pair with the exact loss of its releases."""
-    groups = moved(declaration, values, pair)
+    groups = moved(declaration, values, pair, group)
     gaussian = (float(np.square(g.change / g.noise.scale).sum()) for g in groups if g.noise.law == "gaussian")
     laplace = (float(np.abs(g.change / g.noise.scale).sum()) for g in groups if g.noise.law == "laplace")
-    return Canary(pair=pair, groups=groups, mu=math.sqrt(sum(gaussian)), pure=sum(laplace), words=describe(pair))
+    tabular = all(user is None or isinstance(user, Trajectories) for user in pair)
+    return Canary(
+        pair=pair,
+        groups=groups,
+        mu=math.sqrt(sum(gaussian)),
+        pure=sum(laplace),
+        words=describe(pair) if tabular else witnessed(pair),
+        group=group,
+    )
 
 
 def worst_canary(declaration: Declaration, values: Mapping[str, Fraction]) -> Canary:
-    """Returns the pair with the largest exact loss of those that move tabular statistics furthest.
+    """Returns the pair with the largest exact loss of those that verification tries as witnesses.
 
     The pair is chosen by computation, before anything is drawn.
     """
-    found = [canary(declaration, values, pair) for pair in extreme_pairs(declaration.relation, *sizes(values))]
+    found = [
+        canary(declaration, values, pair, group)
+        for group in declaration.groups
+        for pair in candidate_pairs(declaration, values, group)
+    ]
+    if not found:
+        message = f"{declaration.name}: no pair of neighbours is short enough to be written out; audit a smaller H"
+        raise ParameterError(message, name="H", given=values.get("H"))
     return max(found, key=lambda c: (c.mu**2 / 2 + c.pure, c.mu))
 
 

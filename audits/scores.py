@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from audits.sampling import add_log_ratio
 from privcheck.declaration import Declaration
+from privcheck.errors import ParameterError
 from privcheck.mechanisms import Noise
-from privcheck.relations import Pair
+from privcheck.statistics import SparseDifference
 
+_MOST: Final = 100_000  # coordinates of a trial
 _CHUNK: Final = 160_000  # numbers drawn at a time: they stay in the cache until they are scored
 _GRID: Final = 2.0**30  # scores are multiples of 2⁻³⁰ nats, so that equal likelihood ratios are equal scores
 
@@ -52,13 +54,26 @@ class Scored:
     secret: NDArray[np.bool_]
 
 
-def moved(declaration: Declaration, values: Mapping[str, Fraction], pair: Pair) -> tuple[Moved, ...]:
-    """Returns the coordinates that differ between the neighbours, grouped by noise."""
+def moved(
+    declaration: Declaration, values: Mapping[str, Fraction], pair: tuple[Any, Any], group: str = ""
+) -> tuple[Moved, ...]:
+    """Returns the coordinates that differ between the neighbours, of all outputs together, grouped by noise.
+
+    Args:
+        declaration: What is released.
+        values: Its parameters.
+        pair: The two neighbours' data.
+        group: The user's, of a partition of the users.
+
+    Raises:
+        ParameterError: Laplace noise hides more coordinates than a trial can draw.
+    """
     groups: dict[Noise, list[tuple[str, NDArray[np.float64]]]] = {}
-    for release in declaration.releases:
-        change = release.statistic.difference(pair).change
+    for release in declaration.seen_by(group):
+        noise = release.mechanism.at(values).coordinates()
+        change = _all_outputs(release.name, release.moved(pair, values), noise)
         if change.size:
-            groups.setdefault(release.mechanism.at(values), []).append((release.name, change))
+            groups.setdefault(noise, []).append((release.name, change))
     return tuple(
         Moved(
             releases=tuple(name for name, _ in members),
@@ -67,6 +82,23 @@ def moved(declaration: Declaration, values: Mapping[str, Fraction], pair: Pair) 
         )
         for noise, members in groups.items()
     )
+
+
+def _all_outputs(name: str, difference: SparseDifference, noise: Noise) -> NDArray[np.float64]:
+    """Returns the change in every output that holds the user.
+
+    Of m outputs with Gaussian noise that are moved alike the mean is sufficient: one output moved by √m times as much.
+    """
+    if noise.law == "gaussian":
+        together: NDArray[np.float64] = difference.change * np.sqrt(difference.times)
+        return together
+    if difference.change.size * difference.times > _MOST:
+        message = (
+            f"{name}: one user moves {difference.change.size * difference.times} noisy numbers, expected {_MOST} at "
+            "most in a trial: audit fewer episodes, for example --set K=2"
+        )
+        raise ParameterError(message, name="K")
+    return np.tile(difference.change, difference.times)
 
 
 def hidden_bits(rng: np.random.Generator, runs: int) -> NDArray[np.bool_]:

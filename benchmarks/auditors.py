@@ -3,8 +3,9 @@
     python benchmarks/auditors.py [--write]
 
 Speeds are measured alternately, ours, the generator alone and two workers in each round, and the table shows medians of
-the rounds' ratios, of CPU time but for the last column, so that other work on the machine hits all of them alike. Bounds are medians over seeds at confidence
-95 %; every method sees the same number of runs, 2N in all. `--write` puts the table beside this script.
+the rounds' ratios, of CPU time but for the last column, so that other work on the machine hits all of them alike.
+Bounds are medians over seeds at confidence 95 %; every method sees the same number of runs, 2N in all. `--write` puts
+the table beside this script.
 """
 
 import math

@@ -41,21 +41,24 @@ def row(name):
     declared = {p.name for p in registry.algorithm(name).declare({}).parameters}
     found, wall, processor, peak = run(name)
     sizes = [f"--set={key}={value}" for key, value in LARGE.items() if key in declared]
-    at_scale, wall_at_scale, _, peak_at_scale = run(name, *sizes)
+    at_scale, wall_at_scale, processor_at_scale, peak_at_scale = run(name, *sizes)
     verdict = f"{found['verdict']}, {found['method']}" if found else "refused"
     ends = f"{ratio(found['lower_ratio'])} to {ratio(found['upper_ratio'])}" if found else "–"
-    scaled = f"{wall_at_scale:.1f} s, {peak_at_scale:.0f} MB" + ("" if at_scale else ", refused")
+    scaled = f"{wall_at_scale:.1f} s ({processor_at_scale:.1f} s), {peak_at_scale:.0f} MB" + (
+        "" if at_scale else ", refused"
+    )
     return f"| {name} | {verdict} | {ends} | {wall:.1f} s ({processor:.1f} s) | {peak:.0f} MB | {scaled} |"
 
 
 def main() -> None:
     names = [n for n in registry.names("algorithms") if registry.algorithm(n).declare is not None]
+    where = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    load = f"load {os.getloadavg()[0]:.1f} before the start"
     lines = [
         "# How long the verdicts take",
         "",
-        f"`python benchmarks/verify_all.py --write`; {platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}. Every line a cold process; in brackets processor time. Limits: 5 s a "
-        "system, 60 s for all, 1 GB.",
+        f"`python benchmarks/verify_all.py --write`; {where}, {load}. Every line a cold process; in brackets",
+        "processor time. Limits: 5 s a system, 60 s for all, 1 GB.",
         "",
         "| system | verdict | cost over claim | time | memory | K = 10⁹, H = 100 |",
         "| --- | --- | --- | --- | --- | --- |",

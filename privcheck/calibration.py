@@ -76,7 +76,7 @@ def least_noise(
         delta: Target δ in [0, 1); at 0 every release has to be pure.
 
     Raises:
-        ParameterError: The target is out of range, or Gaussian noise is asked for δ = 0.
+        ParameterError: The target is out of range, noise that is not pure is asked for δ = 0, or messages are integers.
     """
     if not (0 < epsilon < math.inf and 0 <= delta < 1):
         message = f"expected a target with ε above 0 and δ in [0, 1), got ε = {epsilon:g}, δ = {delta:g}"
@@ -86,11 +86,22 @@ def least_noise(
             f"{declaration.name}: {', '.join(leaking)} reuse their noise, and no amount of it is enough: declare fresh"
         )
         raise ParameterError(f"{message} draws first", name="draw")
+    if whole := [r.name for r in declaration.releases if r.mechanism.law == "shuffled integers"]:
+        message = (
+            f"{declaration.name}: {', '.join(whole)} leave as integer messages, each of which only its own sender's "
+            "noise hides: no least noise is looked for; let each bit be a message of its own and calibrate that"
+        )
+        raise ParameterError(message, name="messages")
     composed = account(declaration)
+    if all(c.charged.l1.rational(values) == 0 or not c.release.settings(values) for c in composed.costs):
+        message = f"{declaration.name} releases nothing about anybody at these parameters: no noise is needed"
+        raise ParameterError(message, name="parameters", given=dict(values))
     charges = {c.release.name: charge_of(c.release, c.charged, c.release.quietest(values)) for c in composed.costs}
-    if delta == 0 and any(c.law == "gaussian" for c in charges.values()):
+    if delta == 0 and (impure := [c.law for c in charges.values() if c.law != "laplace"]):
         raise ParameterError(
-            "Gaussian noise is not (ε, 0)-DP for any ε: give --delta above 0", name="delta", given=delta
+            f"{impure[0].capitalize()} noise is not (ε, 0)-DP for any ε: give --delta above 0",
+            name="delta",
+            given=delta,
         )
     charged = {c.release.name: c.charged for c in composed.costs}
     found = calibrate((epsilon, delta), lambda factor: _scaled(declaration, charged, values, factor))
@@ -111,14 +122,14 @@ def _scaled(
     declaration: Declaration, charged: Mapping[str, Sensitivity], values: Mapping[str, Fraction], factor: float
 ) -> Curve:
     """Returns the curve with all noise multiplied."""
-    branches = (
+    branches = tuple(
         branch
         for group in declaration.groups
         for branch in release_branches(
             [(r, charged[r.name]) for r in declaration.seen_by(group)], values, factor=factor
         )
     )
-    return parallel(*(compose(*events) for events in branches))
+    return parallel(*(compose(*events) for events in branches or ((),)))
 
 
 def _all_gaussian(

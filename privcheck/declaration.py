@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
 from privcheck.guarantees import Guarantee, guarantee_symbols
-from privcheck.relations import Relation
+from privcheck.relations import AddRemoveOne, Relation
 from privcheck.releases import L1, L2, Assumption, Draw, Release
 from privcheck.symbols import COUNTS, Exact, exact
 
@@ -141,6 +141,9 @@ class Declaration:
         names = [release.name for release in self.releases]
         if not names or len(set(names)) != len(names):
             raise DeclarationError(f"{self.name}: expected releases with distinct names, got {names}")
+        if isinstance(self.relation, AddRemoveOne) and any(r.mechanism.law.startswith("shuff") for r in self.releases):
+            message = "how many messages leave a shuffler is public: declare ReplaceOne or ZeroOut, not AddRemoveOne"
+            raise DeclarationError(f"{self.name}: {message}")
         used = frozenset[str]().union(
             guarantee_symbols(self.claim.guarantee),
             *(release.symbols for release in self.releases),

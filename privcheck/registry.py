@@ -26,6 +26,8 @@ from privcheck.results import (
     World,
 )
 
+ANY_PLAN = "any"  # the entry point of the plan for algorithms that have none of their own
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
@@ -127,12 +129,14 @@ class AuditPlan:
         views: Which audits there are.
         trials: The default number of trials by view.
         audit: Runs one.
+        declines: Says why a declaration cannot be audited; empty where it can. None where the plan is made for one.
     """
 
     name: str
     views: tuple[AuditView, ...]
     trials: Mapping[str, int]
     audit: Callable[[AuditRequest], AuditResult]
+    declines: Callable[[Declaration], str] | None = None
 
 
 def names(group: str) -> list[str]:
@@ -172,11 +176,14 @@ def _families() -> list[str]:
 
 
 def audit_plan(name: str) -> AuditPlan:
-    """Returns the audit plan for the algorithm of that name.
+    """Returns the audit plan for the algorithm of that name: its own, or the plan for any declaration.
 
     Raises:
-        UnknownNameError: There is none.
+        UnknownNameError: There is no such algorithm, or no plan at all.
     """
+    points = _points("audits")
+    if name not in points and name in _points("algorithms") and ANY_PLAN in points:
+        return cast("AuditPlan", _load("audits", ANY_PLAN))
     return cast("AuditPlan", _load("audits", name))
 
 

@@ -70,10 +70,9 @@ def replan(  # noqa: PLR0917 - Numba's functions take positional arguments
             for a in range(w.A):
                 cell = s * w.A + a
                 if cell == visited or (seen[h, cell] & moved) != 0:
-                    total, successors = costs[h, cell], seen[h, cell]
+                    total = costs[h, cell]
                     for successor in range(w.S):
-                        if (successors >> np.uint64(successor)) & one != 0:
-                            total += transitions[h, successor, cell] * values[h + 1, successor]
+                        total += transitions[h, successor, cell] * values[h + 1, successor]
                     quality[h, cell] = min(top, max(0.0, total * inverse[h, cell] - beta[h, cell]))
                     again = True
             if again:
@@ -94,7 +93,8 @@ def replan(  # noqa: PLR0917 - Numba's functions take positional arguments
 @njit(cache=True, nogil=True, error_model="numpy")
 def play(  # noqa: PLR0917 - as above
     until: int, w: World, bonus: Bonus, optimal: float, users: np.random.Generator,
-    path: Indices, taken: Indices, flat: Array, seen: Words, inverse: Array, beta: Array, quality: Array, actions: Indices, values: Array,
+    path: Indices, taken: Indices, flat: Array, seen: Words, inverse: Array, beta: Array, quality: Array,
+    actions: Indices, values: Array,
     judged: Indices, truth: Array, grid: Indices, curves: Array, totals: Array,
 ) -> None:  # fmt: skip
     """Plays episodes up to and with the given one.
@@ -177,7 +177,8 @@ def _learn(request: OnlineRequest) -> OnlineResult:
         a = one.arrays
         play(
             until, w, bonus, truth.value, one.generators["users"], a["path"], a["taken"], a["flat"], a["seen"],
-            a["inverse"], a["beta"], a["quality"], a["actions"], a["values"], a["judged"], a["truth"], grid(K), a["curves"], a["totals"],
+            a["inverse"], a["beta"], a["quality"], a["actions"], a["values"], a["judged"], a["truth"], grid(K),
+            a["curves"], a["totals"],
         )  # fmt: skip
 
     replicates, seconds = learn(request, start=start, play=block, label="ucb-vi")

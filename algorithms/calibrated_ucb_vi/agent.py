@@ -162,7 +162,7 @@ def weighed(played: Indices, sizes: Array, initial: Array, found: Estimate, c: N
     return np.where(found.known & (most > 0), weights / np.where(most > 0, most, 1.0), 1.0)
 
 
-def policies(
+def policies(  # noqa: PLR0917 - as `estimate`: the billboard, the numbers, the order
     transitions: Array, rewards: Array, played: Indices, sizes: Array, c: Numbers, order: Array,
     *, initial: Array, known_rewards: Array | None,
 ) -> Indices:  # fmt: skip
@@ -284,4 +284,3 @@ def refuse_tables(request: OnlineRequest, c: Numbers, batches: int) -> None:
             f"{MEMORY / 1e9:g} GB are taken: fewer --replicates, a larger growth or first_batch, or smaller S, A or H"
         )
         raise ParameterError(message, name="replicates", given=request.replicates)
-

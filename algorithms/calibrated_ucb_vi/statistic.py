@@ -44,7 +44,9 @@ class FirstVisits:
     @property
     def latex(self) -> str:
         """Returns the statistic as a formula."""
-        return rf"n^{{({self.cap})}}(s,a,s')" if self.of == "transitions" else rf"\textstyle\sum r^{{({self.cap})}}(s,a)"
+        return (
+            rf"n^{{({self.cap})}}(s,a,s')" if self.of == "transitions" else rf"\textstyle\sum r^{{({self.cap})}}(s,a)"
+        )
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -68,7 +70,7 @@ class FirstVisits:
             l1=users * most,
             l2=sqrt(users * each * most),
             linf=each,
-            reason=f"each of {users} users adds at most {self.cap} to a pair's cells, min(H, {self.cap}·S·A) in all; bounds",
+            reason=f"each of {users} users adds at most {self.cap} to a pair's cells, min(H, {self.cap}·S·A) in all",
         )
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:

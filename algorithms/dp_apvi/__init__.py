@@ -2,12 +2,14 @@
 
 from algorithms.dp_apvi.agent import OPTIONS, learn
 from algorithms.dp_apvi.declaration import REWARDS, gaussian, laplace
+from algorithms.papers import OFFLINE
 from privcheck.registry import Algorithm
 
 GAUSSIAN = Algorithm(
     name="dp-apvi",
     title="DP-APVI: offline value iteration from noisy counts, Gaussian",
     source="Qiao & Wang, Offline RL with DP, Algorithm 1",
+    paper=OFFLINE,
     declare=gaussian,
     choices=(REWARDS,),
     options=OPTIONS,
@@ -18,6 +20,7 @@ LAPLACE = Algorithm(
     name="dp-apvi-laplace",
     title="DP-APVI: offline value iteration from noisy counts, Laplace",
     source="Qiao & Wang, Offline RL with DP, section 3, Algorithm 1 with the Laplace mechanism",
+    paper=OFFLINE,
     declare=laplace,
     choices=(REWARDS,),
     options=OPTIONS,

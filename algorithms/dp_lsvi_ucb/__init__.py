@@ -1,12 +1,14 @@
 """DP-LSVI-UCB++ (paper 001, Algorithm 1), declared twice: with fresh noise, and with the one draw that is printed."""
 
 from algorithms.dp_lsvi_ucb.declaration import CLAIM, as_printed, fresh
+from algorithms.papers import LINEAR
 from privcheck.registry import Algorithm
 
 FRESH = Algorithm(
     name="dp-lsvi-ucb-pp",
     title="DP-LSVI-UCB++: optimistic weighted regression in linear MDPs, fresh noise",
     source="Sahu, DP in RL: Linear MDPs, Algorithm 1 with the releases of Theorem A.1",
+    paper=LINEAR,
     declare=fresh,
     choices=(CLAIM,),
 )
@@ -15,6 +17,7 @@ AS_PRINTED = Algorithm(
     name="dp-lsvi-ucb-pp-as-printed",
     title="DP-LSVI-UCB++ as printed: one draw of noise for all episodes",
     source="Sahu, DP in RL: Linear MDPs, Algorithm 1",
+    paper=LINEAR,
     declare=as_printed,
     choices=(CLAIM,),
 )

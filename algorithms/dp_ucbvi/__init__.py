@@ -2,6 +2,7 @@
 
 from algorithms.dp_ucbvi.agent import OPTIONS, learn
 from algorithms.dp_ucbvi.declaration import central, local
+from algorithms.papers import SHUFFLE
 from algorithms.privatizers.declaration import INITIAL, LOG, NOISE
 from privcheck.registry import Algorithm
 
@@ -9,6 +10,7 @@ CENTRAL = Algorithm(
     name="dp-ucbvi-central",
     title="DP-UCBVI under joint DP, with paper 002's counters (its own noise is not in the papers)",
     source="Qiao & Wang 2023, as described in papers 001 and 003",
+    paper=SHUFFLE,
     declare=central,
     choices=(NOISE, LOG, INITIAL),
     options=OPTIONS,
@@ -19,6 +21,7 @@ LOCAL = Algorithm(
     name="dp-ucbvi-local",
     title="DP-UCBVI under local DP, with paper 002's noise (its own is not in the papers)",
     source="Qiao & Wang 2023, as described in papers 001 and 003",
+    paper=SHUFFLE,
     declare=local,
     choices=(NOISE, INITIAL),
     options=OPTIONS,

@@ -1,12 +1,14 @@
 """DP-VAPVI (paper 000, Algorithm 2), declared twice: with the users split in halves, and as its experiments run it."""
 
 from algorithms.dp_vapvi.declaration import FEATURES, split, unsplit
+from algorithms.papers import OFFLINE
 from privcheck.registry import Algorithm
 
 SPLIT = Algorithm(
     name="dp-vapvi",
     title="DP-VAPVI: offline value iteration with linear features",
     source="Qiao & Wang, Offline RL with DP, Algorithm 2",
+    paper=OFFLINE,
     declare=split,
     choices=(FEATURES,),
 )
@@ -15,6 +17,7 @@ UNSPLIT = Algorithm(
     name="dp-vapvi-unsplit",
     title="DP-VAPVI: offline value iteration with linear features, the same users in both halves",
     source="Qiao & Wang, Offline RL with DP, Algorithm 2 as in section 5",
+    paper=OFFLINE,
     declare=unsplit,
     choices=(FEATURES,),
 )

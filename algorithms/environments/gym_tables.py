@@ -32,7 +32,7 @@ def gym_environment(identity: str) -> Environment:
         message = f"gym:{identity}: Gymnasium has no environment of this id; expected one such as FrozenLake-v1"
         raise ParameterError(message, name="env", given=identity)
 
-    def model(values: Mapping[str, int], seed: int) -> World:
+    def model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
         mdp, facts = read_table(identity)
         return World(
             name=f"gym:{identity}",
@@ -129,9 +129,7 @@ def _model(
     # two outcomes of one (s, a, s′) may pay differently: their mean has the same expected return
     reward = np.divide(earned, transition, out=np.zeros_like(earned), where=transition > 0)
     words = "rewards as they are" if inside else f"rewards mapped from [{least:g}, {most:g}] to [0, 1]"
-    mdp = TabularMDP(
-        transition=transition, reward=np.clip(reward, 0.0, 1.0), initial=np.append(initial, [0.0] * ends)
-    )
+    mdp = TabularMDP(transition=transition, reward=np.clip(reward, 0.0, 1.0), initial=np.append(initial, [0.0] * ends))
     return mdp, {"states": states, "actions": A, "rewards": words, "early end": "absorbing state" if ends else "none"}
 
 

@@ -140,7 +140,7 @@ def _sample(values: Mapping[str, int], seed: int) -> Dataset:
     )
 
 
-def _model(values: Mapping[str, int], seed: int) -> World:
+def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
     """Returns the model for online agents; with fewer than 716 states, a lumped model of its own.
 
     A group of states then moves and earns as the mean of its states does. (Agents that act in the full model and see

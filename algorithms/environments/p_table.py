@@ -35,7 +35,7 @@ def table_environment(file: str) -> Environment:
     arrays = _read(path)
     steps = _steps(path, arrays)
 
-    def model(values: Mapping[str, int], seed: int) -> World:
+    def model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
         mdp = as_model(path, arrays, values["H"])
         return World(
             name=f"table:{path.name}",

@@ -41,7 +41,7 @@ def random_mdp(*, S: int, A: int, H: int, seed: int, stationary: bool = False) -
     )
 
 
-def _model(values: Mapping[str, int], seed: int) -> World:
+def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
     H, S, A = values["H"], values["S"], values["A"]
     return World(
         name="random",

@@ -52,7 +52,7 @@ def online_riverswim(states: int, *, H: int) -> FiniteMDP:
     return finite(riverswim(states), H)
 
 
-def _model(values: Mapping[str, int], seed: int) -> World:
+def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
     """Returns the chain for online agents; the seed is not used, the model is one."""
     H, states = values["H"], values["S"]
     return World(

@@ -2,6 +2,7 @@
 
 from algorithms.ldp_obi.agent import OPTIONS, learn
 from algorithms.ldp_obi.declaration import POOLED_NOISE, ldp_obi
+from algorithms.papers import EPISODIC
 from algorithms.privatizers.declaration import INITIAL
 from privcheck.registry import Algorithm
 
@@ -9,6 +10,7 @@ LDP_OBI = Algorithm(
     name="ldp-obi",
     title="LDP-OBI: optimism under local DP, counts pooled over steps (its own noise is not in the papers)",
     source="Garcelon et al. 2021, as described in papers 000 and 002",
+    paper=EPISODIC,
     declare=ldp_obi,
     choices=(POOLED_NOISE, INITIAL),
     options=OPTIONS,

@@ -155,7 +155,7 @@ def _release(request: OnlineRequest, channel: ReleaseChannel, users: Sequence[Tr
 
 
 def _opener(request: OnlineRequest, source: KernelNoise) -> Opener:
-    def opening(k: int) -> tuple[ReleaseChannel, Billboard]:
+    def opening(_: int) -> tuple[ReleaseChannel, Billboard]:
         billboard, declaration = Billboard(), declared(request)
         ledger = Ledger(declaration, request.values, noise=source.words)
         channel = Channel(declaration, request.values, noise=source, billboard=billboard, ledger=ledger)

@@ -45,8 +45,8 @@ def refuse(request: OnlineRequest, *, vectors: float) -> None:
     if needed > MEMORY:
         message = (
             f"{request.replicates} replicates with {numbers} counters each need {needed / 1e9:.1f} GB "
-            f"({vectors:g} vectors of them); at most {MEMORY / 1e9:g} GB are taken: fewer --replicates, or smaller S, A, "
-            "H or K (the tree's memory grows with log K)"
+            f"({vectors:g} vectors of them); at most {MEMORY / 1e9:g} GB are taken: fewer --replicates, or smaller "
+            "S, A, H or K (the tree's memory grows with log K)"
         )
         raise ParameterError(message, name="replicates", given=request.replicates)
 

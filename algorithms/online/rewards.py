@@ -92,7 +92,7 @@ def quality(  # noqa: PLR0917 - Numba's functions take positional arguments
         variance = max(0.0, square - mean * mean)
         bonus = 2 * math.sqrt(variance * rule.log / n) + math.sqrt(2 * rule.log / n)
         bonus += 20 * S * H * rule.E1 * rule.log / n
-        return max(0.0, min(top, sums[t, cell] / n + mean + rule.scale * bonus))
+        return float(max(0.0, min(top, sums[t, cell] / n + mean + rule.scale * bonus)))
     total = sums[t, cell]
     for s in range(S):
         total += transitions[t, s, cell] * after[s]
@@ -102,9 +102,9 @@ def quality(  # noqa: PLR0917 - Numba's functions take positional arguments
         bonus = (H + 1) * math.sqrt(2 * rule.log / max(n - rule.E1, 1.0))
         share = rule.E1 / n
         bonus += (1 + S * H) * (3 * share + 2 * share * share)
-        return max(0.0, min(top, total / n + rule.scale * bonus))
+        return float(max(0.0, min(top, total / n + rule.scale * bonus)))
     n = max(1.0, n + rule.E1)
-    return max(0.0, min(top, total / n + rule.root / math.sqrt(n) + rule.linear / n))
+    return float(max(0.0, min(top, total / n + rule.root / math.sqrt(n) + rule.linear / n)))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -199,11 +199,11 @@ def draw_next(w: World, rng: np.random.Generator, row: int) -> int:
         total += w.probability[i]
         if u < total:
             return i
-    return last
+    return int(last)
 
 
 @njit(cache=True, nogil=True)
-def roll_greedy(
+def roll_greedy(  # noqa: PLR0917 - Numba's functions take positional arguments
     w: World, actions: Indices, rng: np.random.Generator, path: Indices, taken: Indices, costs: Array
 ) -> None:
     """Lets one user follow a deterministic policy (line 11 of Algorithm 2, line 213 of the text).
@@ -228,7 +228,7 @@ def roll_greedy(
 
 
 @njit(cache=True, nogil=True)
-def roll_mixed(
+def roll_mixed(  # noqa: PLR0917 - as above
     w: World, policy: Array, rng: np.random.Generator, path: Indices, taken: Indices, costs: Array
 ) -> None:
     """Lets one user follow a policy of action probabilities (line 11 of Algorithm 1, line 120 of the text).

@@ -1,5 +1,6 @@
 """Private-LinOpt-VI and Private-LinOpt-PO (paper 004): two declarations with the same four tree counters."""
 
+from algorithms.papers import MIXTURE
 from algorithms.private_linopt.declaration import CHOICES, policy_optimization, value_iteration
 from privcheck.registry import Algorithm
 
@@ -7,6 +8,7 @@ VI = Algorithm(
     name="private-linopt-vi",
     title="Private-LinOpt-VI: optimistic value iteration in linear mixture MDPs, binary-tree counters",
     source="Zhou, Differentially Private RL with Linear Function Approximation, Algorithm 1",
+    paper=MIXTURE,
     declare=value_iteration,
     choices=CHOICES,
 )
@@ -15,6 +17,7 @@ PO = Algorithm(
     name="private-linopt-po",
     title="Private-LinOpt-PO: optimistic policy steps in linear mixture MDPs, binary-tree counters",
     source="Zhou, Differentially Private RL with Linear Function Approximation, Algorithm 2",
+    paper=MIXTURE,
     declare=policy_optimization,
     choices=CHOICES,
 )

@@ -1,5 +1,6 @@
 """Two private LSVI-UCBs that paper 001 compares with, as far as the five papers describe what they release."""
 
+from algorithms.papers import LINEAR
 from algorithms.private_lsvi_ucb.declaration import GRAM, luyo, ngo
 from privcheck.registry import Algorithm
 
@@ -7,6 +8,7 @@ LUYO = Algorithm(
     name="luyo-lsvi-ucb",
     title="private LSVI-UCB with fixed batches (Luyo et al.)",
     source="compared with in Sahu, DP in RL: Linear MDPs",
+    paper=LINEAR,
     declare=luyo,
     choices=(GRAM,),
 )
@@ -15,6 +17,7 @@ NGO = Algorithm(
     name="ngo-lsvi-ucb",
     title="private LSVI-UCB with determinant updates and a tree (Ngo et al.)",
     source="compared with in Sahu, DP in RL: Linear MDPs",
+    paper=LINEAR,
     declare=ngo,
 )
 

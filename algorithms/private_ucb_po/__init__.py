@@ -1,5 +1,6 @@
 """PRIVATE-UCB-PO (paper 002, Algorithm 1): one agent, declared twice, with the CENTRAL- and the LOCAL-PRIVATIZER."""
 
+from algorithms.papers import EPISODIC
 from algorithms.private_ucb_po.agent import OPTIONS, run
 from algorithms.private_ucb_po.declaration import central, local
 from algorithms.privatizers.declaration import INITIAL, LOG
@@ -9,6 +10,7 @@ CENTRAL = Algorithm(
     name="private-ucb-po-central",
     title="PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: optimistic policy optimisation, binary-tree counters",
     source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1",
+    paper=EPISODIC,
     declare=central,
     choices=(LOG, INITIAL),
     options=OPTIONS,
@@ -19,6 +21,7 @@ LOCAL = Algorithm(
     name="private-ucb-po-local",
     title="PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: optimistic policy optimisation, noise with each user",
     source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1",
+    paper=EPISODIC,
     declare=local,
     choices=(INITIAL,),
     options=OPTIONS,

@@ -1,5 +1,7 @@
-"""The LOCAL-PRIVATIZER: every user sends its own bits with noise, and the sums are of what was sent (section 5.2,
-lines 246 to 248)."""
+"""The LOCAL-PRIVATIZER: every user sends its own bits with noise, and the sums are of what was sent.
+
+Section 5.2, lines 246 to 248 of the text.
+"""
 
 from __future__ import annotations
 

@@ -37,12 +37,16 @@ def publish(t: int, exact: Array, fresh: Array, prefix: Array, noisy: Array) -> 
     above = level + 1
     while t >> above != 0 and (t >> above) & 1 == 0:
         above += 1
-    node = prefix[level]
-    if t >> above == 0:  # no higher bit: the node covers everything
+    node, alone = prefix[level], t >> above == 0  # alone: no higher bit, the node covers everything
+    covered = fresh if alone else prefix[above]
+    if level == 0 and not alone:  # no later sum is over a leaf: its noise need not be kept
+        for i in range(exact.size):
+            noisy[i] = exact[i] + (covered[i] + fresh[i])
+        return
+    if alone:
         for i in range(exact.size):
             node[i] = fresh[i]
     else:
-        covered = prefix[above]
         for i in range(exact.size):
             node[i] = covered[i] + fresh[i]
     for i in range(exact.size):

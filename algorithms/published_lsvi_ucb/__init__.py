@@ -1,6 +1,7 @@
 """The published experiment code of paper 001, declared as what it does."""
 
 from algorithms.dp_lsvi_ucb.declaration import CLAIM
+from algorithms.papers import LINEAR
 from algorithms.published_lsvi_ucb.declaration import published
 from privcheck.registry import Algorithm
 
@@ -8,6 +9,7 @@ PUBLISHED = Algorithm(
     name="published-lsvi-ucb-pp",
     title="DP-LSVI-UCB++ as its published experiment code runs it",
     source="Sahu, DP in RL: Linear MDPs, published experiment code",
+    paper=LINEAR,
     declare=published,
     choices=(CLAIM,),
 )

@@ -1,5 +1,6 @@
 """The published experiment code of paper 002, declared as what it does; there is no agent, it must not be run."""
 
+from algorithms.papers import EPISODIC
 from algorithms.privatizers.declaration import INITIAL
 from algorithms.published_ucb_vi.declaration import central, local
 from privcheck.registry import Algorithm
@@ -8,6 +9,7 @@ CENTRAL = Algorithm(
     name="published-ucb-vi-central",
     title="Paper 002's published experiment code under joint DP: fresh Lap(1/ε) on the same counts every episode",
     source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, footnote 8",
+    paper=EPISODIC,
     declare=central,
     choices=(INITIAL,),
 )
@@ -16,6 +18,7 @@ LOCAL = Algorithm(
     name="published-ucb-vi-local",
     title="Paper 002's published experiment code under local DP: one draw of Lap(1/ε) for all cells of a table",
     source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, footnote 8",
+    paper=EPISODIC,
     declare=local,
     choices=(INITIAL,),
 )

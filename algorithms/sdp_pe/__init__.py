@@ -1,5 +1,6 @@
 """SDP-PE (paper 003): policy elimination in the shuffle model, declared as its proof needs it and as it is printed."""
 
+from algorithms.papers import SHUFFLE
 from algorithms.sdp_pe.declaration import REMAINDER, apart, as_printed
 from privcheck.registry import Algorithm
 
@@ -7,6 +8,7 @@ APART = Algorithm(
     name="sdp-pe",
     title="SDP-PE: policy elimination from shuffled counts, every bit a message",
     source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3, section V",
+    paper=SHUFFLE,
     declare=apart,
     choices=(REMAINDER,),
 )
@@ -15,6 +17,7 @@ AS_PRINTED = Algorithm(
     name="sdp-pe-as-printed",
     title="SDP-PE: policy elimination from shuffled counts, one integer message a user and counter",
     source="Bai et al., Near-Optimal RL with Shuffle DP, section V",
+    paper=SHUFFLE,
     declare=as_printed,
     choices=(REMAINDER,),
 )

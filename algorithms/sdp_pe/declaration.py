@@ -68,7 +68,7 @@ def apart(choices: Mapping[str, str]) -> Declaration:
 
 
 def as_printed(choices: Mapping[str, str]) -> Declaration:
-    """Returns SDP-PE as section V prints it (line 281): one integer message z = bit + Σy a user and counter."""
+    """Returns SDP-PE as section V prints it (line 287): one integer message z = bit + Σy a user and counter."""
     return _declaration(choices, "integers")
 
 
@@ -84,7 +84,7 @@ def _declaration(choices: Mapping[str, str], messages: Literal["bits", "integers
     def fine(values: Mapping[str, Fraction]) -> tuple[int, ...]:
         return tuple(sorted({2 * L for L in stages(int(values["K"]), remainder=remainder)}))
 
-    small = epsilon / (3 * H)  # ε′, section V, line 281 (of the text: "we allocate privacy budget")
+    small = epsilon / (3 * H)  # ε′, section V, line 287
     rare = beta / (H * S * A)  # β′, ibid.
     # τ = O(ln(1/β′)/ε′²); the proof needs √(6 ln(2/β′)/τ) = ε′/4 (lines 667–669)
     noise = ShuffledBits(users=n, threshold=96 * log(2 / rare) / small**2, messages=messages)
@@ -119,20 +119,24 @@ def _declaration(choices: Mapping[str, str], messages: Literal["bits", "integers
                 "crude visits",
                 OneStepEach(table=VisitCounts(H, S, A)),
                 noise,
-                source="Algorithm 2, lines 7–8",
+                source="Algorithm 2, lines 6–8 (174)",
                 schedule=by_step,
                 users=_CRUDE,
+                budget=third,
             ),
             Release(
                 "crude transitions",
                 OneStepEach(table=TransitionCounts(H, S, A)),
                 noise,
-                source="Algorithm 2, lines 7–8",
+                source="Algorithm 2, lines 6–8 (174)",
                 schedule=by_step,
                 users=_CRUDE,
+                budget=third,
             ),
         ),
-        claim=Claim(ApproxDP(epsilon, beta), source="Corollary 11; Lemma 10, line 693", composition="basic"),
+        claim=Claim(
+            ApproxDP(epsilon, beta), source="Corollary 11, line 312; Lemma 10, lines 306 and 693", composition="basic"
+        ),
         parameters=PARAMETERS,
         model="shuffle",
     )

@@ -31,7 +31,7 @@ class DivergencePlan:
     """What is tried: the score times a scale, clipped, in a direction.
 
     Attributes:
-        clip: Largest |g|, in nats.
+        clip: Largest absolute value of g, in nats.
         scales: Factors on the score, one an attempt.
         directions: KL(D‖D′) ("first"), KL(D′‖D) ("second"), or the mean of both.
         weights: Of α, adding up to at most 1.

@@ -23,8 +23,8 @@ _REVEALED: Final = 0.1  # the share of α that pays for revealed runs
 class GuessPlan:
     """On how many runs the auditor guesses, in each of several attempts, and which share of α each may spend.
 
-    In every block of runs the guesses go to the runs with the largest |score|, ties by position in the block. The
-    numbers depend on the number of runs alone.
+    In every block of runs the guesses go to the runs with the largest absolute score, ties by position in the block.
+    The numbers depend on the number of runs alone.
 
     Attributes:
         shares: Of the runs in a block that are guessed on, in (0, 1], one an attempt.

@@ -18,12 +18,14 @@ _GAUSSIAN_STD = 3.7306  # (1, 10⁻⁵) at sensitivity 1 (Balle & Wang 2018)
 
 def laplace(scale: float, *, factor: float = 1.0) -> Run:
     """Returns x·factor + Laplace noise on every number."""
-    return lambda given, runs, rng: _flat(column(given, runs) * factor + rng.laplace(0, scale, (runs, np.size(given))))
+    return lambda given, runs, rng: _flat(
+        column(given, runs) * factor + rng.laplace(0, scale, (runs, np.asarray(given).size))
+    )
 
 
 def gaussian(std: float) -> Run:
     """Returns x + Gaussian noise on every number."""
-    return lambda given, runs, rng: _flat(column(given, runs) + rng.normal(0, std, (runs, np.size(given))))
+    return lambda given, runs, rng: _flat(column(given, runs) + rng.normal(0, std, (runs, np.asarray(given).size)))
 
 
 def geometric(epsilon: float) -> Run:
@@ -31,7 +33,7 @@ def geometric(epsilon: float) -> Run:
 
     def run(given: object, runs: int, rng: np.random.Generator) -> Array:
         share = -math.expm1(-epsilon)
-        shape = (runs, np.size(given))
+        shape = (runs, np.asarray(given).size)
         return _flat(column(given, runs) + rng.geometric(share, shape) - rng.geometric(share, shape))
 
     return run
@@ -53,7 +55,8 @@ def _redrawn_noise(scale: float, most: float) -> Run:
     def run(given: float, runs: int, rng: np.random.Generator) -> Array:
         tail = math.exp(-most / scale)
         size = -scale * np.log1p(-rng.random(runs) * (1 - tail))
-        return given + size * rng.choice([-1.0, 1.0], runs)
+        noisy: Array = given + size * rng.choice([-1.0, 1.0], runs)
+        return noisy
 
     return run
 
@@ -81,7 +84,8 @@ def _shared(scale: float) -> Run:
 def _correlated(scale: float, leak: float) -> Run:
     def run(given: object, runs: int, rng: np.random.Generator) -> Array:
         common = rng.normal(0, scale, (runs, 1))
-        return column(given, runs) + common + rng.normal(0, leak, (runs, np.size(given)))
+        noisy: Array = column(given, runs) + common + rng.normal(0, leak, (runs, np.asarray(given).size))
+        return noisy
 
     return run
 
@@ -89,7 +93,8 @@ def _correlated(scale: float, leak: float) -> Run:
 def _opposite(scale: float) -> Run:
     def run(given: object, runs: int, rng: np.random.Generator) -> Array:
         noise = rng.laplace(0, scale, (runs, 1))
-        return column(given, runs) + np.concatenate([noise, -noise], axis=1)
+        noisy: Array = column(given, runs) + np.concatenate([noise, -noise], axis=1)
+        return noisy
 
     return run
 

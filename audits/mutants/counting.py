@@ -88,7 +88,8 @@ def mean(scale: float, *, private_number: bool, clip: float = math.inf) -> Run:
         kept = np.clip(given, -clip, clip)
         noise = rng.laplace(0, scale, runs)
         if private_number:
-            return (kept.sum() + noise * len(given) / 10) / len(given)
+            mean: Array = (kept.sum() + noise * len(given) / 10) / len(given)
+            return mean
         found: Array = (kept.sum() + noise) / 10
         return found
 
@@ -159,7 +160,8 @@ def parity_of_bits(truth: float) -> Run:
 
     def run(given: object, runs: int, rng: np.random.Generator) -> Array:
         bits = rng.integers(0, 2, (runs, 20))
-        wanted = np.where(rng.random(runs) < truth, int(np.sum(given)) % 2, 1 - int(np.sum(given)) % 2)
+        total = int(np.asarray(given).sum())
+        wanted = np.where(rng.random(runs) < truth, total % 2, 1 - total % 2)
         bits[:, 7] ^= (bits.sum(axis=1) % 2) ^ wanted
         return bits.astype(np.float64)
 
@@ -196,7 +198,8 @@ def parity(scale: float) -> Run:
 
     def run(given: float, runs: int, rng: np.random.Generator) -> Array:
         noisy = np.round(given + rng.laplace(0, scale, runs))
-        return noisy + (noisy % 2 != given % 2)
+        kept: Array = noisy + (noisy % 2 != given % 2)
+        return kept
 
     return run
 

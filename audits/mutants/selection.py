@@ -74,7 +74,8 @@ def noisy_max(
             noisy = exact + rng.exponential(scale, exact.shape)
         else:
             noisy = exact + getattr(rng, "normal" if draw == "gaussian" else draw)(0, scale, exact.shape)
-        return noisy.max(axis=1) if value else noisy.argmax(axis=1).astype(np.float64)
+        found: Array = noisy.max(axis=1) if value else noisy.argmax(axis=1).astype(np.float64)
+        return found
 
     return run
 

@@ -79,7 +79,7 @@ def checkpoint(request: AuditRequest, *kinds: type) -> Checkpoint | None:
     if request.directory is None:
         return None
     declared = re.sub(r" at 0x[0-9a-f]+", "", repr(request.declaration))  # functions say where in memory they are
-    plan = {
+    plan: dict[str, str | int | float] = {
         "declaration": request.declaration.name,
         "digest": hashlib.sha256(declared.encode()).hexdigest(),
         "view": request.view,

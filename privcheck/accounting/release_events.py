@@ -79,6 +79,8 @@ def _event(cost: Charge, stepwise: bool, factor: float) -> tuple[Event, ...]:  #
     A Laplace release of a table whose cells move by 0 or ±Δ∞ is Δ₁/Δ∞ scalar releases. Where cells move by parts of Δ∞,
     no worst split is proved for the whole curve, and the release is charged as any (Δ₁/b)-DP mechanism.
     """
+    if cost.l1 == 0:
+        return ()  # nobody moves it: no outputs, or nothing that neighbours may differ in
     if cost.senders:
         return _shuffled(cost)
     scale = cost.scale * factor

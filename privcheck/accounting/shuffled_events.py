@@ -10,8 +10,8 @@ from privcheck.accounting.discrete import AtomicLaw, response_law
 from privcheck.accounting.events import Event, event
 from privcheck.accounting.laws import LostLaw
 from privcheck.accounting.parameters import Real, real, whole
-from privcheck.accounting.shuffling import MOST_TRIALS, bits_law, clones_law, response_among_law
 from privcheck.accounting.shuffled_sums import counter_law, message_law, rare_bits_law
+from privcheck.accounting.shuffling import MOST_TRIALS, bits_law, clones_law, response_among_law
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import noise_bits
 

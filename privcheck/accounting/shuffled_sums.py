@@ -26,7 +26,6 @@ import numpy as np
 from privcheck.accounting.atoms import Atoms, coarsened, product, tidy
 from privcheck.accounting.discrete import AtomicLaw
 from privcheck.accounting.laws import Direction, Floats, as_floats
-from privcheck.accounting.parameters import whole
 
 _REACH: Final = 16.0  # standard deviations of a binomial that are enumerated
 _MORE: Final = 200  # outcomes beyond them, for small ones
@@ -244,7 +243,12 @@ def _one_ratio(messages: int) -> tuple[_Lattice, float, float, float]:
     spread = np.bincount(low - start, weights=masses * (1 - share), minlength=int(low[-1]) - start + 2)
     spread[1:] += np.bincount(low - start, weights=masses * share, minlength=len(spread) - 1)[: len(spread) - 1]
     top = float(logs[-1])  # a bit 1 sends z = last + 1 with the probability that a bit 0 sends `last`
-    return _Lattice(masses=spread, start=start, mesh=mesh), float(ratios[-1]) + mesh, outside, math.exp(top) + outside
+    return (
+        _Lattice(masses=as_floats(spread), start=start, mesh=mesh),
+        float(ratios[-1]) + mesh,
+        outside,
+        math.exp(top) + outside,
+    )
 
 
 def _repeated(one: _Lattice, count: int) -> _Lattice:

@@ -120,10 +120,12 @@ def _enough(setting: Setting, delta: float) -> dict[str, Any] | None:
 
 
 def _views(setting: Setting) -> list[str]:
-    if setting.algorithm.name not in registry.names("audits"):
+    if setting.declaration is None:
         return []
-    offered = registry.audit_plan(setting.algorithm.name).views
-    return [view for view in VIEWS if view in offered]
+    plan = registry.audit_plan(setting.algorithm.name)
+    if plan.declines is not None and plan.declines(setting.declaration):
+        return []
+    return [view for view in VIEWS if view in plan.views]
 
 
 def exit_code(report: dict[str, Any]) -> int:

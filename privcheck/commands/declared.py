@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privcheck import registry
-from privcheck.accounting import Account, account, claim_delta
+from privcheck.accounting import Account, ReleaseCost, account, claim_delta, claim_epsilon
 from privcheck.accounting.bridge import second_opinion
 from privcheck.calibration import LeastNoise, least_noise
 from privcheck.commands.setting import Setting, resolve_setting
@@ -150,7 +150,9 @@ def budget(setting: Setting, delta: float, *, full: bool = False) -> dict[str, A
                 "sensitivity": {
                     "l1": cost.sensitivity.l1.number(values, rounding="up"),
                     "l2": cost.sensitivity.l2.number(values, rounding="up"),
-                    "charged": str(cost.sensitivity.l2 if cost.pure is None else cost.sensitivity.l1),
+                    "charged": str(
+                        cost.sensitivity.l2 if cost.release.mechanism.law == "gaussian" else cost.sensitivity.l1
+                    ),
                     "reason": cost.sensitivity.reason,
                 },
                 "mechanism": cost.release.mechanism.words,
@@ -158,7 +160,7 @@ def budget(setting: Setting, delta: float, *, full: bool = False) -> dict[str, A
                 "cost": {
                     "rho": _finite(cost.rho.number(values, rounding="up")),
                     "pure_epsilon": None if cost.pure is None else cost.pure.number(values, rounding="up"),
-                    "expression": str(cost.rho if cost.pure is None else cost.pure),
+                    "expression": _price(cost),
                 },
             }
             for cost in composed.costs
@@ -173,6 +175,12 @@ def budget(setting: Setting, delta: float, *, full: bool = False) -> dict[str, A
         "methods": [{"name": m.name, "epsilon": _number(m.epsilon), "direction": m.direction} for m in methods],
         "curve": _curve(setting, composed) if full else None,
     }
+
+
+def _price(cost: ReleaseCost) -> str:
+    if cost.rho.infinite and cost.release.mechanism.law.startswith("shuffled"):
+        return f"{cost.charged.l1} counters of the noise's law"
+    return str(cost.rho if cost.pure is None else cost.pure)
 
 
 def calibrated(setting: Setting, *, epsilon: float, delta: float) -> dict[str, Any]:
@@ -219,6 +227,8 @@ def _curve(setting: Setting, composed: Account) -> dict[str, list[float]]:
     numbers = composed.at(setting.values)
     claim = setting.declared.claim.guarantee
     furthest = numbers.epsilon(1e-10)
+    if not math.isfinite(furthest):  # no ε holds at such a δ: as far as the claim reaches
+        furthest = claim_epsilon(claim, setting.values, 0.5) * 2
     epsilons = np.linspace(0.0, furthest * 1.05, 61)
     claimed = [claim_delta(claim, setting.values, float(e)) for e in epsilons]
     return {
@@ -267,8 +277,8 @@ def sentence(verification: Verification) -> str:
     """Returns the verdict as a sentence."""
     up, low = f"{verification.upper_ratio:.6g}", f"{verification.lower_ratio:.6g}"
     if verification.verdict == "holds":
-        scope = "for all parameters" if verification.method == "proved" else "at these parameters"
-        return f"The releases cost at most {up} of the claim, {scope}; the worst known pair loses {low} of it."
+        scope = "; no more than the claim for any parameters, proved" if verification.method == "proved" else ""
+        return f"The releases cost at most {up} of the claim, and the worst known pair loses {low} of it{scope}."
     if verification.verdict == "fails":
         return f"Two neighbouring datasets lose {low} times what is claimed; the accountant's bound is {up} times it."
     return f"The accountant's bound is {up} times the claim and the worst known pair loses {low} of it: not decided."

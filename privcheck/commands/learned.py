@@ -198,6 +198,8 @@ def audit(
             blocks of another audit.
     """
     plan = registry.audit_plan(setting.algorithm.name)
+    if plan.declines is not None and (why := plan.declines(setting.declared)):
+        raise ParameterError(f"{setting.algorithm.name} cannot be audited: {why}", name="name")
     if view not in plan.views:
         raise ParameterError(f"--view expects one of {', '.join(plan.views)}; got {view!r}", name="view", given=view)
     runs = plan.trials[view] if trials is None else trials

@@ -83,9 +83,7 @@ def online_settings(names: Sequence[str], given: Mapping[str, str], world: World
         if not any(key in one for one in known.values()):
             every = sorted(frozenset[str]().union(*known.values()))
             raise UnknownNameError(f"parameter or option of {', '.join(names)}", key, every)
-    return [
-        resolve_setting(name, {k: v for k, v in given.items() if k in known[name]}, sizes=sizes) for name in names
-    ]
+    return [resolve_setting(name, {k: v for k, v in given.items() if k in known[name]}, sizes=sizes) for name in names]
 
 
 def _known(setting: Setting) -> set[str]:
@@ -162,6 +160,7 @@ def run_online(
         "parameters": {name: str(value) for name, value in setting.values.items()},
         "options": setting.options_used,
         "choices": dict(setting.choices),
+        "optimal_value": result.optimal,
         "regret": _regret(result, K),
         "curves": _curves(result),
         "spent": _cost(spent(result.ledger.header, result.ledger.entries)) if result.ledger else None,
@@ -205,7 +204,7 @@ def _regret(result: OnlineResult, K: int) -> dict[str, Any]:
         "mean": float(final.mean()),
         "std": float(final.std(ddof=1)) if len(final) > 1 else None,
         "baseline": None,
-        "optimal": result.optimal,
+        "optimal": 0.0,  # the optimum's regret
         "maximum": most,
         "share": float(final.mean()) / most if most > 0 else None,
     }

@@ -47,6 +47,7 @@ def paper_pages() -> dict[str, str]:
         setting = resolve_setting(name, {})
         if setting.declaration is not None and setting.algorithm.paper is not None:
             papers.setdefault(setting.algorithm.paper, []).append(setting)
+    papers = dict(sorted(papers.items(), key=lambda item: item[0].name))
     judged = {paper: [(setting, verified(setting)) for setting in settings] for paper, settings in papers.items()}
     pages = {paper.name: "\n".join(_page(paper, systems)) + "\n" for paper, systems in judged.items()}
     return {"index": "\n".join(_index(judged)) + "\n", **pages}

@@ -5,4 +5,13 @@ from privcheck.mechanisms.bits import draw_messages, noise_bits
 from privcheck.mechanisms.shuffled import ShuffledBits
 from privcheck.mechanisms.symmetric import SymmetricGaussian
 
-__all__ = ["Gaussian", "Laplace", "Mechanism", "Noise", "ShuffledBits", "SymmetricGaussian", "draw_messages", "noise_bits"]
+__all__ = [
+    "Gaussian",
+    "Laplace",
+    "Mechanism",
+    "Noise",
+    "ShuffledBits",
+    "SymmetricGaussian",
+    "draw_messages",
+    "noise_bits",
+]

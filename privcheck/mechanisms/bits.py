@@ -109,5 +109,6 @@ def _binomial(trials: int, probability: float) -> NDArray[np.float64]:
     k = range(trials + 1)
     logs = [math.lgamma(trials + 1) - math.lgamma(y + 1) - math.lgamma(trials - y + 1) for y in k]
     odds = math.log(probability) - math.log1p(-probability)
-    masses = np.exp(np.array(logs) + np.array(k) * odds + trials * math.log1p(-probability))
-    return masses / masses.sum()
+    masses: NDArray[np.float64] = np.exp(np.array(logs) + np.array(k) * odds + trials * math.log1p(-probability))
+    masses /= masses.sum()
+    return masses

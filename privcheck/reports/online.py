@@ -33,7 +33,7 @@ def save_runs(result: Mapping[str, Any], directory: Path) -> None:
     Raises:
         PrivcheckError: They cannot be written; what was there before is still there.
     """
-    runs = result["results"] if "results" in result else [result]
+    runs = result.get("results", [result])
     text = json.dumps(result, allow_nan=False, indent=1, ensure_ascii=False) + "\n"
     write_together(directory, {JSON_NAME: text, HTML_NAME: run_page(runs, curve_plots(runs))})
 
@@ -81,7 +81,7 @@ def _both(paint: Callable[..., None], name: str, title: str, caption: str) -> Pl
 
 def _paint(axes: Axes, *, runs: Sequence[Mapping[str, Any]], name: str, axis: str, wide: bool) -> None:
     if name == "value":
-        axes.axhline(runs[0]["regret"]["optimal"], color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
+        axes.axhline(runs[0]["optimal_value"], color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
     for place, run in enumerate(runs):
         x, band = [0, *run["curves"]["episodes"]], run["curves"][name]
         start = [band["mean"][0]] if name == "value" else [0.0]

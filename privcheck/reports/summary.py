@@ -202,7 +202,7 @@ def learned(report: Mapping[str, Any]) -> tuple[Learned, ...]:
     ]
     if learned_quantity(report) == "regret":
         entries.append(("the most there could be", part.get("maximum"), None, "reference"))
-    elif not references.keys() & {"optimum", "optimal"}:
+    if not references.keys() & {"optimum", "optimal"}:
         entries.append(("optimum", part.get("optimal"), None, "reference"))
     kept = []
     for name, value, std, role in entries:

@@ -265,8 +265,8 @@ def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table | None:
         ])  # fmt: skip
     first = runs[0]
     caption = (
-        f"Cumulative regret after all episodes, mean over {figure(first.get('replicates'))} replicates; its share of the "
-        "most there could be; the last policy's true value and the policy switches; and what the ledger says was spent."
+        f"Cumulative regret after all episodes, mean over {figure(first.get('replicates'))} replicates; its share of "
+        "the most there could be; the last policy's true value, the policy switches, and what was spent by the ledger."
     )
     columns = ("agent", "#episodes", "#regret", "#std", "#of the most", "#last value", "#switches", "#ε (pure)", "#ρ")
     return table(caption, columns, body)

@@ -10,7 +10,7 @@ from typing import Literal
 from privcheck.accounting import account
 from privcheck.auditors import Mechanism, MechanismAudit, MechanismClaim, Neighbours, audit_mechanism
 from privcheck.declaration import Declaration
-from privcheck.errors import ParameterError, UnknownNameError
+from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
 from privcheck.guarantees import ApproxDP, PureDP
 from privcheck.results import AuditRequest, AuditResult
 from privcheck.symbols import Exact
@@ -95,13 +95,17 @@ def assert_declaration(
         seed: 0, or what the session's options say.
 
     Raises:
-        AssertionError: The claim fails or is undecided, or an audit found a violation.
+        AssertionError: The claim fails or is undecided, a statistic moves further than it says, or an audit found a
+            violation.
         ParameterError: An argument is out of range, or the marker announced fewer audits.
     """
     __tracebackhide__ = True
     allowed = _allowed(confidence)
     values = declaration.values(dict(sets or {}))
-    verified = verify(declaration, values)
+    try:
+        verified = verify(declaration, values)
+    except DeclarationError as error:  # a statistic contradicts itself, on a pair that the message names
+        raise AssertionError(str(error)) from error
     drawing = [view for view in views if view != "lockstep"]
     delta = _delta(declaration)
     runs = {"lockstep": _PAIRS, "noise": _RUNS, "releases": allowed.trials if trials is None else trials}

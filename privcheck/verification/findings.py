@@ -16,6 +16,7 @@ CODES: Final[dict[str, str]] = {
     "claim-order-only": "the claim is stated up to an unstated constant",
     "wrong-relation": "the stated sensitivity is the one of another neighbouring relation",
     "noise-shared": "one draw of noise hides several values, whose difference is therefore exact",
+    "message-as-sum": "each message leaves the shuffler, where the proof analyses their sum",
     "tree-levels": "the proof counts fewer tree nodes for a user than there are",
     "tree-levels-slack": "the proof counts more tree nodes for a user than there are",
     "release-uncounted": "the proof never charges something that leaves",

@@ -9,6 +9,7 @@ from privcheck.verification.claim import Case, claim_findings, order_only
 from privcheck.verification.composition import budgets_add_up, budgets_kept, tighter_composition
 from privcheck.verification.counting import outputs_counted, tree_levels_counted
 from privcheck.verification.findings import Finding
+from privcheck.verification.messages import message_as_sum
 from privcheck.verification.preconditions import assumptions_kept, joint_preconditions
 from privcheck.verification.sensitivity import stated_sensitivities
 from privcheck.verification.sharing import shared_noise
@@ -18,6 +19,7 @@ Rule = Callable[[Case], Iterator[Finding]]
 RULES: Final[tuple[Rule, ...]] = (
     stated_sensitivities,
     shared_noise,
+    message_as_sum,
     tree_levels_counted,
     outputs_counted,
     budgets_kept,

@@ -83,39 +83,48 @@ def _shown(parts: Sequence[tuple[Noise, SparseDifference]]) -> float:
 def _sum_epsilon(
     releases: Sequence[Release], moved: Mapping[str, SparseDifference], noise: Mapping[str, Noise], delta: float
 ) -> float:
-    """Returns ε at δ from the sums over the counters that rise and that fall, those of the releases of one noise."""
-    best = 0.0
-    laws = {(noise[r.name].senders, noise[r.name].threshold) for r in releases}
-    for senders, threshold in laws:
-        same = [moved[r.name] for r in releases if (noise[r.name].senders, noise[r.name].threshold) == (senders, threshold)]
-        rises, falls = (sum(int((s * d.change > 0).sum()) for d in same) for s in (1, -1))
+    """Returns ε at δ from the sum of all counters among fair bits, or of those that move one way among equal others."""
+    fair, fair_moved, best = 0, 0, 0.0
+    rare: dict[tuple[float, int], tuple[int, int]] = {}
+    for release in releases:
+        senders, threshold = noise[release.name].senders, noise[release.name].threshold
         m, p = noise_bits(senders, threshold)
-        best = max(best, sum_epsilon(senders * m, p, rises, falls, delta))
+        change = moved[release.name].change
+        if p == 0.5:
+            fair, fair_moved = fair + senders * m * change.size, fair_moved + change.size
+            continue
+        for sign in (1, -1):
+            trials, counters = rare.get((p, sign), (0, 0))
+            count = int((sign * change > 0).sum())
+            rare[p, sign] = trials + senders * m * count, counters + count
+    if fair_moved:
+        best = sum_epsilon(fair, 0.5, fair_moved, delta)
+    for (p, sign), (trials, counters) in rare.items():
+        if counters:
+            best = max(best, sum_epsilon(trials, p, sign * counters, delta))
     return best
 
 
 @functools.lru_cache(maxsize=64)
-def sum_epsilon(trials: int, probability: float, rises: int, falls: int, delta: float) -> float:
-    """Returns a lower bound on ε at δ of so many counters that rise and fall, from the difference of their sums.
+def sum_epsilon(trials: int, probability: float, moved: int, delta: float) -> float:
+    """Returns a lower bound on ε at δ of Bin(N, p) + c against Bin(N, p), N bits in all counters together.
 
-    With fair bits it is Bin((u + d)N, ½) against the same less u + d. Rarer ones are looked at one way only.
+    Fair bits of falling counters count from the other end, x ↦ N − x: any mixture with them is one such pair.
 
     Args:
-        trials: N, the noise bits of one counter.
+        trials: N.
         probability: p of each.
-        rises: u, how many counters are one higher under D.
-        falls: d, how many are one lower.
+        moved: c, below 0 where the counters are lower under D.
         delta: δ.
     """
-    moved = rises + falls if probability == 0.5 else max(rises, falls)
-    moved = min(moved, int(_MOST / (trials * probability * (1 - probability))))
-    if moved == 0:
-        return 0.0
-    _, logs, outside = binomial_window(trials * moved, probability, reach=_REACH)
+    if trials * probability * (1 - probability) > _MOST:
+        return 0.0  # hardly anything is lost, and more values than are worth looking at
+    falling, moved = moved < 0, abs(moved)
+    _, logs, outside = binomial_window(trials, probability, reach=_REACH)
     masses = np.exp(logs)
     slack = 1e-9 + _ROUNDED * len(masses)
-    # rising counters are told from the top, P(X ≥ t − u) against P(X ≥ t), falling ones from the bottom
-    tail = np.cumsum(masses[::-1] if probability == 0.5 or rises >= falls else masses)
+    # rising counters are told from the top, P(X ≥ t − c) against P(X ≥ t), falling ones from the bottom
+    tail = np.cumsum(masses if falling else masses[::-1])
     likelier = np.concatenate([tail, np.full(moved, tail[-1])])  # one value further for every counter
     rarer = np.concatenate([np.zeros(moved), tail])
     power, level = likelier * (1 - slack) - delta, rarer * (1 + slack) + outside

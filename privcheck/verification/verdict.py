@@ -168,16 +168,28 @@ def _joint(declaration: Declaration, verdict: str) -> Literal["follows", "unprov
 def _repair(declaration: Declaration, values: Mapping[str, Fraction], verdict: str, upper: float) -> str:
     if leaking := shared_draws(declaration):
         return f"draw fresh noise for every output of {', '.join(leaking)}: no amount of noise that is reused is enough"
-    if verdict == "holds" and upper > 1 - NEAR:
-        return "nothing to change: the claim holds with equality"
+    if verdict != "holds" and any(r.mechanism.law == "shuffled integers" for r in declaration.releases):
+        return (
+            "send every bit as a message of its own: the messages then tell nothing but the sum that the proof analyses"
+        )
+    if verdict == "holds" and (upper > 1 - NEAR or upper == 0):
+        why = "the claim holds with equality" if upper else "nothing about anybody is released at these parameters"
+        return f"nothing to change: {why}"
     if not math.isfinite(upper):
         return "no amount of this noise gives the claim: another mechanism is needed"
     factor = _least_factor(declaration, values, upper)
-    if factor is None:
-        return ""
-    if verdict == "holds":
-        return f"every noise's standard deviation may be multiplied by {factor:.6g} and the claim still holds"
-    return f"multiply every noise's standard deviation by {factor:.6g} and the claim holds"
+    words = {
+        "holds": "every noise's standard deviation may be multiplied by {} and the claim still holds",
+        "fails": "multiply every noise's standard deviation by {} and the claim holds",
+        "undecided": "multiply every noise's standard deviation by {} and the claim holds, whatever the truth here",
+    }
+    return "" if factor is None else words[verdict].format(_rounded_up(factor))
+
+
+def _rounded_up(factor: float) -> str:
+    """Returns six digits that are not below the factor."""
+    text = f"{factor:.6g}"
+    return text if float(text) >= factor * (1 - NEAR) else f"{factor * (1 + 5e-6):.6g}"
 
 
 def _least_factor(declaration: Declaration, values: Mapping[str, Fraction], upper: float) -> float | None:

@@ -18,7 +18,7 @@ def tables(T, seed=0, scale=40.0):
     return visits, M.sum(axis=1) * rng.random((T, S * A)), M + rng.laplace(0, 2, M.shape)
 
 
-def by_formula(kind, rule, visits, sums, M, after, top):
+def by_formula(kind, rule, visits, sums, M, after, top):  # noqa: PLR0917
     """Returns Q of all pairs at one step, (SA,)."""
     n = visits
     if kind == OBI:

@@ -4,7 +4,8 @@ One step h, one node of a tree, noise of variance σ² = Δ²·v with v = 32·m�
 so that everything counts in units of Δ. A user moves ⌊log₂(K − 1)⌋ + 1 nodes (episode K's data is never released).
 
 * Reward counters, Δ = 1: ‖ϕ‖ ≤ 1 and r ≤ 1. With c the cosine of the two users' ϕ the Gram matrix moves by 2(1 − c²)
-  and the vector by 2(1 − c) in squares; together 4 − 2c² − 2c, largest at c = −½: 4.5 (the separate maxima are 2 and 4).
+  and the vector by 2(1 − c) in squares; together 4 − 2c² − 2c, largest at c = −½: 4.5
+  (the separate maxima are 2 and 4).
 * Transition counters, Δ = d·H² and √d·H²: V_{h+1} ≤ H − h and ‖φ‖ ≤ √d·(H − h), so that the same holds times
   (d(H − h)²/dH²)² = ((H − h)/H)⁴ for the matrix and (√d(H − h)·(H − h)/√dH²)² for the vector: 4.5·((H − h)/H)⁴.
   d cancels. Crude values: 4.5.
@@ -24,6 +25,7 @@ from scipy.special import log_ndtr
 
 from privcheck import registry
 from privcheck.accounting import account
+from privcheck.relations import ReplaceOne
 from privcheck.symbols import tree_levels
 from privcheck.verification import verify
 
@@ -167,3 +169,14 @@ def test_five_per_cent_less_noise_is_seen():
     louder = ratio_by_hand(epsilon=1 / math.sqrt(0.95)) / math.sqrt(0.95)
     assert found.upper_ratio == pytest.approx(louder, rel=1e-6)
     assert found.upper_ratio > ratio_by_hand() * 1.02
+
+
+def test_a_witness_keeps_a_fixed_first_pair():
+    """Under the reading that the paper's proof does not use: step 1's vectors are common, the witness is still one."""
+    declaration = replace(declared(), relation=ReplaceOne("trajectory", initial="fixed"))
+    found = verify(declaration, declaration.values({"H": 3}))
+    one, other = found.witness.pair
+    for name, column in one.vectors.items():
+        assert (column[0, 0] == other.vectors[name][0, 0]).all()
+    assert 0 < found.lower_ratio < ratio_by_hand(H=3)
+    assert found.upper_ratio >= found.lower_ratio

@@ -1,4 +1,4 @@
-"""The kernels' own Laplace noise: the law, its independence, its generator. Seeds are fixed; error below 1e-9 a test."""
+"""The kernels' own Laplace noise: law, independence, generator. Seeds are fixed; error below 1e-9 a test."""
 
 import numpy as np
 import pytest

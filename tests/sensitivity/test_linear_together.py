@@ -59,7 +59,7 @@ SYSTEMS = {
     "luyo": luyo({}),
     "luyo-cumulative": luyo({"gram": "cumulative"}),
     "ngo": ngo({}),
-    "gram rules": made("1", "500"),
+    "gram rules": made("1", "5"),
     "sums rule, opposite vectors": made("100", "1", kind="upper", power=2),
     "one weight, balanced": made("4", "4", gram_weight=WEIGHT, sum_weight=WEIGHT),
     "weights differ": made("1", "900", gram_weight=WEIGHT, sum_weight=OTHER),
@@ -145,7 +145,7 @@ def searched(releases, values, step, dimension, *, restarts=10) -> float:
     return -min(found) * scale
 
 
-@pytest.mark.parametrize(("horizon", "dimension"), [(1, 2), (2, 3)])
+@pytest.mark.parametrize(("horizon", "dimension"), [(1, 2), pytest.param(2, 3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_nothing_feasible_loses_more_than_the_joint_bound_and_the_witness_loses_as_much(name, horizon, dimension):
     declaration = SYSTEMS[name]

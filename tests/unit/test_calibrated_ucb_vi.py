@@ -54,6 +54,7 @@ def test_no_pair_of_users_moves_the_table_further_than_is_charged(of, cap, H, S,
 
 def test_the_charge_is_attained_by_rewards():
     """Two users who visit other pairs, each cap times, always with reward 1: ‖Δ‖₂² = 2·m·min(H, m·S·A)."""
+
     def user(state):
         actions = np.array([[0, 0, 1, 1]], np.int32)
         return Trajectories(

@@ -25,9 +25,7 @@ def test_riverswim_has_the_known_optimum(S, H, value):
 
 def test_the_optimum_is_the_best_of_all_deterministic_policies():
     mdp = random_mdp(S=2, A=2, H=2, seed=4)
-    best = max(
-        value_of(mdp, np.eye(2)[np.array(choice).reshape(2, 2)]) for choice in np.ndindex(2, 2, 2, 2)
-    )
+    best = max(value_of(mdp, np.eye(2)[np.array(choice).reshape(2, 2)]) for choice in np.ndindex(2, 2, 2, 2))
     assert optimum(mdp).value == pytest.approx(best, rel=1e-14)
 
 

@@ -205,7 +205,7 @@ def test_a_run_as_the_command_reports_it(tmp_path):
     found = run_online(setting, request.world, replicates=3, seed=1, out=tmp_path)
     json.dumps(found, allow_nan=False)
     assert found["regret"]["mean"] == pytest.approx(found["curves"]["regret"]["mean"][-1])
-    assert found["regret"]["maximum"] == pytest.approx(40 * found["regret"]["optimal"])
+    assert found["regret"]["maximum"] == pytest.approx(40 * found["optimal_value"])
     assert found["episodes"] == found["curves"]["episodes"][-1] == 40
     assert found["spent"]["pure_epsilon"] > 0
     one = run_online(setting, request.world, replicates=1, seed=1)

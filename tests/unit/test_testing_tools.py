@@ -61,7 +61,7 @@ def test_the_guard_refuses_a_source_tree(tmp_path):
     (tmp_path / "privcheck" / "__init__.py").write_text("", encoding="utf-8")
     (tmp_path / "conftest.py").write_text(CONFTEST.read_text(encoding="utf-8"), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PRIVCHECK_TEST_WHEEL": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:privcheck", str(tmp_path)]  # ours: it would not be found
     refused = subprocess.run(
         command, env=environment, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=60
     )

@@ -1,0 +1,38 @@
+"""The pages of findings are what the verification says now: a page that was typed, or went stale, fails here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from privcheck.cli import main
+from privcheck.commands.pages import paper_pages
+
+PAGES = Path(__file__).parents[2] / "docs" / "findings"
+
+
+@pytest.mark.slow
+def test_the_committed_pages_are_the_generated_ones():
+    made = paper_pages()
+    assert {path.stem for path in PAGES.glob("*.md")} == set(made)
+    for name, text in made.items():
+        assert (PAGES / f"{name}.md").read_text(encoding="utf-8") == text, (
+            f"run: privcheck verify --all --pages {PAGES.name}"
+        )
+
+
+def test_pages_are_about_whole_papers(tmp_path):
+    refused = CliRunner().invoke(main, ["verify", "dp-apvi", "--pages", str(tmp_path / "pages")])
+    assert refused.exit_code == 2
+    assert "--all" in refused.output
+    assert not (tmp_path / "pages").exists()
+
+
+def test_no_system_is_left_without_a_verdict():
+    index = (PAGES / "index.md").read_text(encoding="utf-8")
+    assert "No system is left undecided" in index
+    for failing in ("dp-lsvi-ucb-pp-as-printed", "private-ucb-vi-central", "published-ucb-vi-local"):
+        row = next(line for line in index.splitlines() if line.startswith(f"| [{failing}]"))
+        assert "fails, witness" in row

@@ -1,0 +1,105 @@
+"""`privcheck run` and `check` of online agents from outside: JSON, pages, comparison, interruption, bad input."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from privcheck.cli import main
+
+SMALL = ["--env", "riverswim", "--set", "S=3", "--set", "H=4", "--set", "K=60", "--replicates", "2"]
+
+
+def invoked(*arguments, code=0):
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_one_run_writes_json_a_page_a_ledger_and_says_the_same(tmp_path):
+    out = tmp_path / "one"
+    printed = json.loads(invoked("run", "private-ucb-vi-central", *SMALL, "--out", str(out), "--json").stdout)
+    assert json.loads((out / "run.json").read_text()) == printed
+    assert printed["regret"].keys() >= {"mean", "std", "baseline", "optimal"}
+    assert printed["episodes"] == 60
+    assert printed["environment"] == "riverswim"
+    assert printed["odometer"][-1]["pure_epsilon"] == pytest.approx(printed["spent"]["pure_epsilon"])
+    page = (out / "run.html").read_text()
+    assert page.count("<svg") == 8  # four plots in two widths
+    assert "private-ucb-vi-central" in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert (out / "ledger.jsonl").exists()
+    again = json.loads(invoked("run", "private-ucb-vi-central", *SMALL, "--workers", "1", "--json").stdout)
+    assert again["curves"] == printed["curves"]
+
+
+def test_several_agents_are_compared(tmp_path):
+    names = ("ucb-vi", "oppo", "private-ucb-po-local", "calibrated-ucb-vi")
+    given = [*SMALL, "--set", "epsilon=5", "--set", "mu=2"]
+    printed = json.loads(invoked("run", *names, *given, "--out", str(tmp_path), "--json").stdout)
+    assert printed["algorithms"] == list(names)
+    assert printed["results"][2]["parameters"]["epsilon"] == "5"
+    assert printed["results"][0]["spent"] is None
+    assert all(name in (tmp_path / "run.html").read_text() for name in names)
+    assert (tmp_path / "private-ucb-po-local" / "ledger.jsonl").exists()
+    table = invoked("run", *names, *given).stdout
+    assert "not private" in table
+    assert "4 replicates" not in table
+
+
+@pytest.mark.parametrize(("arguments", "match"), [
+    (["run", "ucb-vi"], "give --env"),
+    (["run", "ucb-vi", "--data", "riverswim"], "give --env"),
+    (["run", "ucb-vi", "dp-apvi", "--env", "riverswim"], "dp-apvi does not"),
+    (["run", "dp-apvi", "--env", "random"], "learn as they act"),
+    (["run", "ucb-vi", "--env", "riverswin"], "unknown environment"),
+    (["run", "ucb-vi", "--env", "gym:CartPole-v1"], "Discrete"),
+    (["run", "ucb-vi", "--env", "table:missing.npz"], "cannot be read"),
+    (["run", "ucb-vi", *SMALL[:6], "--set", "K=0"], "K"),
+    (["run", "ucb-vi", *SMALL, "--set", "n=5"], "unknown parameter"),
+    (["run", "ldp-obi", "--env", "random", "--set", "K=5"], "pools"),
+])  # fmt: skip
+def test_what_cannot_be_run_ends_with_2_and_one_message(arguments, match):
+    assert match in invoked(*arguments, code=2).output
+
+
+def test_environments_of_gymnasium_and_of_a_user(tmp_path):
+    table = tmp_path / "two.json"
+    table.write_text(json.dumps({"P": [[[0.5, 0.5]] * 2, [[1, 0], [0, 1]]], "r": [[0, 0.1], [1, 0.5]], "H": 3}))
+    for env in ("gym:FrozenLake-v1", f"table:{table}"):
+        more = ["--set", "H=12"] if env.startswith("gym") else []
+        printed = json.loads(invoked("run", "ucb-vi", "--env", env, "--set", "K=20", *more, "--json").stdout)
+        assert 0 < printed["optimal_value"] <= 5
+
+
+def test_check_of_an_online_agent(tmp_path):
+    given = ["--set", "S=3", "--set", "H=4", "--set", "K=60", "--out", str(tmp_path), "--trials", "200", "--json"]
+    report = json.loads(invoked("check", "calibrated-ucb-vi", *given).stdout)
+    assert report["verify"]["verdict"] == "holds"
+    assert report["run"]["environment"] == "riverswim"
+    page = (tmp_path / "report.html").read_text()
+    assert "Cumulative regret" in page
+    assert invoked("report", str(tmp_path)).stdout
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_is_continued_with_the_same_result(tmp_path):
+    script = [
+        sys.executable, "-c", "from privcheck.cli import main; main()", "run", "private-ucb-vi-central",
+        "--env", "riverswim", "--set", "K=400000", "--replicates", "2", "--json", "--out", str(tmp_path),
+    ]  # fmt: skip
+    killed = subprocess.Popen(script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    patience = time.monotonic() + 120
+    while not (tmp_path / "checkpoint.npz").exists() and time.monotonic() < patience:
+        time.sleep(0.05)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "run.json").exists()
+    resumed = json.loads(subprocess.run(script, check=True, capture_output=True).stdout)
+    straight = json.loads(subprocess.run(script[:-2], check=True, capture_output=True).stdout)
+    assert resumed["curves"] == straight["curves"]
+    assert resumed["ledger"]["digest"] == straight["ledger"]["digest"]
