@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from audits.scores import Moved, moved
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
-from privcheck.relations import Pair, ReplaceOne, extreme_pairs
+from privcheck.relations import LARGEST, LONGEST, Pair, ReplaceOne, extreme_pairs
 from privcheck.trajectories import Trajectories
 from privcheck.verification.candidates import UserPair, candidate_pairs
 from privcheck.verification.witness import describe as witnessed
@@ -88,7 +88,10 @@ def worst_canary(declaration: Declaration, values: Mapping[str, Fraction]) -> Ca
         for pair in candidate_pairs(declaration, values, group)
     ]
     if not found:
-        message = f"{declaration.name}: no pair of neighbours is short enough to be written out; audit a smaller H"
+        message = (
+            f"{declaration.name}: no pair of neighbours can be held in memory: trajectories are written out up to "
+            f"{LONGEST} steps, states and actions are numbers up to {LARGEST}; audit smaller sizes"
+        )
         raise ParameterError(message, name="H", given=values.get("H"))
     return max(found, key=lambda c: (c.mu**2 / 2 + c.pure, c.mu))
 

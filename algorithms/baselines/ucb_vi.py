@@ -1,9 +1,9 @@
 """UCB-VI (Azar, Osband & Munos 2017) with step-dependent transitions, the non-private twin of PRIVATE-UCB-VI.
 
 Algorithm 2 of paper 002 with exact counts and E = 0. An episode adds one visit a step, so planning starts from what
-stands: a cell is planned anew only if it was visited or the value of a successor that was seen from it moved. The
-numbers are those of planning from scratch, bit by bit: a cell's Q̃ depends on its own counters and on Ṽ_{h+1} alone,
-and adding 0·Ṽ(s′) for an unseen successor changes no sum.
+stands: at a step after which no value moved only the visited cell is planned anew, and 1/n and β are computed for
+visited cells alone. The numbers are those of planning from scratch, bit by bit: a cell's Q̃ depends on its own counters
+and on Ṽ_{h+1} alone.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from algorithms.online.optimism import Bonus, backup, plan, value_bonus, weigh
 from algorithms.online.recording import DONE, SWITCHES, VALUE, grid, note
 from algorithms.online.results import blank, refuse, result
 from algorithms.online.tables import count, size, split
-from algorithms.online.world import BITS, World, optimum, roll_greedy, value_greedy, world
+from algorithms.online.world import World, optimum, roll_greedy, value_greedy, world
 from privcheck.declaration import Parameter
 from privcheck.registry import Algorithm
 from privcheck.results import OnlineRequest, OnlineResult
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 EPISODES = Parameter(name="K", default=20_000, kind="count", meaning="episodes")
 FAILURE = Parameter(name="failure", default="0.1", kind="probability", meaning="failure probability of the bonus")
@@ -38,9 +37,9 @@ BONUS_SCALE = Parameter(
 @njit(cache=True, nogil=True, error_model="numpy")
 def replan(  # noqa: PLR0917 - Numba's functions take positional arguments
     visits: Array, costs: Array, transitions: Array, w: World, bonus: Bonus, path: Indices, taken: Indices,
-    seen: Words, inverse: Array, beta: Array, quality: Array, actions: Indices, values: Array,
+    inverse: Array, beta: Array, quality: Array, actions: Indices, values: Array,
 ) -> bool:  # fmt: skip
-    """Plans what one more trajectory changed; returns whether the policy changed. At most 64 states.
+    """Plans what one more trajectory changed; returns whether the policy changed.
 
     Args:
         visits: (H, SA) N, the trajectory counted.
@@ -50,50 +49,43 @@ def replan(  # noqa: PLR0917 - Numba's functions take positional arguments
         bonus: The bonus's numbers.
         path: (H + 1,) the trajectory's states.
         taken: (H,) its actions.
-        seen: (H, SA) the successors seen from each cell, as bits; kept from episode to episode.
-        inverse: (H, SA) 1/max(1, N), kept.
+        inverse: (H, SA) 1/max(1, N), kept from episode to episode.
         beta: (H, SA) the bonus, kept.
-        quality: (H, SA) Q̃, kept.
+        quality: (SA,) scratch.
         actions: (H, S) the policy, kept.
         values: (H + 1, S) Ṽ, kept.
     """
-    one = np.uint64(1)
-    changed, moved = False, np.uint64(0)  # moved: the states at h + 1 whose Ṽ changed, as bits
+    changed, moved = False, False  # moved: Ṽ_{h+1} is not what it was
     for h in range(w.H - 1, -1, -1):
-        visited = path[h] * w.A + taken[h]
-        seen[h, visited] |= one << np.uint64(path[h + 1])
+        visited, top = path[h] * w.A + taken[h], float(w.H - h)
         inverse[h, visited] = 1.0 / max(1.0, visits[h, visited] + bonus.E)
         beta[h, visited] = bonus.root * math.sqrt(inverse[h, visited]) + bonus.linear * inverse[h, visited]
-        top, now = float(w.H - h), np.uint64(0)
-        for s in range(w.S):
-            again = False
-            for a in range(w.A):
-                cell = s * w.A + a
-                if cell == visited or (seen[h, cell] & moved) != 0:
-                    total = costs[h, cell]
-                    for successor in range(w.S):
-                        total += transitions[h, successor, cell] * values[h + 1, successor]
-                    quality[h, cell] = min(top, max(0.0, total * inverse[h, cell] - beta[h, cell]))
-                    again = True
-            if again:
-                best, which = quality[h, s * w.A], 0
-                for a in range(1, w.A):
-                    if quality[h, s * w.A + a] < best:
-                        best, which = quality[h, s * w.A + a], a
-                if best != values[h, s]:
-                    values[h, s] = best
-                    now |= one << np.uint64(s)
-                if which != actions[h, s]:
-                    actions[h, s] = which
-                    changed = True
-        moved = now
+        first, last = (0, w.S) if moved else (path[h], path[h] + 1)  # states to plan: all, or the visited one
+        begin, end = first * w.A, last * w.A
+        for cell in range(begin, end):  # `backup`, operation by operation
+            quality[cell] = costs[h, cell]
+        for successor in range(w.S):
+            value = values[h + 1, successor]
+            for cell in range(begin, end):
+                quality[cell] += transitions[h, successor, cell] * value
+        for cell in range(begin, end):
+            quality[cell] = min(top, max(0.0, quality[cell] * inverse[h, cell] - beta[h, cell]))
+        moved = False
+        for s in range(first, last):
+            best, which = quality[s * w.A], 0
+            for a in range(1, w.A):
+                if quality[s * w.A + a] < best:
+                    best, which = quality[s * w.A + a], a
+            moved = moved or best != values[h, s]
+            changed = changed or which != actions[h, s]
+            values[h, s], actions[h, s] = best, which
     return changed
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def play(  # noqa: PLR0917 - as above
     until: int, w: World, bonus: Bonus, optimal: float, users: np.random.Generator,
-    path: Indices, taken: Indices, flat: Array, seen: Words, inverse: Array, beta: Array, quality: Array,
+    path: Indices, taken: Indices, flat: Array, inverse: Array, beta: Array, quality: Array,
     actions: Indices, values: Array,
     judged: Indices, truth: Array, grid: Indices, curves: Array, totals: Array,
 ) -> None:  # fmt: skip
@@ -108,7 +100,6 @@ def play(  # noqa: PLR0917 - as above
         path: (H + 1,) the last trajectory's states, kept.
         taken: (H,) its actions, kept.
         flat: The counters.
-        seen: As in `replan`.
         inverse: As in `replan`.
         beta: As in `replan`.
         quality: As in `replan`.
@@ -130,16 +121,11 @@ def play(  # noqa: PLR0917 - as above
         plan(visits, sums, transitions, bonus, w.A, actions, values, scratch)
         totals[VALUE] = value_greedy(w, actions, judged, truth)
     while totals[DONE] < until:
-        if totals[DONE] > 0.0:  # lines 4 to 10
-            if w.S <= BITS:
-                changed = replan(
-                    visits, sums, transitions, w, bonus, path, taken, seen, inverse, beta, quality, actions, values
-                )
-            else:
-                changed = plan(visits, sums, transitions, bonus, w.A, actions, values, scratch)
-            if changed:
-                totals[SWITCHES] += 1.0
-                totals[VALUE] = value_greedy(w, actions, judged, truth)
+        if totals[DONE] > 0.0 and replan(  # lines 4 to 10
+            visits, sums, transitions, w, bonus, path, taken, inverse, beta, quality, actions, values
+        ):
+            totals[SWITCHES] += 1.0
+            totals[VALUE] = value_greedy(w, actions, judged, truth)
         roll_greedy(w, actions, users, path, taken, costs)  # line 11
         note(totals, grid, curves, optimal)
         count(visits, sums, transitions, w.A, path, taken, costs)  # line 12, without noise
@@ -163,7 +149,6 @@ def _learn(request: OnlineRequest) -> OnlineResult:
             "path": np.zeros(H + 1, np.int64),
             "taken": np.zeros(H, np.int64),
             "flat": np.zeros(size(H, S, A)),
-            "seen": np.zeros((H, S * A), np.uint64),
             **{name: np.zeros((H, S * A)) for name in ("inverse", "beta", "quality")},
             "actions": np.zeros((H, S), np.int64),
             "values": np.zeros((H + 1, S)),
@@ -176,7 +161,7 @@ def _learn(request: OnlineRequest) -> OnlineResult:
     def block(one: Replicate, until: int) -> None:
         a = one.arrays
         play(
-            until, w, bonus, truth.value, one.generators["users"], a["path"], a["taken"], a["flat"], a["seen"],
+            until, w, bonus, truth.value, one.generators["users"], a["path"], a["taken"], a["flat"],
             a["inverse"], a["beta"], a["quality"], a["actions"], a["values"], a["judged"], a["truth"], grid(K),
             a["curves"], a["totals"],
         )  # fmt: skip

@@ -29,7 +29,8 @@ from privcheck.errors import ParameterError, PrivcheckError
 from privcheck.results import OnlineRequest
 
 CHECKPOINT = "checkpoint.npz"
-BLOCKS = 64  # a run has at most so many, and at least one every 2¹⁸ episodes
+BLOCKS = 64  # a run has at most so many, and at least one every 2¹⁸ episodes …
+_WORK = 8_000_000  # … and a block has at least so many counters times episodes, about 0.05 s
 _FORMAT = 1
 _SAVE_EVERY = 1.0  # seconds: shorter blocks are not each written
 
@@ -78,7 +79,9 @@ def learn(
     replicates = [start(number) for number in range(request.replicates)]
     before = 0.0 if path is None else _load(path, replicates, mark)
     began = saved = time.perf_counter()
-    block = max(1, min(2**18, -(-K // BLOCKS)))
+    mdp = request.world.mdp
+    counters = mdp.horizon * mdp.states * mdp.actions * (mdp.states + 2)
+    block = max(1, min(2**18, max(_WORK // counters, -(-K // BLOCKS))))
     done = int(min(r.arrays["totals"][DONE] for r in replicates))
     with ThreadPoolExecutor(max_workers=max(1, min(request.workers, len(replicates)))) as pool:
         while done < K:

@@ -107,9 +107,9 @@ def declared(request: OnlineRequest) -> Declaration:
 
 
 def vectors(request: OnlineRequest) -> float:
-    """Returns how many vectors of counters a replicate keeps: exact, noisy, fresh noise and its raw words, the tree."""
+    """Returns how many vectors of counters a replicate keeps: the noisy ones; at a curator the exact and the tree's."""
     central = all(isinstance(release.schedule, Tree) for release in declared(request).releases)
-    return 5 + (tree.levels(request.episodes) if central else -1)
+    return 2 + tree.levels(request.episodes) if central else 1
 
 
 def fresh_state(

@@ -17,8 +17,8 @@ from algorithms.dp_apvi.kernels import private_counts, private_total
 from algorithms.online.recording import DONE, SWITCHES, VALUE, note
 from algorithms.online.tables import split
 from algorithms.online.world import World, roll_greedy, value_greedy
-from algorithms.privatizers import tree
-from algorithms.privatizers.noise import fill, padded
+from algorithms.privatizers import local, tree
+from algorithms.privatizers.noise import chunk, fill
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -177,7 +177,8 @@ def play(  # noqa: PLR0917 - as above
         totals: The record's sums.
     """
     path, taken, costs = np.empty(w.H + 1, np.int64), np.empty(w.H, np.int64), np.empty(w.H)
-    fresh, raw = np.empty(padded(noisy.size)), np.empty((2, padded(noisy.size)), np.uint64)
+    piece = chunk(noisy.size)
+    fresh, raw = np.empty(piece), np.empty((2, piece), np.uint64)
     x = np.empty(w.S)
     visits, sums, transitions = split(noisy, T, w.S, w.A)
     while totals[DONE] < until:
@@ -190,11 +191,10 @@ def play(  # noqa: PLR0917 - as above
         t = int(totals[DONE])
         if t == K:
             return
-        fill(law, scale, streams, noise, raw, fresh)  # the channel draws …
-        if central:  # … and the privatizer says where it goes
-            add(exact, T, w.S, w.A, path, taken, costs)
-            tree.publish(t, exact, fresh, prefix, noisy)
-        else:
-            add(fresh, T, w.S, w.A, path, taken, costs)
-            for i in range(noisy.size):
-                noisy[i] += fresh[i]
+        add(exact if central else noisy, T, w.S, w.A, path, taken, costs)
+        for first in range(0, noisy.size, piece):
+            fill(law, scale, streams, noise, raw, fresh)  # the channel draws …
+            if central:  # … and the privatizer says where it goes
+                tree.publish(t, first, exact, fresh, prefix, noisy)
+            else:
+                local.publish(first, fresh, noisy)

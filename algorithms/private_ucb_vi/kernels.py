@@ -15,7 +15,7 @@ from algorithms.online.recording import DONE, SWITCHES, VALUE, note
 from algorithms.online.tables import count, split
 from algorithms.online.world import World, roll_greedy, value_greedy
 from algorithms.privatizers import local, tree
-from algorithms.privatizers.noise import fill, padded
+from algorithms.privatizers.noise import chunk, fill
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -56,9 +56,10 @@ def play(  # noqa: PLR0917 - Numba's functions take positional arguments
     H, S, A = w.H, w.S, w.A
     path, taken, costs = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H)
     scratch = (np.empty(S * A), np.empty(S * A), np.empty(S * A))
-    fresh, raw = np.empty(padded(noisy.size)), np.empty((2, padded(noisy.size)), np.uint64)
+    piece = chunk(noisy.size)
+    fresh, raw = np.empty(piece), np.empty((2, piece), np.uint64)
     visits, sums, transitions = split(noisy, H, S, A)
-    held = split(exact if central else noisy, H, S, A)  # the privatizer's own; never read under the local one
+    held = split(exact if central else noisy, H, S, A)  # where the privatizer counts
     while totals[DONE] < until:  # line 3
         changed = plan(visits, sums, transitions, bonus, A, actions, values, scratch)  # lines 4 to 10
         if changed or totals[DONE] == 0.0:
@@ -69,9 +70,10 @@ def play(  # noqa: PLR0917 - Numba's functions take positional arguments
         t = int(totals[DONE])
         if t == K:
             return
-        fill(law, scale, streams, noise, raw, fresh)  # the channel draws …
-        if central:  # line 12: … and the privatizer says where it goes
-            count(held[0], held[1], held[2], A, path, taken, costs)
-            tree.publish(t, exact, fresh, prefix, noisy)
-        else:
-            local.publish(path, taken, costs, H, S, A, fresh, noisy)
+        count(held[0], held[1], held[2], A, path, taken, costs)  # line 12
+        for first in range(0, noisy.size, piece):
+            fill(law, scale, streams, noise, raw, fresh)  # the channel draws …
+            if central:  # … and the privatizer says where it goes
+                tree.publish(t, first, exact, fresh, prefix, noisy)
+            else:
+                local.publish(first, fresh, noisy)

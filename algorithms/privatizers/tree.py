@@ -21,15 +21,16 @@ def levels(K: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def publish(t: int, exact: Array, fresh: Array, prefix: Array, noisy: Array) -> None:
-    """Writes the noisy counters after episode t.
+def publish(t: int, start: int, exact: Array, fresh: Array, prefix: Array, noisy: Array) -> None:  # noqa: PLR0917 - Numba
+    """Writes a piece of the noisy counters after episode t.
 
     Args:
         t: Episodes counted so far, at least 1.
+        start: Where the piece begins.
         exact: (M,) the exact counters.
-        fresh: (at least M,) fresh noise: that of the node which closes with episode t.
+        fresh: Fresh noise for the piece: that of the node which closes with episode t.
         prefix: (levels, M) the noise of the nodes of t's bits from each level up; kept from episode to episode.
-        noisy: (M,) overwritten.
+        noisy: (M,) overwritten from `start` on, as far as the piece reaches.
     """
     level = 0
     while (t >> level) & 1 == 0:
@@ -37,17 +38,19 @@ def publish(t: int, exact: Array, fresh: Array, prefix: Array, noisy: Array) -> 
     above = level + 1
     while t >> above != 0 and (t >> above) & 1 == 0:
         above += 1
-    node, alone = prefix[level], t >> above == 0  # alone: no higher bit, the node covers everything
-    covered = fresh if alone else prefix[above]
-    if level == 0 and not alone:  # no later sum is over a leaf: its noise need not be kept
-        for i in range(exact.size):
-            noisy[i] = exact[i] + (covered[i] + fresh[i])
-        return
-    if alone:
-        for i in range(exact.size):
+    stop = min(start + fresh.size, exact.size)
+    counts, sums, node = exact[start:stop], noisy[start:stop], prefix[level, start:stop]
+    if t >> above == 0:  # no higher bit: the node covers everything
+        for i in range(counts.size):
             node[i] = fresh[i]
-    else:
-        for i in range(exact.size):
-            node[i] = covered[i] + fresh[i]
-    for i in range(exact.size):
-        noisy[i] = exact[i] + node[i]
+            sums[i] = counts[i] + fresh[i]
+        return
+    covered = prefix[above, start:stop]
+    if level == 0:  # no later sum is over a leaf: its noise need not be kept
+        for i in range(counts.size):
+            sums[i] = counts[i] + (covered[i] + fresh[i])
+        return
+    for i in range(counts.size):
+        node[i] = covered[i] + fresh[i]
+    for i in range(counts.size):
+        sums[i] = counts[i] + node[i]

@@ -90,8 +90,9 @@ def _paint(axes: Axes, *, runs: Sequence[Mapping[str, Any]], name: str, axis: st
         axes.plot(x, mean, color=colour, linestyle=DASHES[place // len(COLOURS) % len(DASHES)], label=run["algorithm"])
         if band["std"] is not None:
             std = [0.0, *band["std"]] if name != "value" else [band["std"][0], *band["std"]]
-            low = [m - s for m, s in zip(mean, std, strict=True)]
-            high = [m + s for m, s in zip(mean, std, strict=True)]
+            top = run["optimal_value"] if name == "value" else float("inf")  # the band stays within what can be
+            low = [max(m - s, 0.0) for m, s in zip(mean, std, strict=True)]
+            high = [min(m + s, top) for m, s in zip(mean, std, strict=True)]
             axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
     _dress(axes, axis, wide=wide)
 

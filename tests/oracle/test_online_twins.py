@@ -132,7 +132,8 @@ def test_the_trees_prefix_noise_is_the_sum_of_the_covering_nodes():
         for t in range(1, K):
             fresh, exact = rng.integers(-50, 50, 7).astype(float), rng.integers(0, 9, 4).astype(float)
             nodes[t] = fresh[:4].copy()
-            tree.publish(t, exact, fresh, prefix, noisy)
+            for start in (0, 3):  # in pieces
+                tree.publish(t, start, exact, fresh[start : start + 3], prefix, noisy)
             cover, rest = [], t
             while rest:
                 cover.append(rest)

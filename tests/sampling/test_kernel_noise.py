@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from algorithms.privatizers.noise import GAUSSIAN, LANES, LAPLACE, NONE, fill, lanes, laplace, padded, words
+from algorithms.privatizers.noise import GAUSSIAN, LANES, LAPLACE, NONE, chunk, fill, lanes, laplace, padded, words
 
 N = 1 << 20
 
@@ -71,4 +71,5 @@ def test_the_words_are_xoshiro256():
 def test_seeds_and_sizes():
     assert np.array_equal(draws(LAPLACE, 1.0, seed=2), draws(LAPLACE, 1.0, seed=2))
     assert not np.array_equal(draws(LAPLACE, 1.0, seed=2), draws(LAPLACE, 1.0, seed=3))
-    assert [padded(size) for size in (1, 16, 17)] == [16, 16, 32]
+    assert [chunk(size) for size in (1, 16, 17, 512, 513, 1920)] == [16, 16, 32, 512, 272, 480]
+    assert [padded(size) for size in (1, 17, 513, 1920)] == [16, 32, 544, 1920]

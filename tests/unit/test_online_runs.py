@@ -56,6 +56,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize("block", [1, 20])
 def test_a_killed_run_continues_as_if_nothing_had_happened(name, block, tmp_path, monkeypatch):
     monkeypatch.setattr("algorithms.online.driver._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("algorithms.online.driver._WORK", 0)
     setting, request = asked(name, directory=tmp_path)
     calls = []
 
