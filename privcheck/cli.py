@@ -330,10 +330,19 @@ def doctor(*, as_json: bool) -> None:
 def _setting_and_source(
     name: str, sets: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, seed: int
 ) -> tuple[Any, Any]:
-    """Returns the setting with the data it learns from, or with the model it acts in; defaults where none is named."""
-    from privcheck.commands import online
-    from privcheck.commands.setting import parse_sets
+    """Returns the setting with the data it learns from, or with the model it acts in; defaults where none is named.
 
+    Where there is a declaration only, the setting alone.
+    """
+    from privcheck import registry
+    from privcheck.commands import online
+    from privcheck.commands.setting import parse_sets, resolve_setting
+
+    algorithm = registry.algorithm(name)
+    if algorithm.agent is None and algorithm.online is None and algorithm.declare is not None:
+        if (env, data, rewards) != (None, None, None):
+            raise click.UsageError(f"{name} has no agent: nothing learns from --env, --data or --rewards")
+        return resolve_setting(name, parse_sets(sets)), None
     if not online.online_only((name,)):
         usual = "icu-sepsis" if env is None and data is None else data
         return _setting_and_data(name, sets, env=env, data=usual, rewards=rewards, seed=seed)

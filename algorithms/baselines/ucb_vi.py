@@ -51,31 +51,38 @@ def replan(  # noqa: PLR0917 - Numba's functions take positional arguments
         taken: (H,) its actions.
         inverse: (H, SA) 1/max(1, N), kept from episode to episode.
         beta: (H, SA) the bonus, kept.
-        quality: (SA,) scratch.
+        quality: (H, SA) Q̃, kept.
         actions: (H, S) the policy, kept.
         values: (H + 1, S) Ṽ, kept.
     """
+    cells = w.S * w.A
     changed, moved = False, False  # moved: Ṽ_{h+1} is not what it was
     for h in range(w.H - 1, -1, -1):
         visited, top = path[h] * w.A + taken[h], float(w.H - h)
         inverse[h, visited] = 1.0 / max(1.0, visits[h, visited] + bonus.E)
         beta[h, visited] = bonus.root * math.sqrt(inverse[h, visited]) + bonus.linear * inverse[h, visited]
-        first, last = (0, w.S) if moved else (path[h], path[h] + 1)  # states to plan: all, or the visited one
-        begin, end = first * w.A, last * w.A
-        for cell in range(begin, end):  # `backup`, operation by operation
-            quality[cell] = costs[h, cell]
-        for successor in range(w.S):
-            value = values[h + 1, successor]
-            for cell in range(begin, end):
-                quality[cell] += transitions[h, successor, cell] * value
-        for cell in range(begin, end):
-            quality[cell] = min(top, max(0.0, quality[cell] * inverse[h, cell] - beta[h, cell]))
+        first, last = path[h], path[h] + 1
+        if moved:  # `backup`, operation by operation
+            first, last = 0, w.S
+            for cell in range(cells):
+                quality[h, cell] = costs[h, cell]
+            for successor in range(w.S):
+                value = values[h + 1, successor]
+                for cell in range(cells):
+                    quality[h, cell] += transitions[h, successor, cell] * value
+            for cell in range(cells):
+                quality[h, cell] = min(top, max(0.0, quality[h, cell] * inverse[h, cell] - beta[h, cell]))
+        else:
+            total = costs[h, visited]
+            for successor in range(w.S):
+                total += transitions[h, successor, visited] * values[h + 1, successor]
+            quality[h, visited] = min(top, max(0.0, total * inverse[h, visited] - beta[h, visited]))
         moved = False
         for s in range(first, last):
-            best, which = quality[s * w.A], 0
+            best, which = quality[h, s * w.A], 0
             for a in range(1, w.A):
-                if quality[s * w.A + a] < best:
-                    best, which = quality[s * w.A + a], a
+                if quality[h, s * w.A + a] < best:
+                    best, which = quality[h, s * w.A + a], a
             moved = moved or best != values[h, s]
             changed = changed or which != actions[h, s]
             values[h, s], actions[h, s] = best, which

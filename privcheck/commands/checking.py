@@ -29,7 +29,7 @@ PACKAGES = ("privcheck", "numpy", "scipy", "numba", "sympy", "dp-accounting", "m
 
 def check(
     setting: Setting,
-    source: Source | World,
+    source: Source | World | None,
     *,
     delta: float,
     replicates: int | None,
@@ -45,7 +45,8 @@ def check(
 
     Args:
         setting: The algorithm.
-        source: The data the agent learns from; for an agent that learns as it acts, where it acts.
+        source: The data the agent learns from; for an agent that learns as it acts, where it acts; None where there
+            is a declaration only, and nothing is run.
         delta: δ of the ε that are reported.
         replicates: Repetitions of the run; None for 5 on simulated users and 1 on a user's own data, whom every
             repetition would cost the budget again.
@@ -60,7 +61,7 @@ def check(
     """
     started = time.perf_counter()
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    repeated = replicates or (REPLICATES if isinstance(source, World) or source.data.public else 1)
+    repeated = replicates or (1 if isinstance(source, Source) and not source.data.public else REPLICATES)
     if isinstance(source, Source):
         refuse_second_release(setting, source, repeated, out)
     verdict = verified(setting)
@@ -78,11 +79,11 @@ def check(
         for view in _views(setting)
     }
     how: dict[str, Any] = {"replicates": repeated, "seed": seed, "out": out, "progress": progress("run")}
-    learned = (
-        run_online(setting, source, workers=workers, **how)
-        if isinstance(source, World)
-        else run(setting, source, **how)
-    )
+    learned = None
+    if isinstance(source, World):
+        learned = run_online(setting, source, workers=workers, **how)
+    elif source is not None:
+        learned = run(setting, source, **how)
     return {
         "privcheck": {"version": version("privcheck"), "schema": SCHEMA},
         "algorithm": setting.algorithm.name,

@@ -140,9 +140,7 @@ def ran_online(result: Mapping[str, Any]) -> str:
     """Returns regret, last value, switches, cost and speed of each online agent."""
     runs = result.get("results", [result])
     first = runs[0]
-    head = (
-        f"{first['description']}; {first['replicates']} replicates, optimum {first['optimal_value']:.6g} an episode"
-    )
+    head = f"{first['description']}; {first['replicates']} replicates, optimum {first['optimal_value']:.6g} an episode"
     rows = [("agent", "episodes", "regret", "± std", "of the most", "last value", "switches", "spent", "episodes/s")]
     for run in runs:
         regret, curves = run["regret"], run["curves"]

@@ -93,11 +93,12 @@ def percent(value: float, *, rounding: Rounding = "nearest") -> str:
 def spelled(text: str) -> str:
     """Returns an exact expression as people write it: Greek letters, roots, raised exponents.
 
-    >>> spelled("(rho)-zCDP"), spelled("sqrt(2)*sqrt(H)"), spelled("2*H**2/rho")
-    ('ρ-zCDP', '√2·√H', '2·H²/ρ')
+    >>> spelled("(rho)-zCDP"), spelled("sqrt(2)*sqrt(H)"), spelled("2*H**2/rho"), spelled("H**(5/2)")
+    ('ρ-zCDP', '√2·√H', '2·H²/ρ', 'H^(5/2)')
     """
     text = re.sub(r"(?<![A-Za-z0-9_])sqrt\((\w+)\)", r"√\1", text).replace("sqrt(", "√(")
-    text = re.sub(r"\*\*\(?(-?\d+)\)?(?![\w.])", lambda found: superscript(int(found.group(1))), text)
+    text = re.sub(r"\*\*\((\d+/\d+)\)", r"^(\1)", text)
+    text = re.sub(r"\*\*(?:\((-?\d+)\)|(\d+)(?![\w.]))", lambda found: superscript(int(found[1] or found[2])), text)
     text = text.replace("**", "^").replace("*", "·")
     text = _WORD.sub(lambda found: _LETTERS[found.group(1)], text)
     return re.sub(r"(?<!\w)\((\w+)\)-(?=[A-Za-z])", r"\1-", text)

@@ -56,7 +56,9 @@ class _BitLength(sympy.Function):  # type: ignore[misc] # SymPy has no types
         return f"bit_length({printer._print(self.args[0])})"  # noqa: SLF001
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        text = rf"\left(\left\lfloor \log_2 {printer._print(self.args[0])} \right\rfloor + 1\right)"  # noqa: SLF001
+        inside = printer._print(self.args[0])  # noqa: SLF001
+        inside = rf"\left({inside}\right)" if self.args[0].is_Add else inside
+        text = rf"\left(\left\lfloor \log_2 {inside} \right\rfloor + 1\right)"
         return text if exp is None else f"{text}^{{{exp}}}"
 
 
