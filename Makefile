@@ -17,10 +17,10 @@ PYTEST := cd tests && PRIVCHECK_TEST_WHEEL=1 ../$(BIN)/pytest -c ../pyproject.to
 
 test: lint
 	$(PYTEST) --doctest-modules --pyargs privcheck algorithms audits
-	$(PYTEST) .
+	$(PYTEST) --numprocesses=auto --dist=worksteal .
 
 test-fast: $(VENV)/.developing
-	$(PYTEST) -m "not slow" .
+	$(PYTEST) --numprocesses=auto --dist=worksteal -m "not slow" .
 
 lint: $(VENV)/.developing
 	$(BIN)/ruff check .

@@ -22,9 +22,14 @@ from privcheck.errors import ParameterError
 from privcheck.verification import verify
 
 DECLARED = [name for name in registry.names("algorithms") if registry.algorithm(name).declare is not None]
-RELEASES = [(name, r.name) for name in DECLARED for r in resolve_setting(name, {}).declared.releases]
+# the fast tier keeps to the first release of each system and to the default readings
+RELEASES = [
+    pytest.param(name, r.name, marks=pytest.mark.slow if position or name.startswith("sdp-pe") else ())
+    for name in DECLARED
+    for position, r in enumerate(resolve_setting(name, {}).declared.releases)
+]
 CASES = [
-    (name, given)
+    pytest.param(name, given, marks=pytest.mark.slow if given or name.startswith("sdp-pe") else ())
     for name in DECLARED
     for given in [{}, *({c.name: r} for c in registry.algorithm(name).choices for r in c.readings[1:])]
 ]

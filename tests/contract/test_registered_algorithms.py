@@ -26,7 +26,10 @@ def readings(name):
     return [{}, *({c.name: r} for c in choices for r in c.readings[1:])]  # the first is the default
 
 
-CASES = [(name, given) for name in DECLARED for given in readings(name)]
+# every reading of every choice; the fast tier keeps to the defaults
+CASES = [
+    pytest.param(name, given, marks=pytest.mark.slow if given else ()) for name in DECLARED for given in readings(name)
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
