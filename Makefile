@@ -17,10 +17,10 @@ PYTEST := cd tests && PRIVCHECK_TEST_WHEEL=1 ../$(BIN)/pytest -c ../pyproject.to
 
 test: lint
 	$(PYTEST) --doctest-modules --pyargs privcheck algorithms audits
-	$(PYTEST) --numprocesses=auto --dist=worksteal .
+	$(PYTEST) .
 
 test-fast: $(VENV)/.developing
-	$(PYTEST) --numprocesses=auto --dist=worksteal -m "not slow" .
+	$(PYTEST) -m "not slow" .
 
 lint: $(VENV)/.developing
 	$(BIN)/ruff check .

@@ -122,8 +122,8 @@ class Declaration:
         candidates: Pairs of one user's data to try as witnesses, for statistics whose data the search does not know.
 
     Raises:
-        DeclarationError: Two releases share a name, there is none, or a symbol has no parameter or one whose range is
-            wider than the symbol's.
+        DeclarationError: Two releases share a name, there is none, a symbol has no parameter or one whose range is
+            wider than the symbol's, or `n` is a parameter where it stands for the size of a batch.
     """
 
     name: str
@@ -149,6 +149,9 @@ class Declaration:
             *(release.symbols for release in self.releases),
             *(assumption.symbols for assumption in self.assumptions),
         )
+        if "n" in {p.name for p in self.parameters} and any(r.batch_sizes is not None for r in self.releases):
+            message = "n stands for the users in a batch, which the releases' schedules set: give the parameter n another"
+            raise DeclarationError(f"{self.name}: {message} name")
         unknown = sorted(used - {p.name for p in self.parameters})
         if unknown:
             raise DeclarationError(f"{self.name}: no Parameter is declared for {', '.join(unknown)}")

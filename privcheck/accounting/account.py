@@ -16,7 +16,7 @@ from privcheck.accounting.events import Event
 from privcheck.accounting.gdp import gdp_delta, gdp_epsilon
 from privcheck.accounting.release_events import release_branches
 from privcheck.declaration import Declaration, Release
-from privcheck.errors import ParameterError
+from privcheck.errors import DeclarationError, ParameterError
 from privcheck.relations import Relation
 from privcheck.schedules import Once
 from privcheck.symbols import INFINITE, Expr, largest, total
@@ -156,9 +156,13 @@ def account(declaration: Declaration) -> Account:
 
     Composition is adaptive: a release may depend on earlier outputs. Over a partition of the users the dearest group
     counts (McSherry 2009). What the paper states plays no part.
+
+    Raises:
+        DeclarationError: A symbol that stands for whole numbers has a parameter that may be between them.
     """
     relation, leaking = declaration.relation, shared_draws(declaration)
     costs = tuple(_cost(release, relation, unbounded=release.name in leaking) for release in declaration.releases)
+    _check_counts(declaration, costs)
     lines = [line for cost in costs for line in release_lines(cost, relation.words)]
     rho, pure, mu_squared = (_composed(declaration, costs, unit) for unit in ("rho", "pure", "mu_squared"))
     assert rho is not None
@@ -197,6 +201,18 @@ def _cost(release: Release, relation: Relation, *, unbounded: bool) -> ReleaseCo
         pure=None if unbounded else release.mechanism.pure(charged),
         mu_squared=None if unbounded else release.mechanism.gdp_squared(charged),
     )
+
+
+def _check_counts(declaration: Declaration, costs: Sequence[ReleaseCost]) -> None:
+    """Checks that a proof for all whole numbers covers every value that the parameter takes."""
+    found = frozenset[str]().union(
+        *(c.sensitivity.l1.counts | c.sensitivity.l2.counts | c.sensitivity.linf.counts for c in costs),
+        *(c.release.mechanism.spread.counts | c.release.schedule.times.counts for c in costs),
+    )
+    for parameter in declaration.parameters:
+        if parameter.name in found and parameter.kind != "count":
+            message = f"{declaration.name}: {parameter.name} stands for whole numbers in the releases"
+            raise DeclarationError(f"{message}; its Parameter is of kind {parameter.kind}, expected count")
 
 
 def _composed(

@@ -38,7 +38,9 @@ def release_branches(
     if any(release.settings(values) != settings for release in sized):
         names = ", ".join(release.name for release in sized)
         raise ParameterError(f"{names} hold the same users in batches of different sizes", name="sizes")
-    if not settings:
+    if not settings:  # nobody is in any of the batches: what else holds the user is all there is
+        releases, settings = [(r, charged) for r, charged in releases if r.batch_sizes is None], (values,)
+    if not releases:
         return ()
     first = [charge_of(release, charged, settings[0]) for release, charged in releases]
     drawn = [[release.mechanism.at(at) for release, _ in releases] for at in settings]

@@ -55,13 +55,22 @@ def _summed(charges: Sequence[Charge]) -> tuple[float, float, float]:
             rho += ratio * ratio / 2
             pure = math.inf
         elif cost.law == "laplace":
-            step = cost.linf / cost.scale
-            rho += cost.l1 / cost.linf * (step + math.expm1(-step))
+            rho += cost.l1 / cost.linf * _divergence(cost.linf / cost.scale) if cost.l1 else 0.0
             pure += cost.l1 / cost.scale
             mu_squared = math.nan
         else:  # no finite ρ or ε is known from a charge alone
             rho, pure, mu_squared = math.inf, math.inf, math.nan
     return rho, pure, mu_squared
+
+
+def _divergence(step: float) -> float:
+    """Returns x + e^(−x) − 1; its series, not below it, where the terms cancel."""
+    if step >= 0.5:
+        return step + math.expm1(-step)
+    series = 0.0
+    for k in range(14, 1, -1):  # x²/2 − x³/6 + … + x¹⁴/14!, by Horner: of alternating terms that fall, the last is added
+        series = 1 / math.factorial(k) - step * series
+    return step * step * series
 
 
 def check_ledger(

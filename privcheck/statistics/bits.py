@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.errors import TrajectoryError
-from privcheck.relations import Pair, Relation, ReplaceOne
+from privcheck.errors import DeclarationError, TrajectoryError
+from privcheck.relations import AddRemoveOne, Pair, Relation, ReplaceOne
 from privcheck.statistics.base import Sensitivity, SparseDifference
 from privcheck.statistics.counts import CellSums, visited
 from privcheck.symbols import Exact, Expr, expression, sqrt
@@ -77,10 +77,16 @@ class OneStepEach:
         return self.table.preconditions
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns 2 unit changes under replacement, 1 under add/remove of a user whose step stays.
+        """Returns 2 unit changes under replacement, 1 where one user's data is zeroed out.
 
         Step 1's pair may be fixed, but a user may be assigned to a later step; with H = 1 this is an upper bound then.
+
+        Raises:
+            DeclarationError: A user may be added or removed, which deals out all the others anew.
         """
+        if isinstance(relation, AddRemoveOne):
+            message = "users are dealt out over the steps in their order: without one of them the others' steps change"
+            raise DeclarationError(f"{self.name}: {message}; declare ReplaceOne or ZeroOut, not AddRemoveOne")
         changes = expression(2 if isinstance(relation, ReplaceOne) else 1)
         return Sensitivity(
             l1=changes,

@@ -7,7 +7,7 @@ x is a vector of norm at most b_h, y a target in [0, B_h], and both may carry a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -116,12 +116,16 @@ class GramMatrices:
         return found if step is None else found[0]
 
     def difference(self, pair: tuple[Regressors | None, Regressors | None]) -> SparseDifference:
-        """Returns the change in the entries on and above the diagonal, flat over (H, d, d)."""
-        change = _subtract(self.compute, pair)
-        d = change.shape[-1]
-        rows, columns = np.triu_indices(d)
+        """Returns the change in the entries on and above the diagonal, flat over (H, d, d).
+
+        Only coordinates in which a user's vector is not 0 are looked at: pairs have two, whatever d is.
+        """
+        d = next(user for user in pair if user is not None).column("vectors", self.vector.name).shape[2]
+        support, reduced = _supported(pair, self.vector.name)
+        change = _subtract(self.compute, reduced)
+        rows, columns = np.triu_indices(support.size)
         steps = np.arange(change.shape[0])[:, np.newaxis]
-        cells = (steps * d * d + rows * d + columns).ravel()
+        cells = (steps * d * d + support[rows] * d + support[columns]).ravel()
         entries = change[:, rows, columns].ravel()
         mirrored = np.broadcast_to(rows != columns, (change.shape[0], rows.size)).ravel()
         moved = entries != 0
@@ -265,6 +269,19 @@ def _columns(
     x = data.column("vectors", vector.name)[:, steps]
     w = data.column("weights", weight.name)[:, steps] if weight else np.ones(x.shape[:2])
     return x, w
+
+
+def _supported(
+    pair: tuple[Regressors | None, Regressors | None], vector: str
+) -> tuple[NDArray[np.int64], tuple[Regressors | None, Regressors | None]]:
+    """Returns the coordinates in which a vector of either user is not 0, and the users with those only."""
+    users = [user.column("vectors", vector) for user in pair if user is not None]
+    support = np.flatnonzero(np.any([(x != 0).any(axis=(0, 1)) for x in users], axis=0)).astype(np.int64)
+    first, second = (
+        None if user is None else replace(user, vectors={vector: user.column("vectors", vector)[:, :, support]})
+        for user in pair
+    )
+    return support, (first, second)
 
 
 def _subtract(

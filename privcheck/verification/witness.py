@@ -154,7 +154,11 @@ def _term(
         return Fraction(0)
     moves, counts = np.unique(np.abs(difference.change), return_counts=True)
     changes = [(exact_change(float(c)), int(k)) for c, k in zip(moves, counts, strict=True)]
+    if not changes or not difference.times:
+        return Fraction(0)
     spread = release.mechanism.spread.rational(values)
+    if spread == 0:
+        return None  # without noise the change is exact
     if spread is None:  # an irrational spread: the next float above it loses less than the exact one
         spread = Fraction(release.mechanism.spread.number(values, rounding="up"))
     if release.mechanism.law == "gaussian":

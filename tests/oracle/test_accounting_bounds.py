@@ -38,6 +38,7 @@ events = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(events, st.floats(-40, -0.2).map(lambda t: 10.0**t))
 def test_bounds_enclose_exact_values(event, delta):

@@ -110,6 +110,7 @@ def theirs(t):
     return total
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(jobs, deltas)
 def test_agrees_with_dp_accounting(t, delta):
@@ -191,6 +192,7 @@ def test_many_at_once_are_the_same_as_one_by_one():
             assert back.values[i] == pytest.approx(curve.delta(epsilon=3 * i / 499).value, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_chords_never_lie_below():
     curve = acc.compose(acc.laplace(scale=5, count=3), acc.laplace(scale=7, count=3))
     asked = np.geomspace(1e-9, 0.3, 300)

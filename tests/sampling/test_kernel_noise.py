@@ -36,6 +36,7 @@ def test_draws_are_independent_along_and_across_lanes():
             assert abs((y[:-lag] * y[lag:]).mean() / y.var()) < 6.5 / np.sqrt(N)
 
 
+@pytest.mark.slow
 def test_the_logarithm_is_exact_to_thirteen_digits():
     raw, bits, out = np.zeros(N, np.uint64), np.zeros(N, np.uint64), np.zeros(N)
     words(lanes(np.random.SeedSequence(5)), raw)

@@ -58,6 +58,7 @@ def test_the_session_shares_one_alpha_and_ends_with_a_table(pytester):
     assert '<property name="privacy.0.confidence" value="0.999999999" />' in written
 
 
+@pytest.mark.slow
 def test_deselected_tests_spend_nothing(pytester):
     pytester.makepyfile(SUITE)
     found = run(pytester, "--privacy-trials=500", "-k", "right", "--junitxml=junit.xml", "--privacy-confidence=0.9999")
@@ -65,6 +66,7 @@ def test_deselected_tests_spend_nothing(pytester):
     assert 'name="privacy.0.confidence" value="0.9999"' in (pytester.path / "junit.xml").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_more_audits_than_announced_and_a_confidence_of_ones_own_are_refused(pytester):
     pytester.makepyfile(
         """

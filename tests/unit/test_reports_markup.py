@@ -36,7 +36,9 @@ def test_what_sympy_writes_is_accepted(expression):
     assert set("".join(parse(from_mathml).itertext())) >= set(expression.symbols & {"H", "S", "A"})
 
 
-@pytest.mark.parametrize("statistic", [VisitCounts(H, S, A), TransitionCounts(H, S, A), RewardSums(H, S, A)], ids=str)
+@pytest.mark.parametrize(
+    "statistic", [VisitCounts(H, S, A), TransitionCounts(H, S, A), RewardSums(H, S, A)], ids=lambda s: s.name
+)
 def test_every_statistic_and_noise_law_can_be_drawn(statistic):
     for noise in (r"\mathcal{N}\left(0,\ \frac{2 H}{\rho}\right)", r"\mathrm{Lap}\left(\frac{4 H}{\epsilon}\right)"):
         assert safe_mathml(latex_to_mathml(rf"{statistic.latex} + {noise}")) is not None
