@@ -33,6 +33,7 @@ _CHUNK: Final = 130_000  # numbers drawn at a time
 Array = NDArray[np.float64]
 Tables = Mapping[str, Array]
 Agent = Callable[[Tables], tuple[NDArray[np.int64], Array]]
+Runs = Callable[[np.random.Generator, int], "Outputs"]  # fresh runs, each on D or D′ by a hidden bit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,13 +52,18 @@ class Whole:
     agent: Agent
     actions: int
 
+    def __call__(self, rng: np.random.Generator, runs: int) -> Outputs:
+        """Returns so many fresh runs."""
+        return whole_runs(self, rng, runs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outputs:
     """What the agents of one block put out.
 
     Attributes:
-        features: (runs, features) the policy, one indicator for each action but the first, and the values.
+        features: (runs, features) what the score looks at: policies, one indicator for each action but the first, and
+            values where they are put out.
         secret: (runs,) whether the run was on D.
     """
 
@@ -109,29 +115,29 @@ def whole_runs(whole: Whole, rng: np.random.Generator, runs: int) -> Outputs:
 class _Produced:
     """A block of runs to learn from."""
 
-    whole: Whole
+    whole: Runs
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Outputs:
-        return whole_runs(self.whole, rng, runs)
+        return self.whole(rng, runs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Judged:
     """A block of runs that is tested."""
 
-    whole: Whole
+    whole: Runs
     score: LinearScore
     plan: GuessPlan
     seed: int
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Tally:
-        outputs = whole_runs(self.whole, rng, runs)
+        outputs = self.whole(rng, runs)
         scored = Scored(score=self.score(outputs.features), secret=outputs.secret)
         return tally(scored, self.plan, first=first, seed=self.seed)
 
 
 def policy_trials(
-    whole: Whole,
+    whole: Runs,
     plan: GuessPlan,
     *,
     trials: int,
@@ -144,7 +150,7 @@ def policy_trials(
     """Returns the counts of 2·trials runs, of which three tenths (at most 20 000) train the score and are not counted.
 
     Args:
-        whole: Data, noise and agent.
+        whole: Makes runs; importable, so that blocks can run in any process.
         plan: On how many runs to guess.
         trials: N, the runs under each neighbour.
         seed: The audit's seed.

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.calibrated_ucb_vi.kernels import expected_visits, plan, serve
-from algorithms.online.driver import Replicate, learn, seeds
-from algorithms.online.private import declared, open_ledger
+from algorithms.online.driver import Player, Replicate, seeds
+from algorithms.online.private import carry_out, declared
 from algorithms.online.recording import DONE, SWITCHES, grid
-from algorithms.online.results import MEMORY, blank, refuse, result
+from algorithms.online.results import MEMORY, blank, refuse
 from algorithms.online.world import optimum, value_greedy, world
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError
@@ -201,6 +201,19 @@ def run(request: OnlineRequest, *, quiet: bool = False) -> OnlineResult:
         quiet: No noise; the ledger says that nothing is protected.
 
     Raises:
+        ParameterError: As for `player`.
+    """
+    return carry_out(request, player(request, quiet=quiet), quiet=quiet)
+
+
+def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
+    """Returns CALIBRATED-UCB-VI in its world, ready to play.
+
+    Args:
+        request: What is asked.
+        quiet: No noise.
+
+    Raises:
         ParameterError: Sizes that are not the environment's, no episode, tables beyond 8 GB, or a refused option.
     """
     refuse(request, vectors=0)
@@ -260,15 +273,8 @@ def run(request: OnlineRequest, *, quiet: bool = False) -> OnlineResult:
                     a["rewards"][batch] = release(a["exact_rewards"], c.sigma_rewards, g["noise"])
 
     label = "calibrated-ucb-vi, quiet" if quiet else "calibrated-ucb-vi"
-    ledger = open_ledger(request, label=label, quiet=quiet)
-    try:
-        replicates, seconds = learn(request, start=start, play=block, label=label)
-        ledger.close()
-    except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial
-        ledger.abandon()
-        raise
     diagnostics = {"batches": float(B), "noise_std": c.sigma, "noise_std_rewards": c.sigma_rewards}
-    return result(request, replicates, truth, seconds=seconds, ledger=ledger, diagnostics=diagnostics)
+    return Player(start=start, play=block, label=label, truth=truth, diagnostics=diagnostics)
 
 
 def refuse_tables(request: OnlineRequest, c: Numbers, batches: int) -> None:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.online.recording import DONE
+from algorithms.online.world import Truth
 from privcheck.errors import ParameterError, PrivcheckError
 from privcheck.results import OnlineRequest
 
@@ -46,6 +47,25 @@ class Replicate:
 
     arrays: Mapping[str, NDArray[Any]]
     generators: Mapping[str, np.random.Generator]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Player:
+    """An agent in its world, ready to play: what `learn` and the auditors of whole agents drive.
+
+    Attributes:
+        start: Makes a replicate before its first episode, by its number.
+        play: Plays a replicate up to and with an episode.
+        label: Which kernel and which world this is; part of the fingerprint.
+        truth: The world's optimum.
+        diagnostics: The privatizer's numbers, by name.
+    """
+
+    start: Callable[[int], Replicate]
+    play: Callable[[Replicate, int], None]
+    label: str
+    truth: Truth
+    diagnostics: Mapping[str, float]
 
 
 def seeds(seed: int, replicate: int, *names: str) -> dict[str, np.random.SeedSequence]:

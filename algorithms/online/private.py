@@ -1,4 +1,4 @@
-"""What the private online agents share: noise and precision levels from a declaration, fresh state, and the ledger."""
+"""What the private online agents share: noise and precision levels from a declaration, fresh state, ledger and run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.online.driver import fingerprint, seeds
+from algorithms.online.driver import Player, fingerprint, learn, seeds
+from algorithms.online.results import result
 from algorithms.online.tables import size
 from algorithms.privatizers import noise, tree
 from privcheck.declaration import Declaration, Parameter
 from privcheck.errors import ParameterError
 from privcheck.relations import ReplaceOne
-from privcheck.results import OnlineRequest
+from privcheck.results import OnlineRequest, OnlineResult
 from privcheck.runtime import Ledger
 from privcheck.runtime.ledger import FILE_NAME, charge
 from privcheck.schedules import PerUser, Tree
@@ -144,6 +145,29 @@ def open_ledger(request: OnlineRequest, *, label: str, quiet: bool = False) -> L
             due = charge(release, declaration.relation, values) if part == 0 else None
             ledger.record(release.name, part, charge=due, output=f"stream {mark}")
     return ledger
+
+
+def carry_out(request: OnlineRequest, player: Player, *, quiet: bool) -> OnlineResult:
+    """Returns a run of all replicates, with its ledger.
+
+    Args:
+        request: What is asked.
+        player: The agent.
+        quiet: It draws no noise, so the ledger says that nothing is protected.
+
+    Raises:
+        ParameterError: The directory holds the checkpoint of another run.
+    """
+    ledger = open_ledger(request, label=player.label, quiet=quiet)
+    try:
+        replicates, seconds = learn(request, start=player.start, play=player.play, label=player.label)
+        ledger.close()
+    except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial
+        ledger.abandon()
+        raise
+    return result(
+        request, replicates, player.truth, seconds=seconds, ledger=ledger, diagnostics=dict(player.diagnostics)
+    )
 
 
 def numbers(values: Mapping[str, Fraction], *names: str) -> list[float]:

@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from algorithms.baselines.ucb_vi import BONUS_SCALE, FAILURE
-from algorithms.online.driver import Replicate, learn
+from algorithms.online.driver import Player, Replicate
 from algorithms.online.optimism import policy_bonus
-from algorithms.online.private import PRECISION_SCALE, curator, fresh_state, numbers, open_ledger, vectors
+from algorithms.online.private import PRECISION_SCALE, carry_out, curator, fresh_state, numbers, vectors
 from algorithms.online.recording import grid
-from algorithms.online.results import blank, refuse, result
+from algorithms.online.results import blank, refuse
 from algorithms.online.rewards import Rule, play
 from algorithms.online.world import optimum, world
 from privcheck.errors import ParameterError
@@ -25,10 +25,26 @@ def run(request: OnlineRequest, *, kind: int, label: str, pooled: bool = False, 
 
     Args:
         request: What is asked.
+        kind: As for `player`.
+        label: As for `player`.
+        pooled: As for `player`.
+        quiet: As for `player`; the ledger then says that nothing is protected.
+
+    Raises:
+        ParameterError: As for `player`.
+    """
+    return carry_out(request, player(request, kind=kind, label=label, pooled=pooled, quiet=quiet), quiet=quiet)
+
+
+def player(request: OnlineRequest, *, kind: int, label: str, pooled: bool = False, quiet: bool = False) -> Player:
+    """Returns the agent in its world, ready to play.
+
+    Args:
+        request: What is asked.
         kind: How to plan; see `algorithms.online.rewards`.
         label: The algorithm's name.
         pooled: Counts are pooled over the steps.
-        quiet: No noise and precision levels 0; the ledger says that nothing is protected.
+        quiet: No noise and precision levels 0.
 
     Raises:
         ParameterError: Sizes that are not the environment's, no episode, too many counters, or pooled counts where the
@@ -73,12 +89,5 @@ def run(request: OnlineRequest, *, kind: int, label: str, pooled: bool = False, 
         )  # fmt: skip
 
     name = f"{label}, quiet" if quiet else label
-    ledger = open_ledger(request, label=name, quiet=quiet)
-    try:
-        replicates, seconds = learn(request, start=start, play=block, label=name)
-        ledger.close()
-    except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial
-        ledger.abandon()
-        raise
     diagnostics = {"noise_scale": given.scale, "E1": given.E1, "E2": given.E2}
-    return result(request, replicates, truth, seconds=seconds, ledger=ledger, diagnostics=diagnostics)
+    return Player(start=start, play=block, label=name, truth=truth, diagnostics=diagnostics)

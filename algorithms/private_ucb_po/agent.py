@@ -6,11 +6,11 @@ import numpy as np
 
 from algorithms.baselines.oppo import ETA_SCALE, learning_rate
 from algorithms.baselines.ucb_vi import BONUS_SCALE, FAILURE
-from algorithms.online.driver import Replicate, learn
+from algorithms.online.driver import Player, Replicate
 from algorithms.online.optimism import policy_bonus
-from algorithms.online.private import PRECISION_SCALE, curator, fresh_state, numbers, open_ledger, vectors
+from algorithms.online.private import PRECISION_SCALE, carry_out, curator, fresh_state, numbers, vectors
 from algorithms.online.recording import grid
-from algorithms.online.results import blank, refuse, result
+from algorithms.online.results import blank, refuse
 from algorithms.online.world import optimum, world
 from algorithms.planning import uniform
 from algorithms.private_ucb_po.kernels import play
@@ -24,8 +24,20 @@ def run(request: OnlineRequest, *, quiet: bool = False) -> OnlineResult:
 
     Args:
         request: What is asked.
-        quiet: No noise and precision levels 0: the run then equals OPPO's, and its ledger says that nothing is
-            protected.
+        quiet: As for `player`; the ledger then says that nothing is protected.
+
+    Raises:
+        ParameterError: As for `player`.
+    """
+    return carry_out(request, player(request, quiet=quiet), quiet=quiet)
+
+
+def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
+    """Returns PRIVATE-UCB-PO in its world, ready to play.
+
+    Args:
+        request: What is asked.
+        quiet: No noise and precision levels 0: the run then equals OPPO's.
 
     Raises:
         ParameterError: Sizes that are not the environment's, no episode, or too many counters.
@@ -58,12 +70,5 @@ def run(request: OnlineRequest, *, quiet: bool = False) -> OnlineResult:
             a["truth"], grid(K), a["curves"], a["totals"],
         )  # fmt: skip
 
-    ledger = open_ledger(request, label=label, quiet=quiet)
-    try:
-        replicates, seconds = learn(request, start=start, play=block, label=label)
-        ledger.close()
-    except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial
-        ledger.abandon()
-        raise
     diagnostics = {"noise_scale": given.scale, "E1": given.E1, "E2": given.E2}
-    return result(request, replicates, truth, seconds=seconds, ledger=ledger, diagnostics=diagnostics)
+    return Player(start=start, play=block, label=label, truth=truth, diagnostics=diagnostics)

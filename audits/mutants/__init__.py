@@ -12,7 +12,7 @@ from audits.mutants.declared import (
     short_sensitivity,
     std_for_variance,
 )
-from audits.mutants.running import SharedNoise, peeking
+from audits.mutants.running import SharedNoise, peeking, peeking_online
 
 __all__ = [
     "Overlooked",
@@ -20,6 +20,7 @@ __all__ = [
     "SharedNoise",
     "counted_twice",
     "peeking",
+    "peeking_online",
     "rescaled_noise",
     "short_sensitivity",
     "std_for_variance",

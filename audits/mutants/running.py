@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from audits.online import OnlineRuns
 from audits.policy import Whole
 from privcheck.mechanisms import Noise
 from privcheck.runtime import SimulatedNoise
@@ -35,3 +36,8 @@ class SharedNoise:
 def peeking(whole: Whole, release: str = "visits") -> Whole:
     """Returns the agent that plans from the exact values of one release; the true loss is ∞ where they show."""
     return replace(whole, noise={**whole.noise, release: Noise(law="none", scale=0.0)})
+
+
+def peeking_online(whole: OnlineRuns) -> OnlineRuns:
+    """Returns the online agent that plans from exact counts; the true loss is ∞ where they move a policy."""
+    return replace(whole, quiet=True)
