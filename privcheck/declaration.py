@@ -15,6 +15,7 @@ from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
 from privcheck.guarantees import Guarantee, guarantee_symbols
 from privcheck.relations import AddRemoveOne, Relation
 from privcheck.releases import L1, L2, Assumption, Draw, Release
+from privcheck.schedules import Batches, EveryEpisode, Tree
 from privcheck.symbols import COUNTS, Exact, exact
 
 __all__ = [
@@ -123,7 +124,8 @@ class Declaration:
 
     Raises:
         DeclarationError: Two releases share a name, there is none, a symbol has no parameter or one whose range is
-            wider than the symbol's, or `n` is a parameter where it stands for the size of a batch.
+            wider than the symbol's, `n` is a parameter where it stands for the size of a batch, or users may be added
+            or removed where their order says in which outputs they are.
     """
 
     name: str
@@ -144,14 +146,19 @@ class Declaration:
         if isinstance(self.relation, AddRemoveOne) and any(r.mechanism.law.startswith("shuff") for r in self.releases):
             message = "how many messages leave a shuffler is public: declare ReplaceOne or ZeroOut, not AddRemoveOne"
             raise DeclarationError(f"{self.name}: {message}")
+        if isinstance(self.relation, AddRemoveOne) and any(
+            isinstance(r.schedule, Tree | EveryEpisode | Batches) for r in self.releases
+        ):
+            message = "without one user all who come later move up, into other outputs: declare ZeroOut or ReplaceOne"
+            raise DeclarationError(f"{self.name}: {message}, not AddRemoveOne, where users have an order")
         used = frozenset[str]().union(
             guarantee_symbols(self.claim.guarantee),
             *(release.symbols for release in self.releases),
             *(assumption.symbols for assumption in self.assumptions),
         )
         if "n" in {p.name for p in self.parameters} and any(r.batch_sizes is not None for r in self.releases):
-            message = "n stands for the users in a batch, which the releases' schedules set: give the parameter n another"
-            raise DeclarationError(f"{self.name}: {message} name")
+            message = "n is how many users a batch has, which the schedules set: give the parameter n another name"
+            raise DeclarationError(f"{self.name}: {message}")
         unknown = sorted(used - {p.name for p in self.parameters})
         if unknown:
             raise DeclarationError(f"{self.name}: no Parameter is declared for {', '.join(unknown)}")

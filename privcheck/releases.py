@@ -124,7 +124,8 @@ class Release:
         The user who differs is the first: in the tree the first leaf, of the cumulative outputs the one in all of them.
         """
         change = self.mechanism.whitened(self.statistic.difference(pair))
-        return replace(change, times=int(self.schedule.times.number(values)))
+        times = int(self.schedule.times.number(values)) if self.settings(values) else 0
+        return replace(change, times=times)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

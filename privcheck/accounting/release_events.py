@@ -88,6 +88,8 @@ def _event(cost: Charge, stepwise: bool, factor: float) -> tuple[Event, ...]:  #
     scale = cost.scale * factor
     if cost.law == "gaussian":
         return (gaussian(std=scale, sensitivity=cost.l2),)
+    if cost.law != "laplace":
+        raise ParameterError(f"no accountant knows noise of the law {cost.law!r}", name="mechanism", given=cost.law)
     if stepwise and cost.linf > 0:
         return (laplace(scale=scale, sensitivity=cost.linf, count=max(1, math.ceil(cost.l1 / cost.linf))),)
     return (pure(epsilon=cost.l1 / scale * (1 + 1e-15)),)

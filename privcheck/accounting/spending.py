@@ -68,7 +68,7 @@ def _divergence(step: float) -> float:
     if step >= 0.5:
         return step + math.expm1(-step)
     series = 0.0
-    for k in range(14, 1, -1):  # x²/2 − x³/6 + … + x¹⁴/14!, by Horner: of alternating terms that fall, the last is added
+    for k in range(14, 1, -1):  # x²/2 − x³/6 + … + x¹⁴/14!: terms alternate and fall, and the last one is added
         series = 1 / math.factorial(k) - step * series
     return step * step * series
 

@@ -36,6 +36,9 @@ class Channel:
         noise: Where noise comes from.
         billboard: Where outputs are posted.
         ledger: Where they are recorded.
+
+    Raises:
+        ChannelError: Releases are declared to share their noise: fresh noise is what is drawn and charged here.
     """
 
     def __init__(
@@ -47,6 +50,11 @@ class Channel:
         billboard: Billboard,
         ledger: Ledger,
     ) -> None:
+        named = [release.draw.name for release in declaration.releases if release.draw.name]
+        for release in declaration.releases:
+            if release.draw.across or named.count(release.draw.name) > 1:
+                message = f"{release.name}: declared with noise that is shared, which a channel does not draw"
+                raise ChannelError(f"{message}: declare fresh draws", release=release.name)
         self._declaration = declaration
         self._noise = noise
         self._billboard = billboard

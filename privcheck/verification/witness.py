@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -88,7 +88,7 @@ def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], v
     if leaks(declaration, moved, values):
         return math.inf
     claim = declaration.claim.guarantee
-    releases = [r for r in declaration.releases if r.name in moved]
+    releases, moved = _independent([r for r in declaration.releases if r.name in moved], moved)
     if isinstance(claim, ApproxDP) and any(r.mechanism.law.startswith("shuffled") for r in releases):
         return shuffled_epsilon(releases, moved, values, claim.delta.number(values, rounding="up"))[0]
     terms = [_term(r, moved[r.name], values, pure=isinstance(claim, PureDP)) for r in releases]
@@ -122,7 +122,7 @@ def leaks(declaration: Declaration, moved: Mapping[str, SparseDifference], value
 
     * One draw over all outputs of a schedule: two outputs differ by the users between them, exactly. Where the first
       user is in two outputs, a later one is in one of them and not in the other.
-    * One draw over all cells of a table: the differences between its cells are exact, and move with any one cell.
+    * One draw over all cells of a table: the differences between its cells are exact, and move unless all move alike.
     * One draw for two releases: their difference is exact, and moves unless both move alike.
     """
     shared = [r for r in declaration.releases if r.name in moved and r.name in shared_draws(declaration)]
@@ -132,12 +132,39 @@ def leaks(declaration: Declaration, moved: Mapping[str, SparseDifference], value
         cells = math.prod(release.statistic.shape(values)[1:])
         if not change.cells.size or not change.times:
             continue
-        if ("outputs" in release.draw.across and change.times > 1) or ("cells" in release.draw.across and cells > 1):
+        if "outputs" in release.draw.across and change.times > 1:
+            return True
+        if "cells" in release.draw.across and not _all_alike(change, cells):
             return True
         if name and name in seen and not _alike(seen[name], change):
             return True
         seen.setdefault(name, change)
     return False
+
+
+def _independent(
+    releases: Sequence[Release], moved: Mapping[str, SparseDifference]
+) -> tuple[list[Release], dict[str, SparseDifference]]:
+    """Returns outputs with noise of their own, all that an attacker need look at: of those that share it, one."""
+    kept: dict[str, Release] = {}
+    changes: dict[str, SparseDifference] = {}
+    for release in releases:
+        change = moved[release.name]
+        if "outputs" in release.draw.across:
+            change = replace(change, times=min(change.times, 1))
+        if "cells" in release.draw.across:
+            most = np.argsort(-np.abs(change.change))[:1]
+            change = replace(change, cells=change.cells[most], change=change.change[most])
+        kept.setdefault(release.draw.name or f"release {release.name}", release)
+        changes[release.name] = change
+    return list(kept.values()), changes
+
+
+def _all_alike(change: SparseDifference, cells: int) -> bool:
+    """Returns whether at every step that moves all cells do, by the same."""
+    first = np.flatnonzero(np.diff(change.cells // cells, prepend=-1))  # of every step, cells ascending
+    most, least = (f.reduceat(change.change, first) for f in (np.maximum, np.minimum))
+    return change.cells.size == first.size * cells and np.array_equal(most, least)
 
 
 def _alike(one: SparseDifference, other: SparseDifference) -> bool:
@@ -148,26 +175,27 @@ def _term(
     release: Release, difference: SparseDifference, values: Mapping[str, Fraction], *, pure: bool
 ) -> Fraction | None:
     """Returns the part of the loss that all outputs of one release make, rounded down; None where it is unbounded."""
+    if not difference.cells.size or not difference.times:
+        return Fraction(0)
     if release.mechanism.law.startswith("shuffled"):
-        return None if difference.cells.size else Fraction(0)  # the largest message gives the user away
+        return None  # the largest message gives the user away
     if release.mechanism.law not in ("gaussian", "laplace"):
         return Fraction(0)
     moves, counts = np.unique(np.abs(difference.change), return_counts=True)
     changes = [(exact_change(float(c)), int(k)) for c, k in zip(moves, counts, strict=True)]
-    if not changes or not difference.times:
-        return Fraction(0)
     spread = release.mechanism.spread.rational(values)
-    if spread == 0:
-        return None  # without noise the change is exact
+    if spread == 0 or (pure and release.mechanism.law == "gaussian"):
+        return None  # without noise the change is exact; Gaussian tails bound no ε
     if spread is None:  # an irrational spread: the next float above it loses less than the exact one
         spread = Fraction(release.mechanism.spread.number(values, rounding="up"))
     if release.mechanism.law == "gaussian":
         one = sum((k * c * c for c, k in changes), Fraction(0)) / (2 * spread)
-        return None if pure and changes else difference.times * one
-    if pure:
-        return difference.times * sum((k * c for c, k in changes), Fraction(0)) / spread
-    steps = [(to_float(c / spread, rounding="down"), k) for c, k in changes]
-    return difference.times * sum((k * Fraction(_divergence(x)) for x, k in steps), Fraction(0))
+    elif pure:
+        one = sum((k * c for c, k in changes), Fraction(0)) / spread
+    else:
+        steps = [(to_float(c / spread, rounding="down"), k) for c, k in changes]
+        one = sum((k * Fraction(_divergence(x)) for x, k in steps), Fraction(0))
+    return difference.times * one
 
 
 def _divergence(x: float) -> float:

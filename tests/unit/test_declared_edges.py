@@ -1,0 +1,153 @@
+"""Corners of a declaration in which an account could come out too small or a witness too large."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from privcheck.accounting import account
+from privcheck.accounting.spending import spent
+from privcheck.declaration import Claim, Declaration, Draw, Parameter, Release
+from privcheck.errors import ChannelError, DeclarationError
+from privcheck.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits
+from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.runtime import Billboard, Channel, Ledger
+from privcheck.runtime.ledger import Charge, Entry
+from privcheck.runtime.noise import SimulatedNoise
+from privcheck.schedules import Batches, EveryEpisode, Tree
+from privcheck.statistics import OneStepEach, RewardSums, SparseDifference, VisitCounts
+from privcheck.symbols import A, H, K, S, ceil_log2, epsilon, n, rho, symbol
+from privcheck.trajectories import Trajectories, take
+from privcheck.verification.verdict import verify
+from privcheck.verification.witness import leaks
+
+REPLACE = ReplaceOne()
+SIZES = (("H", 3), ("S", 2), ("A", 2), ("K", 8))
+
+
+def _declared(*releases, claim, relation=REPLACE, more=()):
+    counts = [Parameter(name=name, default=value, kind="count", meaning=name) for name, value in SIZES]
+    budgets = [Parameter(name=name, default=1, kind="positive", meaning=name) for name in ("rho", "epsilon")]
+    return Declaration(
+        name="edge",
+        title="edge",
+        source="test",
+        relation=relation,
+        releases=releases,
+        claim=Claim(claim, source="test"),
+        parameters=(*counts, *budgets, *more),
+    )
+
+
+def test_batches_that_hold_nobody_leave_the_other_releases_their_cost():
+    nobody = Batches(size="none", sizes=lambda _: ())
+    bits = Release(
+        "bits", OneStepEach(table=VisitCounts(H, S, A)), ShuffledBits(users=n, threshold=10), schedule=nobody
+    )
+    plain = Release("plain", VisitCounts(H, S, A), Gaussian(variance=1))
+    claim = ApproxDP(epsilon, Fraction(1, 1000))
+    alone, both = (account(_declared(*releases, claim=claim)) for releases in ((plain,), (plain, bits)))
+    values = alone.declaration.values()
+    assert both.at(values).branches == alone.at(values).branches
+    assert both.at(values).epsilon(1e-3) >= alone.at(values).epsilon(1e-3) > 1
+
+
+def test_n_is_no_parameter_where_it_is_the_size_of_a_batch():
+    release = Release(
+        "a", VisitCounts(H, S, A), Gaussian(variance=n), schedule=Batches(size="one", sizes=lambda _: (1,))
+    )
+    parameter = Parameter(name="n", default=1000, kind="count", meaning="users")
+    with pytest.raises(DeclarationError, match="users a batch has"):
+        _declared(release, claim=ZCDP(rho), more=(parameter,))
+
+
+def test_a_symbol_for_whole_numbers_has_no_parameter_between_them():
+    release = Release("a", VisitCounts(1, S, A), Gaussian(variance=symbol("T", "count")))
+    parameter = Parameter(name="T", default="0.01", kind="positive", meaning="a variance")
+    with pytest.raises(DeclarationError, match="expected count"):
+        verify(found := _declared(release, claim=ZCDP(1), more=(parameter,)), found.values())
+
+
+@pytest.mark.parametrize("step", [1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.4999, 0.5, 3.0, 1e3])
+def test_what_a_ledger_says_of_faint_laplace_releases_is_rounded_up_and_not_by_much(step):
+    cost = Charge(law="laplace", scale=1.0, l1=step, l2=step, linf=step)
+    found = spent({"protects": True}, [Entry(release="a", part=0, charge=cost, output="")]).rho
+    with mpmath.workdps(60):
+        true = mpmath.mpf(step) + mpmath.expm1(-mpmath.mpf(step))
+        assert true <= found <= true * (1 + mpmath.mpf(10) ** -12)
+
+
+def test_a_release_that_nobody_moves_costs_a_ledger_nothing():
+    cost = Charge(law="laplace", scale=1.0, l1=0.0, l2=0.0, linf=0.0)
+    found = spent({"protects": True}, [Entry(release="a", part=0, charge=cost, output="")])
+    assert (found.rho, found.pure_epsilon) == (0.0, 0.0)
+
+
+def test_without_a_user_the_others_are_dealt_out_anew():
+    table = OneStepEach(table=VisitCounts(H, S, A))
+    states = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [0, 0, 1, 1]], dtype=np.int32)
+    users = Trajectories(
+        states=states, actions=np.zeros((3, 3), np.int32), rewards=np.zeros((3, 3)), num_states=2, num_actions=2
+    )
+    assert np.abs(table.compute(users) - table.compute(take(users, slice(1, 3)))).sum() > 1
+    with pytest.raises(DeclarationError, match="ZeroOut"):
+        table.sensitivity(AddRemoveOne())
+
+
+@pytest.mark.parametrize("schedule", [Tree(leaves=K - 1), EveryEpisode(outputs=K - 1), Batches(size="two")])
+def test_users_in_order_are_not_added_or_removed(schedule):
+    release = Release("a", VisitCounts(H, S, A), Gaussian(variance=1), schedule=schedule)
+    with pytest.raises(DeclarationError, match="declare ZeroOut"):
+        _declared(release, claim=ZCDP(rho), relation=AddRemoveOne())
+    assert account(_declared(release, claim=ZCDP(rho), relation=ZeroOut())).rho.symbols <= {"H", "K"}
+
+
+def test_no_noise_on_no_outputs_is_no_release():
+    release = Release("a", VisitCounts(H, S, A), Laplace(scale=H * ceil_log2(K) / epsilon), schedule=Tree(leaves=K - 1))
+    found = _declared(release, claim=PureDP(2 * epsilon))
+    assert verify(found, found.values({"K": 1})).lower_ratio == 0
+
+
+def test_gaussian_noise_on_no_outputs_is_pure():
+    release = Release("a", VisitCounts(H, S, A), Gaussian(variance=1), schedule=Tree(leaves=K - 1))
+    found = _declared(release, claim=PureDP(epsilon))
+    assert verify(found, found.values({"K": 1})).verdict != "fails"
+    assert verify(found, found.values({"K": 2})).verdict == "fails"
+
+
+def test_the_same_noise_on_the_same_change_is_one_look_at_it():
+    draw = Draw(name="one")
+    releases = [Release(name, VisitCounts(H, S, A), Gaussian(variance=4 * H / rho), draw=draw) for name in "ab"]
+    found = _declared(*releases, claim=ZCDP(rho / 3))
+    judged = verify(found, found.values())  # one release is (ρ/4)-zCDP, and the other is the same array
+    assert judged.verdict == "undecided"
+    assert judged.lower_ratio == pytest.approx(3 / 4)
+
+
+@pytest.mark.parametrize("draw", [Draw(across=("cells",)), Draw(across=("outputs",)), Draw(name="one")])
+def test_a_channel_does_not_pretend_to_share_noise(draw):
+    releases = [Release(name, VisitCounts(H, S, A), Gaussian(variance=1), draw=draw) for name in "ab"]
+    found = _declared(*releases, claim=ZCDP(rho))
+    values = found.values()
+    with pytest.raises(ChannelError, match="shared"):
+        Channel(
+            found,
+            values,
+            noise=SimulatedNoise(1),
+            billboard=Billboard(),
+            ledger=Ledger(found, values, noise="simulated"),
+        )
+
+
+def test_a_draw_for_all_cells_hides_a_change_that_all_of_them_share():
+    release = Release("a", RewardSums(H, S, A), Gaussian(variance=1), draw=Draw(across=("cells",)))
+    found = _declared(release, claim=ZCDP(rho))
+    for cells, alike in ((range(4), True), ((*range(4), *range(8, 12)), True), (range(3), False), (range(5), False)):
+        change = SparseDifference(cells=np.array(cells), change=np.ones(len(cells)))
+        assert leaks(found, {"a": change}, found.values()) is not alike
+    uneven = SparseDifference(cells=np.arange(4), change=np.array([1.0, 1.0, 1.0, 0.5]))
+    assert leaks(found, {"a": uneven}, found.values())
