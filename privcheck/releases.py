@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
+from privcheck.errors import DeclarationError
 from privcheck.guarantees import Guarantee, guarantee_symbols
-from privcheck.mechanisms import Mechanism
+from privcheck.mechanisms import Mechanism, SymmetricGaussian
 from privcheck.relations import Relation
 from privcheck.schedules import Batches, Once, Schedule, schedule_symbols
 from privcheck.statistics import Sensitivity, SparseDifference, Statistic
@@ -85,6 +86,13 @@ class Release:
     draw: Draw = field(default=Draw(), kw_only=True)
     counted: Expr | None = field(default=None, kw_only=True)
     budget: Guarantee | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.mechanism, SymmetricGaussian) and not getattr(self.statistic, "symmetric", False):
+            message = (
+                f"{self.name}: a symmetric Gaussian matrix protects symmetric matrices; {self.statistic.name} is none"
+            )
+            raise DeclarationError(message)
 
     @property
     def symbols(self) -> frozenset[str]:

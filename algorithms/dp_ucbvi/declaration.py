@@ -1,6 +1,7 @@
 """What DP-UCBVI releases (Qiao & Wang 2023), as far as papers 001 and 003 describe it: private counts, JDP or LDP.
 
-They do not state its noise (README): the declarations take that of paper 002's privatizers.
+They do not state its noise (README): the declarations take what their claims need, or
+that of paper 002's privatizers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def central(choices: Mapping[str, str]) -> Declaration:
             tables=REWARDS,
             claim="paper 003, line 42",
             noise="not stated in the papers; paper 002, Lemma 5.1, line 234",
-            factor=noise_factor(choices, default="002"),
+            factor=noise_factor(choices),
         ),
         choices,
     )
@@ -40,7 +41,7 @@ def local(choices: Mapping[str, str]) -> Declaration:
             tables=REWARDS,
             claim="paper 003, line 327",
             noise="not stated in the papers; paper 002, Lemma 5.4, line 252",
-            factor=noise_factor(choices, default="002"),
+            factor=noise_factor(choices),
         ),
         choices,
     )

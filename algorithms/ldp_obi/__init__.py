@@ -1,9 +1,9 @@
 """LDP-OBI (Garcelon et al. 2021), a baseline of paper 002, as far as the papers describe it."""
 
 from algorithms.ldp_obi.agent import OPTIONS, learn
-from algorithms.ldp_obi.declaration import POOLED_NOISE, ldp_obi
+from algorithms.ldp_obi.declaration import ldp_obi
 from algorithms.papers import EPISODIC
-from algorithms.privatizers.declaration import INITIAL
+from algorithms.privatizers.declaration import INITIAL, NOISE
 from privcheck.registry import Algorithm
 
 LDP_OBI = Algorithm(
@@ -12,7 +12,7 @@ LDP_OBI = Algorithm(
     source="Garcelon et al. 2021, as described in papers 000 and 002",
     paper=EPISODIC,
     declare=ldp_obi,
-    choices=(POOLED_NOISE, INITIAL),
+    choices=(NOISE, INITIAL),
     options=OPTIONS,
     online=learn,
 )

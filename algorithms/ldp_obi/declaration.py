@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from algorithms.privatizers import declaration as privatizers
-from algorithms.privatizers.declaration import NOISE, POOLED, Paper, noise_factor
+from algorithms.privatizers.declaration import POOLED, Paper, noise_factor
 from privcheck.declaration import Declaration
-from privcheck.registry import Choice
 
 # paper 002's proof is about counts by step, so it is no ground for the default here
-POOLED_NOISE = Choice(name=NOISE.name, readings=("calibrated", "002"), meaning=NOISE.meaning)
 
 
 def ldp_obi(choices: Mapping[str, str]) -> Declaration:
@@ -27,7 +25,7 @@ def ldp_obi(choices: Mapping[str, str]) -> Declaration:
             tables=POOLED,
             claim="paper 002, Table 1, line 27",
             noise="not stated in the papers; 3H/ε: paper 002, Lemma 5.4, line 252",
-            factor=noise_factor(choices, default="calibrated"),
+            factor=noise_factor(choices),
         ),
         choices,
     )

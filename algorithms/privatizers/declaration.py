@@ -43,7 +43,7 @@ INITIAL = Choice(
 )
 NOISE = Choice(
     name="noise",
-    readings=("002", "calibrated"),
+    readings=("calibrated", "002"),
     meaning="no paper here states this algorithm's noise; 002: that of paper 002's privatizer, Lap(3H…/ε); calibrated: "
     "Lap(6H…/ε), the least that makes the claim true for any two trajectories",
 )
@@ -124,9 +124,9 @@ def neighbours(choices: Mapping[str, str]) -> ReplaceOne:
     return ReplaceOne("trajectory", initial="any" if choices.get("initial", "fixed") == "any" else "fixed")
 
 
-def noise_factor(choices: Mapping[str, str], default: str) -> int:
+def noise_factor(choices: Mapping[str, str]) -> int:
     """Returns what the choice `noise` says of b·ε/(H log K)."""
-    return 6 if choices.get("noise", default) == "calibrated" else 3
+    return 6 if choices.get("noise", "calibrated") == "calibrated" else 3
 
 
 def _declaration(

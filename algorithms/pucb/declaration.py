@@ -1,6 +1,7 @@
 """What PUCB releases (Vietri et al. 2020), as far as papers 000, 001 and 002 describe it: private counters under JDP.
 
-They do not state its noise (README): the declaration takes that of paper 002's CENTRAL-PRIVATIZER.
+They do not state its noise (README): the declaration takes what its claim needs, or that
+of paper 002's CENTRAL-PRIVATIZER.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def pucb(choices: Mapping[str, str]) -> Declaration:
             tables=REWARDS,
             claim="paper 002, Table 1, line 26",
             noise="not stated in the papers; paper 002, Lemma 5.1, line 234",
-            factor=noise_factor(choices, default="002"),
+            factor=noise_factor(choices),
         ),
         choices,
     )

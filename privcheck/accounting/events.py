@@ -25,6 +25,7 @@ from privcheck.errors import ParameterError
 Piece = Law | ZcdpLaw | LostLaw
 _LEAST: Final = 1e-60  # a loss below it is rounded up to it
 _FEW: Final = 1e-12  # a sampling rate below it is rounded up to it
+_GIVEN_AWAY: Final = 20.0  # Δ/std of sampled noise above which its exact law is too steep for the contour
 _NEAR: Final = 1e-8  # Δ/std below which sampling is left out
 _MOST_SHIFT: Final = 500_000  # of discrete Laplace noise: that many different losses
 
@@ -272,7 +273,12 @@ def poisson_gaussian(*, std: Real, rate: Real, sensitivity: Real = 1, count: Rea
         elif q < _FEW:
             note = f"sampling rate rounded up to {_FEW:g}"
         sampled = q < 1 and ratio >= _NEAR
-        pieces.append((SampledGaussian(ratio, max(q, _FEW)) if sampled else GaussianLaw(ratio * ratio), 1))
+        if sampled and ratio > _GIVEN_AWAY:
+            # outputs of the mechanism with and without the user differ in the runs that sample them, a share q at most
+            note = "hardly any noise: whoever is sampled counts as given away"
+            pieces.append((LostLaw(q), 1))
+        else:
+            pieces.append((SampledGaussian(ratio, max(q, _FEW)) if sampled else GaussianLaw(ratio * ratio), 1))
     return event("poisson_gaussian", pieces, count, note, std=spread, rate=q, sensitivity=moved)
 
 

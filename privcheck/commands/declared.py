@@ -280,6 +280,8 @@ def sentence(verification: Verification) -> str:
         scope = "; no more than the claim for any parameters, proved" if verification.method == "proved" else ""
         return f"The releases cost at most {up} of the claim, and the worst known pair loses {low} of it{scope}."
     if verification.verdict == "fails":
+        if math.isinf(verification.lower_ratio):
+            return "Two neighbouring datasets are told apart beyond every ε: no finite loss bounds these releases."
         return f"Two neighbouring datasets lose {low} times what is claimed; the accountant's bound is {up} times it."
     return f"The accountant's bound is {up} times the claim and the worst known pair loses {low} of it: not decided."
 

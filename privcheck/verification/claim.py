@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -66,7 +67,8 @@ def claim_findings(case: Case) -> Iterator[Finding]:
     upper, lower = case.upper, case.lower
     figures = {"upper/claim": f"{upper:.9g}", "lower/claim": f"{lower:.9g}"}
     if case.verdict == "fails":
-        message = f"a pair of neighbours loses {lower:.6g} times what is claimed"
+        lost = f"loses {lower:.6g} times what is claimed" if math.isfinite(lower) else "is told apart for certain"
+        message = f"a pair of neighbours {lost}"
         yield _finding("claim-refuted", "critical", message, figures, case.witness)
     elif case.verdict == "undecided":
         message = f"the composed cost is {upper:.6g} times the claim, the worst known pair loses {lower:.6g} times it"

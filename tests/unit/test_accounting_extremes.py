@@ -132,3 +132,14 @@ def test_many_at_once_where_there_is_hardly_any_noise():
     asked = np.geomspace(1e-9, 0.5, 100)
     assert (curve.epsilons(asked).values >= 1e300).all()
     assert (curve.deltas(np.linspace(0, 9, 100)).values <= 1).all()
+
+
+def test_sampled_noise_that_hides_nothing_counts_as_given_away():
+    # its exact law is too steep for the contour beside other noise: it once ran for minutes
+    sampled = acc.poisson_gaussian(std=1e-3, rate=0.01)
+    curve = acc.compose(sampled, acc.gaussian(std=3))
+    alone = acc.compose(acc.gaussian(std=3)).epsilon(delta=0.01 / 0.99).value
+    assert curve.epsilon(delta=0.02).value >= alone
+    assert math.isinf(curve.epsilon(delta=0.001).value)
+    exact = acc.compose(acc.poisson_gaussian(std=0.051, rate=0.01)).delta(epsilon=1.0).upper
+    assert acc.compose(acc.poisson_gaussian(std=0.049, rate=0.01)).delta(epsilon=1.0).value >= exact * (1 - 1e-9)
