@@ -66,8 +66,8 @@ class Numbers:
 def schedule(K: int, *, first: int, growth: float) -> Indices:
     """Returns the last user of each batch; a last batch below half the size before it joins that one.
 
-    >>> schedule(1000, first=300, growth=1.2).tolist()
-    [300, 1000]
+    >>> schedule(1000, first=300, growth=1.0).tolist()
+    [300, 600, 1000]
     """
     ends, size = [0], float(first)
     while ends[-1] < K:

@@ -133,7 +133,7 @@ def before(last: Expr | Exact) -> Expr:
 
     >>> from fractions import Fraction
     >>> str(sum_steps(H, 5 * before(H))), str(before(H).at({"H": Fraction(3), "h": Fraction(3)}))
-    ('5*H - 5', '0')
+    ('5*(H - 1)', '0')
     """
     return Expr(1 - sympy.KroneckerDelta(h.node, node_of(last)))
 
