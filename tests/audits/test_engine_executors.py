@@ -23,6 +23,8 @@ from audits.engine import blocks, gather, total
 from audits.pools import LOSSES, processes
 from privcheck.errors import AuditError, ParameterError
 
+pytestmark = pytest.mark.slow
+
 ALONE = [part.tolist() for _, _, part in blocks(work.numbers, 1_050, seed=3, block=100)]
 
 

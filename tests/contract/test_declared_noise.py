@@ -21,6 +21,8 @@ from privcheck.declaration import Draw
 from privcheck.errors import ParameterError
 from privcheck.verification import verify
 
+pytestmark = pytest.mark.slow
+
 DECLARED = [name for name in registry.names("algorithms") if registry.algorithm(name).declare is not None]
 # the fast tier keeps to the first release of each system and to the default readings
 RELEASES = [

@@ -29,6 +29,8 @@ from privcheck.relations import ReplaceOne
 from privcheck.symbols import tree_levels
 from privcheck.verification import verify
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("private-linopt-vi", "private-linopt-po")
 
 

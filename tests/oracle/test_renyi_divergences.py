@@ -17,6 +17,8 @@ from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.statistics import RewardSums, Sensitivity, TransitionCounts, VisitCounts
 from privcheck.symbols import expression, sqrt
 
+pytestmark = pytest.mark.slow
+
 ALPHAS = ["1.000001", "1.01", "1.1", "1.5", "2", "3", "5", "10", "40", "200", "1000"]
 SHIFTS = ["1/1000", "1/20", "1/4", "1/2", "1", "2", "4", "9", "30"]
 TOLERANCE = 1e-12  # of the quadrature, relative; it agrees with the closed form to 1e-18

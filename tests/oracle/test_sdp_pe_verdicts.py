@@ -23,6 +23,8 @@ from privcheck.testing.enumeration import assert_sensitivity
 from privcheck.verification import verify
 from privcheck.verification.shuffled_loss import shuffled_epsilon
 
+pytestmark = pytest.mark.slow
+
 BANDIT = {"H": "1", "S": "1", "A": "20"}
 
 

@@ -24,6 +24,8 @@ from privcheck.symbols import H, d, exact, expression, h, rho
 from privcheck.verification import find_witness, verify
 from privcheck.verification.together import cost_together, rho_together
 
+pytestmark = pytest.mark.slow
+
 PHI = Column("phi", 2, "x")
 WEIGHT, OTHER = Column("w", expression(1) / 3, "w"), Column("v", 1, "v")
 TARGET = Column("y", H - h + 1, "y")
