@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from privcheck import accounting as acc
 from privcheck.errors import ParameterError
 
+pytestmark = pytest.mark.slow
+
 EVENTS = {
     "gaussian": lambda **k: acc.gaussian(std=7, **k),
     "laplace": lambda **k: acc.laplace(scale=9, **k),
