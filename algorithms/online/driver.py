@@ -149,7 +149,7 @@ def _save(path: Path, replicates: list[Replicate], mark: str, seconds: float) ->
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     with partial.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+        np.savez(file, **arrays)  # type: ignore[arg-type] # typed as if a name could be `allow_pickle`
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)

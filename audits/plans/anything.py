@@ -22,7 +22,7 @@ from privcheck.declaration import Declaration
 from privcheck.mechanisms import Noise
 from privcheck.registry import AuditPlan
 from privcheck.results import AuditRequest, AuditResult
-from privcheck.verification import find_witness
+from privcheck.verification import Witness, find_witness
 
 _ADDITIVE: Final = ("gaussian", "laplace")
 _CERTAIN: Final = 1_000.0  # nats: the score of a difference that only one neighbour can produce
@@ -67,7 +67,7 @@ def _differences(request: AuditRequest) -> AuditResult:
     began = time.perf_counter()
     declaration, values = request.declaration, request.values
     found = find_witness(declaration, values)
-    name, change, noise = _attacked(request)
+    name, change, noise = _attacked(request, found)
     counted = total(
         blocks(
             _Differences(noise=noise, change=change, seed=request.seed),
@@ -111,10 +111,9 @@ def _differences(request: AuditRequest) -> AuditResult:
     )
 
 
-def _attacked(request: AuditRequest) -> tuple[str, float, Noise]:
+def _attacked(request: AuditRequest, found: Witness | None) -> tuple[str, float, Noise]:
     """Returns the release whose outputs leak, the largest entry of what the witness moves in it, and its noise."""
     declaration, values = request.declaration, request.values
-    found = find_witness(declaration, values)
     leaking = shared_draws(declaration)
     if found is None:
         return leaking[0], 0.0, declaration.release(leaking[0]).mechanism.at(values).coordinates()
