@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from fractions import Fraction
 from typing import Protocol
 
@@ -64,6 +65,20 @@ class Channel:
         self._law = {r.name: r.mechanism.at(values) for r in declaration.releases}
         self._charge = {r.name: charge(r, declaration.relation, values) for r in declaration.releases}
         self._released: dict[str, set[int]] = {name: set() for name in self._position}
+
+    def again(self, *, noise: NoiseSource, billboard: Billboard, ledger: Ledger) -> Channel:
+        """Returns a channel for another output of the same declaration, with a noise source and records of its own.
+
+        Args:
+            noise: Where noise comes from.
+            billboard: Where outputs are posted.
+            ledger: Where they are recorded.
+        """
+        other = copy(self)  # laws and charges are the same for every output, and slow to evaluate
+        vars(other).update(
+            _noise=noise, _billboard=billboard, _ledger=ledger, _released={n: set() for n in self._position}
+        )
+        return other
 
     def release(self, name: str, value: NDArray[np.float64], *, part: int) -> NDArray[np.float64]:
         """Returns value + fresh declared noise, which is now on the billboard and in the ledger.

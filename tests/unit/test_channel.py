@@ -188,3 +188,18 @@ def test_without_noise_the_exact_value_is_published_and_the_source_says_so(tiny,
     assert "no privacy" in NoNoise.words
     exact[0, 0] += 1  # the published array is another one
     assert bench.billboard.read("visits", part=0)[0, 0] == exact[0, 0] - 1
+
+
+def test_another_output_has_records_of_its_own_and_the_same_law(bench, tiny, values):
+    exact = np.arange(6.0).reshape(3, 2)
+    first = bench.channel.release("visits", exact, part=0)
+    billboard, ledger = Billboard(), Ledger(tiny, values, noise="again")
+    again = bench.channel.again(noise=SimulatedNoise(1), billboard=billboard, ledger=ledger)
+    assert np.array_equal(again.release("visits", exact, part=0), first)
+    assert np.array_equal(billboard.read("visits", part=0), first)
+    assert ledger.entries == bench.ledger.entries
+    assert ledger.entries[0].charge is not None  # charged anew: it is another release about the users
+    with pytest.raises(ChannelError, match="was released already"):
+        bench.channel.release("visits", exact, part=0)
+    with pytest.raises(ChannelError, match="was released already"):
+        again.release("visits", exact, part=0)
