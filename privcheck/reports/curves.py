@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from privcheck.reports.wording import section, value_of
@@ -41,9 +42,10 @@ class Privacy:
 def privacy(report: Mapping[str, Any]) -> Privacy:
     """Returns the curves and bounds that a report holds."""
     audit = section(report, "audit")
-    found = section(audit, "evidence", "curve")
-    for name in section(audit, "views"):
-        found = found or section(audit, "views", name, "evidence", "curve")
+    here = [
+        view for view in (audit, *map(partial(section, audit, "views"), section(audit, "views"))) if _here(report, view)
+    ]
+    found = next((curve for view in here if (curve := section(view, "evidence", "curve"))), {})
     budget, guarantee = section(report, "budget", "curve"), section(report, "budget", "guarantee")
     delta = value_of(guarantee.get("delta"))
     delta = value_of(audit.get("delta")) if delta is None else delta
@@ -55,8 +57,13 @@ def privacy(report: Mapping[str, Any]) -> Privacy:
         lower=_curve(found, "delta_lower"),
         delta=delta,
         epsilon_upper=value_of(upper),
-        epsilon_lower=value_of(audit.get("epsilon_lower")) if same else None,
+        epsilon_lower=value_of(audit.get("epsilon_lower")) if same and _here(report, audit) else None,
     )
+
+
+def _here(report: Mapping[str, Any], view: Mapping[str, Any]) -> bool:
+    """Returns whether an audit is about the parameters that the report's accountant is about."""
+    return not (section(report, "budget") and section(view, "evidence").get("audited_at"))
 
 
 def _curve(part: Mapping[str, Any], name: str) -> Curve | None:

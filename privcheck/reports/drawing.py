@@ -22,10 +22,10 @@ from matplotlib.figure import Figure
 from privcheck.reports.wording import printable
 
 # stand-in colour → CSS variable of templates/report.css
-INK, MUTED, RULE, PAPER, UPPER, LOWER, CLAIM = (f"#0{n}0{n}0{n}" for n in range(1, 8))
+INK, MUTED, RULE, PAPER, UPPER, LOWER, CLAIM, BAD = (f"#0{n}0{n}0{n}" for n in range(1, 9))
 _VARIABLES = {
     INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", PAPER: "var(--paper)",
-    UPPER: "var(--upper)", LOWER: "var(--lower)", CLAIM: "var(--claim)",
+    UPPER: "var(--upper)", LOWER: "var(--lower)", CLAIM: "var(--claim)", BAD: "var(--bad)",
 }  # fmt: skip
 
 _POINTS = 72  # an SVG user unit is a point in Matplotlib; the page shows it as a pixel

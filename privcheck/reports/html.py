@@ -15,19 +15,10 @@ from privcheck.reports.latex import latex_to_mathml
 from privcheck.reports.mathml import safe_mathml
 from privcheck.reports.model import checked, digest, encode
 from privcheck.reports.plots import Plot, privacy_plot, value_plot
+from privcheck.reports.views import View, audit_views
 from privcheck.reports.wording import capital, label, printable, rows, section, shown, spelled, words
 
 Facts = tuple[tuple[str, str], ...]
-
-_VIEWS = {
-    "releases": "What is released, on a worst-case pair of neighbours: how well does the likelihood "
-    "ratio tell the two apart?",
-    "lockstep": "Run on D, then on D′ behind D's billboard: do the exact values that reach the channel stay within the "
-    "sensitivity that was charged?",
-    "noise": "Does the channel draw the declared law at the declared scale, independently?",
-    "policy": "The whole agent, seen only through the policies it plays.",
-}
-
 
 _RUN_PARTS = (
     ("Parameters", "parameters"),
@@ -81,17 +72,6 @@ class Witness:
     pair: tables.Table | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """One audit in words."""
-
-    name: str
-    question: str
-    method: str
-    witness: str
-    evidence: Facts
-
-
 def render_html(report: Mapping[str, Any]) -> str:
     """Returns the page. The same report gives the same bytes.
 
@@ -116,11 +96,11 @@ def render_html(report: Mapping[str, Any]) -> str:
         witness=_witness(section(data, "verify")),
         budget=tables.budget_table(data),
         totals=_present(tables.guarantee_table(data), tables.methods_table(data), tables.least_noise_table(data)),
-        privacy=_inline(privacy_plot(data)),
+        privacy=_inline(privacy_plot(data)) if section(data, "budget") else None,
         verified=bool(section(data, "verify")),
         findings=tables.findings_table(data),
         audits=tables.audit_table(data),
-        views=_views(data),
+        views=[_pictured(view) for view in audit_views(data)],
         value=_inline(value_plot(data)),
         values=tables.value_table(data),
         curves=_curves(section(data, "run")),
@@ -188,6 +168,10 @@ def _breakable(text: str) -> Markup:
     """Returns a hash or a path that may break after every few characters."""
     clean = printable(text)
     return Markup("<wbr>").join(clean[i : i + 8] for i in range(0, len(clean), 8))
+
+
+def _pictured(view: View) -> dict[str, Any]:
+    return {"view": view, "plots": [_inline(plot) for plot in view.plots]}
 
 
 def _inline(plot: Plot | None) -> dict[str, Any] | None:
@@ -264,24 +248,14 @@ def _witness(verify: Mapping[str, Any]) -> Witness | None:
     return Witness(words=capital(text), figures=figures, pair=pair) if text or figures or pair else None
 
 
-def _views(data: Mapping[str, Any]) -> list[View]:
-    return [
-        View(
-            name=name,
-            question=_VIEWS.get(name, ""),
-            method=capital(words(view, "method")),
-            witness=capital(words(view, "witness")),
-            evidence=tables.facts(section(view, "evidence")),
-        )
-        for name, view in summary.audit_views(data)
-    ]
-
-
 def _run(run: Mapping[str, Any]) -> Facts:
     claimed = section(run, summary.learned_quantity({"run": run})).get("claimed", run.get("claimed"))
     found = [*tables.facts(run, leave=("algorithm", "claimed", "seconds"))]
     if claimed is not None:
         found.append(("the agent's own estimate", shown(claimed)))
+    regret = section(run, "regret")
+    if regret.get("baseline") is not None:
+        found.append((f"regret of {words(regret, 'twin')}, without privacy", shown(regret["baseline"])))
     if run.get("seconds") is not None:
         found.append(("learning time", tables.seconds(run["seconds"])))
     return tuple(found)
@@ -290,7 +264,7 @@ def _run(run: Mapping[str, Any]) -> Facts:
 def _provenance(part: Mapping[str, Any]) -> list[tuple[str, Facts]]:
     run: Sequence[tuple[str, str]] = tables.facts(part, leave=("command", "seconds"))
     if part.get("seconds") is not None:
-        run = (*run, ("whole check", tables.seconds(part["seconds"])))
+        run = (*run, ("in all", tables.seconds(part["seconds"])))
     parts = (
         ("Versions", _as_written(section(part, "versions"))),
         ("Seeds", _pairs(section(part, "seeds"))),

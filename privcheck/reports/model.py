@@ -78,7 +78,7 @@ def load_report(path: Path) -> Report:
         text = file.read_bytes().decode("utf-8")
     except FileNotFoundError:
         message = f"no {JSON_NAME} in {path}: expected the directory that `privcheck check NAME --out DIR` wrote"
-        raise FileFormatError(message) from None
+        raise FileFormatError(f"{message}, or `privcheck audit NAME --out DIR`") from None
     except (OSError, UnicodeDecodeError) as error:
         raise FileFormatError(f"{file}: cannot be read as a report: {error}") from None
     try:

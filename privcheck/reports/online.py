@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,18 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from privcheck.reports.drawing import MUTED, PAPER, RULE, draw
+from privcheck.errors import FileFormatError
+from privcheck.reports.drawing import MUTED, PAPER, RULE
 from privcheck.reports.html import run_page
-from privcheck.reports.plots import NARROW, WIDE, Plot
-from privcheck.reports.store import write_together
+from privcheck.reports.plots import Plot, both_widths
+from privcheck.reports.store import refuse_other_ledger, write_together
 from privcheck.reports.wording import figure
 
 JSON_NAME, HTML_NAME = "run.json", "run.html"
 # told apart by every kind of eye, on light and on dark paper (Okabe & Ito 2008); dashes tell them apart on any paper
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8a8a8a")
 DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+_HEIGHTS = (330, 290)  # wide and narrow
 
 
 def save_runs(result: Mapping[str, Any], directory: Path) -> None:
@@ -36,6 +38,29 @@ def save_runs(result: Mapping[str, Any], directory: Path) -> None:
     runs = result.get("results", [result])
     text = json.dumps(result, allow_nan=False, indent=1, ensure_ascii=False) + "\n"
     write_together(directory, {JSON_NAME: text, HTML_NAME: run_page(runs, curve_plots(runs))})
+
+
+def render_runs_again(directory: Path) -> Path:
+    """Writes run.html from run.json alone and returns its path.
+
+    Raises:
+        FileFormatError: There is no run of online agents that this version can read.
+        LedgerError: A ledger beside it was changed, or is another run's.
+        PrivcheckError: The page cannot be written; the old one is still there.
+    """
+    file = directory / JSON_NAME
+    try:
+        result = json.loads(file.read_bytes().decode("utf-8"))
+        several = "results" in result
+        runs = result["results"] if several else [result]
+        for run in runs:
+            refuse_other_ledger(directory / run["algorithm"] if several else directory, run["ledger"])
+        page = run_page(runs, curve_plots(runs))
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        message = f"{file}: expected what `privcheck run NAME --out DIR` of online agents wrote; {error!r}"
+        raise FileFormatError(message) from None
+    write_together(directory, {HTML_NAME: page})
+    return directory / HTML_NAME
 
 
 def curve_plots(runs: Sequence[Mapping[str, Any]]) -> list[Plot]:
@@ -56,7 +81,9 @@ def _plot(runs: Sequence[Mapping[str, Any]], name: str, title: str, axis: str) -
     last = "; ".join(f"{run['algorithm']} {figure(run['curves'][name]['mean'][-1])}" for run in runs)
     if name == "value":
         caption += " Dotted: the optimum."
-    return _both(partial(_paint, runs=runs, name=name, axis=axis), name, f"{title}, at the end: {last}", caption)
+    paint = partial(_paint, runs=runs, name=name, axis=axis)
+    said = f"{title}, at the end: {last}"
+    return both_widths(paint, name=f"run-{name}", height=_HEIGHTS, title=said, caption=caption)
 
 
 def _privacy(runs: Sequence[Mapping[str, Any]]) -> Plot:
@@ -65,18 +92,8 @@ def _privacy(runs: Sequence[Mapping[str, Any]]) -> Plot:
         f"{title}: what the user who has paid most has paid after each episode, in pure ε where there is one, else in "
         "ρ (zCDP). A budget at some height would have ended the run where its line crosses it."
     )
-    return _both(partial(_paint_spent, runs=runs), "spent", title, caption)
-
-
-def _both(paint: Callable[..., None], name: str, title: str, caption: str) -> Plot:
-    wide, narrow = (
-        draw(
-            partial(paint, wide=width == WIDE),
-            name=f"run-{name}-{width}", width=width, height=tall, title=title, description=caption,
-        )
-        for width, tall in ((WIDE, 330), (NARROW, 290))
-    )  # fmt: skip
-    return Plot(caption=caption, wide=wide, narrow=narrow)
+    paint = partial(_paint_spent, runs=runs)
+    return both_widths(paint, name="run-spent", height=_HEIGHTS, title=title, caption=caption)
 
 
 def _paint(axes: Axes, *, runs: Sequence[Mapping[str, Any]], name: str, axis: str, wide: bool) -> None:
@@ -86,14 +103,14 @@ def _paint(axes: Axes, *, runs: Sequence[Mapping[str, Any]], name: str, axis: st
         x, band = [0, *run["curves"]["episodes"]], run["curves"][name]
         start = [band["mean"][0]] if name == "value" else [0.0]
         mean = [*start, *band["mean"]]
-        colour = COLOURS[place % len(COLOURS)]
-        axes.plot(x, mean, color=colour, linestyle=DASHES[place // len(COLOURS) % len(DASHES)], label=run["algorithm"])
+        line = _line(place)
+        axes.plot(x, mean, **line, label=run["algorithm"])
         if band["std"] is not None:
             std = [0.0, *band["std"]] if name != "value" else [band["std"][0], *band["std"]]
             top = run["optimal_value"] if name == "value" else float("inf")  # the band stays within what can be
             low = [max(m - s, 0.0) for m, s in zip(mean, std, strict=True)]
             high = [min(m + s, top) for m, s in zip(mean, std, strict=True)]
-            axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+            axes.fill_between(x, low, high, color=line["color"], alpha=0.15, linewidth=0)
     _dress(axes, axis, wide=wide)
 
 
@@ -108,8 +125,12 @@ def _paint_spent(axes: Axes, *, runs: Sequence[Mapping[str, Any]], wide: bool) -
         x = [0, *(step["episode"] for step in steps), run["episodes"]]
         y = [0.0, *(step[unit] for step in steps), steps[-1][unit]]
         label = f"{run['algorithm']} ({'ε' if unit == 'pure_epsilon' else 'ρ'})"
-        axes.plot(x, y, color=COLOURS[place % len(COLOURS)], drawstyle="steps-post", label=label)
+        axes.plot(x, y, **_line(place), drawstyle="steps-post", label=label)
     _dress(axes, "spent", wide=wide)
+
+
+def _line(place: int) -> dict[str, Any]:
+    return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place // len(COLOURS) % len(DASHES)]}
 
 
 def _dress(axes: Axes, axis: str, *, wide: bool) -> None:

@@ -48,7 +48,7 @@ def privacy_plot(report: Mapping[str, Any]) -> Plot | None:
     if data.upper and data.lower and crossing(data) is None:
         caption += " The strip between the two bounds is what the audit leaves open."
     paint = partial(_paint_privacy, data=data, floor=floor)
-    return _both(paint, name="privacy", height=(330, 310), title="Privacy curve", caption=caption)
+    return both_widths(paint, name="privacy", height=(330, 310), title="Privacy curve", caption=caption)
 
 
 def value_plot(report: Mapping[str, Any]) -> Plot | None:
@@ -62,10 +62,19 @@ def value_plot(report: Mapping[str, Any]) -> Plot | None:
     caption += "; the bar is one standard deviation over replicates each way."
     heights = (64 + 30 * len(policies), 60 + 42 * len(policies))
     paint = partial(_paint_values, policies=policies, quantity=quantity)
-    return _both(paint, name="value", height=heights, title=f"Learned {quantity}: {values}", caption=caption)
+    return both_widths(paint, name="value", height=heights, title=f"Learned {quantity}: {values}", caption=caption)
 
 
-def _both(paint: Callable[..., None], *, name: str, height: tuple[int, int], title: str, caption: str) -> Plot:
+def both_widths(paint: Callable[..., None], *, name: str, height: tuple[int, int], title: str, caption: str) -> Plot:
+    """Returns the plot in both widths.
+
+    Args:
+        paint: Called with the axes and `wide`, whether it is the wide one.
+        name: Prefix of every id; unique in its page.
+        height: Of the wide and of the narrow drawing, in pixels.
+        title: For readers who do not see it.
+        caption: What it shows.
+    """
     wide, narrow = (
         draw(
             partial(paint, wide=width == WIDE),
@@ -114,7 +123,7 @@ def _paint_privacy(axes: Axes, *, data: Privacy, floor: float, wide: bool) -> No
     step = max(1, math.ceil(-lowest / 8))
     axes.yaxis.set_major_locator(FixedLocator([10.0**power for power in range(0, lowest - 1, -step)]))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(_power))
+    axes.yaxis.set_major_formatter(FuncFormatter(power))
     axes.xaxis.set_major_locator(MaxNLocator(8 if wide else 5, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: figure(float(value))))
     axes.grid(visible=True, color=RULE, linewidth=0.6)
@@ -132,7 +141,8 @@ def _paint_privacy(axes: Axes, *, data: Privacy, floor: float, wide: bool) -> No
     )
 
 
-def _power(value: float, _: object) -> str:
+def power(value: float, _: object) -> str:
+    """Returns a power of ten as a tick of a logarithmic axis."""
     exponent = round(math.log10(value))
     return "1" if not exponent else "10" + superscript(exponent)
 
@@ -177,7 +187,7 @@ def _paint_values(axes: Axes, *, policies: Sequence[Learned], quantity: str, wid
         if item.std:
             axes.plot([item.value - item.std, item.value + item.std], [row, row], color=edge, linewidth=2.2)
         axes.plot([item.value], [row], "o", color=edge, markerfacecolor=face, markersize=size, markeredgewidth=1.6)
-        name, weight = _short(item.name, 34 if wide else 40), "bold" if item.role == "private" else "normal"
+        name, weight = shortened(item.name, 34 if wide else 40), "bold" if item.role == "private" else "normal"
         style: dict[str, Any] = {"transform": across, "color": INK, "weight": weight, "fontsize": 11}
         if wide:
             axes.text(-0.02, row, name, ha="right", va="center", **style)
@@ -191,6 +201,7 @@ def _paint_values(axes: Axes, *, policies: Sequence[Learned], quantity: str, wid
     axes.set_xlabel("regret" if quantity == "regret" else "expected return")
 
 
-def _short(name: str, length: int) -> str:
+def shortened(name: str, length: int) -> str:
+    """Returns a name that fits beside a drawing, without control characters."""
     clean = printable(name)
     return clean if len(clean) <= length else clean[: length - 1] + "…"

@@ -38,15 +38,20 @@ def render_again(directory: Path) -> Path:
         PrivcheckError: The page cannot be written; the old one is still there.
     """
     report = load_report(directory)
-    _check_ledger(directory, report)
+    refuse_other_ledger(directory, (report.get("run") or {}).get("ledger"))
     write_together(directory, {HTML_NAME: _page(report)})
     return directory / HTML_NAME
 
 
-def _check_ledger(directory: Path, report: Report) -> None:
+def refuse_other_ledger(directory: Path, summary: Mapping[str, Any] | None) -> None:
+    """Refuses a ledger in the directory that is not the one whose summary a report has.
+
+    Raises:
+        LedgerError: It was changed, or is another run's.
+    """
     from privcheck.runtime.ledger import FILE_NAME, read_ledger  # loads SymPy, which a page does not need
 
-    recorded = ((report.get("run") or {}).get("ledger") or {}).get("digest")
+    recorded = (summary or {}).get("digest")
     path = directory / FILE_NAME
     if recorded is None or not path.exists():
         return

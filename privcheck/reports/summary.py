@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from privcheck.reports import audited
 from privcheck.reports.curves import crossing, privacy
 from privcheck.reports.wording import capital, figure, percent, ratio, section, spelled, value_of, words
 
-Tone = Literal["good", "bad", "open", "plain"]
+Tone = Literal["good", "bad", "open", "mark", "plain"]
 Role = Literal["private", "twin", "reference"]
 
 VIEW_ORDER = ("releases", "lockstep", "noise", "policy")
@@ -41,6 +42,7 @@ class Verdict:
         sentence: The verdict's own sentence.
         repair: The least change that makes a failing claim true or takes the slack out; empty where there is none.
         joint: What follows for joint DP; empty where nothing of the kind is claimed.
+        meaning: What the verdict of an audit alone does not mean; empty for other verdicts.
     """
 
     headline: str
@@ -51,6 +53,7 @@ class Verdict:
     sentence: str
     repair: str
     joint: str
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +94,8 @@ class Learned:
 def verdict(report: Mapping[str, Any]) -> Verdict:
     """Returns the verdict in words; without one it says so, which is never a pass."""
     own, verify = section(report, "verdict"), section(report, "verify")
+    if not own and not verify and section(report, "audit"):
+        return _audit_verdict(report)
     kind = words(own, "verdict") or words(verify, "verdict")
     method = words(own, "method") or words(verify, "method")
     tones: dict[str, Tone] = {"holds": "good", "fails": "bad"}
@@ -107,6 +112,24 @@ def verdict(report: Mapping[str, Any]) -> Verdict:
         sentence=words(own, "sentence") or words(verify, "sentence"),
         repair=_as_sentence(words(verify, "repair")),
         joint=_JOINT.get(words(verify, "joint"), ""),
+    )
+
+
+def _audit_verdict(report: Mapping[str, Any]) -> Verdict:
+    """Returns the verdict of audits alone: never a pass."""
+    views = dict(audit_views(report))
+    headline = audited.headline(views)
+    tones: dict[str, Tone] = {"Violation": "bad", "Consistent": "plain"}
+    return Verdict(
+        headline=headline,
+        tone=tones.get(headline, "open"),
+        how="",
+        claim=spelled(words(section(report, "audit"), "claim")),
+        ratios="",
+        sentence=audited.sentences(views),
+        repair="",
+        joint="",
+        meaning=audited.meaning(views) if headline != "No verdict" else "",
     )
 
 
@@ -168,6 +191,8 @@ def _lower(report: Mapping[str, Any]) -> Figure | None:
     parts.append("audit" if confidence is None else f"audit, {percent(confidence, rounding='down')} confidence")
     if audit.get("reachable") is not None:
         parts.append(f"reachable {figure(audit['reachable'], rounding='down')}")
+    if elsewhere := words(section(audit, "evidence"), "audited_at"):
+        parts.append(f"at {elsewhere}")
     value = f"ε ≥ {figure(audit['epsilon_lower'], rounding='down')}"
     return Figure(label="Loss at least", value=value, note=", ".join(part for part in parts if part))
 
@@ -236,8 +261,10 @@ def _contradictions(report: Mapping[str, Any]) -> list[Notice]:
     found = []
     holds = verdict(report).tone == "good"
     for name, view in audit_views(report):
-        if words(view, "verdict") == "violation":
+        if words(view, "verdict") == "violation" and section(report, "verify"):
             against = ", although the claim was found to hold: the running code is not what was declared"
+            if name == "releases" and (elsewhere := words(section(view, "evidence"), "audited_at")):
+                against = f", at {elsewhere}; at the parameters above the claim was found to hold"
             text = f"The audit of the view “{name}” found a violation{against if holds else ''}."
             found.append(Notice(tone="bad", title="Audit: violation", text=text))
         lower, upper = value_of(view.get("epsilon_lower")), value_of(view.get("epsilon_upper"))

@@ -26,7 +26,14 @@ def render_text(report: Mapping[str, Any], *, width: int = 100) -> str:
         ParameterError: The report is not one; see `checked`.
     """
     data = checked(report)
-    blocks = (_head(data, width), _figures(data), _notices(data, width), _findings(data, width), _tables(data))
+    blocks = (
+        _head(data, width),
+        _figures(data),
+        _notices(data, width),
+        _accused(data, width),
+        _findings(data, width),
+        _tables(data),
+    )
     return "\n\n".join("\n".join(lines) for lines in map(list, blocks) if lines) + "\n"
 
 
@@ -41,6 +48,7 @@ def _head(data: Mapping[str, Any], width: int) -> Iterator[str]:
         found.how and f"Found {found.how}.",
         found.joint,
         found.repair,
+        found.meaning,
     ):
         yield from _wrapped(sentence, width, "  ")
 
@@ -56,6 +64,15 @@ def _figures(data: Mapping[str, Any]) -> Iterator[str]:
 def _notices(data: Mapping[str, Any], width: int) -> Iterator[str]:
     for notice in summary.notices(data):
         yield from _wrapped(f"! {notice.title}. {notice.text}", width, "  ")
+
+
+def _accused(data: Mapping[str, Any], width: int) -> Iterator[str]:
+    """Yields what each violation means, and the pair of neighbours that showed it."""
+    for name, view in summary.audit_views(data):
+        if words(view, "verdict") == "violation" and name != "noise":  # which looks at no pair
+            meaning, pair = words(section(view, "evidence"), "meaning"), words(view, "witness")
+            yield from _wrapped(f"{name}: {meaning}." if meaning else "", width, "  ")
+            yield from _wrapped(f"The pair: {pair}." if pair else "", width, "  ")
 
 
 def _findings(data: Mapping[str, Any], width: int) -> Iterator[str]:

@@ -127,6 +127,18 @@ def test_contradictions_are_said(change, notice):
     assert notice.split()[2] in render_text(report)
 
 
+def test_a_violation_at_another_instance_is_said_to_be_there_and_shown_with_its_pair():
+    report = load("holds")
+    told = {"audited_at": "H = 1 (asked: H = 5)", "meaning": "a message 4 can only be the one user's"}
+    report["audit"] |= {"views": None, "verdict": "violation", "witness": "in D the user has …", "evidence": told}
+    text = " ".join(render_text(report).split())
+    assert "found a violation, at H = 1 (asked: H = 5); at the parameters above the claim was found to hold" in text
+    assert "although the claim was found to hold" not in text
+    assert "releases: a message 4 can only be the one user's. The pair: in D the user has …." in text
+    report["audit"]["verdict"] = "consistent"
+    assert "The pair:" not in render_text(report)
+
+
 @pytest.mark.parametrize("kind", [None, "", "HOLDS", "passed", "undecided", 1])
 def test_only_holds_is_shown_as_holding(kind):
     report = load("holds")

@@ -1,0 +1,54 @@
+"""Where a report comes from: versions, seeds, command line, time."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from privcheck.reports import SCHEMA
+
+PACKAGES = ("privcheck", "numpy", "scipy", "numba", "sympy", "dp-accounting", "matplotlib", "icu-sepsis")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Began:
+    """When the work began.
+
+    Attributes:
+        at: The time of day.
+        clock: The clock that durations are measured by.
+    """
+
+    at: str = field(default_factory=_now)
+    clock: float = field(default_factory=time.perf_counter)
+
+
+def about() -> dict[str, Any]:
+    """Returns by which version of privcheck a report was made, and which form it has."""
+    return {"version": version("privcheck"), "schema": SCHEMA}
+
+
+def provenance(began: Began, *, command: Sequence[str], seeds: Mapping[str, int]) -> dict[str, Any]:
+    """Returns versions, seeds, command line and duration, up to now.
+
+    Args:
+        began: When the work did.
+        command: The command line.
+        seeds: By what they seeded.
+    """
+    return {
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "seeds": dict(seeds),
+        "command": " ".join(command),
+        "started": began.at,
+        "seconds": time.perf_counter() - began.clock,
+    }

@@ -1,0 +1,351 @@
+"""The pictures of one audit: trade-off curve with its band, bound against trials, a measured ratio a release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from privcheck.reports.drawing import BAD, CLAIM, INK, LOWER, MUTED, PAPER, RULE, UPPER
+from privcheck.reports.plots import Plot, both_widths, power, shortened
+from privcheck.reports.wording import figure, percent, rows, section, spelled, value_of, words
+
+_CORNER = 0.04  # a curve whose two errors are both below this somewhere is drawn on logarithmic axes
+_LEAST = 1e-6  # where those begin at the earliest
+_SMALL_GAP = 0.04  # below which a crossing is enlarged
+_MOST_BARS = 24
+_EDGE = 1e-9  # by which curves may touch
+_DASHED, _DOTTED = (0, (5, 3)), (0, (1, 2))
+
+Curve = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Errors:
+    """A trade-off curve as a report holds it; curves that are not known are empty."""
+
+    runs: Curve
+    one: Curve
+    two: Curve
+    grid: Curve
+    at_least: Curve
+    at_most: Curve
+    claim: Curve
+    accountant: Curve
+
+    def below(self, curve: Curve) -> tuple[float, float] | None:
+        """Returns where the band lies well below a curve, as (type-I error, gap), or None where it nowhere does.
+
+        Away from the ends, where the gap between curves that are steep is large and cannot be seen.
+        """
+        found = [
+            (allowed - high, x)
+            for x, high, allowed in zip(self.grid, self.at_most, curve, strict=bool(curve))
+            if allowed - high > _EDGE
+        ]
+        gap, where = max(found, key=lambda one: one[0] * math.sqrt(one[1] * (1 - one[1])), default=(0.0, 0.0))
+        return (where, gap) if found else None
+
+    @property
+    def logarithmic(self) -> bool:
+        """Returns whether what is allowed runs so close to the corner that linear axes would hide it."""
+        return min(map(self._corner, (self.claim, self.accountant))) < _CORNER
+
+    @property
+    def least(self) -> float:
+        """Returns where logarithmic axes begin: below every curve's corner, within reason."""
+        corners = map(self._corner, (self.claim, self.accountant, self.at_most))
+        return max(_LEAST, 10.0 ** math.floor(math.log10(max(min(corners), _LEAST)) - 1))
+
+    def _corner(self, curve: Curve) -> float:
+        """Returns the least that both errors of one test can be; 1 without a curve."""
+        return min(map(max, zip(self.grid, curve, strict=bool(curve))), default=1.0)
+
+
+def trade_off_plot(view: Mapping[str, Any], *, name: str) -> Plot | None:
+    """Returns both kinds of error at every threshold beside what the claim and the accountant allow.
+
+    Args:
+        view: One audit, as a report holds it.
+        name: Prefix of the drawing's ids.
+    """
+    part = section(view, "trade_off")
+    data = _errors(part)
+    if data is None:
+        return None
+    runs = " and ".join(figure(number) for number in data.runs)
+    band = percent(value_of(part.get("confidence")) or 0.0, rounding="down")
+    caption = (
+        "f-DP trade-off curve of the score: the least type-II error (the test says D, and it was D′) at each type-I "
+        f"error (it says D′, and it was D). Band: where the true curve of the tests at {_counted(data.one)}, fixed "
+        f"in advance, lies with {band} confidence everywhere at once, by exact binomial intervals from {runs} "
+        "runs on D and on D′. A mechanism that keeps its claim has no test below the claim's curve; other tests might "
+        "lie lower than these. The verdict does not rest on this picture."
+    )
+    crossed = [f"{who} at a type-I error of {figure(found[0], digits=2)}" for who, curve in
+               (("the claim", data.claim), ("the accountant's curve", data.accountant))
+               if (found := data.below(curve)) is not None]  # fmt: skip
+    if crossed:
+        below = " and below ".join(crossed)
+        caption += f" The whole band lies below {below}: at the band's confidence that alone refutes it."
+    if data.logarithmic:
+        caption += " Both axes are logarithmic."
+    paint = partial(_paint_trade_off, data=data)
+    title = "Trade-off curve" + (f", claim {spelled(words(part, 'claim_words'))}" if data.claim else "")
+    return both_widths(paint, name=f"{name}-trade-off", height=(400, 350), title=title, caption=caption)
+
+
+def _counted(thresholds: Sequence[float]) -> str:
+    return f"{len(thresholds)} threshold{'' if len(thresholds) == 1 else 's'}"
+
+
+def history_plot(view: Mapping[str, Any], *, name: str) -> Plot | None:
+    """Returns the lower bound against the number of trials beside its limit, or None where there is no history.
+
+    Args:
+        view: One audit, as a report holds it.
+        name: Prefix of the drawing's ids.
+    """
+    part = section(view, "history")
+    trials, lower = _numbers(part, "trials"), _numbers(part, "epsilon_lower")
+    if not trials or len(trials) != len(lower):
+        return None
+    level = percent(value_of(view.get("confidence")) or 0.0, rounding="down")
+    together = (
+        "All points hold together: the bound is valid at any time."
+        if part.get("anytime")
+        else "Each point comes from the first so many runs and is valid by itself, not together with the others; the "
+        "last one is the audit's."
+    )
+    caption = f"Lower bound on ε against the number of runs under each neighbour, at {level} confidence. {together}"
+    if _numbers(part, "reachable"):
+        caption += (
+            f" Grey: what the best test{_seeing(view)} could be expected to certify with as many runs, were the "
+            "declared law exactly true; single audits scatter around it."
+        )
+    paint = partial(_paint_history, view=view, trials=trials, lower=lower)
+    title = f"Lower bound on ε against trials, at the end {figure(lower[-1], rounding='down')}"
+    return both_widths(paint, name=f"{name}-history", height=(330, 310), title=title, caption=caption)
+
+
+def _seeing(view: Mapping[str, Any]) -> str:
+    return " of all that is released" if words(view, "view") == "policy" else ""
+
+
+def bars_plot(view: Mapping[str, Any], *, name: str) -> Plot | None:
+    """Returns a measured ratio a release, or None where there is none.
+
+    Args:
+        view: One audit, as a report holds it.
+        name: Prefix of the drawing's ids.
+    """
+    part = section(view, "bars")
+    bars = rows(part, "bars")
+    found = [bar for bar in bars if value_of(bar.get("ratio")) is not None]
+    if not found:
+        return None
+    found.sort(key=lambda bar: (not bar.get("violated"), -abs(math.log(max(value_of(bar.get("ratio")) or 0.0, 1e-9)))))
+    kept, one_sided = found[:_MOST_BARS], bool(part.get("one_sided"))
+    if one_sided:
+        caption = "How far one user moved each release, over what is charged for it; above 1 more than is charged."
+    else:
+        level = percent(value_of(view.get("confidence")) or 0.0, rounding="down")
+        caption = (
+            "The scale at which the channel drew each release's noise, over the declared one, with intervals that hold "
+            f"together with all other tests of this audit at {level} confidence. An interval without 1 is a violation."
+        )
+    if len(found) > len(kept):
+        caption += f" Shown are the {len(kept)} furthest from 1 of {len(found)}."
+    for bar in bars:
+        if value_of(bar.get("ratio")) is None:
+            caption += f" Not drawn: {words(bar, 'name')}, {words(bar, 'words')}."
+    heights = (70 + 34 * len(kept), 66 + 46 * len(kept))
+    paint = partial(_paint_bars, bars=kept, quantity=words(part, "quantity"), one_sided=one_sided)
+    return both_widths(paint, name=f"{name}-bars", height=heights, title=words(part, "quantity"), caption=caption)
+
+
+def _numbers(part: Mapping[str, Any], name: str) -> list[float]:
+    items = part.get(name)
+    found = [value_of(item) for item in items] if isinstance(items, list) else []
+    return [number for number in found if number is not None and math.isfinite(number)]
+
+
+def _errors(part: Mapping[str, Any]) -> _Errors | None:
+    names = ("runs", "type_one", "type_two", "grid", "at_least", "at_most", "claim", "accountant")
+    runs, one, two, grid, least, most, claim, accountant = (_numbers(part, name) for name in names)
+    fits = len(one) == len(two) and len(grid) == len(least) == len(most) > 1 and len(runs) == 2
+    if not fits or any(curve and len(curve) != len(grid) for curve in (claim, accountant)):
+        return None
+    return _Errors(
+        runs=[int(number) for number in runs], one=one, two=two, grid=grid, at_least=least, at_most=most,
+        claim=claim, accountant=accountant,
+    )  # fmt: skip
+
+
+def _paint_trade_off(axes: Axes, *, data: _Errors, wide: bool) -> None:
+    logarithmic = data.logarithmic
+    least = data.least
+    floor = least / 10 if logarithmic else 0.0  # below the axis, where a curve leaves the picture
+
+    def draw(x: Curve, y: Curve, **how: Any) -> None:
+        axes.plot([max(a, floor) for a in x], [max(b, floor) for b in y], **how)
+
+    for scale in (axes.set_xscale, axes.set_yscale):
+        scale("log" if logarithmic else "linear")
+    for limits in (axes.set_xlim, axes.set_ylim):
+        limits(least if logarithmic else -0.005, 1.3 if logarithmic else 1.005)
+    draw(data.grid, [1 - x for x in data.grid], color=MUTED, linewidth=0.9, linestyle=_DOTTED, label="nothing learned")
+    low, high = ([max(y, floor) for y in curve] for curve in (data.at_least, data.at_most))
+    axes.fill_between([max(x, floor) for x in data.grid], low, high, color=LOWER, alpha=0.3, linewidth=0)
+    draw(data.grid, data.at_most, color=LOWER, linewidth=0.8)
+    draw(data.grid, data.at_least, color=LOWER, linewidth=0.8)
+    if data.accountant:
+        draw(data.grid, data.accountant, color=UPPER, label="accountant: no test below" if wide else "accountant")
+    if data.claim:
+        text = "claimed: no test below" if wide else "claimed"
+        draw(data.grid, data.claim, color=CLAIM, linestyle=_DASHED, label=text)
+    at = [p for p in zip(data.one, data.two, strict=True) if not logarithmic or min(p) > 0]
+    if at:
+        axes.plot(*zip(*at, strict=True), "o", color=LOWER, markersize=2.6, label="measured, with its band")
+    _mark_crossing(axes, data, wide=wide)
+    _dress(axes)
+    if logarithmic:
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator())
+            axis.set_minor_locator(NullLocator())
+            axis.set_major_formatter(FuncFormatter(power))
+    axes.set_xlabel("type-I error")
+    axes.set_ylabel("type-II error")
+    _legend(axes, "best" if logarithmic else "upper right", wide=wide)
+
+
+def _mark_crossing(axes: Axes, data: _Errors, *, wide: bool) -> None:
+    """Draws how far the band lies below the claim where it does so most, enlarged where that is little."""
+    found = data.below(data.claim) or data.below(data.accountant)
+    if found is None:
+        return
+    x, gap = found
+    bottom = data.at_most[list(data.grid).index(x)]
+    bottom = max(bottom, data.least) if data.logarithmic else bottom
+    small = gap < _SMALL_GAP and not data.logarithmic
+    where = _enlarged(axes, data, x, wide=wide) if small else axes
+    arrow = {"arrowstyle": "<->", "color": BAD, "shrinkA": 0, "shrinkB": 0}
+    where.annotate("", xy=(x, bottom), xytext=(x, bottom + gap), arrowprops=arrow)
+    where.annotate(
+        "refuted", xy=(x, bottom + gap / 2), xytext=(7, 0), textcoords="offset points", color=BAD, fontsize=11,
+        weight="bold", va="center",
+    )  # fmt: skip
+
+
+def _enlarged(axes: Axes, data: _Errors, x: float, *, wide: bool) -> Axes:
+    """Returns a window on the curves beside an end of theirs, in the empty corner of the picture."""
+    inner = axes.inset_axes((0.62, 0.3, 0.36, 0.36) if wide else (0.5, 0.34, 0.46, 0.3))
+    width = 2 * min(x, 1 - x)
+    left = 0.0 if x < 0.5 else 1 - width
+    inside = [k for k, at in enumerate(data.grid) if left <= at <= left + width]
+    values = [curve[k] for curve in (data.at_least, data.claim or data.accountant) for k in inside]
+    inner.fill_between(data.grid, data.at_least, data.at_most, color=LOWER, alpha=0.3, linewidth=0)
+    inner.plot(data.grid, data.at_most, color=LOWER, linewidth=0.8)
+    inner.plot(data.grid, data.at_least, color=LOWER, linewidth=0.8)
+    if data.accountant:
+        inner.plot(data.grid, data.accountant, color=UPPER)
+    if data.claim:
+        inner.plot(data.grid, data.claim, color=CLAIM, linestyle=_DASHED)
+    inner.plot(data.one, data.two, "o", color=LOWER, markersize=2.6)
+    inner.set_xlim(left, left + width)
+    inner.set_ylim(min(values), max(values))
+    for axis in (inner.xaxis, inner.yaxis):
+        axis.set_major_locator(MaxNLocator(3))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: figure(float(value), digits=3)))
+    inner.tick_params(labelsize=9)
+    inner.patch.set(facecolor=PAPER, alpha=1)
+    inner.set_title("enlarged", fontsize=10, color=MUTED, pad=4)
+    low, high = inner.get_ylim()
+    axes.indicate_inset((left, low, width, high - low), edgecolor=MUTED, alpha=1)
+    return inner
+
+
+def _paint_history(
+    axes: Axes, *, view: Mapping[str, Any], trials: Sequence[float], lower: Sequence[float], wide: bool
+) -> None:
+    part = section(view, "history")
+    limit_at, limit = _numbers(part, "reachable_trials"), _numbers(part, "reachable")
+    claimed, upper = value_of(view.get("epsilon_claimed")), value_of(view.get("epsilon_upper"))
+    axes.set_xscale("log")
+    if limit_at and len(limit_at) == len(limit):
+        axes.plot(limit_at, limit, color=MUTED, label="the best test" if wide else "best test")
+    axes.plot(trials, lower, "o-", color=LOWER, markersize=3.5, label="audit: at least" if wide else "at least")
+    axes.plot(trials[-1:], lower[-1:], "o", color=LOWER, markersize=7, markeredgecolor=PAPER, zorder=5)
+    for value, colour, style, text in (
+        (upper, UPPER, "solid", "accountant: at most" if wide else "at most"),
+        (claimed, CLAIM, _DASHED, "claimed"),
+    ):
+        if value is not None and math.isfinite(value):
+            axes.axhline(value, color=colour, linestyle=style, label=f"{text}, ε = {figure(value, rounding='up')}")
+    top = max([*lower, *limit, *(v for v in (claimed, upper) if v is not None and math.isfinite(v))])
+    axes.set_ylim(-0.02 * (top or 1.0), (top or 1.0) * 1.08)
+    left = min([*limit_at[:1], trials[0]])
+    axes.set_xlim(max(left, 1) * 0.9, max(trials[-1], left * 2) * 1.15)
+    _dress(axes)
+    decades = math.log10(axes.get_xlim()[1] / axes.get_xlim()[0])
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2 else (1.0, 2.0, 5.0)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(power if decades > 2 else lambda value, _: figure(round(value))))
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: figure(float(value))))
+    axes.set_xlabel("runs under each neighbour")
+    axes.set_ylabel("ε", rotation=0, labelpad=10)
+    _legend(axes, "best", wide=wide)
+
+
+def _paint_bars(axes: Axes, *, bars: Sequence[Mapping[str, Any]], quantity: str, one_sided: bool, wide: bool) -> None:
+    ends = [value_of(bar.get(key)) for bar in bars for key in ("ratio", "at_least", "at_most")]
+    reach = [end for end in ends if end is not None] + [1.0]
+    pad = max(0.06 * (max(reach) - min(reach)), 0.02)
+    axes.set_xlim(0.0 if one_sided else min(reach) - pad, max(reach) + pad)
+    axes.set_ylim(len(bars) - 0.4, -0.6 if wide else -0.8)
+    axes.axvline(1.0, color=CLAIM, linestyle=_DASHED, linewidth=1.4)
+    across = axes.get_yaxis_transform()
+    for row, bar in enumerate(bars):
+        ratio, low, high = (value_of(bar.get(key)) for key in ("ratio", "at_least", "at_most"))
+        assert ratio is not None
+        colour = BAD if bar.get("violated") else LOWER
+        if one_sided:
+            axes.barh(row, ratio, height=0.34, color=colour, linewidth=0)
+        else:
+            axes.axhline(row, color=RULE, linewidth=0.8, zorder=0)
+            if low is not None and high is not None:
+                axes.plot([low, high], [row, row], color=colour, linewidth=2.2)
+            axes.plot([ratio], [row], "o", color=colour, markersize=7)
+        text: dict[str, Any] = {"transform": across, "color": INK, "fontsize": 11}
+        name, value = shortened(words(bar, "name"), 34 if wide else 40), figure(ratio, digits=5)
+        weight = "bold" if bar.get("violated") else "normal"
+        if wide:
+            axes.text(-0.02, row, name, ha="right", va="center", weight=weight, **text)
+        else:
+            axes.text(0.0, row - 0.24, name, va="bottom", weight=weight, **text)
+        if one_sided and wide and words(bar, "words"):
+            value += f"  ({words(bar, 'words')})"
+        axes.text(1.02, row, value, va="center", weight=weight, **text)
+    axes.yaxis.set_visible(False)
+    axes.spines["left"].set_visible(False)
+    axes.xaxis.set_major_locator(MaxNLocator(6 if wide else 4))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: figure(float(value))))
+    axes.set_xlabel(quantity)
+
+
+def _dress(axes: Axes) -> None:
+    axes.grid(visible=True, color=RULE, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def _legend(axes: Axes, where: Literal["upper right", "best"], *, wide: bool) -> None:
+    axes.legend(
+        loc=where, fontsize=11 if wide else 10, handlelength=2.2, frameon=True, facecolor=PAPER, edgecolor="none",
+        framealpha=0.85,
+    )  # fmt: skip

@@ -1,0 +1,182 @@
+"""What an audit's verdict says in words, and what it does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from privcheck.reports.wording import figure, percent, section, value_of, words
+
+_OPEN = {
+    "releases": "Other neighbours, another score or more runs may show a larger loss, and a bug that costs less than "
+    "what lies between the bound and the claim is not seen.",
+    "policy": "The view sees policies alone and is weak: a learned score may miss what gives the user away, and "
+    "another instance may show more. The view “releases” sees everything that leaves the curator.",
+    "lockstep": "Other pairs of neighbours may move a release further, and the noise is not looked at; that is the "
+    "view “noise”.",
+    "noise": "A small error of the scale is not seen, as the intervals show, and the sensitivities are not looked at; "
+    "that is the view “lockstep”.",
+}
+_CHARGES = "the accountant charges"
+
+
+def headline(views: Mapping[str, Mapping[str, Any]]) -> str:
+    """Returns the verdict of several views in a word: a violation of one is a violation."""
+    verdicts = {words(view, "verdict") for view in views.values()}
+    return "Violation" if "violation" in verdicts else "Consistent" if verdicts == {"consistent"} else "No verdict"
+
+
+def sentences(views: Mapping[str, Mapping[str, Any]]) -> str:
+    """Returns what all views found: of several, the violations; the page has each view's own words further down."""
+    if len(views) == 1:
+        return " ".join(sentence(name, view) for name, view in views.items())
+    accused = {name: view for name, view in views.items() if words(view, "verdict") == "violation"}
+    if not accused:
+        return f"None of {len(views)} audits refuted anything: {', '.join(views)}."
+    found = [f"In the view “{name}”: {sentence(name, view)}" for name, view in accused.items()]
+    others = [name for name in views if name not in accused]
+    return " ".join(found) + (f" The other views refuted nothing: {', '.join(others)}." if others else "")
+
+
+def sentence(name: str, view: Mapping[str, Any]) -> str:
+    """Returns what one view found, in a sentence or two."""
+    if name == "lockstep":
+        return _lockstep(view)
+    if name == "noise":
+        return _noise(view)
+    return (_violation(view) if words(view, "verdict") == "violation" else _consistent(view)) + _stopped(view)
+
+
+def meaning(views: Mapping[str, Mapping[str, Any]]) -> str:
+    """Returns what the verdict does not mean."""
+    accused = [view for view in views.values() if words(view, "verdict") == "violation"]
+    if not accused:
+        left = [text for name, text in _OPEN.items() if name in views]
+        said = "This does not show that the mechanism is private, only that it was not refuted here."
+        return f"{said} {left[0]}" if left else said
+    if all(words(view, "view") == "lockstep" for view in accused):
+        return "That is exact: it was computed on two concrete neighbours, and no chance is involved."
+    joint = [view for view in accused if words(view, "claim").startswith("joint") and words(view, "view") == "releases"]
+    rests = (
+        " What is refuted is the claim about the releases, on which the proof of joint DP rests: joint DP is then "
+        "without a proof; it is not refuted by this."
+    )
+    least = min(value_of(view.get("confidence")) or 0.0 for view in accused if words(view, "view") != "lockstep")
+    return (
+        f"A correct mechanism is accused with probability at most {percent(1 - least, rounding='up')}, over "
+        f"everything that the audit tried. The true loss may be larger than the bound.{rests if joint else ''}"
+    )
+
+
+def _loss(view: Mapping[str, Any]) -> str:
+    delta = value_of(view.get("delta"))
+    at = "" if not delta else f" at δ = {figure(delta)}"
+    return f"ε = {figure(view.get('epsilon_lower'), rounding='down')}{at}"
+
+
+def _bounded(view: Mapping[str, Any]) -> str:
+    lower = value_of(view.get("epsilon_lower"))
+    if lower is not None and math.isinf(lower):
+        return f"no finite ε holds{_loss(view).removeprefix('ε = ∞')}: the loss is unbounded"
+    return f"the loss is at least {_loss(view)}"
+
+
+def _limits(view: Mapping[str, Any]) -> dict[str, str]:
+    """Returns what the claim and the accountant say of ε, as far as they do."""
+    said = {"the claim allows": view.get("epsilon_claimed"), _CHARGES: view.get("epsilon_upper")}
+    return {who: f"ε = {figure(limit, rounding='up')}" for who, limit in said.items() if limit is not None}
+
+
+def _in_rho(view: Mapping[str, Any]) -> str:
+    """Returns what an audit found of ρ-zCDP, in words; empty where it bounds no ρ."""
+    evidence = section(view, "evidence")
+    if value_of(evidence.get("rho_upper")) is None:  # of the divergence; the Gaussian curve bounds ε
+        return ""
+    least, limits = figure(evidence.get("rho_lower"), rounding="down"), []
+    for name, words_of in (("rho_claimed", "the claim allows"), ("rho_upper", _CHARGES)):
+        limits.append(f"{words_of} ρ = {figure(evidence.get(name), rounding='up')}")
+    return f"the releases are ρ-zCDP for no ρ below {least}; {'; '.join(limits)}"
+
+
+def _stopped(view: Mapping[str, Any]) -> str:
+    evidence = section(view, "evidence")
+    if words(evidence, "ended") != "stopped":
+        return ""
+    runs, most = figure(evidence.get("runs")), figure(evidence.get("most_runs"))
+    return f" The audit stopped as soon as that was settled, after {runs} runs in all of {most} at most."
+
+
+def _violation(view: Mapping[str, Any]) -> str:
+    lower = value_of(view.get("epsilon_lower"))
+    level = percent(value_of(view.get("confidence")) or 0.0, rounding="down")
+    if lower is None:
+        refuted = words(section(view, "evidence"), "refuted")
+        if rho := _in_rho(view):
+            return f"With {level} confidence {rho}. What is refuted is the {refuted}."
+        return f"With {level} confidence the audit refutes the {refuted or 'claim'}; see the figures below."
+    kept = _limits(view)
+    limits = {"the claim allows": view.get("epsilon_claimed"), _CHARGES: view.get("epsilon_upper")}
+    above = [who for who, limit in limits.items() if (at := value_of(limit)) is not None and lower > at]
+    told = " and than ".join(f"{who} ({kept[who]})" for who in above)
+    said = f"With {level} confidence {_bounded(view)}" + (f", more than {told}." if told else ".")
+    if not told:
+        said += f" As for ρ, {rho}." if (rho := _in_rho(view)) else ""
+        return f"{said} What is refuted is the {words(section(view, 'evidence'), 'refuted') or 'claim'}."
+    if _CHARGES in above:
+        return f"{said} The running code does not do what was declared, or the accountant is wrong."
+    if _CHARGES not in kept:
+        return f"{said} The accountant knows no finite bound for what was declared."
+    return f"{said} The code may well do what was declared: for that the accountant charges {kept[_CHARGES]}."
+
+
+def _consistent(view: Mapping[str, Any]) -> str:
+    level = percent(value_of(view.get("confidence")) or 0.0, rounding="down")
+    runs = figure(view.get("trials"))
+    if view.get("epsilon_lower") is None:
+        rho = _in_rho(view)
+        at = f" With {level} confidence and {runs} runs under each neighbour {rho}." if rho else ""
+        return f"The audit refuted nothing.{at}"
+    limits = "".join(f"; {who} {limit}" for who, limit in _limits(view).items())
+    said = f"The audit refuted nothing. With {level} confidence and {runs} runs under each neighbour the loss is at "
+    said += f"least {_loss(view)}{limits}."
+    reachable = value_of(view.get("reachable"))
+    if reachable is not None:
+        test = "The best test of what is released" if words(view, "view") == "policy" else "The best test"
+        said += f" {test} was expected to certify {figure(reachable, rounding='down')} with as many runs."
+    return said
+
+
+def _lockstep(view: Mapping[str, Any]) -> str:
+    evidence = section(view, "evidence")
+    pairs, policies = figure(view.get("trials")), evidence.get("policies")
+    if value_of(evidence.get("departures")):
+        return (
+            f"Behind the same billboard the agent played another policy {figure(evidence.get('departures'))} times of "
+            f"{figure(policies)} once one user's data were other: it sees what is not released, and the billboard "
+            "lemma does not hold of it."
+        )
+    if words(view, "verdict") == "consistent":
+        alike = f" Behind the same billboard all {figure(policies)} policies were the same, bit for bit."
+        return (
+            f"On none of {pairs} pairs of neighbours did the user move a release further than is charged for it."
+            f"{alike if policies else ''}"
+        )
+    norm = {"l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞"}.get(words(evidence, "norm"), words(evidence, "norm"))
+    if value_of(evidence.get("moved")) is None:
+        return (
+            f"D and D′ did not release the same slices of “{words(evidence, 'release')}”: that itself tells them apart."
+        )
+    return (
+        f"One user moved “{words(evidence, 'release')}” by {figure(evidence.get('moved'), rounding='down')} in {norm}, "
+        f"and {figure(evidence.get('charged'), rounding='up')} is charged: every guarantee that rests on this "
+        "sensitivity is void."
+    )
+
+
+def _noise(view: Mapping[str, Any]) -> str:
+    evidence = section(view, "evidence")
+    if words(view, "verdict") == "consistent":
+        tests = figure(evidence.get("tests"))
+        return f"None of {tests} tests saw noise of another law or scale than declared, or noise used twice."
+    return f"The noise is not what was declared: {words(evidence, 'refuted') or words(view, 'witness')}."

@@ -1,0 +1,107 @@
+"""One audit on a page: what was asked, of which neighbours, what was found, and its pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from privcheck.reports import summary, tables
+from privcheck.reports.audit_plots import bars_plot, history_plot, trade_off_plot
+from privcheck.reports.audited import sentence
+from privcheck.reports.plots import Plot
+from privcheck.reports.wording import capital, section, spelled, words
+
+_VIEWS = {
+    "releases": "What is released, on a worst-case pair of neighbours: how well does the likelihood "
+    "ratio tell the two apart?",
+    "lockstep": "Run on D, then on D′ behind D's billboard: do the exact values that reach the channel stay within the "
+    "sensitivity that was charged?",
+    "noise": "Does the channel draw the declared law at the declared scale, independently?",
+    "policy": "The whole agent, seen only through the policies it plays.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """One audit.
+
+    Attributes:
+        name: The view's.
+        question: What it asks.
+        found: What it found, in a sentence; empty where the page's verdict says the same.
+        method: The test.
+        witness: The neighbours in words.
+        pair: The neighbours side by side, or None.
+        plots: Its pictures, as far as there are any.
+        evidence: Further figures.
+    """
+
+    name: str
+    question: str
+    found: str
+    method: str
+    witness: str
+    pair: tables.Table | None
+    plots: tuple[Plot, ...]
+    evidence: tuple[tuple[str, str], ...]
+
+
+def audit_views(data: Mapping[str, Any]) -> list[View]:
+    """Returns the audits of a report, in its order."""
+    found = summary.audit_views(data)
+    alone = len(found) == 1 and not section(data, "verify")  # the verdict says it
+    return [
+        View(
+            name=name,
+            question=_VIEWS.get(name, ""),
+            found="" if alone else sentence(name, view),
+            method=capital(words(view, "method")),
+            witness="" if name == "noise" else capital(words(view, "witness")),  # its witness is the tests that fail
+            pair=side_by_side(section(view, "pair")),
+            plots=tuple(
+                plot
+                for plot in (draw(view, name=f"audit-{number}") for draw in (trade_off_plot, history_plot, bars_plot))
+                if plot is not None
+            ),
+            evidence=tables.facts(section(view, "evidence")),
+        )
+        for number, (name, view) in enumerate(found, start=1)
+    ]
+
+
+def side_by_side(pair: Mapping[str, Any]) -> tables.Table | None:
+    """Returns the two neighbours' data beside each other, what differs marked; None where it is not there."""
+    columns, labels = pair.get("columns"), pair.get("labels")
+    if not isinstance(columns, list) or not isinstance(labels, list):
+        return None
+    first, second = (_side(pair.get(name), len(labels), len(columns)) for name in ("first", "second"))
+    apart = [any(one[k] != other[k] for one, other in zip(first, second, strict=True)) for k in range(len(columns))]
+    differing = [k for k, differs in enumerate(apart) if differs]
+    same = [k for k, differs in enumerate(apart) if not differs]
+    body: list[list[str | tables.Cell]] = []
+    for label, one, other in zip(labels, first, second, strict=True):
+        differ = [one[k] != other[k] for k in differing]
+        body.append([
+            str(label),
+            *(
+                tables.Cell(text=spelled(side[k]), tone="mark" if differs and side[k] else "plain")
+                for side in (one, other)
+                for k, differs in zip(differing, differ, strict=True)
+            ),
+            *(spelled(one[k]) for k in same),
+            tables.Cell(text="≠" if any(differ) else "", tone="mark" if any(differ) else "plain"),
+        ])  # fmt: skip
+    names = [spelled(str(column)) for column in columns]
+    heads = [f"{dataset}: {names[k]}" for dataset in ("D", "D′") for k in differing]
+    heads += [f"both: {names[k]}" for k in same]
+    caption = f"{words(pair, 'title')} Coloured, and marked by ≠: what differs. {words(pair, 'note')}".strip()
+    return tables.table(caption, (words(pair, "row"), *heads, "differs"), body)
+
+
+def _side(rows: object, number: int, width: int) -> list[list[str]]:
+    """Returns the cells of one neighbour as texts; those of a user who is absent say so."""
+    if not isinstance(rows, list) or len(rows) != number:
+        return [["absent"] * width for _ in range(number)]
+    cells = [[str(text) for text in row] if isinstance(row, list) else [] for row in rows]
+    return [(row + [""] * width)[:width] for row in cells]
