@@ -1,0 +1,81 @@
+"""Ridge regression on noisy statistics, many runs at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def gram(weights: Array, phi: Array) -> Array:
+    """Returns Σ w·φφᵀ over state-action pairs, (runs, d, d).
+
+    Args:
+        weights: (runs, S, A).
+        phi: (S, A, d).
+    """
+    d = phi.shape[-1]
+    products = (phi[..., :, None] * phi[..., None, :]).reshape(-1, d * d)
+    found: Array = weights.reshape(weights.shape[0], -1) @ products
+    return found.reshape(-1, d, d)
+
+
+def sums(targets: Array, phi: Array) -> Array:
+    """Returns Σ y·φ over state-action pairs, (runs, d).
+
+    Args:
+        targets: (runs, S, A).
+        phi: (S, A, d).
+    """
+    found: Array = targets.reshape(targets.shape[0], -1) @ phi.reshape(-1, phi.shape[-1])
+    return found
+
+
+def predicted(phi: Array, weights: Array) -> Array:
+    """Returns φ(s, a)ᵀw, (runs, S, A).
+
+    Args:
+        phi: (S, A, d), or (runs, S, A, d).
+        weights: (runs, d).
+    """
+    rows = phi.reshape(*phi.shape[:-3], -1, phi.shape[-1])
+    found: Array = weights @ rows.T if phi.ndim == 3 else (rows @ weights[..., None])[..., 0]
+    return found.reshape(-1, *phi.shape[-3:-1])
+
+
+def lengths(phi: Array, inverse: Array) -> Array:
+    """Returns ‖φ(s, a)‖ in the norm of an inverse, (runs, S, A); 0 where noise has made the square negative.
+
+    Args:
+        phi: (S, A, d), or (runs, S, A, d).
+        inverse: (runs, d, d).
+    """
+    rows = phi.reshape(*phi.shape[:-3], -1, phi.shape[-1])
+    squares = np.einsum("...nd,...nd->...n", rows @ inverse, rows)
+    found: Array = np.sqrt(np.maximum(squares, 0.0))
+    return found.reshape(-1, *phi.shape[-3:-1])
+
+
+def inverted(matrices: Array) -> Array:
+    """Returns the inverses, (runs, d, d)."""
+    return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
+
+
+def solve(inverse: Array, vectors: Array) -> Array:
+    """Returns inverse·vector of every run, (runs, d)."""
+    found: Array = np.einsum("bij,bj->bi", inverse, vectors)
+    return found
+
+
+def best(q: Array) -> tuple[NDArray[np.int64], Array]:
+    """Returns the first of the largest entries on the last axis, and its value: (…, S) of (…, S, A) each.
+
+    A loop over few actions, which NumPy's `argmax` and `max` over a short axis take several times as long for.
+    """
+    value = q[..., 0].copy()
+    greedy = np.zeros(value.shape, dtype=np.int64)
+    for action in range(1, q.shape[-1]):
+        greedy[q[..., action] > value] = action
+        np.maximum(value, q[..., action], out=value)
+    return greedy, value

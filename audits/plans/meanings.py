@@ -1,0 +1,44 @@
+"""What the result of an audit means, in words that need no statistics."""
+
+from __future__ import annotations
+
+from privcheck.declaration import Declaration
+
+_NO_PROOF = "that is no proof of privacy"
+
+
+def policy_meaning(refuted: str, told: str, *, whose: str = "one user's") -> str:
+    """Returns what a result of the policy view means.
+
+    Args:
+        refuted: As `Limits.refuted` says it.
+        told: What was looked at: "what the later users were told to do".
+        whose: Whose data it is about.
+    """
+    if refuted == "nothing":
+        return (
+            f"{told} does not give {whose} data away beyond what is claimed, as far as this test sees; {_NO_PROOF}, "
+            "and the releases view sees more"
+        )
+    return f"{told} gives {whose} data away: more than the {refuted} allows"
+
+
+def releases_meaning(refuted: str, declaration: Declaration, *, reachable: float | None) -> str:
+    """Returns what a result of the releases view means.
+
+    Args:
+        refuted: As `Limits.refuted` says it.
+        declaration: What was audited.
+        reachable: What the best test could have certified with as many runs; None where that is not known.
+    """
+    if refuted != "nothing":
+        found = f"the noisy statistics give one user's data away: more than the {refuted} allows"
+        if declaration.claim.joint is None:
+            return found
+        return f"{found}. Joint DP is about the other users' actions: it loses its proof by this, and is not refuted"
+    found = f"as far as this test sees, the noisy statistics do not give away more than is claimed; {_NO_PROOF}"
+    if reachable is None:
+        return found
+    if reachable <= 0:
+        return f"{found}. At these parameters and so few runs no test could have shown any loss, were it as declared"
+    return f"{found}. Were the loss as declared, the best test could have shown ε ≥ {reachable:.3g} with so many runs"

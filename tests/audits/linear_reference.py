@@ -1,0 +1,188 @@
+"""The papers' linear agents, one run at a time, with the declared statistics: the naive twin of `audits.linear`.
+
+Exact values come from the statistics' own `compute`, on regressors that are checked against the declared bounds first;
+noise is handed in.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privcheck.regressors import Regressors
+from privcheck.statistics.linear import check_bounds
+from privcheck.trajectories import concatenate
+
+
+class Released:
+    """Adds the given noise to what the declared statistics make of the users' columns."""
+
+    def __init__(self, declaration, values, noise):
+        self.declaration, self.values, self.noise = declaration, values, noise
+        self.largest = {}  # of each column, over its bound
+
+    def __call__(self, name, users, output, step):
+        """users: columns (kind, name) -> (users, …) at that step; the other steps are filled with 0."""
+        statistic = self.declaration.release(name).statistic
+        horizon = statistic.shape(self.values)[0]
+        data = {"vectors": {}, "targets": {}, "weights": {}}
+        for (kind, column), found in users.items():
+            whole = np.zeros((found.shape[0], horizon, *found.shape[1:]))
+            whole[:, step] = found
+            data[kind][column] = whole
+        regressors = Regressors(**data)
+        check_bounds(regressors, statistic, self.values)
+        return statistic.compute(regressors, step=step) + self.noise[name][output, step]
+
+
+def length(x, matrix):
+    return math.sqrt(max(0.0, x @ np.linalg.inv(matrix) @ x))
+
+
+def solved(matrix, vector):
+    return np.linalg.inv(matrix) @ vector
+
+
+def vapvi(agent, world, released, arm):
+    """Paper 000, Algorithm 2, line 253."""
+    phi, (S, A, d), H = world.phi, world.phi.shape, world.horizon
+    base, canary = [], world.pair[arm]
+    for action in range(A):
+        for number in range(int(agent.users)):
+            like = world.pair[action]
+            rewarded = 1.0 if number < agent.rewarded else 0.0
+            base.append((like.states[0], like.actions[0], np.full(H, rewarded)))
+    values_half = [*base, (canary.states[0], canary.actions[0], canary.rewards[0])]
+    variance_half = values_half if agent.everywhere else base
+    after = np.zeros(S)
+    policies = []
+
+    def columns(half, step, weight=None):
+        s, a, s_next = (np.array([row[i][step + (j)] for row in half]) for i, j in ((0, 0), (1, 0), (0, 1)))
+        r = np.array([row[2][step] for row in half])
+        found = {("vectors", "phi"): phi[s, a], ("targets", "V"): after[s_next], ("targets", "r+V"): r + after[s_next]}
+        found["weights", "1/variance"] = np.ones(len(half)) if weight is None else weight[s, a]
+        return found
+
+    for h in range(H, 0, -1):
+        first = columns(variance_half, h - 1)
+        sigma = released("gram", first, 0, h - 1) + agent.ridge * np.eye(d)
+        beta = solved(sigma, released("squared values", first, 0, h - 1))
+        theta = solved(sigma, released("values", first, 0, h - 1))
+        weight = np.ones((S, A))
+        for s in range(S):
+            for a in range(A):
+                square = min(max(phi[s, a] @ beta, 0), (H - h + 1) ** 2)
+                weight[s, a] = 1 / max(1, square - min(max(phi[s, a] @ theta, 0), H - h + 1) ** 2)
+        second = columns(values_half, h - 1, weight)
+        gram = released("weighted gram", second, 0, h - 1) + agent.ridge * np.eye(d)
+        w = solved(gram, released("gains", second, 0, h - 1))
+        q = np.array([
+            [min(max(x @ w - agent.pessimism * length(x, gram) - agent.offset, 0), H - h + 1) for x in row]
+            for row in phi
+        ])  # fmt: skip
+        policies.insert(0, q.argmax(axis=1))
+        after = q.max(axis=1)
+    return np.concatenate(policies).astype(float)
+
+
+def lsvi_plus_plus(agent, world, released, arm):
+    """Paper 001, Algorithm 1, line 152, with E = D = 0 and an update in every episode; Q̌ moves nothing then."""
+    phi, (S, A, d), H = world.phi, world.phi.shape, world.horizon
+    users, weights, shown = [], [], []
+    high, low = np.full((H, S, A), float(H)), np.zeros((H, S, A))
+    for k in range(1, agent.episodes + 1):
+        spread = np.full((H, S, A), float(H))
+        tops = {"V optimistic": np.zeros(S), "V pessimistic": np.zeros(S)}
+        for h in range(H, 0, -1) if k > 1 else ():
+            s, a, after = (np.array([u[i][h - 1 + j] for u in users]) for i, j in ((0, 0), (1, 0), (0, 1)))
+            columns = {("vectors", "phi"): phi[s, a], ("weights", "1/variance"): np.array([w[h - 1] for w in weights])}
+            columns |= {("targets", name): value[after] for name, value in tops.items()}
+            gram = released("gram", columns, k - 2, h - 1) + agent.ridge * np.eye(d)
+            up = solved(gram, released("optimistic values", columns, k - 2, h - 1))
+            down = solved(gram, released("pessimistic values", columns, k - 2, h - 1))
+            square = solved(gram, released("squared values", columns, k - 2, h - 1))
+            for i in range(S):
+                for j in range(A):
+                    x = phi[i, j]
+                    bonus = agent.bonus * length(x, gram)
+                    high[h - 1, i, j] = max(0, min(x @ up + bonus, high[h - 1, i, j], H))
+                    low[h - 1, i, j] = min(H, max(x @ down - bonus, low[h - 1, i, j], 0))
+                    estimate = min(max(x @ square, 0), H**2) - min(max(x @ up, 0), H**2) ** 2
+                    spread[h - 1, i, j] = max(math.sqrt(max(0, estimate + H)), H) if agent.weighted else H
+            tops = {"V optimistic": high[h - 1].max(axis=1), "V pessimistic": low[h - 1].max(axis=1)}
+        if k not in {1, agent.place}:
+            shown.append(high.argmax(axis=2))
+        user = world.pair[arm] if k == agent.place else world.other
+        users.append((user.states[0], user.actions[0]))
+        weights.append([spread[h, user.states[0, h], user.actions[0, h]] ** -2 for h in range(H)])
+    return np.stack(shown).ravel().astype(float)
+
+
+def lsvi(agent, world, released, arm):
+    """LSVI-UCB (Jin et al. 2020, Algorithm 1), values clipped at H − h + 1."""
+    phi, (S, _, d), H = world.phi, world.phi.shape, world.horizon
+    shown = []
+    for k in range(1, agent.episodes):
+        users = concatenate([world.pair[arm], *[world.other] * (k - 1)])
+        after, greedy = np.zeros(S), []
+        for h in range(H, 0, -1):
+            s, a, s_next = users.states[:, h - 1], users.actions[:, h - 1], users.states[:, h]
+            columns = {("vectors", "phi"): phi[s, a], ("targets", "r+V"): users.rewards[:, h - 1] + after[s_next]}
+            gram = released("gram", columns, k - 1, h - 1) + agent.ridge * np.eye(d)
+            w = solved(gram, released("gains", columns, k - 1, h - 1))
+            q = np.array([
+                [min(max(x @ w + agent.bonus * length(x, gram), 0), H - h + 1) for x in row] for row in phi
+            ])  # fmt: skip
+            greedy.insert(0, q.argmax(axis=1))
+            after = q.max(axis=1)
+        shown.append(greedy)
+    return np.array(shown).ravel().astype(float)
+
+
+def linopt(agent, world, released, arm):
+    """Paper 004, Algorithms 1 (line 675) and 2 (line 1014)."""
+    phi, (S, A, _), H = world.phi, world.phi.shape, world.horizon
+    home = S - 2
+    names = ("transition gram", "transition values", "reward gram", "reward sums")
+    logs, shown, rows = np.zeros((H, S, A)), [], []
+
+    def mixed(after, s, a, d):
+        x = np.zeros(d)
+        x[:2] = (after[home], after[home + 1]) if a == 0 else (after[home + 1], after[home])
+        return x
+
+    for k in range(1, agent.episodes + 1):
+        after, q, values = np.zeros(S), np.zeros((H, S, A)), np.zeros((H, S))
+        for h in range(H, 0, -1):
+            values[h - 1] = after
+            columns = {key: np.array([row[h - 1][key] for row in rows]) for key in (rows[0][h - 1] if rows else ())}
+            shapes = [released.declaration.release(n).statistic.shape(released.values)[1:] for n in names]
+            gram_p, sum_p, gram_r, sum_r = (
+                released(n, columns, k - 2, h - 1) if rows else np.zeros(shape)
+                for n, shape in zip(names, shapes, strict=True)
+            )
+            gram_p, gram_r = (g + r * np.eye(len(g)) for g, r in zip((gram_p, gram_r), agent.ridges, strict=True))
+            for s in range(S):
+                for a in range(A):
+                    x, y = mixed(after, s, a, len(gram_p)), phi[s, a]
+                    total = y @ solved(gram_r, sum_r) + x @ solved(gram_p, sum_p)
+                    total += agent.bonuses[0] * length(x, gram_p) + agent.bonuses[1] * length(y, gram_r)
+                    q[h - 1, s, a] = max(0, min(H - h + 1, total))
+            pi = np.exp(logs[h - 1]) / np.exp(logs[h - 1]).sum(axis=1, keepdims=True)
+            after = (q[h - 1] * pi).sum(axis=1) if agent.mixed else q[h - 1].max(axis=1)
+        if k > 1:
+            shown.append(logs[..., 1] - logs[..., 0] if agent.mixed else q.argmax(axis=2))
+        logs = logs + agent.rate * q
+        user = world.pair[arm] if k == 1 else world.other
+        rows.append([
+            {
+                ("vectors", "phi of V"): mixed(values[h], user.states[0, h], user.actions[0, h], len(gram_p)),
+                ("targets", "V"): values[h, user.states[0, h + 1]],
+                ("vectors", "phi of r"): phi[user.states[0, h], user.actions[0, h]],
+                ("targets", "r"): user.rewards[0, h],
+            }
+            for h in range(H)
+        ])  # fmt: skip
+    return np.stack(shown).ravel().astype(float)
