@@ -1,8 +1,8 @@
 """A user's own finite model from a file: `--env table:model.npz` or `table:model.json`.
 
 The file holds `P`, of shape (S, A, S) or (H, S, A, S); `r` in [0, 1], of shape (S, A), (S, A, S), (H, S, A) where P has
-that first axis, or (H, S, A, S); optionally `initial`, a state or a law (S,), the first state without it; and `H`,
-which `--set H=…` overrides. JSON: an object of nested lists. NPZ: arrays of these names.
+that first axis, or (H, S, A, S), which is never ambiguous; optionally `initial`, a state or a law (S,), the first state
+without it; and `H`, which `--set H=…` overrides. JSON: an object of nested lists. NPZ: arrays of these names.
 """
 
 from __future__ import annotations
@@ -66,6 +66,9 @@ def as_model(path: Path, arrays: Mapping[str, NDArray[np.float64]], H: int) -> F
     first, S, A, _ = transition.shape
     r = arrays["r"]
     shapes = {(S, A): (1, S, A, 1), (S, A, S): (1, S, A, S), (first, S, A): (first, S, A, 1), P.shape: r.shape}
+    if P.ndim == 4 and r.shape == (S, A, S) == (first, S, A):
+        message = f"r of shape {r.shape} is either rewards r_h(s, a) or r(s, a, s′): give it the shape of P, {P.shape}"
+        raise FileFormatError(f"{path.name}: {message}")
     if r.shape not in shapes:
         wanted = ", ".join(str(shape) for shape in shapes)
         raise FileFormatError(f"{path.name}: r: expected one of the shapes {wanted}, got {r.shape}")
@@ -81,6 +84,9 @@ def _initial(arrays: Mapping[str, NDArray[np.float64]], S: int) -> NDArray[np.fl
     given = arrays.get("initial", np.zeros(()))
     if given.ndim == 1:
         return given
+    if given.ndim > 1:
+        message = f"initial: expected a state, 0 to {S - 1}, or a law of shape ({S},), got shape {given.shape}"
+        raise ParameterError(message, name="initial")
     start = float(given)
     if not (start.is_integer() and 0 <= start < S):
         raise ParameterError(f"initial: expected a state, 0 to {S - 1}, or a law of shape ({S},), got {start:g}")

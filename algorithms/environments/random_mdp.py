@@ -1,4 +1,4 @@
-"""Random tabular models: successors by a Dirichlet law, rewards uniform; drawn from the run's seed."""
+"""Random tabular models: successors by a Dirichlet law, rewards uniform; `model` is the seed of the draw."""
 
 from __future__ import annotations
 

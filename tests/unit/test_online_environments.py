@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from algorithms.environments.gym_tables import _model, gym_environment, read_table
+from algorithms.environments.gym_tables import _model, _read, gym_environment, read_table
 from algorithms.environments.p_table import table_environment
 from algorithms.environments.random_mdp import random_mdp
 from algorithms.environments.riverswim import online_riverswim
@@ -87,6 +87,53 @@ def test_other_forms_of_tables_are_refused(table):
         _model("x", table, np.ones(1), 1, 1)
 
 
+class Own:
+    """An environment of a user's own."""
+
+    def __init__(self, start=lambda _: 0, moves=(1.0, 1, 0.5, False)):
+        from gymnasium.spaces import Discrete
+
+        self.observation_space, self.action_space, self.unwrapped, self.start = Discrete(2), Discrete(1), self, start
+        self.P = {0: {0: [moves]}, 1: {0: [(1.0, 0, 1.0, True)]}}
+
+    def reset(self, *, seed):
+        return self.start(np.random.default_rng(seed)), {}
+
+
+def test_a_first_state_that_no_law_states_is_read_from_resets_where_it_is_always_the_same():
+    assert _read("x", Own())[0].initial.tolist() == [1, 0, 0]  # the last one: after an early end
+    for start, match in (
+        (lambda rng: int(rng.random() < 0.01), "first state is drawn"),
+        (lambda _: 0.5, r"a reset leads to the state 0\.5"),
+        (lambda _: 2, "a reset leads to the state 2; expected a whole number, 0 to 1"),
+    ):
+        with pytest.raises(ParameterError, match=match):
+            _read("x", Own(start))
+
+
+@pytest.mark.parametrize(("moves", "match"), [
+    ((1.0, -1, 0.5, False), "leads to the state -1"), ((1.0, 2, 0.5, False), "leads to the state 2"),
+    ((0.9, 1, 0.5, False), "gym:x: expected transition"), ((np.nan, 1, 0.5, False), "gym:x: expected transition"),
+    ((1.0, 1, np.nan, False), "finite rewards"), ((1.0, 1, np.inf, False), "finite rewards"),
+])  # fmt: skip
+def test_outcomes_that_are_no_model_are_refused_by_name(moves, match):
+    with pytest.raises(ParameterError, match=match):
+        _read("x", Own(moves=moves))
+
+
+def test_an_id_that_a_module_of_the_users_registers(tmp_path, monkeypatch):
+    (tmp_path / "own_river.py").write_text(
+        "import gymnasium\ngymnasium.register('OwnRiver-v3', 'gymnasium.envs.toy_text.frozen_lake:FrozenLakeEnv')\n"
+    )
+    with pytest.raises(ParameterError, match="own_river cannot be imported"):
+        gym_environment("own_river:OwnRiver-v3")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert load_world("gym:own_river:OwnRiver-v3", {"H": "4"}, seed=0)[0].mdp.states == 16
+    for asked, expected in (("own_river:OwnRiver-v1", "OwnRiver-v3"), ("Taxi-v1", "Taxi-v"), ("Nope-v0", "MODULE:ID")):
+        with pytest.raises(ParameterError, match=f"no environment of this id; expected .*{expected}"):
+            gym_environment(asked)
+
+
 def test_environments_with_float_observations_or_without_a_table_are_refused():
     with pytest.raises(ParameterError, match="expected two Discrete spaces"):
         read_table("CartPole-v1")
@@ -127,9 +174,9 @@ def test_a_users_own_table(tmp_path, name):
 
 
 def test_a_table_that_changes_with_the_step(tmp_path):
-    content = {"P": [P, P[::-1]], "r": [R, R], "initial": [0.5, 0.5]}
+    content = {"P": [P, P[::-1], P], "r": [R, R, R], "initial": [0.5, 0.5]}
     mdp = load_world("table:" + written(tmp_path, **content), {}, seed=0)[0].mdp
-    assert (mdp.horizon, mdp.transition.shape, mdp.fixed_start) == (2, (2, 2, 2, 2), False)
+    assert (mdp.horizon, mdp.transition.shape, mdp.fixed_start) == (3, (3, 2, 2, 2), False)
 
 
 @pytest.mark.parametrize(("change", "match"), [
@@ -144,6 +191,8 @@ def test_a_table_that_changes_with_the_step(tmp_path):
     ({"initial": 5}, "expected a state, 0 to 1"),
     ({"initial": 0.5}, "expected a state"),
     ({"initial": [0.5, 0.4]}, "first state"),
+    ({"initial": [[1, 0]]}, r"law of shape \(2,\), got shape \(1, 2\)"),
+    ({"P": [P, P], "r": [R, R]}, "either rewards r_h"),  # (H, S, A) or (S, A, S), at H = S = A = 2
     ({"H": 0}, "whole number of steps"),
     ({"H": 2.5}, "whole number of steps"),
     ({"gamma": 0.9}, "expected P and r"),
