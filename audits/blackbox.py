@@ -1,158 +1,196 @@
-"""The black box: any Python function with a claim and a pair of neighbours, judged by its outputs alone.
+"""The black box: any Python function with a claim and pairs of neighbours, judged by its outputs alone.
 
 Three tenths of the runs teach scores (`audits.blackbox_scores`); the others are counted between edges that were fixed
-before (`audits.blackbox_counts`) and tested (`audits.blackbox_verdict`). Users call `privcheck.audit_mechanism`.
+before (`audits.blackbox_counts`) and tested (`audits.blackbox_verdict`). Where the audit may stop early, all of them
+are bet on as well (`audits.blackbox_early`). Users call `privcheck.audit_mechanism`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Literal
 
 import numpy as np
 
-from audits.blackbox_counts import Counts, Edges, edges
-from audits.blackbox_inputs import Array, Bits, Source, probe, together
-from audits.blackbox_scores import Learned, Scores, learn
+from audits.blackbox_counts import Counts
+from audits.blackbox_early import Purse, anytime, refutes
+from audits.blackbox_inputs import probe
+from audits.blackbox_pairs import LEAST, Audited, How
 from audits.blackbox_verdict import Attempt, Best, Target, attempts, best, reachable, weigh
-from audits.engine import blocks
-from privcheck.auditors import GaussianDP, Mechanism, MechanismAudit, MechanismClaim, MechanismError, Neighbours
+from audits.checkpoints import Checkpoint
+from audits.pools import refuse_unsendable
+from privcheck.auditors import MechanismAudit, MechanismError, MechanismRequest
 from privcheck.errors import ParameterError
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.results import Progress, silent
+from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 
-LEARNED: Final = 0.3  # the share of the runs that scores are learned on
-_MOST_LEARNED: Final = 60_000  # of a pair
-_MOST_NUMBERS: Final = 20_000_000  # of the outputs that are held in memory for learning
-_BLOCK: Final = 8_192  # runs
-_BLOCK_NUMBERS: Final = 1_000_000
-_LEAST: Final = 100  # trials
-_STREAM: Final = 0xB1AC  # keeps these blocks apart from other audits of the same seed
+_LOOKS: Final = 0.5  # of α, for the looks of an audit that may stop early
+_MOST_NUMBERS: Final = 12_000_000  # of the outputs that are held in memory for learning
+
+Ended = Literal["done", "stopped", "interrupted"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Prepared:
-    source: Source
-    scores: Scores
-    edges: Edges
-    training: Counts
-    learned: int
+def audit_mechanism(request: MechanismRequest) -> MechanismAudit:
+    """Returns the audit; see `privcheck.audit_mechanism`.
 
-
-def audit_mechanism(
-    mechanism: Mechanism,
-    claim: MechanismClaim,
-    *,
-    neighbours: Neighbours,
-    trials: int = 100_000,
-    confidence: float = 0.99,
-    seed: int = 0,
-    workers: int = 1,
-    progress: Progress = silent,
-) -> MechanismAudit:
-    """Returns the audit; see `privcheck.audit_mechanism`."""
+    Raises:
+        ParameterError: An argument is out of its range, the function cannot be sent to the workers, or the directory
+            belongs to another audit.
+        MechanismError: The function raised or returned something else than rows of numbers.
+        KeyboardInterrupt: No run had been tested yet.
+    """
     began = time.perf_counter()
-    target = _target(claim)
-    _check(neighbours, trials=trials, confidence=confidence, seed=seed, workers=workers)
-    looked = [probe(mechanism, pair, number=i, seed=seed) for i, pair in enumerate(neighbours)]
-    whole = 2 * trials * len(looked)
+    target = _target(request.claim)
+    _check(request)
+    if request.executor is not None:
+        refuse_unsendable(request.mechanism, request.executor, name="mechanism")
+        refuse_unsendable(request.neighbours, request.executor, name="neighbours")
+    probed = [probe(request.mechanism, pair, number=i, seed=request.seed) for i, pair in enumerate(request.neighbours)]
+    whole = 2 * request.trials * len(probed)
+    pairs = [
+        Audited(
+            source=each.source,
+            target=target,
+            trials=request.trials,
+            held=_MOST_NUMBERS // (len(probed) if request.stop else 1),
+            how=_how(request, outputs=each.outputs),
+            purse=Purse(target=target) if request.stop else None,
+        )
+        for each in probed
+    ]
+    alpha = 1 - request.confidence
+    spent = _LOOKS * alpha if request.stop else 0.0
 
-    def made(before: int) -> Progress:
-        return lambda done, _: progress(before + done, whole)
+    def stop() -> bool:
+        request.progress(sum(pair.runs for pair in pairs), whole)
+        return request.stop and refutes([p.purse for p in pairs if p.purse], target.claimed, alpha=spent)
 
-    prepared = []
-    for i, (source, _) in enumerate(looked):
-        prepared.append(_prepare(source, target, trials=trials, workers=workers, progress=made(2 * trials * i)))
-    tried: list[Attempt] = []
-    for i, pair in enumerate(prepared):
-        tried += attempts(i, pair.edges.cuts, target)
-    alpha = 1 - confidence
-    sizes = [2 * trials - pair.learned for pair in prepared]
-    weights = weigh(tried, [pair.training for pair in prepared], target, tested=sizes, alpha=alpha)
-
-    def result(counted: list[Counts]) -> MechanismAudit:
-        found = best(tried, weights, counted, target, alpha=alpha)
-        notes = tuple(dict.fromkeys(note for _, some in looked for note in some))
+    def result(ended: Ended) -> MechanismAudit:
+        found = _verdict(pairs, target, ended, alpha=alpha - spent, looks=spent)
         return MechanismAudit(
-            claim=str(claim),
-            verdict="violation" if found.lower > target.claimed else "consistent",
+            claim=str(request.claim),
+            verdict="violation" if ended == "stopped" or found.lower > target.claimed else "consistent",
             unit=target.unit,
             claimed=target.claimed,
             lower=found.lower,
-            reachable=reachable(target, max(sizes), alpha=alpha),
+            reachable=reachable(target, max(2 * request.trials - pair.learned for pair in pairs), alpha=alpha - spent),
             delta=target.delta,
-            trials=trials,
-            confidence=confidence,
-            seed=seed,
+            trials=request.trials,
+            runs=sum(pair.runs for pair in pairs),
+            ended=ended,
+            confidence=request.confidence,
+            seed=request.seed,
             pair=found.attempt.pair,
-            method=_words(found, prepared[found.attempt.pair].scores.names[found.attempt.score]),
-            notes=notes,
+            method=_words(found, pairs[found.attempt.pair]),
+            notes=tuple(dict.fromkeys(note for each in probed for note in each.notes)),
             evidence={
-                "learned_on": sum(pair.learned for pair in prepared),
-                "tested_on": sum(counts.runs for counts in counted),
+                "learned_on": sum(pair.learned for pair in pairs),
+                "tested_on": sum(pair.tested.runs for pair in pairs if pair.tested is not None),
                 "right_guesses": found.right,
                 "wrong_guesses": found.wrong,
                 "alpha_of_this_attempt": found.alpha,
-                "attempts": len(tried),
+                "attempts": sum(len(attempts(0, p.edges.cuts, target)) for p in pairs if p.edges is not None),
             },
             seconds=time.perf_counter() - began,
         )
 
-    counted = [pair.training.none() for pair in prepared]
     try:
-        for i, pair in enumerate(prepared):
-            report = made(2 * trials * i + pair.learned)
-            for part in _tested(pair, target, runs=sizes[i], workers=workers, progress=report):
-                counted[i] += part
+        ended = _through([pair.learn for pair in pairs], stop, in_turn=request.stop)
+        if ended == "done":
+            ended = _through([pair.test for pair in pairs], stop, in_turn=request.stop)
     except MechanismError as error:
-        if any(counts.runs for counts in counted):
-            finished = result(counted)
-            message = f"{error}; the {sum(c.runs for c in counted):,} runs tested before it say: {finished.verdict}"
-            raise MechanismError(message, trial=error.trial, seed=error.seed, finished=finished) from error.__cause__
-        raise
-    return result(counted)
+        if not _anything(pairs):
+            raise
+        finished = result("interrupted")
+        message = f"{error}; the {finished.runs:,} runs before it say: {finished.verdict}"
+        raise MechanismError(message, trial=error.trial, seed=error.seed, finished=finished) from error.__cause__
+    if ended == "interrupted" and not _anything(pairs):
+        raise KeyboardInterrupt
+    return result(ended)
 
 
-def _prepare(source: Source, target: Target, *, trials: int, workers: int, progress: Progress) -> _Prepared:
-    most = max(2 * _LEAST, _MOST_NUMBERS // source.width)
-    runs = min(round(LEARNED * 2 * trials), _MOST_LEARNED, most)
-    parts: Iterator[tuple[Array, Bits]] = blocks(
-        source.runs,
-        runs,
-        seed=source.seed,
-        stream=_STREAM + 2 * source.number,
-        block=_block(source),
-        workers=workers,
-        progress=progress,
-    )
-    rows, secret = together(list(parts))
-    sequence = np.random.SeedSequence(source.seed, spawn_key=(_STREAM, source.number))
-    learned: Learned = learn(rows, secret, np.random.default_rng(sequence))
-    cuts = edges(learned.held_out)
-    training = cuts.count(learned.held_out, secret, moments=target.unit == "rho")
-    return _Prepared(source=source, scores=learned.scores, edges=cuts, training=training, learned=runs)
+def _through(phases: Sequence[Callable[[], Iterator[None]]], stop: Callable[[], bool], *, in_turn: bool) -> Ended:
+    """Goes through all pairs block by block, one pair after the other or a block of each in turn."""
+    waiting = [phase() for phase in phases]
+    try:
+        while waiting:
+            for steps in list(waiting if in_turn else waiting[:1]):
+                if next(steps, waiting) is waiting:
+                    waiting.remove(steps)
+                elif stop():
+                    return "stopped"
+    except KeyboardInterrupt:
+        return "interrupted"
+    finally:
+        for steps in waiting:
+            steps.close()  # type: ignore[attr-defined]
+    return "done"
 
 
-def _tested(pair: _Prepared, target: Target, *, runs: int, workers: int, progress: Progress) -> Iterator[Counts]:
-    def work(rng: np.random.Generator, number: int, first: int) -> Counts:
-        rows, secret = pair.source.runs(rng, number, pair.learned + first)
-        return pair.edges.count(pair.scores(rows), secret, moments=target.unit == "rho")
-
-    return blocks(
-        work,
-        runs,
-        seed=pair.source.seed,
-        stream=_STREAM + 2 * pair.source.number + 1,
-        block=_block(pair.source),
-        workers=workers,
-        progress=progress,
+def _anything(pairs: Sequence[Audited]) -> bool:
+    return any(
+        (pair.tested is not None and pair.tested.runs) or (pair.purse is not None and pair.purse.runs) for pair in pairs
     )
 
 
-def _block(source: Source) -> int:
-    return max(64, min(_BLOCK, _BLOCK_NUMBERS // source.width))
+def _verdict(pairs: Sequence[Audited], target: Target, ended: Ended, *, alpha: float, looks: float) -> Best:
+    """Returns the largest bound that holds: of all runs, unless what they showed decided their number, or of looks."""
+    nothing = Best(lower=0.0, attempt=Attempt(pair=0, score=0, kind="wealth"), alpha=looks, right=0, wrong=0)
+    found = nothing
+    counted = [pair.tested for pair in pairs if pair.tested is not None]
+    if ended != "stopped" and len(counted) == len(pairs):
+        found = _of_all_runs(pairs, counted, target, alpha=alpha)
+    purses = [pair.purse for pair in pairs if pair.purse is not None]
+    if purses:
+        lower = max(anytime(purses, alpha=looks), target.claimed if ended == "stopped" else 0.0)
+        if lower > found.lower:
+            richest = int(np.argmax([purse.log_wealth(target.claimed) for purse in purses]))
+            right, wrong = purses[richest].told
+            attempt = Attempt(pair=richest, score=0, kind="wealth")
+            found = Best(lower=lower, attempt=attempt, alpha=looks, right=right, wrong=wrong)
+    return found
+
+
+def _of_all_runs(pairs: Sequence[Audited], counted: list[Counts], target: Target, *, alpha: float) -> Best:
+    tried: list[Attempt] = []
+    training = []
+    for i, pair in enumerate(pairs):
+        assert pair.edges is not None
+        assert pair.training is not None
+        tried += attempts(i, pair.edges.cuts, target)
+        training.append(pair.training)
+    sizes = [2 * pair.trials - pair.learned for pair in pairs]  # as planned: nothing tested decides the weights
+    weights = weigh(tried, training, target, tested=sizes, alpha=alpha)
+    return best(tried, weights, counted, target, alpha=alpha)
+
+
+def _words(found: Best, pair: Audited) -> str:
+    if found.attempt.kind == "wealth":
+        return "wealth of bets, looked at after every block"
+    way = {
+        "flip": "guesses of a hidden coin",
+        "event": "probabilities of an event",
+        "curve": "errors in all runs",
+        "divergence": "Donsker–Varadhan divergence",
+    }[found.attempt.kind]
+    assert pair.scores is not None
+    return f"{way}, score “{pair.scores.names[found.attempt.score]}”"
+
+
+def _how(request: MechanismRequest, *, outputs: str) -> How:
+    checkpoint = None
+    if request.directory is not None:
+        plan = {
+            "mechanism": getattr(request.mechanism, "__qualname__", type(request.mechanism).__qualname__),
+            "outputs": outputs or "not repeatable",
+            "claim": str(request.claim),
+            "trials": request.trials,
+            "confidence": request.confidence,
+            "pairs": len(request.neighbours),
+            "stop": request.stop,
+        }
+        checkpoint = Checkpoint(directory=request.directory, plan=plan)
+    return How(workers=request.workers, executor=request.executor, checkpoint=checkpoint)
 
 
 def _target(claim: object) -> Target:
@@ -174,26 +212,19 @@ def _target(claim: object) -> Target:
     return found
 
 
-def _check(neighbours: Any, *, trials: int, confidence: float, seed: int, workers: int) -> None:
+def _check(request: MechanismRequest) -> None:
     for name, good, wanted, given in (
-        ("trials", trials >= _LEAST, f"at least {_LEAST}: scores are learned", trials),
-        ("confidence", 0 < confidence < 1, "strictly between 0 and 1", confidence),
-        ("seed", seed >= 0, "at least 0", seed),
-        ("workers", workers >= 1, "at least 1", workers),
+        ("trials", request.trials >= LEAST, f"at least {LEAST}: scores are learned", request.trials),
+        ("confidence", 0 < request.confidence < 1, "strictly between 0 and 1", request.confidence),
+        ("seed", request.seed >= 0, "at least 0", request.seed),
+        ("workers", request.workers >= 1, "at least 1", request.workers),
     ):
         if not good:
             raise ParameterError(f"{name}: expected {wanted}, got {given!r}", name=name, given=given)
-    pairs = list(neighbours) if isinstance(neighbours, list | tuple) else []
+    given_pairs: Any = request.neighbours
+    pairs = list(given_pairs) if isinstance(given_pairs, list | tuple) else []
     if not pairs or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
         wanted = "a list of pairs [(D, D′), …], one at least"
-        raise ParameterError(f"neighbours: expected {wanted}, got {neighbours!r}", name="neighbours", given=neighbours)
-
-
-def _words(found: Best, score: str) -> str:
-    way = {
-        "flip": "guesses of a hidden coin",
-        "event": "probabilities of an event",
-        "curve": "errors in all runs",
-        "divergence": "Donsker–Varadhan divergence",
-    }[found.attempt.kind]
-    return f"{way}, score “{score}”"
+        raise ParameterError(
+            f"neighbours: expected {wanted}, got {given_pairs!r}", name="neighbours", given=given_pairs
+        )

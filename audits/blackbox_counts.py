@@ -5,16 +5,18 @@ The edges come from the training runs; the tested runs are counted block by bloc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from audits.bounds import DivergencePlan, Moments, moments
+
 _TAILS: Final = 18  # edges from either end of a score
 _FEWEST: Final = 8  # training runs beyond the outermost edge
 _HALF_STEP: Final = 2.0**-21  # scores are multiples of 2⁻²⁰: no score is on an edge
-CLIPS: Final = (0.5, 1.0, 2.0, 4.0)  # nats, of the score that bounds a Kullback–Leibler divergence
 
 Array = NDArray[np.float64]
 Bits = NDArray[np.bool_]
@@ -30,21 +32,21 @@ class Edges:
 
     cuts: tuple[Array, ...]
 
-    def count(self, scores: Array, secret: Bits, *, moments: bool) -> Counts:
-        """Returns the counts of some runs from their scores (scores, runs)."""
+    def count(self, scores: Array, secret: Bits, divergences: Sequence[DivergencePlan] = ()) -> Counts:
+        """Returns the counts of some runs from their scores (scores, runs).
+
+        Args:
+            scores: Of each score and run.
+            secret: (runs,) whether the run was on D.
+            divergences: What is summed for bounds on a divergence; nothing where none is wanted.
+        """
         number = max(cut.size for cut in self.cuts) + 1
         inside = np.zeros((len(self.cuts), 2, number), dtype=np.int64)
         for which, (cut, values) in enumerate(zip(self.cuts, scores, strict=True)):
             place = np.searchsorted(cut, values)
             for arm, mine in enumerate((secret, ~secret)):
                 inside[which, arm] = np.bincount(place[mine], minlength=number)
-        sums = np.zeros((len(self.cuts), len(CLIPS), 2, 6))
-        if moments:
-            for arm, mine in enumerate((secret, ~secret)):
-                for clip, most in enumerate(CLIPS):
-                    s = np.clip(scores[:, mine], -most, most)
-                    powers = (s, s**2, np.exp(s), np.exp(2 * s), np.exp(-s), np.exp(-2 * s))
-                    sums[:, clip, arm] = np.stack([power.sum(axis=1) for power in powers], axis=1)
+        sums = tuple(moments(values, secret, plan) for values in scores for plan in divergences)
         return Counts(inside=inside, sums=sums, totals=np.array([secret.sum(), (~secret).sum()]))
 
 
@@ -55,23 +57,27 @@ class Counts:
     Attributes:
         inside: (scores, 2, edges + 1) runs on D and on D′ with a score below the first edge, between the first and the
             second, …
-        sums: (scores, clips, 2, 6) of s, s², e^s, e^(2s), e^(−s), e^(−2s) over the runs on D and on D′, s clipped; 0
-            where they are not wanted.
+        sums: What each score gives each divergence plan, score by score; empty where none is wanted.
         totals: (2,) runs on D and on D′.
     """
 
     inside: NDArray[np.int64]
-    sums: Array
+    sums: tuple[Moments, ...]
     totals: NDArray[np.int64]
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(inside=self.inside + other.inside, sums=self.sums + other.sums, totals=self.totals + other.totals)
+        return Counts(
+            inside=self.inside + other.inside,
+            sums=tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)),
+            totals=self.totals + other.totals,
+        )
 
     def none(self) -> Counts:
         """Returns counts of no runs, of the same sizes."""
-        return Counts(
-            inside=np.zeros_like(self.inside), sums=np.zeros_like(self.sums), totals=np.zeros_like(self.totals)
+        nothing = tuple(
+            Moments(pairs=0, sums=(0.0,) * len(each.sums), squares=(0.0,) * len(each.sums)) for each in self.sums
         )
+        return Counts(inside=np.zeros_like(self.inside), sums=nothing, totals=np.zeros_like(self.totals))
 
     @property
     def runs(self) -> int:

@@ -12,6 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from audits.blackbox_parities import Parities, learn_parities
+
 _GRID_BITS: Final = 30
 _COLUMNS: Final = 48  # of an output that get features of their own; wider ones are thinned out
 _PAIRED: Final = 6  # columns of which every pair is looked at
@@ -19,9 +21,12 @@ _PICKED: Final = 40  # pairs of wider outputs
 _LOOK: Final = 400  # runs that pairs are picked on
 _ATOMS: Final = 32
 _FRACTIONS: Final = 8
-_STEPS: Final = (100.0, 2.0, 1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
+_STEPS: Final = (100.0, 2.0, 1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 2.0**-8, 2.0**-16, 2.0**-22)
+_JUMPS: Final = 6
 _SURE: Final = 3.0  # standard errors by which the means of a column must differ to be added up
 _TINY: Final = 1e-12
+_DRAWN: Final = 0.5  # times columns over runs: how far correlations are drawn in
+_TINIEST: Final = 1e-9  # added to variances of 1, so that combinations without noise can be inverted
 _LARGEST: Final = 1e100  # squares and sums of what is larger overflow; such values keep their order no longer
 
 Array = NDArray[np.float64]
@@ -37,25 +42,39 @@ class FeatureMap:
         pairs: (p, 2) of the kept columns, compared with each other.
         atoms: (a, 2) column and value of what is returned again and again.
         rests: (r, 2) kept column and step, of what is left of a value beyond multiples of the step.
+        jumps: (j,) columns of wider outputs that are told by their difference from the next one.
         line: (width,) weights on all columns that add up differences of the means.
         bends: (3, b) column and medians on D and on D′ of the columns whose distances to them are added up.
         places: (2, m) medians of the kept columns on D and on D′.
         centre: (m,) what principal components are counted from.
         axes: (m, m) principal axes over their spread, all of them: combinations without noise have a tiny spread.
+        squared: (m, m) half of the difference of the two covariances' inverses: for variances and correlations that
+            differ, in whatever directions.
+        within: (2, m) limits of what it is applied to.
+        parities: Products of signs.
     """
 
     kept: NDArray[np.int64]
     pairs: NDArray[np.int64]
     atoms: Array
     rests: Array
+    jumps: NDArray[np.int64]
     line: Array
     bends: Array
     places: Array
     centre: Array
     axes: Array
+    squared: Array
+    within: Array
+    parities: Parities
 
-    def __call__(self, rows: Array) -> Array:
-        """Returns the features, all of them finite."""
+    def __call__(self, rows: Array, whole_shape: Array) -> Array:
+        """Returns the features, all of them finite.
+
+        Args:
+            rows: (runs, width) on the grid.
+            whole_shape: (runs, 14) `shape` of them, or (runs, 0) where rows are single numbers.
+        """
         whole = np.clip(rows, -_LARGEST, _LARGEST)
         x = whole[:, self.kept]
         parts = [x, np.abs(x - self.places[0]) - np.abs(x - self.places[1]), np.sign(x) * np.log1p(np.abs(x))]
@@ -64,11 +83,14 @@ class FeatureMap:
         if x.shape[1] > 1:
             one, other = x[:, self.pairs[:, 0]], x[:, self.pairs[:, 1]]
             ratio = np.log(np.abs(one) + _TINY) - np.log(np.abs(other) + _TINY)
-            parts += [one - other, one + other, one == other, ratio]
+            parts += [one - other, one + other, one == other, ratio, whole[:, self.jumps + 1] - whole[:, self.jumps]]
             parts += [np.sort(x, axis=1), (x - self.centre) @ self.axes]
             columns = self.bends[0].astype(np.int64)
             bent = np.abs(whole[:, columns] - self.bends[1]) - np.abs(whole[:, columns] - self.bends[2])
-            parts += [_column(whole @ self.line), _column(bent.sum(axis=1)), _shape(whole)]
+            body = np.clip(x, self.within[0], self.within[1]) - self.centre
+            quadratic = ((body @ self.squared) * body).sum(axis=1)
+            parts += [_column(whole @ self.line), _column(bent.sum(axis=1)), _column(quadratic)]
+        parts += [self.parities(x), whole_shape]
         found = np.concatenate([part.astype(np.float64, copy=False) for part in parts], axis=1)
         kept: NDArray[np.float64] = np.clip(found, -_LARGEST, _LARGEST)
         return kept
@@ -109,11 +131,19 @@ def row_keys(rows: Array) -> NDArray[np.uint64]:
     return key
 
 
-def patterns(rows: Array) -> tuple[Array, ...]:
-    """Returns what may be discrete in an output: itself, signs and round numbers; sorted, the order with its ties."""
+PATTERNS: Final = ("equal outputs", "signs and round numbers", "equal outputs in any order", "order of the values")
+
+
+def patterns(rows: Array, *, ordered: bool = True) -> tuple[Array, ...]:
+    """Returns what may be discrete in an output: itself, signs and round numbers; sorted, the order with its ties.
+
+    Args:
+        rows: (runs, width).
+        ordered: Whether the last two are wanted, which take longest; single numbers have none.
+    """
     signs = np.sign(rows) + 3.0 * (rows == np.rint(rows)) + 7.0 * np.isinf(rows)
     views = [rows, signs]
-    if rows.shape[1] > 1:
+    if ordered and rows.shape[1] > 1:
         order = np.argsort(rows, axis=1, kind="stable")
         ranked = np.take_along_axis(rows, order, axis=1)
         with np.errstate(invalid="ignore"):  # ∞ − ∞
@@ -135,7 +165,8 @@ def feature_map(rows: Array, secret: Bits) -> FeatureMap:
     varying = np.flatnonzero((whole != whole[:1]).any(axis=0))
     kept = varying if varying.size else np.zeros(1, dtype=np.int64)
     if kept.size > _COLUMNS:
-        far = separation(whole[:, kept], secret)
+        look = slice(0, 50 * _LOOK)
+        far = separation(whole[look, kept], secret[look])
         spaced = np.linspace(0, kept.size - 1, _COLUMNS // 4).astype(np.int64)
         best = np.argsort(-far, kind="stable")[: _COLUMNS - spaced.size]
         kept = kept[np.unique(np.concatenate([best, spaced]))]
@@ -143,16 +174,21 @@ def feature_map(rows: Array, secret: Bits) -> FeatureMap:
     arms = [arm if arm.size else x for arm in (x[secret], x[~secret])]
     centre, axes = _axes(x)
     line, bends = _sums(whole, secret)
+    within = np.quantile(x, [0.001, 0.999], axis=0)
     return FeatureMap(
         kept=kept,
         pairs=_pairs(x, secret),
         atoms=_atoms(rows, kept),
         rests=_rests(x, secret),
+        jumps=_jumps(whole, secret),
         line=line,
         bends=bends,
         places=np.stack([np.median(arm, axis=0) for arm in arms]),
         centre=centre,
         axes=axes,
+        squared=_squared(np.clip(x, within[0], within[1]) - centre, secret),
+        within=within,
+        parities=learn_parities(x, secret),
     )
 
 
@@ -178,8 +214,11 @@ def _rest(values: Array, step: float) -> Array:
     return found
 
 
-def _shape(x: Array) -> Array:
-    """Returns figures of the whole output: (runs, 14)."""
+def shape(rows: Array) -> Array:
+    """Returns figures of whole outputs: (runs, 14); nothing, (runs, 0), of single numbers."""
+    if rows.shape[1] < 2:
+        return np.zeros((rows.shape[0], 0))
+    x = np.clip(rows, -_LARGEST, _LARGEST)
     ordered = np.sort(x, axis=1)
     gaps = np.diff(ordered, axis=1)
     total = x.sum(axis=1)
@@ -235,6 +274,15 @@ def _atoms(rows: Array, kept: NDArray[np.int64]) -> Array:
     return np.array([(column, value) for _, column, value in best]).reshape(-1, 2)
 
 
+def _jumps(whole: Array, secret: Bits) -> NDArray[np.int64]:
+    """Returns columns whose difference from the next one tells most; none of a few, which are all compared anyway."""
+    if whole.shape[1] <= _PAIRED:
+        return np.zeros(0, dtype=np.int64)
+    look = slice(0, 5 * _LOOK)
+    far = separation(np.diff(whole[look], axis=1), secret[look])
+    return np.sort(np.argsort(-far, kind="stable")[:_JUMPS])
+
+
 def _rests(x: Array, secret: Bits) -> Array:
     """Returns (column, step) where what is left beyond multiples of the step tells most."""
     look = slice(0, 10 * _LOOK)
@@ -259,6 +307,21 @@ def _sums(x: Array, secret: Bits) -> tuple[Array, Array]:
     line[chosen] = moved[chosen] / variance[chosen]
     columns = np.flatnonzero(chosen)
     return line, np.stack([columns, np.median(first[:, chosen], axis=0), np.median(other[:, chosen], axis=0)])
+
+
+def _squared(body: Array, secret: Bits) -> Array:
+    """Returns (S₂⁻¹ − S₁⁻¹)/2 of the covariances on D and on D′, each drawn in a little towards its diagonal."""
+    inverses = []
+    for arm in (body[secret], body[~secret]):
+        rows = arm if arm.shape[0] > 1 else body
+        covariance = np.atleast_2d(np.cov(rows, rowvar=False)) if rows.shape[0] > 1 else np.eye(body.shape[1])
+        drawn = _DRAWN * body.shape[1] / rows.shape[0]
+        spread = np.sqrt(np.diag(covariance))
+        spread[spread == 0] = 1.0
+        correlation = covariance / spread / spread[:, None] + (drawn + _TINIEST) * np.eye(body.shape[1])
+        inverses.append(np.linalg.inv(correlation) / spread / spread[:, None])
+    found: Array = (inverses[1] - inverses[0]) / 2
+    return found
 
 
 def _axes(x: Array) -> tuple[Array, Array]:

@@ -7,15 +7,14 @@ with NumPy noise falls to it, whatever its design, so it is an audit of its own 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from audits.blackbox import audit_mechanism
-from privcheck.auditors import Mechanism, MechanismAudit, MechanismClaim, Neighbours
-from privcheck.results import Progress, silent
+from privcheck.auditors import Mechanism, MechanismAudit, MechanismRequest
 
 _DIGITS: Final = 53
 _LEAST_POWER: Final = -80  # below: taken as one
@@ -58,25 +57,6 @@ def fingerprint(values: NDArray[np.float64]) -> NDArray[np.float64]:
     )
 
 
-def audit_float_noise(
-    mechanism: Mechanism,
-    claim: MechanismClaim,
-    *,
-    neighbours: Neighbours,
-    trials: int = 10_000,
-    confidence: float = 0.99,
-    seed: int = 0,
-    workers: int = 1,
-    progress: Progress = silent,
-) -> MechanismAudit:
+def audit_float_noise(request: MechanismRequest) -> MechanismAudit:
     """Returns the audit of the mechanism's floating-point fingerprint; see `privcheck.audit_float_noise`."""
-    return audit_mechanism(
-        Fingerprint(mechanism=mechanism),
-        claim,
-        neighbours=neighbours,
-        trials=trials,
-        confidence=confidence,
-        seed=seed,
-        workers=workers,
-        progress=progress,
-    )
+    return audit_mechanism(replace(request, mechanism=Fingerprint(mechanism=request.mechanism)))

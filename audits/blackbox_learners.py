@@ -12,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from audits.blackbox_features import patterns, row_keys
 from audits.learned import LinearScore, learn_score
 from privcheck.errors import ParameterError
 
@@ -34,20 +33,11 @@ class Seen:
 
     Attributes:
         table: (runs, features).
-        keys: Of each of `audits.blackbox_features.patterns`, (runs,).
+        keys: Of each of `audits.blackbox_features.patterns`, (runs,); those that are not asked for are left out.
     """
 
     table: Array
     keys: tuple[NDArray[np.uint64], ...]
-
-    @classmethod
-    def of(cls, rows: Array, table: Array) -> Seen:
-        """Returns outputs on the grid with their features, seen."""
-        return cls(table=table, keys=tuple(row_keys(view) for view in patterns(rows)))
-
-    def part(self, which: Bits) -> Seen:
-        """Returns some of the runs."""
-        return Seen(table=self.table[which], keys=tuple(keys[which] for keys in self.keys))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,9 +56,9 @@ class KeyScore:
 
     def __call__(self, seen: Seen) -> Array:
         """Returns the score of each run."""
-        asked = seen.keys[self.view]
         if self.keys.size == 0:
-            return np.zeros(asked.size)
+            return np.zeros(seen.table.shape[0])
+        asked = seen.keys[self.view]
         place = np.minimum(np.searchsorted(self.keys, asked), self.keys.size - 1)
         found: Array = np.where(self.keys[place] == asked, self.ratio[place], 0.0)
         return found

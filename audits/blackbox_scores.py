@@ -11,11 +11,23 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from audits.blackbox_features import FeatureMap, feature_map, grid_steps, on_grid, separation
+from audits.blackbox_features import (
+    PATTERNS,
+    FeatureMap,
+    feature_map,
+    grid_steps,
+    on_grid,
+    patterns,
+    row_keys,
+    separation,
+    shape,
+)
 from audits.blackbox_learners import (
     Array,
     Bits,
+    KeyScore,
     Seen,
     learn_columns,
     learn_keys,
@@ -61,7 +73,11 @@ class Scores:
     def __call__(self, rows: Array) -> Array:
         """Returns (scores, runs) of outputs as they were returned."""
         at = on_grid(rows, self.steps)
-        found = _apply(self.single, Seen.of(at, self.features(at)))
+        views = [score.view for _, score in self.single if isinstance(score, KeyScore) and score.keys.size]
+        seen = Seen(
+            table=self.features(at, shape(at)), keys=_keys(at, ordered=max(views, default=0) > 1) if views else ()
+        )
+        found = _apply(self.single, seen)
         return _tidy(np.vstack([found, self.blend(found.T)]))
 
 
@@ -94,12 +110,14 @@ def learn(rows: Array, secret: Bits, rng: np.random.Generator) -> Learned:
         at = on_grid(rows, steps)
         fold = rng.permutation(np.arange(secret.size) % _FOLDS)
         seed = int(rng.integers(2**31))
-        features, final = _fit(at, secret, seed)
+        drawn = _Drawn(rows=at, shape=shape(at), keys=_keys(at), secret=secret)
+        features, final = _fit(drawn, seed)
         held_out = np.zeros((len(final), secret.size))
         for k in range(_FOLDS):
             asked = fold == k
-            seen_by_others, fitted = _fit(at[~asked], secret[~asked], seed)
-            held_out[:, asked] = _apply(fitted, Seen.of(at[asked], seen_by_others(at[asked])))
+            others, mine = drawn.part(~asked), drawn.part(asked)
+            seen_by_others, fitted = _fit(others, seed)
+            held_out[:, asked] = _apply(fitted, mine.seen(seen_by_others))
         # the blend's weights saw every run, but there are a handful of them
         blend = learn_score(held_out.T[:_BLENDED], secret[:_BLENDED], ridge=5.0)
     scores = Scores(steps=steps, features=features, single=final, blend=blend)
@@ -115,16 +133,41 @@ def _apply(single: tuple[tuple[str, Score], ...], seen: Seen) -> Array:
     return np.stack([np.clip(score(seen), -_MOST, _MOST) for _, score in single])
 
 
-def _fit(rows: Array, secret: Bits, seed: int) -> tuple[FeatureMap, tuple[tuple[str, Score], ...]]:
+def _keys(rows: Array, *, ordered: bool = True) -> tuple[NDArray[np.uint64], ...]:
+    return tuple(row_keys(view) for view in patterns(rows, ordered=ordered))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Drawn:
+    """Training runs, with what does not depend on what is learned."""
+
+    rows: Array
+    shape: Array
+    keys: tuple[NDArray[np.uint64], ...]
+    secret: Bits
+
+    def part(self, which: Bits) -> _Drawn:
+        return _Drawn(
+            rows=self.rows[which],
+            shape=self.shape[which],
+            keys=tuple(keys[which] for keys in self.keys),
+            secret=self.secret[which],
+        )
+
+    def seen(self, features: FeatureMap) -> Seen:
+        return Seen(table=features(self.rows, self.shape), keys=self.keys)
+
+
+def _fit(drawn: _Drawn, seed: int) -> tuple[FeatureMap, tuple[tuple[str, Score], ...]]:
     """Returns the features and all scores, from outputs on the grid."""
-    names = ("equal outputs", "signs and round numbers", "equal outputs in any order", "order of the values")
-    features = feature_map(rows, secret)
-    seen = Seen.of(rows, features(rows))
+    secret = drawn.secret
+    features = feature_map(drawn.rows, secret)
+    seen = drawn.seen(features)
     own = np.arange(features.kept.size)  # the first columns of the table are the outputs themselves
     far = np.argsort(-separation(seen.table[:_LOOK], secret[:_LOOK]), kind="stable")
     keyed = [learn_keys(view, seen, secret) for view in range(len(seen.keys))]
     return features, (
-        *zip(names, keyed, strict=False),
+        *zip(PATTERNS, keyed, strict=False),
         ("one figure", learn_columns(far[:1], _FINE_BINS, seen, secret)),
         ("values one by one", learn_columns(own, _BINS, seen, secret)),
         ("linear", learn_linear(seen, secret)),

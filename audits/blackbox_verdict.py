@@ -4,14 +4,14 @@ An attempt cuts a score. For ε the runs beyond the cuts are guesses of the hidd
 `audits.bounds`): which runs are guessed on depends on outputs and training runs only, and given those the bits are
 independent, so the number of guesses need not be fixed. With δ > 0 the right guesses that δ may have revealed come off
 first. For ρ and μ the runs beyond a cut are an event whose probabilities under D and D′ are bounded (Clopper &
-Pearson), or the score bounds the divergence (Donsker & Varadhan).
+Pearson), or the score bounds the divergence (`audits.bounds.divergence`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -19,8 +19,16 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 from scipy.stats import binom
 
-from audits.blackbox_counts import CLIPS, Counts
-from audits.bounds import CoinFlip, CurveFlip, error_rate_at_most, revealed_at_most
+from audits.blackbox_counts import Counts
+from audits.bounds import (
+    CoinFlip,
+    CurveFlip,
+    DivergencePlan,
+    divergence_plan,
+    error_rate_at_most,
+    revealed_at_most,
+    rho_at_least,
+)
 
 _FIRST: Final = 0.35  # of α, for the attempt that training runs recommend
 _NEXT: Final = 0.35  # for the runners-up together
@@ -28,6 +36,8 @@ _RUNNERS_UP: Final = 8
 _REVEALED: Final = 0.1  # of α, for the runs that δ reveals
 _ORDERS: Final = 1 + np.geomspace(1e-3, 300, 120)  # Rényi orders
 _DOWN: Final = 1 - 1e-9
+_TIGHT_CLIP: Final = 1.5  # nats, where runs are too few for the clip of a Gaussian of the claimed ρ
+_LEAST_RHO: Final = 1e-6  # for which a clip is worked out
 
 Unit = Literal["epsilon", "rho", "mu"]
 Array = NDArray[np.float64]
@@ -47,6 +57,15 @@ class Target:
     claimed: float
     delta: float
 
+    @property
+    def divergences(self) -> tuple[DivergencePlan, ...]:
+        """Returns what is tried of each score to bound a divergence: nothing but for ρ."""
+        if self.unit != "rho":
+            return ()
+        likely = divergence_plan(max(self.claimed, _LEAST_RHO))
+        tight = DivergencePlan(clip=_TIGHT_CLIP, scales=(1.0, 1.0), directions=("first", "second"), weights=(0.5, 0.5))
+        return (likely, tight)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
@@ -55,18 +74,19 @@ class Attempt:
     Attributes:
         pair: Its index.
         score: Its index.
-        kind: "flip" (guesses), "event" (two probabilities), "curve" (errors over all runs) or "divergence".
+        kind: "flip" (guesses), "event" (two probabilities), "curve" (errors over all runs), "divergence", or "wealth"
+            (bets of an audit that may stop early).
         upper: D is guessed above this edge; None for nowhere.
         lower: D′ is guessed below this edge; None for nowhere.
-        clip: Index of the clip of a divergence.
+        plan: Index of the divergence plan.
     """
 
     pair: int
     score: int
-    kind: Literal["flip", "event", "curve", "divergence"]
+    kind: Literal["flip", "event", "curve", "divergence", "wealth"]
     upper: int | None = None
     lower: int | None = None
-    clip: int = 0
+    plan: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +125,8 @@ def attempts(pair: int, cuts: Sequence[Array], target: Target) -> list[Attempt]:
         if target.unit == "mu":
             found += [Attempt(pair=pair, score=score, kind="curve", upper=edge, lower=edge) for edge in every]
         if target.unit == "rho":
-            both = ((side, clip) for side in (0, None) for clip in range(len(CLIPS)))
-            found += [Attempt(pair=pair, score=score, kind="divergence", upper=side, clip=clip) for side, clip in both]
+            plans = range(len(target.divergences))
+            found += [Attempt(pair=pair, score=score, kind="divergence", plan=plan) for plan in plans]
     return found
 
 
@@ -140,9 +160,9 @@ def best(tried: Sequence[Attempt], weights: Array, tested: Sequence[Counts], tar
     for attempt, weight in zip(tried, weights, strict=True):
         counts = tested[attempt.pair]
         part = rest * float(weight)
-        lower = _lower(attempt, counts, part, unit=target.unit, revealed=revealed[attempt.pair])
+        lower = _lower(attempt, counts, part, target=target, revealed=revealed[attempt.pair])
         if found is None or lower > found.lower:
-            right, wrong = _guesses(attempt, counts)
+            right, wrong = guesses(attempt, counts)
             found = Best(lower=lower, attempt=attempt, alpha=part, right=right, wrong=wrong)
     assert found is not None
     return found
@@ -170,12 +190,13 @@ def reachable(target: Target, runs: int, *, alpha: float) -> float:
 
 def _revealed(runs: int, delta: float, *, alpha: float) -> tuple[int, int]:
     """Returns how many right guesses δ pays for where both neighbours are guessed, and where only one is."""
-    if delta == 0:
+    if delta == 0 or runs == 0:
         return 0, 0
     return revealed_at_most(runs, delta, alpha=alpha), revealed_at_most(runs, delta / 2, alpha=alpha)
 
 
-def _guesses(attempt: Attempt, counts: Counts) -> tuple[int, int]:
+def guesses(attempt: Attempt, counts: Counts) -> tuple[int, int]:
+    """Returns how many runs beyond the cuts point to the right neighbour, and how many to the wrong one."""
     right = wrong = 0
     if attempt.upper is not None:
         first, other = counts.above(attempt.score, attempt.upper)
@@ -186,10 +207,10 @@ def _guesses(attempt: Attempt, counts: Counts) -> tuple[int, int]:
     return right, wrong
 
 
-def _lower(attempt: Attempt, counts: Counts, alpha: float, *, unit: Unit, revealed: tuple[int, int]) -> float:
+def _lower(attempt: Attempt, counts: Counts, alpha: float, *, target: Target, revealed: tuple[int, int]) -> float:
     if attempt.kind == "divergence":
-        return _divergence(attempt, counts.sums[attempt.score, attempt.clip], counts.totals, alpha)
-    right, wrong = _guesses(attempt, counts)
+        return _divergence(attempt, counts, target, times=1.0, alpha=alpha)
+    right, wrong = guesses(attempt, counts)
     if attempt.kind == "flip":
         if right + wrong == 0:
             return 0.0
@@ -200,7 +221,7 @@ def _lower(attempt: Attempt, counts: Counts, alpha: float, *, unit: Unit, reveal
     if attempt.kind == "curve":
         return CurveFlip(errors=wrong, runs=counts.runs).mu(alpha=alpha)
     ours, others = counts.totals if attempt.upper is not None else counts.totals[::-1]
-    bound = _event_mu if unit == "mu" else _event_rho
+    bound = _event_mu if target.unit == "mu" else _event_rho
     return bound(right, int(ours), wrong, int(others), alpha)
 
 
@@ -227,39 +248,25 @@ def _event_mu(right: int, ours: int, wrong: int, others: int, alpha: float) -> f
     return max(0.0, float(ndtri(p) - ndtri(q)) * _DOWN) if q < p else 0.0
 
 
-def _divergence(attempt: Attempt, sums: Array, totals: NDArray[np.int64], alpha: float) -> float:
-    """Returns a lower bound on the Kullback–Leibler divergence, which ρ-zCDP limits to ρ.
-
-    KL(P‖Q) ≥ E_P[s] − ln E_Q[e^s] for any s (Donsker & Varadhan 1983); both means by the empirical Bernstein bound.
-    """
-    if totals.min() < 2:
-        return 0.0
-    most = CLIPS[attempt.clip]
-    swapped = attempt.upper is None  # KL of D′ from D, with −s
-    ours, others = (1, 0) if swapped else (0, 1)
-    mean = sums[ours, 0] / totals[ours] * (-1 if swapped else 1)
-    least = mean - _bernstein(sums[ours, 0], sums[ours, 1], totals[ours], 2 * most, alpha / 2)
-    first, second = (4, 5) if swapped else (2, 3)
-    width = math.exp(most) - math.exp(-most)
-    top = sums[others, first] / totals[others]
-    top += _bernstein(sums[others, first], sums[others, second], totals[others], width, alpha / 2)
-    return max(0.0, float(least - math.log(top)) * _DOWN)
-
-
-def _bernstein(total: float, squares: float, runs: float, width: float, alpha: float) -> float:
-    """Returns how far a mean of bounded values may be off (Maurer & Pontil 2009, Theorem 4)."""
-    variance = max(0.0, (squares - total**2 / runs) / (runs - 1)) + 1e-12 * width**2
-    return math.sqrt(2 * variance * math.log(2 / alpha) / runs) + 7 * width * math.log(2 / alpha) / (3 * (runs - 1))
+def _divergence(attempt: Attempt, counts: Counts, target: Target, *, times: float, alpha: float) -> float:
+    """Returns a lower bound on ρ from the sums, or from so many times as many runs that sum up alike."""
+    plans = target.divergences
+    sums = counts.sums[attempt.score * len(plans) + attempt.plan]
+    more = replace(
+        sums,
+        pairs=round(sums.pairs * times),
+        sums=tuple(value * times for value in sums.sums),
+        squares=tuple(value * times for value in sums.squares),
+    )
+    return rho_at_least(more, plans[attempt.plan], alpha=alpha)
 
 
 def _worth(attempt: Attempt, training: Counts, target: Target, *, runs: int, alpha: float) -> float:
     """Returns how promising an attempt is; the counts are made worse by a standard deviation against the luckiest."""
     grown = runs / max(1, training.runs)
     if attempt.kind == "divergence":
-        scaled = np.maximum(2, np.round(training.totals * grown)).astype(np.int64)
-        sums = training.sums[attempt.score, attempt.clip] * grown
-        return _divergence(attempt, sums, scaled, alpha / 10)
-    right, wrong = _guesses(attempt, training)
+        return _divergence(attempt, training, target, times=grown, alpha=alpha / 10)
+    right, wrong = guesses(attempt, training)
     right = int(max(0.0, right - math.sqrt(right)) * grown)
     wrong = math.ceil((wrong + math.sqrt(wrong) + 1) * grown)
     if attempt.kind == "flip":

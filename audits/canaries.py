@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from audits.scores import Moved, moved
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
-from privcheck.relations import LARGEST, LONGEST, Pair, ReplaceOne, extreme_pairs
+from privcheck.relations import LARGEST, LONGEST, Pair
 from privcheck.trajectories import Trajectories
 from privcheck.verification.candidates import UserPair, candidate_pairs
 from privcheck.verification.witness import describe as witnessed
@@ -116,25 +116,6 @@ def random_users(
     if first is not None:
         states[:, 0], actions[:, 0] = first
     return Trajectories(states=states, actions=actions, rewards=rewards, num_states=S, num_actions=A)
-
-
-def pairs(
-    declaration: Declaration, values: Mapping[str, Fraction], rng: np.random.Generator, number: int
-) -> Iterator[Pair]:
-    """Yields so many pairs: the extreme ones first, then random users against random users."""
-    remaining = number
-    for pair in extreme_pairs(declaration.relation, *sizes(values)):
-        if remaining:
-            remaining -= 1
-            yield pair
-    replace = isinstance(declaration.relation, ReplaceOne)
-    first = (0, 0) if isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed" else None
-    for index in range(remaining):
-        user = random_users(1, values, rng, first=first)
-        if replace:
-            yield user, random_users(1, values, rng, first=first)
-        else:
-            yield (user, None) if index % 2 else (None, user)
 
 
 def describe(pair: Pair) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 
 from privcheck.errors import ParameterError
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2  # 2: tallies count both kinds of error at thresholds
 _PLAN: Final = "plan.json"
 _FOLDER: Final = 1_000  # blocks a folder
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from audits.bounds import GuessPlan
 from audits.checkpoints import Checkpoint, Kept
-from audits.counting import ranked_errors
+from audits.counting import ranked_errors, threshold_errors
 from audits.pools import Flight, MakeExecutor, threads
 from audits.scores import Scored
 from privcheck.errors import AuditError, ParameterError
@@ -57,20 +57,36 @@ class Tally:
         errors: Wrong guesses if every run is guessed by the sign of its score.
         ranked_errors: Wrong guesses of each attempt of the guess plan.
         ranked_guesses: Guesses of each attempt.
+        on_first: Runs on D.
+        on_second: Runs on D′.
+        false_second: Of those on D, how many scores are at most each threshold.
+        false_first: Of those on D′, how many are above it.
     """
 
     runs: int
     errors: int
     ranked_errors: tuple[int, ...]
     ranked_guesses: tuple[int, ...]
+    on_first: int = 0
+    on_second: int = 0
+    false_second: tuple[int, ...] = ()
+    false_first: tuple[int, ...] = ()
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
             runs=self.runs + other.runs,
             errors=self.errors + other.errors,
-            ranked_errors=tuple(a + b for a, b in zip(self.ranked_errors, other.ranked_errors, strict=True)),
-            ranked_guesses=tuple(a + b for a, b in zip(self.ranked_guesses, other.ranked_guesses, strict=True)),
+            ranked_errors=_sums(self.ranked_errors, other.ranked_errors),
+            ranked_guesses=_sums(self.ranked_guesses, other.ranked_guesses),
+            on_first=self.on_first + other.on_first,
+            on_second=self.on_second + other.on_second,
+            false_second=_sums(self.false_second, other.false_second),
+            false_first=_sums(self.false_first, other.false_first),
         )
+
+
+def _sums(some: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(some, other, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +261,7 @@ def _elsewhere(flight: Flight[T], cut: _Cut, kept: Kept | None, ahead: int) -> G
 
     try:
         for number in range(cut.number):
-            while following < min(cut.number, number + ahead):
+            while following < min(cut.number, number + ahead) and not flight.failed:
                 if kept is not None and kept.holds(following):
                     stored.add(following)
                 else:
@@ -259,13 +275,17 @@ def _elsewhere(flight: Flight[T], cut: _Cut, kept: Kept | None, ahead: int) -> G
                 else:
                     flight.submit(number)  # its file had been cut short
             while number not in ready:
+                if number in flight.failed:
+                    raise flight.failed[number]
                 keep(flight.finished())
             yield ready.pop(number)
     finally:  # an interrupt, an error and an abandoned iteration come here too
         keep(flight.rest())
 
 
-def tally(scored: Scored, plan: GuessPlan | None, *, first: int, seed: int) -> Tally:
+def tally(
+    scored: Scored, plan: GuessPlan | None, *, first: int, seed: int, thresholds: tuple[float, ...] = ()
+) -> Tally:
     """Returns the counts of one block.
 
     Args:
@@ -273,6 +293,8 @@ def tally(scored: Scored, plan: GuessPlan | None, *, first: int, seed: int) -> T
         plan: On how many runs to guess; None where only the sign of every score is wanted.
         first: The number of the block's first run.
         seed: The audit's seed, for the message.
+        thresholds: Ascending, fixed before the block was drawn: where both kinds of error are counted, for one event or
+            for the trade-off curve (`audits.pictures`).
 
     Raises:
         AuditError: A score is not finite; it is never compared.
@@ -284,14 +306,18 @@ def tally(scored: Scored, plan: GuessPlan | None, *, first: int, seed: int) -> T
         message = f"run {trial} of the audit with seed {seed} has the score {score}: outputs and scores must be finite"
         raise AuditError(message, trial=trial, seed=seed)
     wrong = (scored.score > 0) != scored.secret
-    if plan is None:
-        return Tally(runs=wrong.size, errors=int(wrong.sum()), ranked_errors=(), ranked_guesses=())
-    ranks = plan.ranks(wrong.size)
+    ranks = plan.ranks(wrong.size) if plan is not None else ()
+    on_first = int(scored.secret.sum())
+    false_second, false_first = threshold_errors(scored.score, scored.secret, thresholds)
     return Tally(
         runs=wrong.size,
         errors=int(wrong.sum()),
-        ranked_errors=ranked_errors(np.abs(scored.score), wrong, ranks),
+        ranked_errors=ranked_errors(np.abs(scored.score), wrong, ranks) if ranks else (),
         ranked_guesses=ranks,
+        on_first=on_first,
+        on_second=wrong.size - on_first,
+        false_second=false_second,
+        false_first=false_first,
     )
 
 

@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from audits.bounds import GuessPlan
 from audits.checkpoints import Checkpoint
-from audits.engine import Tally, blocks, tally, total
+from audits.engine import Tally, Work, blocks, tally, total
 from audits.learned import LinearScore, learn_score
+from audits.prefixes import Prefixes
 from audits.sampling import add_exact, draw
 from audits.scores import Scored, hidden_bits
+from audits.sequential import Sequential, sequential
+from audits.trade_offs import marks
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import Noise
 from privcheck.results import Progress, silent
@@ -28,6 +31,7 @@ LEARNED: Final = 0.3  # the share of the runs on which the score is learned
 BLOCK: Final = 2_048  # runs
 _MOST_LEARNED: Final = 20_000  # runs that the score is learned on, so that memory does not grow with N
 _LEAST: Final = 100  # runs under each neighbour
+_FIRST: Final = 64  # runs of the first block of those that are judged, where the audit may stop early
 _CHUNK: Final = 130_000  # numbers drawn at a time
 
 Array = NDArray[np.float64]
@@ -129,14 +133,32 @@ class _Judged:
     score: LinearScore
     plan: GuessPlan
     seed: int
+    thresholds: tuple[float, ...]
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Tally:
         outputs = self.whole(rng, runs)
         scored = Scored(score=self.score(outputs.features), secret=outputs.secret)
-        return tally(scored, self.plan, first=first, seed=self.seed)
+        return tally(scored, self.plan, first=first, seed=self.seed, thresholds=self.thresholds)
 
 
-def policy_trials(
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Learned:
+    """What is left to do once the score is learned.
+
+    Attributes:
+        runs: On which the score was learned.
+        tested: Runs that are left, at most.
+        judge: The work of a block of them.
+        how: Where their blocks run, as `audits.engine.blocks` takes it.
+    """
+
+    runs: int
+    tested: int
+    judge: Work[Tally]
+    how: dict[str, Any]
+
+
+def learn(
     whole: Runs,
     plan: GuessPlan,
     *,
@@ -146,8 +168,8 @@ def policy_trials(
     executor: Executor | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Progress = silent,
-) -> PolicyTally:
-    """Returns the counts of 2·trials runs, of which three tenths (at most 20 000) train the score and are not counted.
+) -> Learned:
+    """Returns the score learned on three tenths of 2·trials runs (at most 20 000), ready to judge the others.
 
     Args:
         whole: Makes runs; importable, so that blocks can run in any process.
@@ -161,43 +183,94 @@ def policy_trials(
 
     Raises:
         ParameterError: Too few trials to learn from.
-        AuditError: A score is not finite.
     """
     if trials < _LEAST:
         raise ParameterError(
             f"the policy view learns a score: expected at least {_LEAST} trials, got {trials}", given=trials
         )
     learned = min(_MOST_LEARNED, round(LEARNED * 2 * trials))
-    tested = 2 * trials - learned
-
+    how: dict[str, Any] = {
+        "seed": seed,
+        "block": BLOCK,
+        "workers": workers,
+        "executor": executor,
+        "checkpoint": checkpoint,
+    }
     training = list(
-        blocks(
-            _Produced(whole=whole),
-            learned,
-            seed=seed,
-            stream=1,
-            block=BLOCK,
-            workers=workers,
-            executor=executor,
-            checkpoint=checkpoint,
-            progress=lambda done, _: progress(done, 2 * trials),
-        )
+        blocks(_Produced(whole=whole), learned, stream=1, progress=lambda done, _: progress(done, 2 * trials), **how)
     )
-    score = learn_score(
-        np.concatenate([part.features for part in training]), np.concatenate([part.secret for part in training])
+    features, secret = (np.concatenate([getattr(part, name) for part in training]) for name in ("features", "secret"))
+    score = learn_score(features, secret)
+    thresholds = marks(Scored(score=score(features), secret=secret))
+    return Learned(
+        runs=learned,
+        tested=2 * trials - learned,
+        judge=_Judged(whole=whole, score=score, plan=plan, seed=seed, thresholds=thresholds),
+        how={**how, "stream": 2, "progress": lambda done, _: progress(learned + done, 2 * trials)},
     )
 
-    counted = total(
-        blocks(
-            _Judged(whole=whole, score=score, plan=plan, seed=seed),
-            tested,
-            seed=seed,
-            stream=2,
-            block=BLOCK,
-            workers=workers,
-            executor=executor,
-            checkpoint=checkpoint,
-            progress=lambda done, _: progress(learned + done, 2 * trials),
-        )
+
+def policy_trials(
+    whole: Runs, plan: GuessPlan, *, trials: int, seed: int, seen: Prefixes[Tally] | None = None, **how: Any
+) -> PolicyTally:
+    """Returns the counts of 2·trials runs, of which three tenths (at most 20 000) train the score and are not counted.
+
+    Args:
+        whole: Makes runs; importable, so that blocks can run in any process.
+        plan: On how many runs to guess.
+        trials: N, the runs under each neighbour.
+        seed: The audit's seed.
+        seen: Keeps what the first blocks came to.
+        how: Workers, executor, checkpoint and progress, as for `learn`.
+
+    Raises:
+        ParameterError: Too few trials to learn from.
+        AuditError: A score is not finite.
+    """
+    ready = learn(whole, plan, trials=trials, seed=seed, **how)
+    parts = blocks(ready.judge, ready.tested, **ready.how)
+    return PolicyTally(learned=ready.runs, tested=total(parts) if seen is None else seen.total(parts))
+
+
+def policy_until_refuted(
+    whole: Runs,
+    plan: GuessPlan,
+    *,
+    trials: int,
+    seed: int,
+    epsilon: float,
+    delta: float,
+    alpha: float,
+    seen: Prefixes[Tally] | None = None,
+    **how: Any,
+) -> tuple[int, Sequential]:
+    """Returns on how many runs the score was learned, and the audit of the others, stopped as soon as ε is refuted.
+
+    Args:
+        whole: Makes runs; importable, so that blocks can run in any process.
+        plan: On how many runs to guess, with each attempt's part of the wealth.
+        trials: N, the runs under each neighbour, at most.
+        seed: The audit's seed.
+        epsilon: What is to be refuted.
+        delta: With this δ.
+        alpha: The probability with which a true claim is ever refuted, at most.
+        seen: Keeps what the first blocks came to.
+        how: Workers, executor, checkpoint and progress, as for `learn`.
+
+    Raises:
+        ParameterError: Too few trials to learn from.
+        AuditError: A score is not finite.
+    """
+    ready = learn(whole, plan, trials=trials, seed=seed, **how)
+    found = sequential(
+        ready.judge,
+        ready.tested,
+        epsilon=epsilon,
+        delta=delta,
+        alpha=alpha,
+        plan=plan,
+        grow=_FIRST,
+        seen=seen,
+        **ready.how,
     )
-    return PolicyTally(learned=learned, tested=counted)
+    return ready.runs, found

@@ -22,9 +22,10 @@ from concurrent.futures import (
     wait,
 )
 from dataclasses import dataclass, field
+from multiprocessing.reduction import ForkingPickler
 from typing import Final, Generic, TypeVar
 
-from privcheck.errors import AuditError
+from privcheck.errors import AuditError, ParameterError
 
 T = TypeVar("T")
 MakeExecutor = Callable[[], Executor]
@@ -53,6 +54,7 @@ class Flight(Generic[T]):
         name: Says which runs a block has, and seed, for messages.
         first: The first run of a block.
         seed: The audit's seed.
+        failed: What blocks raised, by their numbers.
     """
 
     task: Callable[[int], T]
@@ -60,6 +62,7 @@ class Flight(Generic[T]):
     name: Callable[[int], str]
     first: Callable[[int], int]
     seed: int
+    failed: dict[int, BaseException] = field(default_factory=dict)
     _executor: Executor | None = None
     _owned: bool = False
     _waiting: dict[Future[T], int] = field(default_factory=dict)
@@ -84,20 +87,22 @@ class Flight(Generic[T]):
                 return
 
     def finished(self) -> list[tuple[int, T]]:
-        """Returns blocks that have finished, at least one, after waiting for it; resubmits those that were lost.
+        """Returns blocks that have finished, after waiting until one has or one has failed; resubmits the lost ones.
+
+        What a block raised is kept in `failed`: whoever takes the blocks in order meets the first failure first,
+        whichever block failed first on the clock.
 
         Raises:
             AuditError: A block lost its worker too often.
-            Exception: What a block raised.
         """
         found: list[tuple[int, T]] = []
-        while not found:
+        failures = len(self.failed)
+        while not found and len(self.failed) == failures:
             done, _ = wait(self._waiting, return_when=FIRST_COMPLETED)
             broken = any(isinstance(_error(future), BrokenExecutor) for future in done)
             if broken:
                 done, _ = wait(self._waiting)  # all of them have failed, or finished just before
             lost = []
-            failed: tuple[int, BaseException] | None = None
             for future in done:
                 number = self._waiting.pop(future)
                 error = _error(future)
@@ -105,12 +110,9 @@ class Flight(Generic[T]):
                     found.append((number, future.result()))
                 elif _is_loss(error):
                     lost.append((number, error))
-                elif failed is None or number < failed[0]:
-                    failed = (number, error)
-            if failed is not None:
-                self._waiting |= {_done(result): number for number, result in found}  # for `rest`
-                failed[1].add_note(f"in {self.name(failed[0])}")
-                raise failed[1]
+                else:
+                    error.add_note(f"in {self.name(number)}")
+                    self.failed[number] = error
             if broken:
                 self._renew()
             for number, error in sorted(lost, key=lambda pair: pair[0]):
@@ -158,6 +160,41 @@ class Flight(Generic[T]):
             raise AuditError(message, trial=self.first(number), seed=self.seed) from error
 
 
+def refuse_unsendable(thing: object, given: Executor | MakeExecutor, *, name: str) -> None:
+    """Refuses what cannot travel to the executor's workers, before anything is computed there.
+
+    Args:
+        thing: A function under audit.
+        given: The executor, or what makes it.
+        name: What the function is called in the message.
+
+    Raises:
+        ParameterError: It cannot be written down, or cannot be found where the workers run.
+    """
+    if isinstance(given, ThreadPoolExecutor):
+        return
+    if not isinstance(given, Executor):
+        with given() as made:
+            refuse_unsendable(thing, made, name=name)
+        return
+    try:
+        if isinstance(given, ProcessPoolExecutor):  # as bytes: a task that cannot be read would break the pool
+            given.submit(_read, bytes(ForkingPickler.dumps(thing))).result()
+        else:
+            given.submit(callable, thing).result()
+    except Exception as error:
+        message = (
+            f"{name}: {thing!r} cannot be sent to the workers of {type(given).__name__} ({error}): expected a function "
+            "at the top level of a module that they can import, or a dataclass with `__call__` from there; or leave "
+            "`executor` out and say how many `workers`, which are threads"
+        )
+        raise ParameterError(message, name=name, given=thing) from error
+
+
+def _read(written: bytes) -> None:
+    ForkingPickler.loads(written)
+
+
 def _reported(task: Callable[[int], T], number: int) -> T:
     """Runs in the worker. An exception that cannot be copied would break the pool on its way back."""
     try:
@@ -177,9 +214,3 @@ def _error(future: Future[T]) -> BaseException | None:
 
 def _is_loss(error: BaseException) -> bool:
     return isinstance(error, (BrokenExecutor, CancelledError)) or type(error).__module__.partition(".")[0] == _CLUSTER
-
-
-def _done(result: T) -> Future[T]:
-    future: Future[T] = Future()
-    future.set_result(result)
-    return future

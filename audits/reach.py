@@ -13,9 +13,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr
+from scipy.stats import beta
 
-from audits.bounds import CurveFlip, GuessPlan, guess_plan, ranked_bound
+from audits.bounds import (
+    CurveFlip,
+    GuessPlan,
+    anytime_epsilon,
+    anytime_mu,
+    guess_plan,
+    ranked_bound,
+    revealed_at_most,
+)
+from audits.bounds.ranks import REVEALED
 from audits.scores import Moved
+from privcheck.accounting import gdp_epsilon
 
 _POINTS: Final = 1 << 15  # of the grid
 _WIDTH: Final = 9.0  # standard deviations of a Gaussian's likelihood ratio that the grid covers
@@ -62,29 +73,62 @@ def loss_law(groups: Sequence[Moved]) -> LossLaw:
     return _ordered(cell * np.arange(half, -1, -1, dtype=np.float64), mass)
 
 
-def reachable_curve(mu: float, runs: int, *, alpha: float, delta: float) -> float:
-    """Returns the ε(δ) that the coin flip on the curve certifies at its expected number of errors if μ is the truth."""
-    errors = min(runs, int(np.ceil(runs * ndtr(-mu / 2))))
-    return CurveFlip(errors=errors, runs=runs).epsilon(alpha=alpha, delta=delta)
+def reachable_curve(mu: float, runs: int, *, alpha: float, delta: float, users: int = 1) -> float:
+    """Returns the ε(δ) that the coin flip on the curve certifies at its expected number of errors if μ is the truth.
+
+    Args:
+        mu: Of one user.
+        runs: In all.
+        alpha: One minus the confidence.
+        delta: In (0, 1).
+        users: How many are moved at once.
+    """
+    flip = CurveFlip(errors=_curve_errors(users * mu, runs), runs=runs)
+    return gdp_epsilon(flip.mu(alpha=alpha) / users, delta, rounding="down")
+
+
+def reachable_anytime_curve(mu: float, runs: int, *, alpha: float, delta: float) -> float:
+    """Returns the ε(δ) that wealth on the curve certifies at its expected number of errors if μ is the truth."""
+    return gdp_epsilon(anytime_mu(_curve_errors(mu, runs), runs, alpha=alpha), delta, rounding="down")
 
 
 def reachable_guesses(law: LossLaw, plan: GuessPlan, runs: int, *, alpha: float, delta: float) -> float:
     """Returns the ε that the plan's attempts certify at their expected numbers of errors if the law is the truth."""
+    return ranked_bound(*expected_counts(law, plan, runs), plan, runs=runs, alpha=alpha, delta=delta).epsilon
+
+
+def reachable_anytime(law: LossLaw, plan: GuessPlan, runs: int, *, alpha: float, delta: float) -> float:
+    """Returns the ε that wealth certifies at its attempts' expected numbers of errors if the law is the truth."""
+    return anytime_epsilon(*expected_counts(law, plan, runs), runs, plan=plan, alpha=alpha, delta=delta)
+
+
+def best_plan(law: LossLaw, runs: int, *, alpha: float, delta: float) -> GuessPlan:
+    """Returns the guess plan whose favourite is the share at which this law would be certified best.
+
+    The bound of `CoinFlip` at every share at once: any choice is valid that is made before a run is drawn.
+    """
+    every = GuessPlan(shares=tuple(_SHARES.tolist()), weights=(1 / _SHARES.size,) * _SHARES.size)
+    errors, guesses = (np.array(counts) for counts in expected_counts(law, every, runs))
+    tested = guesses - revealed_at_most(runs, delta, alpha=alpha * REVEALED)
+    right = np.maximum(tested - errors, 1)
+    level = _SEARCHED * alpha * (1 - REVEALED if delta > 0 else 1)
+    rate = np.where(tested > errors, beta.isf(level, errors + 1, right), 1.0)
+    found = np.where(rate < 0.5, np.log1p(-np.minimum(rate, 0.5)) - np.log(rate), 0.0)
+    return guess_plan(float(_SHARES[int(np.argmax(found))]))
+
+
+def _curve_errors(mu: float, runs: int) -> int:
+    return min(runs, int(np.ceil(runs * ndtr(-mu / 2))))
+
+
+def expected_counts(law: LossLaw, plan: GuessPlan, runs: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Returns the expected errors, rounded up, and the guesses of each attempt."""
     guesses = plan.ranks(runs)
     errors = tuple(
         min(number, int(np.ceil(number * law.error_rate(share))))
         for share, number in zip(plan.shares, guesses, strict=True)
     )
-    return ranked_bound(errors, guesses, plan, runs=runs, alpha=alpha, delta=delta).epsilon
-
-
-def best_plan(law: LossLaw, runs: int, *, alpha: float, delta: float) -> GuessPlan:
-    """Returns the guess plan whose favourite is the share at which this law would be certified best."""
-    found = [
-        reachable_guesses(law, GuessPlan(shares=(float(share),), weights=(_SEARCHED,)), runs, alpha=alpha, delta=delta)
-        for share in _SHARES
-    ]
-    return guess_plan(float(_SHARES[int(np.argmax(found))]))
+    return errors, guesses
 
 
 def _ordered(loss: NDArray[np.float64], mass: NDArray[np.float64]) -> LossLaw:

@@ -14,7 +14,7 @@ def draw(noise: Noise, rng: np.random.Generator, shape: tuple[int, ...]) -> NDAr
 
     Numba inlines NumPy's own ziggurat for normals and lets go of the interpreter lock. Other laws gain little.
     """
-    if noise.law != "gaussian":
+    if noise.law != "gaussian" or noise.symmetric:
         return noise.draw(rng, shape)
     out = np.empty(shape)
     _normals(rng, noise.scale, out.reshape(-1))

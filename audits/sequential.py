@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from audits.bounds import GuessPlan, anytime_epsilon, anytime_mu, log_wealth, log_wealth_on_the_curve, wealth_plan
 from audits.engine import Tally, Work, gather
+from audits.prefixes import Prefixes
 from privcheck.errors import ParameterError
 
 FIRST: Final = 8  # runs of the first block
@@ -48,6 +49,7 @@ def sequential(
     delta: float = 0.0,
     plan: GuessPlan | None = None,
     grow: int = FIRST,
+    seen: Prefixes[Tally] | None = None,
     **how: Any,
 ) -> Sequential:
     """Returns the audit of a claim of (ε, δ)-DP, stopped as soon as it is refuted.
@@ -60,6 +62,7 @@ def sequential(
         delta: The claim.
         plan: On how many runs to guess, with each attempt's part of the wealth; None for `wealth_plan()`.
         grow: Runs of the first block.
+        seen: Keeps what the first blocks came to.
         how: Seed, workers, executor, checkpoint, progress, … as in `audits.engine.blocks`.
 
     Raises:
@@ -74,11 +77,18 @@ def sequential(
     def lower(t: Tally) -> float:
         return anytime_epsilon(t.ranked_errors, t.ranked_guesses, t.runs, plan=guesses, alpha=alpha, delta=delta)
 
-    return _followed(work, runs, wealth=wealth, lower=lower, alpha=alpha, grow=grow, how=how)
+    return _followed(work, runs, wealth=wealth, lower=lower, alpha=alpha, seen=seen, how={"grow": grow, **how})
 
 
 def sequential_on_the_curve(
-    work: Work[Tally], runs: int, *, mu: float, alpha: float, grow: int = FIRST, **how: Any
+    work: Work[Tally],
+    runs: int,
+    *,
+    mu: float,
+    alpha: float,
+    grow: int = FIRST,
+    seen: Prefixes[Tally] | None = None,
+    **how: Any,
 ) -> Sequential:
     """Returns the audit of a claim of μ-GDP from a guess in every run, stopped as soon as it is refuted.
 
@@ -88,6 +98,7 @@ def sequential_on_the_curve(
         mu: The claim; about mechanisms that are μ-GDP, which ρ-zCDP alone does not imply.
         alpha: The probability with which a true claim is ever refuted, at most.
         grow: Runs of the first block.
+        seen: Keeps what the first blocks came to.
         how: Seed, workers, executor, checkpoint, progress, … as in `audits.engine.blocks`.
 
     Raises:
@@ -100,8 +111,8 @@ def sequential_on_the_curve(
         wealth=lambda t: log_wealth_on_the_curve(t.errors, t.runs, mu=mu),
         lower=lambda t: anytime_mu(t.errors, t.runs, alpha=alpha),
         alpha=alpha,
-        grow=grow,
-        how=how,
+        seen=seen,
+        how={"grow": grow, **how},
     )
 
 
@@ -112,11 +123,12 @@ def _followed(
     wealth: Callable[[Tally], float],
     lower: Callable[[Tally], float],
     alpha: float,
-    grow: int,
+    seen: Prefixes[Tally] | None,
     how: dict[str, Any],
 ) -> Sequential:
     enough = -math.log(alpha)
-    found = gather(work, runs, stop=lambda t: wealth(t) >= enough, **{"grow": grow, **how})
+    noted = Prefixes[Tally]() if seen is None else seen
+    found = gather(work, runs, stop=noted.watching(lambda t: wealth(t) >= enough), **how)
     reached = wealth(found.total)
     return Sequential(
         verdict="violation" if reached >= enough else "consistent",

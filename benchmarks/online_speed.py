@@ -2,8 +2,10 @@
 
     python benchmarks/online_speed.py [--write]
 
-RiverSwim, S = 6, A = 2, H = 20, K = 2·10⁴, 20 replicates on all cores; medians of three. The NumPy loop is the naive
-twin of the tests: the same algorithm, the same numbers, one replicate. Compilation is not counted.
+RiverSwim, S = 6, A = 2, H = 20, K = 2·10⁴, 20 replicates on all cores; medians of five. Each run is paired with one
+that draws the noise of as many episodes and does nothing else, on as many threads, right before it; the share is the
+ratio of their CPU times, pair by pair. The NumPy loop is the naive twin of the tests: the same algorithm, the same
+numbers, one replicate on one core. Compilation is not counted.
 """
 
 import os
@@ -11,6 +13,7 @@ import platform
 import statistics
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +21,17 @@ from numba import njit
 
 from algorithms.online.reference import trace
 from algorithms.online.tables import size
-from algorithms.privatizers.noise import LAPLACE, fill, lanes, padded
+from algorithms.privatizers.noise import LAPLACE, add, chunk, lanes
 from privcheck.commands.online import load_world, online_settings
 from privcheck.results import OnlineRequest
 
-K, REPLICATES, M = 20_000, 20, size(20, 6, 2)
+K, REPLICATES, M, PAIRS = 20_000, 20, size(20, 6, 2), 5
 NAMES = (
     "ucb-vi", "private-ucb-vi-central", "private-ucb-vi-local", "oppo", "private-ucb-po-central",
     "private-ucb-po-local", "calibrated-ucb-vi",
 )  # fmt: skip
+PRIVATE = [name for name in NAMES if name.startswith("private")]
+LOOPS = {"private-ucb-vi-central": "vi", "private-ucb-vi-local": "vi", "private-ucb-po-central": "po"}
 
 
 def request(name, *, episodes=K, replicates=REPLICATES, workers=None, **given):
@@ -42,58 +47,72 @@ def request(name, *, episodes=K, replicates=REPLICATES, workers=None, **given):
 
 
 @njit(nogil=True)
-def noise_alone(episodes, state, rng, raw, out):
+def draw(episodes, streams, rng):
+    raw = np.empty((4, chunk(M)), np.uint64)
+    out, values = raw[2].view(np.float64), raw[3].view(np.float64)
+    values[:] = 0.0
     for _ in range(episodes):
-        fill(LAPLACE, 1.0, state, rng, raw, out)
+        for _ in range(0, M, values.size):
+            add(LAPLACE, 1.0, streams, rng, raw, values, out)
 
 
-def noise_rate():
-    """Returns episodes' worth of noise a second, all cores: one core's rate times the cores."""
-    state, rng = lanes(np.random.SeedSequence(0)), np.random.default_rng(0)
-    raw, out = np.empty((2, padded(M)), np.uint64), np.empty(padded(M))
-    noise_alone(1, state, rng, raw, out)
-    started = time.thread_time()
-    noise_alone(K, state, rng, raw, out)
-    return K / (time.thread_time() - started) * (os.cpu_count() or 1)
+def noise_alone(_=None):
+    """Draws the noise of a whole run, on all cores."""
+    seeds = np.random.SeedSequence(0).spawn(REPLICATES)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda seed: draw(K, lanes(seed), np.random.default_rng(seed)), seeds))
 
 
-def plain_rate():
-    """Returns the same with NumPy's own `Generator.laplace`."""
-    rng, out = np.random.default_rng(0), 0.0
-    started = time.thread_time()
-    for _ in range(200):
-        out += rng.laplace(0.0, 1.0, M)[0]
-    return 200 / (time.thread_time() - started) * (os.cpu_count() or 1)
+def numpy_noise(_=None):
+    """The same by NumPy's own `Generator.laplace`, of a hundredth of the episodes, on one core."""
+    rng = np.random.default_rng(0)
+    for _ in range(K * REPLICATES // 100):
+        rng.laplace(0.0, 1.0, M)
+
+
+def seconds(work, *given):
+    """Returns wall and CPU time."""
+    wall, core = time.perf_counter(), time.process_time()
+    work(*given)
+    return time.perf_counter() - wall, time.process_time() - core
 
 
 def naive_rate(name, kind):
     _, asked = request(name, episodes=60, replicates=1)
-    started = time.perf_counter()
+    started = time.process_time()
     trace(asked, kind=kind)
-    return 60 / (time.perf_counter() - started)
+    return 60 / (time.process_time() - started)
+
+
+def measured(name):
+    """Returns episodes a second in all and of one core's CPU time, and the share of the rate of the noise alone."""
+    algorithm, asked = request(name)
+    algorithm.online(request(name, episodes=10)[1])
+    pairs = [(seconds(noise_alone), seconds(algorithm.online, asked)) for _ in range(PAIRS)]
+    wall, core = (K * REPLICATES / statistics.median(run[i] for _, run in pairs) for i in range(2))
+    return name, wall, core, statistics.median(alone[1] / run[1] for alone, run in pairs)
 
 
 def main():
+    draw(1, lanes(np.random.SeedSequence(0)), np.random.default_rng(0))
     rows = []
     for name in NAMES:
-        algorithm, asked = request(name)
-        walls, cores = [], []
-        for _ in range(3):
-            wall, core = time.perf_counter(), time.process_time()
-            algorithm.online(asked)
-            walls.append(K * REPLICATES / (time.perf_counter() - wall))
-            cores.append(K * REPLICATES / (time.process_time() - core))
-        rows.append((name, statistics.median(walls), statistics.median(cores)))
+        rows.append(measured(name))
         print(rows[-1], flush=True)
-    noise = noise_rate()
-    plain = plain_rate()
+    alone = [seconds(noise_alone) for _ in range(PAIRS)]
+    wall, core = (K * REPLICATES / statistics.median(one[i] for one in alone) for i in range(2))
+    plain = K * REPLICATES / 100 / statistics.median(seconds(numpy_noise)[1] for _ in range(PAIRS))
     lines = ["# Episodes a second", "", __doc__.split("\n\n")[2].replace("\n", " "), "",
-             "| agent | a second, in all | a second of CPU time of one core |", "| --- | --- | --- |"]  # fmt: skip
-    lines += [f"| `{name}` | {wall:,.0f} | {core:,.0f} |".replace(",", " ") for name, wall, core in rows]
-    lines += [f"| the Laplace noise of {M:,} counters alone | {noise:,.0f} | {noise / (os.cpu_count() or 1):,.0f} |",
-              f"| the same drawn by NumPy | {plain:,.0f} | {plain / (os.cpu_count() or 1):,.0f} |",
-              *(f"| NumPy, through a channel: `{name}` | {naive_rate(name, kind):,.0f} | |"
-                for name, kind in (("private-ucb-vi-central", "vi"), ("private-ucb-po-central", "po"))),
+             "| agent | a second, in all | a second of CPU time of one core | share of its noise's rate |",
+             "| --- | --- | --- | --- |"]  # fmt: skip
+    lines += [
+        f"| `{name}` | {wall:,.0f} | {core:,.0f} | {f'{share:.0%}' if name in PRIVATE else ''} |".replace(",", " ")
+        for name, wall, core, share in rows
+    ]
+    lines += [f"| the Laplace noise of {M} counters alone | {wall:,.0f} | {core:,.0f} | |".replace(",", " "),
+              f"| the same drawn by NumPy | | {plain:,.0f} | |".replace(",", " "),
+              *(f"| NumPy, through a channel: `{name}` | | {naive_rate(name, kind):,.0f} | |"
+                for name, kind in LOOPS.items()),
               "", f"Python {platform.python_version()}, {os.cpu_count()} cores."]  # fmt: skip
     text = "\n".join(lines) + "\n"
     print(text)

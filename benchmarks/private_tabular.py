@@ -1,33 +1,92 @@
 """Paper 002's Figure 2, honestly: its setting, the sweep over ε and K, and what calibrated noise in batches reaches.
 
-    python benchmarks/private_tabular.py            all sections, and writes private_tabular.md
-    python benchmarks/private_tabular.py figure2    one of figure2, sweep, calibrated, long
+    python benchmarks/private_tabular.py                     all sections, and writes private_tabular.md
+    python benchmarks/private_tabular.py figure2             of figure2, calibrated, sweep, suffices, long one or more
+    python benchmarks/private_tabular.py suffices --write    and puts them in their places in private_tabular.md
 
 RiverSwim, S = 6, A = 2, H = 20. The bonus is scaled for each algorithm without noise, then left alone.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
+from privcheck.calibration import least_noise
 from privcheck.commands.online import load_world, online_settings, run_online
+from privcheck.declaration import Claim
+from privcheck.guarantees import ApproxDP
+from privcheck.mechanisms import Laplace
+from privcheck.schedules import Batches
+from privcheck.verification import verify
 
 OUT = Path(__file__).with_suffix(".md")
 SEED = 20_000  # of no run that anything was tuned on
 VI, PO = {"bonus_scale": "0.003"}, {"bonus_scale": "0.003", "eta_scale": "50"}
+AGENT, PAPER = "private-ucb-vi-calibrated", "private-ucb-vi-central"
 TRUSTING = {"precision_scale": "0.01"}  # E a hundredth of the lemma's: with E itself no bonus ever leaves the ceiling
+DOUBLING = {"releases": "doubling"}
+SUFFICING = (
+    ("tree, Laplace, its E", PAPER, {"least": "tree", **VI}),
+    ("tree, Laplace, E × 0.01", PAPER, {"least": "tree", **VI, **TRUSTING}),
+    ("tree, Gaussian, its E", AGENT, VI),
+    ("tree, Gaussian, E × 0.01", AGENT, VI | TRUSTING),
+    ("doubling, Laplace, its E", PAPER, {"least": "doubling", **VI}),
+    ("doubling, Laplace, E × 0.01", PAPER, {"least": "doubling", **VI, **TRUSTING}),
+    ("doubling, Gaussian, its E", AGENT, DOUBLING | VI),
+    ("doubling, Gaussian, E × 0.01", AGENT, DOUBLING | VI | TRUSTING),
+    ("doubling from 1 000, Gaussian, E × 0.1, bonus × 0.03", AGENT,
+     DOUBLING | {"first_batch": "1000", "bonus_scale": "0.03", "precision_scale": "0.1"}),
+)  # fmt: skip
+SUFFICIENT = """Tables by step, bonus × 0.003 where nothing else stands; 20, 20 and 5 runs. Laplace: the declaration of
+`private-ucb-vi-central` with the noise that `privcheck calibrate` names for its trees, or for disjoint batches.
+Gaussian: `private-ucb-vi-calibrated`. Each holds by `verify` before it runs. E follows from the noise."""
+
+TITLES = {
+    "figure2": "The setting of Figure 2: K = 2·10⁴, 20 runs",
+    "calibrated": "`calibrated-ucb-vi` at (1, 10⁻⁵)-JDP",
+    "sweep": "Where it learns: the sweep over ε and K",
+    "suffices": "The paper's agent with the noise that suffices for (1, 10⁻⁵)-JDP",
+    "long": "ε = 1 and K = 2·10⁷, one run",
+}
 
 
-def once(name: str, *, replicates: int, **given: object) -> dict[str, object]:
+def once(name: str, *, replicates: int, least: str = "", **given: object) -> dict[str, object]:
     world, _ = load_world("riverswim", {}, seed=0)
     setting = online_settings([name], {k: str(v) for k, v in given.items()}, world)[0]
+    if least:
+        setting = sufficing(setting, doubling=least == "doubling")
+    if least or name == AGENT:
+        setting = replace(setting, algorithm=replace(setting.algorithm, twin=None))
+        found = verify(setting.declared, setting.values)
+        print(name, least, found.verdict, found.method, setting.declared.releases[0].mechanism.words, flush=True)
     started = time.perf_counter()
     found = run_online(setting, world, replicates=replicates, seed=SEED)
     print(name, given, f"{100 * found['regret']['share']:.2f} %", f"{time.perf_counter() - started:.0f} s", flush=True)
     return found
+
+
+def sufficing(setting, *, doubling):
+    """Returns PRIVATE-UCB-VI's setting with the Laplace noise that calibrate names for (1, 10⁻⁵)-DP, rounded up."""
+    declared = setting.declared
+    found = least_noise(declared, setting.values, epsilon=1, delta=1e-5)
+    schedule = Batches(size="users, each as large as all before it together")
+    releases = []
+    for release, noise in zip(declared.releases, found.batches if doubling else found.releases, strict=True):
+        b = Fraction(math.ceil(noise.needed_std / math.sqrt(2) * 1e6), 10**6)
+        changed = replace(release, mechanism=Laplace(scale=b), stated=None, budget=None)
+        releases.append(replace(changed, schedule=schedule if doubling else release.schedule))
+    claim = Claim(ApproxDP(1, Fraction(1, 10**5)), source="calibrate", joint=declared.claim.joint)
+    return replace(setting, declaration=replace(declared, releases=tuple(releases), claim=claim))
+
+
+def title(name: str) -> str:
+    return f"## {TITLES[name]}"
 
 
 def row(label: str, found: dict) -> str:
@@ -59,7 +118,7 @@ def figure2() -> list[str]:
                     once(agent, replicates=20, epsilon=epsilon, **tuned, **TRUSTING))
                 for epsilon in (1, 10, 100)
             ]  # fmt: skip
-    return ["## The setting of Figure 2: K = 2·10⁴, 20 runs", "", *table(rows)]
+    return [title("figure2"), "", *table(rows)]
 
 
 def sweep() -> list[str]:
@@ -71,15 +130,27 @@ def sweep() -> list[str]:
         for K in (20_000, 200_000, 2_000_000)
         if not (place == "local" and K > 10**6 and epsilon < 100)
     ]  # fmt: skip
-    return ["## Where it learns: the sweep over ε and K", "", *table(rows)]
+    return [title("sweep"), "", *table(rows)]
+
+
+def suffices() -> list[str]:
+    rows = [
+        row(label, once(name, replicates=5 if K > 10**6 else 20, K=K, **given))
+        for label, name, given in SUFFICING
+        for K in (20_000, 200_000, 2_000_000)
+        if not (K > 10**6 and label.startswith("tree") and "precision_scale" not in given)
+    ]
+    return [title("suffices"), "", SUFFICIENT, "", *table(rows)]
 
 
 def long() -> list[str]:
     rows = [
         row("`private-ucb-vi-central`, ε = 1, E × 0.01",
-            once("private-ucb-vi-central", replicates=1, K=20_000_000, epsilon=1, **VI, **TRUSTING))
+            once("private-ucb-vi-central", replicates=1, K=20_000_000, epsilon=1, **VI, **TRUSTING)),
+        *(row(f"(1, 10⁻⁵)-JDP, {label}", once(name, replicates=1, K=20_000_000, **given))
+          for label, name, given in SUFFICING if given.get("releases") == "doubling"),
     ]  # fmt: skip
-    return ["## ε = 1 and K = 2·10⁷, one run", "", *table(rows)]
+    return [title("long"), "", *table(rows)]
 
 
 def calibrated() -> list[str]:
@@ -97,20 +168,32 @@ def calibrated() -> list[str]:
     rows += [
         row("pooled, another K", once("calibrated-ucb-vi", replicates=10, K=K)) for K in (5_000, 100_000, 1_000_000)
     ]
-    return ["## `calibrated-ucb-vi` at (1, 10⁻⁵)-JDP", "", *table(rows)]
+    return [title("calibrated"), "", *table(rows)]
 
 
-SECTIONS = {"figure2": figure2, "calibrated": calibrated, "sweep": sweep, "long": long}
+SECTIONS = {"figure2": figure2, "calibrated": calibrated, "sweep": sweep, "suffices": suffices, "long": long}
 HEAD = """# PRIVATE-UCB-VI and PRIVATE-UCB-PO on RiverSwim, and what calibrated noise reaches
 
 `python benchmarks/private_tabular.py`. S = 6, A = 2, H = 20; V* = 3.3972639592, so the most regret is K·V*, 67 945 at
 K = 2·10⁴. Regret is exact: V* − V^π of every episode's policy. Seeds were not used to tune anything.
 """
 
+
+def placed(parts: dict[str, str]) -> str:
+    """Returns the written page with sections in their places: the new ones, and of the others those it has."""
+    if len(parts) < len(SECTIONS):
+        written = OUT.read_text()
+        for name, heading in ((name, title(name)) for name in SECTIONS):
+            _, found, rest = written.partition(f"{heading}\n")
+            if found and name not in parts:
+                parts[name] = f"{heading}\n{rest.partition(chr(10) + '## ')[0]}".rstrip("\n")
+    return "\n".join([HEAD, *(f"{parts[name]}\n" for name in SECTIONS if name in parts)])
+
+
 if __name__ == "__main__":
-    chosen = sys.argv[1:] or list(SECTIONS)
-    parts = ["\n".join(SECTIONS[name]()) for name in chosen]
-    text = "\n".join([HEAD, *(part + "\n" for part in parts)])
-    if not sys.argv[1:]:
-        OUT.write_text(text)
+    chosen = [name for name in sys.argv[1:] if name != "--write"] or list(SECTIONS)
+    parts = {name: "\n".join(SECTIONS[name]()) for name in chosen}
+    text = "\n".join([HEAD, *(f"{part}\n" for part in parts.values())])
+    if not sys.argv[1:] or "--write" in sys.argv:
+        OUT.write_text(placed(parts))
     print(text)

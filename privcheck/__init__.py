@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from privcheck.accounting import account, gdp_delta, gdp_epsilon, zcdp_delta, zcdp_to_epsilon
-    from privcheck.auditors import GaussianDP, MechanismAudit, audit_float_noise, audit_mechanism
+    from privcheck.auditors import MechanismAudit, audit_float_noise, audit_mechanism, audit_one_run
     from privcheck.declaration import L1, L2, Claim, Declaration, Parameter, Release
-    from privcheck.guarantees import ZCDP, ApproxDP, PureDP
+    from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
     from privcheck.mechanisms import Gaussian, Laplace
     from privcheck.reading import read_trajectories
     from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "privcheck.accounting": ("account", "gdp_delta", "gdp_epsilon", "zcdp_delta", "zcdp_to_epsilon"),
-    "privcheck.auditors": ("GaussianDP", "MechanismAudit", "audit_float_noise", "audit_mechanism"),
+    "privcheck.auditors": ("MechanismAudit", "audit_float_noise", "audit_mechanism", "audit_one_run"),
     "privcheck.declaration": ("L1", "L2", "Claim", "Declaration", "Parameter", "Release"),
-    "privcheck.guarantees": ("ZCDP", "ApproxDP", "PureDP"),
+    "privcheck.guarantees": ("ZCDP", "ApproxDP", "GaussianDP", "PureDP"),
     "privcheck.mechanisms": ("Gaussian", "Laplace"),
     "privcheck.reading": ("read_trajectories",),
     "privcheck.relations": ("AddRemoveOne", "ReplaceOne", "ZeroOut"),
@@ -61,6 +61,7 @@ __all__ = [
     "account",
     "audit_float_noise",
     "audit_mechanism",
+    "audit_one_run",
     "gdp_delta",
     "gdp_epsilon",
     "read_ledger",

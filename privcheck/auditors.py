@@ -1,46 +1,30 @@
 """Audits of any Python function with a claim: what goes in and what comes out.
 
-The auditor itself is found by name through the entry points (`privcheck.auditors`), as algorithms and audit plans are.
+The auditors themselves are found by name through the entry points (`privcheck.auditors`), as algorithms and audit plans
+are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Literal, Protocol, cast
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privcheck.errors import AuditError, UnknownNameError
-from privcheck.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck.results import Progress, silent
-from privcheck.symbols import Exact, Expr, expression
 
 Mechanism = Callable[[Any, int, np.random.Generator], Any]  # (dataset, size, rng) → array whose first axis is `size`
+Agent = Callable[[NDArray[np.bool_], np.random.Generator], Any]  # (included, rng) → a score of each canary
 Neighbours = Sequence[tuple[Any, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class GaussianDP:
-    """μ-GDP: no test tells D from D′ better than N(0, 1) from N(μ, 1) (Dong, Roth & Su 2022, Definition 2.6).
-
-    A claim for mechanisms that add Gaussian noise. ρ-zCDP does not imply it.
-
-    Attributes:
-        mu: μ.
-    """
-
-    mu: Expr
-
-    def __init__(self, mu: Exact | Expr) -> None:
-        object.__setattr__(self, "mu", expression(mu))
-
-    def __str__(self) -> str:
-        return f"({self.mu})-GDP"
-
-
 MechanismClaim = PureDP | ApproxDP | ZCDP | GaussianDP
+Workers = Executor | Callable[[], Executor] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +37,12 @@ class MechanismAudit:
         unit: What `claimed`, `lower` and `reachable` measure: "epsilon" (at `delta`), "rho" or "mu".
         claimed: The claim in that unit, rounded up.
         lower: With the confidence, the loss is at least this, rounded down.
-        reachable: About what the best test could have certified with these runs, were the claim exactly true.
+        reachable: About what the best test could have certified with all runs, were the claim exactly true.
         delta: The claim's δ; 0 where it has none.
-        trials: N, runs under each neighbour of each pair.
-        confidence: 1 − α of the whole audit: all pairs, directions, scores and thresholds together.
+        trials: N, the runs under each neighbour of each pair that were asked for; of `audit_one_run`, all runs.
+        runs: All runs that the result rests on, those included that scores were learned on.
+        ended: "done" with all runs, "stopped" by a violation, or "interrupted".
+        confidence: 1 − α of the whole audit: all pairs, directions, scores, thresholds and looks together.
         seed: With which the audit can be repeated.
         pair: The index of the pair that gave `lower`.
         method: The test that gave `lower`, in words.
@@ -73,6 +59,8 @@ class MechanismAudit:
     reachable: float
     delta: float
     trials: int
+    runs: int
+    ended: Literal["done", "stopped", "interrupted"]
     confidence: float
     seed: int
     pair: int
@@ -84,9 +72,13 @@ class MechanismAudit:
     def __str__(self) -> str:
         letter = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}[self.unit]
         found = f"{letter} ≥ {self.lower:.4g} at {self.confidence:.4g} confidence (pair {self.pair}, {self.method})"
-        runs = f"{self.trials:,} runs under each neighbour, seed {self.seed}"
+        asked = f"{self.trials:,} runs under each neighbour"
+        if "canaries" in self.evidence:
+            each = "" if self.trials == 1 else " each"
+            asked = f"{self.trials:,} run{each and 's'} with {self.evidence['canaries']:,} canaries{each}"
+        made = asked if self.ended == "done" else f"{self.ended} after {self.runs:,} runs of {asked}"
         best = f"at most about {self.reachable:.4g} could be shown with them, were the claim exactly true"
-        lines = [f"{self.verdict}: {self.claim} claimed, {found}; {runs}; {best}", *self.notes]
+        lines = [f"{self.verdict}: {self.claim} claimed, {found}; {made}, seed {self.seed}; {best}", *self.notes]
         return "\n".join(lines)
 
 
@@ -104,22 +96,40 @@ class MechanismError(AuditError):
         self.finished = finished
 
 
-class Auditor(Protocol):
-    """What the entry points "blackbox" and "float-noise" of the group `privcheck.auditors` are."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MechanismRequest:
+    """What the entry points "blackbox" and "float-noise" of the group `privcheck.auditors` are asked to do.
 
-    def __call__(
-        self,
-        mechanism: Mechanism,
-        claim: MechanismClaim,
-        *,
-        neighbours: Neighbours,
-        trials: int,
-        confidence: float,
-        seed: int,
-        workers: int,
-        progress: Progress,
-    ) -> MechanismAudit:
-        """Returns the audit."""
+    The attributes are the arguments of `audit_mechanism`.
+    """
+
+    mechanism: Mechanism
+    claim: MechanismClaim
+    neighbours: Neighbours
+    trials: int
+    confidence: float
+    seed: int
+    stop: bool
+    workers: int
+    executor: Workers
+    directory: Path | None
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OneRunRequest:
+    """What the entry point "one-run" is asked to do; the attributes are the arguments of `audit_one_run`."""
+
+    agent: Agent
+    claim: PureDP | ApproxDP
+    canaries: int
+    runs: int
+    confidence: float
+    seed: int
+    workers: int
+    executor: Workers
+    directory: Path | None
+    progress: Progress
 
 
 def audit_mechanism(
@@ -130,7 +140,10 @@ def audit_mechanism(
     trials: int = 100_000,
     confidence: float = 0.99,
     seed: int = 0,
+    stop: bool = False,
     workers: int = 1,
+    executor: Workers = None,
+    directory: Path | None = None,
     progress: Progress = silent,
 ) -> MechanismAudit:
     """Returns whether outputs of a function refute its claim, and a lower bound on its loss.
@@ -139,31 +152,46 @@ def audit_mechanism(
     and that pay for everything they try. Outputs are put on a grid 2³⁰ times finer than their spread first: that the
     floating-point noise of NumPy tells its own centre is the business of `audit_float_noise`.
 
+    An interrupt (Ctrl-C) ends the audit with the bound of the runs that were tested until then, which is valid because
+    nothing of it was shown before.
+
     Args:
         mechanism: `mechanism(dataset, size, rng)` returns `size` independent runs on the dataset, as an array (size,)
             or (size, …) of numbers. It takes all its randomness from `rng`.
         claim: `PureDP`, `ApproxDP`, `ZCDP` or `GaussianDP`.
         neighbours: Pairs of neighbouring datasets, whatever the mechanism takes.
-        trials: N, runs under each neighbour of each pair; 2N a pair in all.
-        confidence: 1 − α, all pairs, directions, scores and thresholds included.
+        trials: N, runs under each neighbour of each pair; 2N a pair in all. At most so many with `stop`.
+        confidence: 1 − α, all pairs, directions, scores, thresholds and looks included.
         seed: Of the runs and of the learning.
+        stop: Look after every block and stop as soon as the claim is refuted, which a gross violation is after a few
+            hundred runs. Half of α pays for the looks, the other half for the bound at the end.
         workers: Threads; the result does not depend on it.
+        executor: Where blocks of runs are made instead: any `concurrent.futures.Executor` (processes, Dask's
+            `client.get_executor()`), or a function that makes one. For processes the function must be importable
+            there. The result does not depend on it, nor on workers that die.
+        directory: Where finished blocks are kept. An audit that was killed goes on from there to the same result.
         progress: Called after each block of runs.
 
     Raises:
-        ParameterError: An argument is out of its range.
-        MechanismError: The function raised or returned something else than `size` rows of numbers.
+        ParameterError: An argument is out of its range, the function cannot be sent to the executor's workers, or the
+            directory belongs to another audit.
+        MechanismError: The function raised or returned something else than `size` rows of numbers; the audit of the
+            runs before is its `finished`.
     """
-    return _auditor("blackbox")(
-        mechanism,
-        claim,
+    request = MechanismRequest(
+        mechanism=mechanism,
+        claim=claim,
         neighbours=neighbours,
         trials=trials,
         confidence=confidence,
         seed=seed,
+        stop=stop,
         workers=workers,
+        executor=executor,
+        directory=directory,
         progress=progress,
     )
+    return _audited("blackbox", request)
 
 
 def audit_float_noise(
@@ -181,35 +209,92 @@ def audit_float_noise(
 
     Any mechanism that adds NumPy's noise to a float is; one that publishes integers or rounds to a coarse grid is not.
     A violation here says that the samplers must be replaced before anything is released, not that the design is wrong.
-
-    Args:
-        mechanism: As in `audit_mechanism`.
-        claim: As in `audit_mechanism`.
-        neighbours: As in `audit_mechanism`.
-        trials: N, runs under each neighbour of each pair.
-        confidence: 1 − α.
-        seed: Of the runs and of the learning.
-        workers: Threads; the result does not depend on it.
-        progress: Called after each block of runs.
+    It takes seconds, so it has neither stop nor directory. The arguments mean what they mean in `audit_mechanism`.
 
     Raises:
         ParameterError: An argument is out of its range.
         MechanismError: The function raised or returned something else than `size` rows of numbers.
     """
-    return _auditor("float-noise")(
-        mechanism,
-        claim,
+    request = MechanismRequest(
+        mechanism=mechanism,
+        claim=claim,
         neighbours=neighbours,
         trials=trials,
         confidence=confidence,
         seed=seed,
+        stop=False,
         workers=workers,
+        executor=None,
+        directory=None,
         progress=progress,
     )
+    return _audited("float-noise", request)
 
 
-def _auditor(name: str) -> Auditor:
+def audit_one_run(
+    agent: Agent,
+    claim: PureDP | ApproxDP,
+    *,
+    canaries: int,
+    runs: int = 1,
+    confidence: float = 0.99,
+    seed: int = 0,
+    workers: int = 1,
+    executor: Workers = None,
+    directory: Path | None = None,
+    progress: Progress = silent,
+) -> MechanismAudit:
+    """Returns whether one run of a whole agent, or a few, refutes its claim: many canaries, each with a bit of its own.
+
+    For agents that take minutes to train. A canary is a user that the auditor makes up; each takes part or not by a
+    fair coin, and the auditor guesses the coins from what the agent made public (Steinke, Nasr & Jagielski 2023,
+    Theorem 5.2). The canaries with the largest scores are guessed to be in, those with the least to be out, at numbers
+    of guesses that are fixed beforehand and share α. A user who is a canary must differ from being absent by what the
+    claim calls neighbours (one user added or removed).
+
+    >>> def agent(included, rng):  # “trains” on a count cell a canary, and looks at the noisy counts
+    ...     return included + rng.laplace(0, 0.25, included.size)
+    >>> audit_one_run(agent, PureDP(1), canaries=1_000).verdict
+    'violation'
+
+    Args:
+        agent: `agent(included, rng)` runs once, from scratch, with the canaries for which `included` (canaries,) is
+            true, takes all its randomness from `rng` and returns a score of each canary, (canaries,): the larger, the
+            likelier it took part, from what the agent makes public alone.
+        claim: `PureDP` or `ApproxDP`, of one user.
+        canaries: How many users the auditor puts in by their coins; 1 000 certify about .85 of ε = 1.
+        runs: Independent runs, each with fresh coins.
+        confidence: 1 − α of everything that is tried.
+        seed: Of the coins and of the runs.
+        workers: Threads; the result does not depend on it.
+        executor: As in `audit_mechanism`.
+        directory: As in `audit_mechanism`; a run is a block.
+        progress: Called after each run.
+
+    Raises:
+        ParameterError: An argument is out of its range, the agent cannot be sent to the executor's workers, or the
+            directory belongs to another audit.
+        MechanismError: The agent raised or returned something else than a number for each canary; the audit of the runs
+            before is its `finished`.
+    """
+    request = OneRunRequest(
+        agent=agent,
+        claim=claim,
+        canaries=canaries,
+        runs=runs,
+        confidence=confidence,
+        seed=seed,
+        workers=workers,
+        executor=executor,
+        directory=directory,
+        progress=progress,
+    )
+    return _audited("one-run", request)
+
+
+def _audited(name: str, request: MechanismRequest | OneRunRequest) -> MechanismAudit:
     points = {point.name: point for point in entry_points(group="privcheck.auditors")}
     if name not in points:
         raise UnknownNameError("auditor", name, sorted(points))
-    return cast("Auditor", points[name].load())
+    found: MechanismAudit = points[name].load()(request)
+    return found

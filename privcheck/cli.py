@@ -122,10 +122,15 @@ def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ..
 @json_option
 @reported
 def report(directory: Path, *, as_json: bool) -> None:
-    """Render the finished check in DIRECTORY again, from its report.json."""
-    from privcheck.reports import render_again
+    """Render the finished check, audits or online run in DIRECTORY again, from report.json or run.json."""
+    from privcheck.reports import JSON_NAME, render_again
 
-    page = render_again(directory)
+    if not (directory / JSON_NAME).exists() and (directory / "run.json").exists():
+        from privcheck.reports.online import render_runs_again
+
+        page = render_runs_again(directory)
+    else:
+        page = render_again(directory)
     finish({"html": str(page)}, lambda r: r["html"], as_json=as_json)
 
 

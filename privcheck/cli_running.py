@@ -27,10 +27,16 @@ from privcheck.cli_options import (
     write_result,
 )
 
+METHODS_HELP = (
+    "The test: coin-flip, curve, clopper-pearson, divergence, sequential (stops once the claim is refuted), one-run, "
+    "group; auto is the view's own."
+)
+
 
 @click.command()
 @click.argument("name")
 @click.option("--view", default="releases", show_default=True, help="releases, policy, lockstep or noise.")
+@click.option("--method", default="auto", show_default=True, metavar="METHOD", help=METHODS_HELP)
 @trials_option
 @confidence_option
 @delta_option
@@ -42,19 +48,26 @@ from privcheck.cli_options import (
 @json_option
 @reported
 def audit(
-    name: str, *, view: str, sets: tuple[str, ...], delta: str | None, out: Path | None, as_json: bool, **how: Any
-) -> None:
+    name: str, *, view: str, method: str, sets: tuple[str, ...], delta: str | None, out: Path | None, as_json: bool,
+    **how: Any,
+) -> None:  # fmt: skip
     """Bound the privacy loss of NAME from below; with --out, the same command resumes an audit that was stopped."""
-    from privcheck.commands import learned
+    from privcheck.commands import auditing, learned
     from privcheck.commands.printing import audited
+    from privcheck.commands.provenance import Began
     from privcheck.commands.setting import parse_delta, parse_sets, resolve_setting
+    from privcheck.reports import save_report
 
     setting = resolve_setting(name, parse_sets(sets))
-    at = parse_delta(delta, setting)
+    at, began = parse_delta(delta, setting), Began()
+    earlier = {} if out is None else auditing.earlier_views(setting, out)  # refused before anything is drawn
     with Bars() as bars:
-        result = learned.audit(setting, view=view, delta=at, out=out, progress=bars(view), **how)
+        result = learned.audit(setting, view=view, method=method, delta=at, out=out, progress=bars(view), **how)
     if out is not None:
         write_result(out / "audit.json", result)
+        command = ["privcheck", *sys.argv[1:]]
+        report = auditing.audit_report(setting, result, earlier, command=command, began=began)
+        click.echo(f"report: {save_report(report, out)[1]}", err=True)
     finish(result, audited, as_json=as_json)
     sys.exit(VERDICTS[result["verdict"]])
 

@@ -76,6 +76,29 @@ class ZCDP:
         return rf"{self.rho.latex()}\text{{-zCDP}}"
 
 
+@dataclass(frozen=True, slots=True)
+class GaussianDP:
+    """μ-GDP: no test tells D from D′ better than N(0, 1) from N(μ, 1) (Dong, Roth & Su 2022, Definition 2.6).
+
+    A claim for functions under audit that add Gaussian noise. ρ-zCDP does not imply it.
+
+    Attributes:
+        mu: μ.
+    """
+
+    mu: Expr
+
+    def __init__(self, mu: Exact | Expr) -> None:
+        object.__setattr__(self, "mu", expression(mu))
+
+    def __str__(self) -> str:
+        return f"({self.mu})-GDP"
+
+    def latex(self) -> str:
+        """Returns the guarantee as a formula."""
+        return rf"{self.mu.latex()}\text{{-GDP}}"
+
+
 Guarantee = PureDP | ApproxDP | ZCDP
 
 

@@ -85,6 +85,7 @@ class Algorithm:
         paper: What it is from, where it is from a paper that is judged; None otherwise.
         online: Learns while it acts, one user after the other; None where it does not. The number of episodes is the
             declaration's parameter `K`, or the agent's option of that name.
+        twin: The registered online algorithm that does the same without privacy; None where there is none.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Algorithm:
     agent: Callable[[RunRequest], RunResult] | None = None
     paper: Paper | None = None
     online: Callable[[OnlineRequest], OnlineResult] | None = None
+    twin: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,7 @@ class AuditPlan:
         trials: The default number of trials by view.
         audit: Runs one.
         declines: Says why a declaration cannot be audited; empty where it can. None where the plan is made for one.
+        lacks: Says why one of the views cannot be had of a declaration; empty where it can. None where all can.
     """
 
     name: str
@@ -137,6 +140,12 @@ class AuditPlan:
     trials: Mapping[str, int]
     audit: Callable[[AuditRequest], AuditResult]
     declines: Callable[[Declaration], str] | None = None
+    lacks: Callable[[Declaration, AuditView], str] | None = None
+
+    def missing(self, declaration: Declaration, view: AuditView) -> str:
+        """Returns why a declaration cannot be audited, from this view or at all; empty where it can."""
+        why = self.declines(declaration) if self.declines is not None else ""
+        return why or (self.lacks(declaration, view) if self.lacks is not None else "")
 
 
 def names(group: str) -> list[str]:

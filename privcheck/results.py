@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from privcheck.declaration import Declaration
 from privcheck.finite_mdp import FiniteMDP
+from privcheck.pictures import Bars, History, ShownPair, TradeOff
 from privcheck.runtime.ledger import Ledger
 from privcheck.trajectories import Trajectories
 
@@ -176,6 +177,9 @@ class OnlineResult:
 
 
 AuditView = Literal["releases", "policy", "lockstep", "noise"]
+AuditMethod = Literal[
+    "auto", "coin-flip", "curve", "clopper-pearson", "divergence", "sequential", "one-run", "group"
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +201,8 @@ class AuditRequest:
             on it.
         directory: Where finished blocks of trials are kept, or None. An audit that was stopped goes on from there;
             blocks of another audit are refused.
+        method: Which statistical test; "auto" is the one that the view's plan would choose. A view refuses those that
+            do not fit.
     """
 
     declaration: Declaration
@@ -211,6 +217,7 @@ class AuditRequest:
     progress: Progress = silent
     executor: Executor | None = None
     directory: Path | None = None
+    method: AuditMethod = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +239,10 @@ class AuditResult:
         evidence: Figures behind the verdict, by name; "curve", where there is one, holds the lists `epsilon` and
             `delta_lower`.
         seconds: Wall time.
+        trade_off: Both kinds of error of the score, at every threshold; no verdict rests on this nor on the following.
+        history: The bound against the number of trials.
+        pair: The pair of neighbours side by side.
+        bars: A measured ratio a release, for views that bound no ε.
     """
 
     view: AuditView
@@ -247,3 +258,7 @@ class AuditResult:
     witness: str
     evidence: Mapping[str, float | int | str | Mapping[str, list[float]]]
     seconds: float
+    trade_off: TradeOff | None = None
+    history: History | None = None
+    pair: ShownPair | None = None
+    bars: Bars | None = None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from algorithms.baselines.ucb_vi import BONUS_SCALE, EPISODES, FAILURE
 from algorithms.online.driver import Replicate, learn, seeds
 from algorithms.online.optimism import Bonus, evaluate_and_improve, policy_bonus
-from algorithms.online.recording import DONE, SWITCHES, VALUE, grid, note
+from algorithms.online.recording import DONE, SWITCHES, VALUE, differ, grid, note
 from algorithms.online.results import blank, refuse, result
 from algorithms.online.tables import count, size, split
 from algorithms.online.world import World, optimum, roll_mixed, value_mixed, world
@@ -62,11 +62,12 @@ def play(  # noqa: PLR0917 - Numba's functions take positional arguments
     """
     path, taken, costs = np.empty(w.H + 1, np.int64), np.empty(w.H, np.int64), np.empty(w.H)
     scratch = (np.empty(w.S * w.A), np.empty(w.S * w.A), np.empty(w.S * w.A))
+    bits = np.empty(w.H * w.S * w.A, np.uint64)
     visits, sums, transitions = split(flat, w.H, w.S, w.A)
     while totals[DONE] < until:  # line 4
-        evaluate_and_improve(visits, sums, transitions, bonus, eta, policy, logits, values, scratch, last)
-        before, totals[VALUE] = totals[VALUE], value_mixed(w, last, truth)
-        totals[SWITCHES] += 1.0 if totals[DONE] > 0.0 and totals[VALUE] != before else 0.0
+        totals[SWITCHES] += 1.0 if totals[DONE] > 0.0 and differ(policy, last) else 0.0
+        evaluate_and_improve(visits, sums, transitions, bonus, eta, policy, logits, values, scratch, bits, last)
+        totals[VALUE] = value_mixed(w, last, truth)
         roll_mixed(w, last, users, path, taken, costs)  # line 11
         note(totals, grid, curves, optimal)
         count(visits, sums, transitions, w.A, path, taken, costs)  # line 12, without noise

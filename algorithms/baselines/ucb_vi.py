@@ -124,8 +124,8 @@ def play(  # noqa: PLR0917 - as above
     if totals[DONE] == 0.0:
         for h in range(w.H - 1, -1, -1):
             weigh(visits, h, bonus, inverse[h], beta[h])
-            backup(sums, transitions, h, inverse[h], beta[h], values, quality[h])
-        plan(visits, sums, transitions, bonus, w.A, actions, values, scratch)
+            backup(sums, transitions, h, inverse[h], beta[h], values, h + 1, float(w.H - h), quality[h])
+        plan(visits, sums, transitions, bonus, actions, values, scratch)
         totals[VALUE] = value_greedy(w, actions, judged, truth)
     while totals[DONE] < until:
         if totals[DONE] > 0.0 and replan(  # lines 4 to 10

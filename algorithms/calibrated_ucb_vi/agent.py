@@ -38,6 +38,9 @@ OPTIONS = (
 )
 
 
+_BATCHES = 100_000  # each is a plan
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
     """The agent's numbers.
@@ -66,6 +69,9 @@ class Numbers:
 def schedule(K: int, *, first: int, growth: float) -> Indices:
     """Returns the last user of each batch; a last batch below half the size before it joins that one.
 
+    Raises:
+        ParameterError: More than 10⁵ batches.
+
     >>> schedule(1000, first=300, growth=1.0).tolist()
     [300, 600, 1000]
     """
@@ -73,6 +79,9 @@ def schedule(K: int, *, first: int, growth: float) -> Indices:
     while ends[-1] < K:
         ends.append(min(K, ends[-1] + max(1, int(size))))
         size = min(size * growth, float(K))
+        if len(ends) > _BATCHES:
+            message = f"K = {K}: more than {_BATCHES} batches; make first_batch = {first} or growth = {growth:g} larger"
+            raise ParameterError(message, name="first_batch", given=first)
     if len(ends) > 2 and 2 * (ends[-1] - ends[-2]) < ends[-2] - ends[-3]:
         del ends[-2]
     return np.array(ends[1:], dtype=np.int64)
@@ -218,13 +227,13 @@ def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
     """
     refuse(request, vectors=0)
     mdp, K, c = request.world.mdp, request.episodes, numbers(request, quiet=quiet)
-    w, truth = world(mdp), optimum(mdp)
     if c.tables == 1 and mdp.transition.shape[0] > 1:
         message = f"counts=pooled: {request.world.name} changes with the step; use --set counts=steps"
         raise ParameterError(message, name="counts", given="pooled")
     ends = schedule(K, first=int(c.option["first_batch"]), growth=c.option["growth"])
     B, G = len(ends), int(c.option["turns"])
-    refuse_tables(request, c, B)
+    refuse_tables(request, c, batches=B, turns=G)
+    w, truth = world(mdp), optimum(mdp)
     public = None
     if c.sigma_rewards == 0.0 and request.readings.get("rewards") == "known":
         public = np.broadcast_to(mdp.mean_reward, (c.tables, c.S, c.A))
@@ -239,6 +248,7 @@ def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
             "played": np.zeros((B, G, c.H, c.S), np.int64),
             "actions": np.zeros((c.H, c.S), np.int64),
             "worth": np.zeros(G),
+            "changes": np.zeros(G, np.bool_),
         }
         generators = {name: np.random.default_rng(one) for name, one in own.items()}
         return Replicate(arrays=arrays | blank(K), generators=generators)
@@ -254,17 +264,22 @@ def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
         for turn in range(G):
             judged, values = np.full((c.H, c.S), -1), np.zeros((c.H + 1, c.S))
             a["worth"][turn] = value_greedy(w, chosen[turn], judged, values)
-        a["totals"][SWITCHES] += 1.0 if batch else 0.0
+        a["changes"][...] = (chosen != np.roll(chosen, 1, axis=0)).any(axis=(1, 2))
+        done = int(a["totals"][DONE])
+        if batch and (chosen[done % G] != a["played"][batch - 1, (done - 1) % G]).any():
+            a["totals"][SWITCHES] += 1.0
         a["exact_transitions"][...] = a["exact_rewards"][...] = 0.0
 
     def block(one: Replicate, until: int) -> None:
         a, g = one.arrays, one.generators
         while (done := int(a["totals"][DONE])) < until:
             batch = int(np.searchsorted(ends, done, side="right"))
-            if done == (ends[batch - 1] if batch else 0):
+            begun = int(ends[batch - 1]) if batch else 0
+            if done == begun:
                 begin(one, batch)
             serve(
-                min(until, int(ends[batch])), w, a["played"][batch], a["worth"], truth.value, g["users"], c.cap,
+                min(until, int(ends[batch])), begun, w, a["played"][batch], a["worth"], a["changes"], truth.value,
+                g["users"], c.cap,
                 a["exact_transitions"], a["exact_rewards"], grid(K), a["curves"], a["totals"],
             )  # fmt: skip
             if a["totals"][DONE] == ends[batch] and batch + 1 < B:  # nobody comes after the last batch
@@ -277,16 +292,19 @@ def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
     return Player(start=start, play=block, label=label, truth=truth, diagnostics=diagnostics)
 
 
-def refuse_tables(request: OnlineRequest, c: Numbers, batches: int) -> None:
-    """Refuses tables beyond 8 GB.
+def refuse_tables(request: OnlineRequest, c: Numbers, *, batches: int, turns: int) -> None:
+    """Refuses tables and policies beyond 8 GB.
 
     Raises:
         ParameterError: They need more.
     """
-    needed = 8.0 * (batches + 4) * c.tables * c.S * c.A * (c.S + 1) * request.replicates
+    tables = (batches + 4) * c.tables * c.S * c.A * (c.S + 1)
+    chosen = (batches + 1) * turns * c.H * c.S + turns * c.S * c.A
+    needed = 8.0 * (tables + chosen) * request.replicates
     if needed > MEMORY:
         message = (
-            f"{batches} batches of tables in {request.replicates} replicates need {needed / 1e9:.1f} GB, at most "
-            f"{MEMORY / 1e9:g} GB are taken: fewer --replicates, a larger growth or first_batch, or smaller S, A or H"
+            f"{batches} batches of tables and of {turns} policies in {request.replicates} replicates need "
+            f"{needed / 1e9:.1f} GB, at most {MEMORY / 1e9:g} GB are taken: fewer --replicates or turns, a larger "
+            "growth or first_batch, or smaller S, A or H"
         )
         raise ParameterError(message, name="replicates", given=request.replicates)

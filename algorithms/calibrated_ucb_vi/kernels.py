@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from algorithms.online.recording import DONE, VALUE, note
+from algorithms.online.recording import DONE, SWITCHES, VALUE, note
 from algorithms.online.world import World, draw_first, draw_next
 
 Array = NDArray[np.float64]
@@ -16,16 +16,19 @@ Flags = NDArray[np.bool_]
 
 @njit(cache=True, nogil=True)
 def serve(  # noqa: PLR0917 - Numba's functions take positional arguments
-    until: int, w: World, policies: Indices, worth: Array, optimal: float, users: np.random.Generator, cap: int,
+    until: int, begun: int, w: World, policies: Indices, worth: Array, changes: Flags, optimal: float,
+    users: np.random.Generator, cap: int,
     transitions: Array, rewards: Array, grid: Indices, curves: Array, totals: Array,
 ) -> None:  # fmt: skip
     """Lets users act, the k-th after the k-th policy in turn, and counts their first visits; the privatizer's side.
 
     Args:
         until: The last user of this block.
+        begun: Users before this batch.
         w: Where they act.
         policies: (G, H, S) actions; G policies take turns.
         worth: (G,) their true expected returns, for the record.
+        changes: (G,) which of them differ from the one whose turn was before, for the record.
         optimal: V*₁.
         users: The users' randomness.
         cap: m: visits of a user to a pair that are counted.
@@ -53,6 +56,8 @@ def serve(  # noqa: PLR0917 - Numba's functions take positional arguments
         for h in range(w.H):
             seen[h if T > 1 else 0, path[h], pairs[h]] = 0
         totals[VALUE] = worth[turn]
+        if totals[DONE] > begun and changes[turn]:
+            totals[SWITCHES] += 1.0
         note(totals, grid, curves, optimal)
 
 

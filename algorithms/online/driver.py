@@ -5,7 +5,8 @@ run on threads (the kernels hold no interpreter lock), each with randomness of i
 result depends neither on the number of threads nor on how many replicates there are nor on where a run was cut.
 
 A checkpoint holds all replicates after a block, under the run's fingerprint; it is written to a temporary name and
-renamed. Killing a run loses the current block.
+renamed. Killing a run loses the current block; where blocks are shorter than a second, also those since the last
+checkpoint, about a second's work.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from privcheck.results import OnlineRequest
 CHECKPOINT = "checkpoint.npz"
 BLOCKS = 64  # a run has at most so many, and at least one every 2¹⁸ episodes …
 _WORK = 8_000_000  # … and a block has at least so many counters times episodes, about 0.05 s
-_FORMAT = 1
+_MOST = 2_000_000_000  # … and at most so many, or one episode
+_FORMAT = 2
 _SAVE_EVERY = 1.0  # seconds: shorter blocks are not each written
 
 
@@ -91,7 +93,7 @@ def learn(
 
     Raises:
         ParameterError: The directory holds the checkpoint of another run.
-        PrivcheckError: The checkpoint cannot be read.
+        PrivcheckError: The checkpoint cannot be read or written.
     """
     K, mark = request.episodes, fingerprint(request, label)
     path = None if request.directory is None else request.directory / CHECKPOINT
@@ -101,7 +103,7 @@ def learn(
     began = saved = time.perf_counter()
     mdp = request.world.mdp
     counters = mdp.horizon * mdp.states * mdp.actions * (mdp.states + 2)
-    block = max(1, min(2**18, max(_WORK // counters, -(-K // BLOCKS))))
+    block = max(1, min(2**18, _MOST // counters, max(_WORK // counters, -(-K // BLOCKS))))
     done = int(min(r.arrays["totals"][DONE] for r in replicates))
     with ThreadPoolExecutor(max_workers=max(1, min(request.workers, len(replicates)))) as pool:
         while done < K:
@@ -146,13 +148,29 @@ def _save(path: Path, replicates: list[Replicate], mark: str, seconds: float) ->
         states.append({name: rng.bit_generator.state for name, rng in one.generators.items()})
     about = json.dumps({"fingerprint": mark, "seconds": seconds, "generators": states}, default=_listed)
     arrays["about"] = np.frombuffer(about.encode(), dtype=np.uint8)
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type] # typed as if a name could be `allow_pickle`
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type] # typed as if a name could be `allow_pickle`
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)  # where a disk is full, its part would keep it so
+        kept = "the one before is kept: the same command continues from it" if path.exists() else "none was before"
+        raise PrivcheckError(f"{path}: the checkpoint cannot be written: {error.strerror or error}; {kept}") from None
+
+
+def refuse_other(request: OnlineRequest, label: str) -> None:
+    """Refuses a directory with the checkpoint of another run, before anything is written there.
+
+    Raises:
+        ParameterError: It holds one.
+        PrivcheckError: The checkpoint cannot be read.
+    """
+    if request.directory is not None:
+        _load(request.directory / CHECKPOINT, [], fingerprint(request, label))
 
 
 def _listed(value: Any) -> Any:

@@ -10,11 +10,14 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import njit, uint64
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+_ROUND = 6755399441055744.0  # 1.5·2⁵²: what is added to it loses its fraction
+_LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10  # ln 2 in two parts; the first has trailing zeros
 
 
 class Bonus(NamedTuple):
@@ -50,7 +53,7 @@ def policy_bonus(*, H: int, S: int, A: int, K: int, failure: float, E1: float, E
     return Bonus(E=E1, root=scale * (L_c + H * L_p), linear=scale * (3 * E1 + H * (S * E2 + 2 * E1)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def weigh(visits: Array, h: int, bonus: Bonus, inverse: Array, beta: Array) -> None:
     """Writes 1/max(1, Ñ + E) and β of each cell of a step (equation (1), line 134, and line 7 of Algorithm 2).
 
@@ -66,10 +69,11 @@ def weigh(visits: Array, h: int, bonus: Bonus, inverse: Array, beta: Array) -> N
         beta[cell] = bonus.root * math.sqrt(inverse[cell]) + bonus.linear * inverse[cell]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def backup(  # noqa: PLR0917 - Numba's functions take positional arguments
-    costs: Array, transitions: Array, h: int, inverse: Array, beta: Array, values: Array, quality: Array
-) -> None:
+    costs: Array, transitions: Array, h: int, inverse: Array, beta: Array, values: Array, at: int, top: float,
+    quality: Array,
+) -> None:  # fmt: skip
     """Writes Q̃_h of every cell of a step (line 8 of Algorithm 2, line 210 of the text).
 
     c̃ + Σ Ṽ(s′)·P̃(s′) = (C̃ + Σ Ṽ(s′)·Ñ(s, a, s′))/max(1, Ñ + E): one division a cell.
@@ -77,31 +81,31 @@ def backup(  # noqa: PLR0917 - Numba's functions take positional arguments
     Args:
         costs: (H, SA) C̃.
         transitions: (H, S, SA) Ñ(s, a, s′), successor first.
-        h: The step, from 0.
+        h: The step, from 0: which table.
         inverse: (SA,) 1/max(1, Ñ + E).
         beta: (SA,) the bonus.
-        values: (H + 1, S) Ṽ; that of step h + 1 is read.
+        values: Ṽ in rows.
+        at: Which of its rows is Ṽ of the next step.
+        top: H − h + 1 with the paper's h, the largest value there can be.
         quality: (SA,) overwritten.
     """
     cells = quality.size
     for cell in range(cells):
         quality[cell] = costs[h, cell]
     for successor in range(transitions.shape[1]):
-        value = values[h + 1, successor]
+        value = values[at, successor]
         for cell in range(cells):
             quality[cell] += transitions[h, successor, cell] * value
-    top = float(transitions.shape[0] - h)  # H − h + 1 with the paper's h
     for cell in range(cells):
         quality[cell] = min(top, max(0.0, quality[cell] * inverse[cell] - beta[cell]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def plan(  # noqa: PLR0917 - as above
     visits: Array,
     costs: Array,
     transitions: Array,
     bonus: Bonus,
-    A: int,
     actions: Indices,
     values: Array,
     scratch: tuple[Array, Array, Array],
@@ -115,7 +119,6 @@ def plan(  # noqa: PLR0917 - as above
         costs: (H, SA) C̃.
         transitions: (H, S, SA) Ñ(s, a, s′).
         bonus: The bonus's numbers.
-        A: Actions.
         actions: (H, S) the policy, overwritten.
         values: (H + 1, S) Ṽ, overwritten.
         scratch: Three arrays (SA,).
@@ -127,18 +130,34 @@ def plan(  # noqa: PLR0917 - as above
         values[H, s] = 0.0  # line 4
     for h in range(H - 1, -1, -1):  # line 5
         weigh(visits, h, bonus, inverse, beta)
-        backup(costs, transitions, h, inverse, beta, values, quality)
-        for s in range(S):  # lines 9 and 10: the least Q̃; the lowest action that has it
-            best, which = quality[s * A], 0
-            for a in range(1, A):
-                if quality[s * A + a] < best:
-                    best, which = quality[s * A + a], a
-            changed = changed or actions[h, s] != which
-            values[h, s], actions[h, s] = best, which
+        backup(costs, transitions, h, inverse, beta, values, h + 1, float(H - h), quality)
+        changed |= choose(quality, h, actions, values)
     return changed
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, forceinline=True)
+def choose(quality: Array, h: int, actions: Indices, values: Array) -> bool:
+    """Writes a step's least Q̃, and the lowest action that has it (lines 9 and 10); returns whether an action changed.
+
+    Args:
+        quality: (SA,) Q̃.
+        h: The step, from 0.
+        actions: (H, S) the policy; row h is overwritten.
+        values: (H + 1, S) Ṽ; row h is overwritten.
+    """
+    S, changed = actions.shape[1], False
+    A = quality.size // S
+    for s in range(S):
+        best, which = quality[s * A], 0
+        for a in range(1, A):
+            if quality[s * A + a] < best:
+                best, which = quality[s * A + a], a
+        changed |= actions[h, s] != which
+        values[h, s], actions[h, s] = best, which
+    return changed
+
+
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def evaluate_and_improve(  # noqa: PLR0917 - as above
     visits: Array,
     costs: Array,
@@ -149,6 +168,7 @@ def evaluate_and_improve(  # noqa: PLR0917 - as above
     logits: Array,
     values: Array,
     scratch: tuple[Array, Array, Array],
+    bits: NDArray[np.uint64],
     last: Array,
 ) -> None:
     """Evaluates the policy optimistically and writes the next one (lines 5 to 10 and 13 of Algorithm 1, 113 to 122).
@@ -165,40 +185,70 @@ def evaluate_and_improve(  # noqa: PLR0917 - as above
         bonus: The bonus's numbers.
         eta: η.
         policy: (H, S, A) π^k, overwritten by π^{k+1}.
-        logits: (H, S, A) −η·ΣQ̃, kept.
+        logits: (H, S, A) −η·Σ(Q̃ − Q̃ of the first action), kept.
         values: (H + 1, S) Ṽ, overwritten.
         scratch: Three arrays (SA,).
+        bits: (H·SA,) scratch.
         last: (H, S, A) overwritten by π^k.
     """
     H, S, A = policy.shape
     inverse, beta, quality = scratch
+    last[...] = policy
     for s in range(S):
         values[H, s] = 0.0  # line 5
     for h in range(H - 1, -1, -1):  # line 6
         weigh(visits, h, bonus, inverse, beta)
-        backup(costs, transitions, h, inverse, beta, values, quality)
+        backup(costs, transitions, h, inverse, beta, values, h + 1, float(H - h), quality)
         for s in range(S):
-            mean, equal = 0.0, True
-            for a in range(A):  # line 10
-                mean += quality[s * A + a] * policy[h, s, a]
-                last[h, s, a] = policy[h, s, a]
-                equal = equal and quality[s * A + a] == quality[s * A]
+            mean, top, first = 0.0, 0.0, quality[s * A]
+            for a in range(A):
+                mean += quality[s * A + a] * last[h, s, a]  # line 10
+                logits[h, s, a] -= eta * (quality[s * A + a] - first)
+                top = max(top, logits[h, s, a])
             values[h, s] = mean
-            if not equal:
-                _soften(quality, s * A, eta, logits[h, s], policy[h, s])
+            for a in range(A):
+                policy[h, s, a] = logits[h, s, a] - top
+    exponentials(policy.reshape(-1), bits)  # line 13
+    for h in range(H):
+        for s in range(S):
+            total = 0.0
+            for a in range(A):
+                total += policy[h, s, a]
+            share = 1.0 / total
+            for a in range(A):
+                policy[h, s, a] *= share
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _soften(quality: Array, first: int, eta: float, logits: Array, policy: Array) -> None:
-    """Writes π ∝ exp(−ηΣQ̃) of one state (line 13)."""
-    A = policy.size
-    top = -math.inf
-    for a in range(A):
-        logits[a] -= eta * quality[first + a]
-        top = max(top, logits[a])
-    total = 0.0
-    for a in range(A):
-        policy[a] = 1.0 if logits[a] == top else math.exp(logits[a] - top)
-        total += policy[a]
-    for a in range(A):
-        policy[a] /= total
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy", fastmath={"contract"})
+def exponentials(x: Array, bits: NDArray[np.uint64]) -> None:
+    """Overwrites each x ≤ 0 by e^x, in loops that become vector instructions; below −708 by e^−708, which is 10^−307.
+
+    x = n·ln 2 + r with |r| ≤ ln(2)/2, and the series of e^r is cut after r¹³: a relative error below 10⁻¹⁵. e⁰ is 1.
+
+    Args:
+        x: Overwritten.
+        bits: Scratch, as long.
+    """
+    y = bits.view(np.float64)
+    for i in range(x.size):  # the integer nearest to x/ln 2 stands in the lowest bits of the sum
+        y[i] = max(x[i], -708.0) * 1.4426950408889634 + _ROUND
+    for i in range(x.size):
+        n = y[i] - _ROUND
+        r = (max(x[i], -708.0) - n * _LN2_HIGH) - n * _LN2_LOW
+        series = 1.0 / 6227020800
+        series = series * r + 1.0 / 479001600
+        series = series * r + 1.0 / 39916800
+        series = series * r + 1.0 / 3628800
+        series = series * r + 1.0 / 362880
+        series = series * r + 1.0 / 40320
+        series = series * r + 1.0 / 5040
+        series = series * r + 1.0 / 720
+        series = series * r + 1.0 / 120
+        series = series * r + 1.0 / 24
+        series = series * r + 1.0 / 6
+        series = series * r + 1.0 / 2
+        x[i] = 1.0 + (r + r * r * series)
+    for i in range(x.size):
+        bits[i] = (bits[i] + uint64(1023)) << uint64(52)  # 2ⁿ
+    for i in range(x.size):
+        x[i] *= y[i]

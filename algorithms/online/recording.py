@@ -22,6 +22,16 @@ def grid(K: int) -> Indices:
 
 
 @njit(cache=True, nogil=True)
+def differ(policy: Array, before: Array) -> bool:
+    """Returns whether a policy (H, S, A) of action probabilities is not the one before."""
+    one, other = policy.reshape(-1), before.reshape(-1)
+    for i in range(one.size):  # noqa: SIM110 - Numba has no any()
+        if one[i] != other[i]:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def note(totals: Array, grid: Indices, curves: Array, optimal: float) -> None:
     """Counts one episode that was played with the policy whose value stands in totals[VALUE].
 

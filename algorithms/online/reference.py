@@ -51,9 +51,9 @@ class KernelNoise:
     def advance(self) -> None:
         """Draws the vector of the next release."""
         M = size(*self._sizes)
-        fresh, raw = np.empty(kernel_noise.padded(M)), np.empty((2, kernel_noise.padded(M)), np.uint64)
-        kernel_noise.fill(self._given.law, self._given.scale, self._streams, self._rng, raw, fresh)
-        self._fresh = as_declared(fresh[:M], *self._sizes)
+        fresh, raw = np.empty(M), np.empty((2, kernel_noise.padded(M)), np.uint64)
+        kernel_noise.add(self._given.law, self._given.scale, self._streams, self._rng, raw, np.zeros(M), fresh)
+        self._fresh = as_declared(fresh, *self._sizes)
 
     def add(self, noise: Noise, value: Array, *, release: int, part: int) -> Array:
         """Returns value + the noise that the kernels add there."""

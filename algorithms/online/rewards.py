@@ -18,7 +18,7 @@ from algorithms.online.recording import DONE, SWITCHES, VALUE, note
 from algorithms.online.tables import split
 from algorithms.online.world import World, roll_greedy, value_greedy
 from algorithms.privatizers import local, tree
-from algorithms.privatizers.noise import chunk, fill
+from algorithms.privatizers.noise import chunk
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -177,8 +177,7 @@ def play(  # noqa: PLR0917 - as above
         totals: The record's sums.
     """
     path, taken, costs = np.empty(w.H + 1, np.int64), np.empty(w.H, np.int64), np.empty(w.H)
-    piece = chunk(noisy.size)
-    fresh, raw = np.empty(piece), np.empty((2, piece), np.uint64)
+    raw = np.empty((3, chunk(noisy.size)), np.uint64)
     x = np.empty(w.S)
     visits, sums, transitions = split(noisy, T, w.S, w.A)
     while totals[DONE] < until:
@@ -192,9 +191,7 @@ def play(  # noqa: PLR0917 - as above
         if t == K:
             return
         add(exact if central else noisy, T, w.S, w.A, path, taken, costs)
-        for first in range(0, noisy.size, piece):
-            fill(law, scale, streams, noise, raw, fresh)  # the channel draws …
-            if central:  # … and the privatizer says where it goes
-                tree.publish(t, first, exact, fresh, prefix, noisy)
-            else:
-                local.publish(first, fresh, noisy)
+        if central:
+            tree.publish(t, law, scale, streams, noise, raw, exact, prefix, noisy)
+        else:
+            local.publish(law, scale, streams, noise, raw, noisy)

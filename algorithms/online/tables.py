@@ -6,12 +6,15 @@ loops over cells run along memory. `as_declared` gives the tables the shapes tha
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+LINE = 64  # bytes
 
 
 def size(H: int, S: int, A: int) -> int:
@@ -19,7 +22,19 @@ def size(H: int, S: int, A: int) -> int:
     return H * S * A * (S + 2)
 
 
-@njit(cache=True, nogil=True)
+def aligned(*shape: int) -> Array:
+    """Returns zeros that begin where a cache line does: vector loads that straddle two lines cost a fifth of the speed.
+
+    >>> aligned(3, 5).ctypes.data % 64, aligned(3, 5).shape
+    (0, (3, 5))
+    """
+    numbers = math.prod(shape)
+    found = np.zeros(numbers + LINE // 8)
+    first = -found.ctypes.data % LINE // 8
+    return found[first : first + numbers].reshape(shape)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def split(flat: Array, H: int, S: int, A: int) -> tuple[Array, Array, Array]:
     """Returns views of visits (H, SA), costs (H, SA) and transitions (H, S, SA)."""
     cells = H * S * A
@@ -30,7 +45,7 @@ def split(flat: Array, H: int, S: int, A: int) -> tuple[Array, Array, Array]:
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def count(  # noqa: PLR0917 - Numba's functions take positional arguments
     visits: Array, sums: Array, transitions: Array, A: int, path: Indices, taken: Indices, costs: Array
 ) -> None:

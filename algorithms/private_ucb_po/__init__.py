@@ -15,6 +15,7 @@ CENTRAL = Algorithm(
     choices=(LOG, INITIAL),
     options=OPTIONS,
     online=run,
+    twin="oppo",
 )
 
 LOCAL = Algorithm(
@@ -26,6 +27,7 @@ LOCAL = Algorithm(
     choices=(INITIAL,),
     options=OPTIONS,
     online=run,
+    twin="oppo",
 )
 
 __all__ = ["CENTRAL", "LOCAL"]

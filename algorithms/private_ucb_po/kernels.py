@@ -12,11 +12,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from algorithms.online.optimism import Bonus, evaluate_and_improve
-from algorithms.online.recording import DONE, SWITCHES, VALUE, note
+from algorithms.online.recording import DONE, SWITCHES, VALUE, differ, note
 from algorithms.online.tables import count, split
 from algorithms.online.world import World, roll_mixed, value_mixed
 from algorithms.privatizers import local, tree
-from algorithms.privatizers.noise import chunk, fill
+from algorithms.privatizers.noise import chunk
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -59,24 +59,22 @@ def play(  # noqa: PLR0917 - Numba's functions take positional arguments
     H, S, A = w.H, w.S, w.A
     path, taken, costs = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H)
     scratch = (np.empty(S * A), np.empty(S * A), np.empty(S * A))
-    piece = chunk(noisy.size)
-    fresh, raw = np.empty(piece), np.empty((2, piece), np.uint64)
+    bits = np.empty(H * S * A, np.uint64)
+    raw = np.empty((3, chunk(noisy.size)), np.uint64)
     visits, sums, transitions = split(noisy, H, S, A)
     held = split(exact if central else noisy, H, S, A)  # where the privatizer counts
     while totals[DONE] < until:  # line 4
+        totals[SWITCHES] += 1.0 if totals[DONE] > 0.0 and differ(policy, last) else 0.0
         # lines 5 to 10 and 13
-        evaluate_and_improve(visits, sums, transitions, bonus, eta, policy, logits, values, scratch, last)
-        before, totals[VALUE] = totals[VALUE], value_mixed(w, last, truth)
-        totals[SWITCHES] += 1.0 if totals[DONE] > 0.0 and totals[VALUE] != before else 0.0
+        evaluate_and_improve(visits, sums, transitions, bonus, eta, policy, logits, values, scratch, bits, last)
+        totals[VALUE] = value_mixed(w, last, truth)
         roll_mixed(w, last, users, path, taken, costs)  # line 11
         note(totals, grid, curves, optimal)
         t = int(totals[DONE])
         if t == K:
             return
         count(held[0], held[1], held[2], A, path, taken, costs)  # line 12
-        for first in range(0, noisy.size, piece):
-            fill(law, scale, streams, noise, raw, fresh)  # the channel draws …
-            if central:  # … and the privatizer says where it goes
-                tree.publish(t, first, exact, fresh, prefix, noisy)
-            else:
-                local.publish(first, fresh, noisy)
+        if central:
+            tree.publish(t, law, scale, streams, noise, raw, exact, prefix, noisy)
+        else:
+            local.publish(law, scale, streams, noise, raw, noisy)

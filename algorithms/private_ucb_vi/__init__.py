@@ -1,8 +1,8 @@
-"""PRIVATE-UCB-VI (paper 002, Algorithm 2): one agent, declared twice, with the CENTRAL- and the LOCAL-PRIVATIZER."""
+"""PRIVATE-UCB-VI (paper 002, Algorithm 2): one agent, with the paper's privatizers or with calibrated noise."""
 
 from algorithms.papers import EPISODIC
-from algorithms.private_ucb_vi.agent import OPTIONS, run
-from algorithms.private_ucb_vi.declaration import central, local
+from algorithms.private_ucb_vi.agent import CALIBRATED_OPTIONS, OPTIONS, run
+from algorithms.private_ucb_vi.declaration import RELEASES, calibrated, central, local
 from algorithms.privatizers.declaration import INITIAL, LOG
 from privcheck.registry import Algorithm
 
@@ -15,6 +15,7 @@ CENTRAL = Algorithm(
     choices=(LOG, INITIAL),
     options=OPTIONS,
     online=run,
+    twin="ucb-vi",
 )
 
 LOCAL = Algorithm(
@@ -26,6 +27,18 @@ LOCAL = Algorithm(
     choices=(INITIAL,),
     options=OPTIONS,
     online=run,
+    twin="ucb-vi",
 )
 
-__all__ = ["CENTRAL", "LOCAL"]
+CALIBRATED = Algorithm(
+    name="private-ucb-vi-calibrated",
+    title="PRIVATE-UCB-VI with the Gaussian noise that (ε, δ)-JDP needs, in trees or in doubling batches",
+    source="this package; the agent is Algorithm 2 of Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs",
+    declare=calibrated,
+    choices=(RELEASES, INITIAL),
+    options=CALIBRATED_OPTIONS,
+    online=run,
+    twin="ucb-vi",
+)
+
+__all__ = ["CALIBRATED", "CENTRAL", "LOCAL"]

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from algorithms.online.optimism import Bonus, plan
 from algorithms.online.recording import DONE, SWITCHES, VALUE, note
 from algorithms.online.tables import count, split
-from algorithms.online.world import World, roll_greedy, value_greedy
+from algorithms.online.world import World, roll_greedy, value_anew
 from algorithms.privatizers import local, tree
-from algorithms.privatizers.noise import chunk, fill
+from algorithms.privatizers.noise import chunk
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -26,7 +26,7 @@ Words = NDArray[np.uint64]
 def play(  # noqa: PLR0917 - Numba's functions take positional arguments
     until: int, K: int, central: bool, law: int, scale: float, w: World, bonus: Bonus, optimal: float,  # noqa: FBT001
     users: np.random.Generator, noise: np.random.Generator, streams: Words, exact: Array, prefix: Array, noisy: Array,
-    actions: Indices, values: Array, judged: Indices, truth: Array, grid: Indices, curves: Array, totals: Array,
+    actions: Indices, values: Array, truth: Array, grid: Indices, curves: Array, totals: Array,
 ) -> None:  # fmt: skip
     """Plays episodes up to and with the given one.
 
@@ -47,7 +47,6 @@ def play(  # noqa: PLR0917 - Numba's functions take positional arguments
         noisy: (M,) the noisy counters: the billboard.
         actions: (H, S) the policy.
         values: (H + 1, S) Ṽ.
-        judged: As in `value_greedy`.
         truth: (H + 1, S) V^π.
         grid: The record's episodes.
         curves: The record.
@@ -56,24 +55,21 @@ def play(  # noqa: PLR0917 - Numba's functions take positional arguments
     H, S, A = w.H, w.S, w.A
     path, taken, costs = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H)
     scratch = (np.empty(S * A), np.empty(S * A), np.empty(S * A))
-    piece = chunk(noisy.size)
-    fresh, raw = np.empty(piece), np.empty((2, piece), np.uint64)
+    raw = np.empty((3, chunk(noisy.size)), np.uint64)
     visits, sums, transitions = split(noisy, H, S, A)
     held = split(exact if central else noisy, H, S, A)  # where the privatizer counts
     while totals[DONE] < until:  # line 3
-        changed = plan(visits, sums, transitions, bonus, A, actions, values, scratch)  # lines 4 to 10
+        changed = plan(visits, sums, transitions, bonus, actions, values, scratch)  # lines 4 to 10
         if changed or totals[DONE] == 0.0:
             totals[SWITCHES] += 1.0 if totals[DONE] > 0.0 else 0.0
-            totals[VALUE] = value_greedy(w, actions, judged, truth)
+            totals[VALUE] = value_anew(w, actions, truth)
         roll_greedy(w, actions, users, path, taken, costs)  # line 11
         note(totals, grid, curves, optimal)
         t = int(totals[DONE])
         if t == K:
             return
         count(held[0], held[1], held[2], A, path, taken, costs)  # line 12
-        for first in range(0, noisy.size, piece):
-            fill(law, scale, streams, noise, raw, fresh)  # the channel draws …
-            if central:  # … and the privatizer says where it goes
-                tree.publish(t, first, exact, fresh, prefix, noisy)
-            else:
-                local.publish(first, fresh, noisy)
+        if central:
+            tree.publish(t, law, scale, streams, noise, raw, exact, prefix, noisy)
+        else:
+            local.publish(law, scale, streams, noise, raw, noisy)

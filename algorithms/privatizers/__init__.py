@@ -1,5 +1,6 @@
 """Privatizers of the online agents: exact counts in, noisy tables out; central (tree), local, and disjoint batches.
 
-They draw nothing: the fresh noise of an episode is handed to them in bulk (`algorithms.privatizers.noise`), and they
-say where it goes. Agents see what they return and nothing else.
+They draw nothing: what is to be published they hand piece by piece to the channel's side of the kernels
+(`algorithms.privatizers.noise.add`), as `Privatizer` does with `Channel.release`; it draws the declared noise in bulk
+and adds it. Agents see what comes back and nothing else.
 """

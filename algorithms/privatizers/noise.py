@@ -14,10 +14,13 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from algorithms.online.tables import aligned
+
 Array = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
 LANES = 16
+SHAPE = (4, LANES)  # of the streams' state
 LAPLACE, GAUSSIAN, NONE = 0, 1, 2  # laws, as the kernels know them
 LAWS = {"laplace": LAPLACE, "gaussian": GAUSSIAN, "none": NONE}
 
@@ -27,16 +30,18 @@ _SQRT2 = 1.4142135623730951
 
 def lanes(seed: np.random.SeedSequence) -> Words:
     """Returns the state (4, 16) of sixteen streams, from 64 words of the seed."""
-    return seed.generate_state(4 * LANES, np.uint64).astype(np.uint64).reshape(4, LANES)
+    state = aligned(*SHAPE).view(np.uint64)
+    state[...] = seed.generate_state(4 * LANES, np.uint64).reshape(SHAPE)
+    return state
 
 
 @njit(cache=True, nogil=True)
 def chunk(size: int) -> int:
-    """Returns in how long pieces so many counters get their noise: at most about 512, which stay in the L1 cache.
+    """Returns in how long pieces so many counters get their noise: at most about 1024, which stay in the L1 cache.
 
     A multiple of sixteen; the pieces waste as little of the last one as that allows.
     """
-    pieces = (size + 511) // 512
+    pieces = (size + 1023) // 1024
     return (size + pieces * LANES - 1) // (pieces * LANES) * LANES
 
 
@@ -65,7 +70,7 @@ def words(state: Words, raw: Words) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def laplace(raw: Words, bits: Words, scale: float, out: Array) -> None:
+def laplace(raw: Words, bits: Words, scale: float, base: Array, out: Array) -> None:
     """Turns each word into one Laplace variable of scale b: the upper 52 bits are u, another bit is the sign.
 
     −ln u: u = m·2^e with m in [√½, √2), ln m = 2·artanh((m − 1)/(m + 1)), whose series is cut after z¹⁵: a relative
@@ -75,19 +80,20 @@ def laplace(raw: Words, bits: Words, scale: float, out: Array) -> None:
         raw: Fresh words.
         bits: Scratch, as long.
         scale: b.
-        out: As long as raw, overwritten.
+        base: What noise is added to, as long as out.
+        out: At most as long as raw; overwritten by base + noise. No part of base.
     """
     for i in range(raw.size):
         bits[i] = (raw[i] >> uint64(12)) | uint64(0x3FF0000000000000)
     uniform = bits.view(np.float64)
     for i in range(raw.size):
         uniform[i] -= 0.9999999999999998  # from [1, 2) to (0, 1]
-    for i in range(raw.size):
+    for i in range(out.size):
         word = bits[i]
         out[i] = np.float64(np.int64(word >> uint64(52)) - 1023)
         bits[i] = (word & uint64(0x000FFFFFFFFFFFFF)) | uint64(0x3FF0000000000000)
     mantissa = bits.view(np.float64)
-    for i in range(raw.size):
+    for i in range(out.size):
         m, exponent = mantissa[i], out[i]
         big = m > _SQRT2
         m = m * 0.5 if big else m
@@ -102,28 +108,31 @@ def laplace(raw: Words, bits: Words, scale: float, out: Array) -> None:
         series = series * q + 2.0 / 5
         series = series * q + 2.0 / 3
         magnitude = -scale * (exponent * _LN2 + (2.0 * z + z * q * series))
-        out[i] = magnitude if (raw[i] & uint64(0x800)) != 0 else -magnitude
+        out[i] = base[i] + (magnitude if (raw[i] & uint64(0x800)) != 0 else -magnitude)
 
 
 @njit(cache=True, nogil=True)
-def fill(  # noqa: PLR0917 - Numba's functions take positional arguments
-    law: int, scale: float, state: Words, rng: np.random.Generator, raw: Words, out: Array
+def add(  # noqa: PLR0917 - Numba's functions take positional arguments
+    law: int, scale: float, state: Words, rng: np.random.Generator, raw: Words, base: Array, out: Array
 ) -> None:
-    """Overwrites out with fresh noise of the declared law.
+    """Writes values with fresh noise of the declared law: what a channel does with a piece of a release.
 
     Args:
         law: `LAPLACE`, `GAUSSIAN` or `NONE`.
         scale: b of the Laplace law, the standard deviation of the Gaussian.
         state: The streams of Laplace noise.
         rng: The source of Gaussian noise.
-        raw: (2, padded) scratch.
-        out: (padded,) noise, overwritten.
+        raw: (2, piece) scratch; as many draws are made, whatever the length of `out`.
+        base: The values, at most so many.
+        out: As long as base, overwritten; no part of it.
     """
     if law == LAPLACE:
         words(state, raw[0])
-        laplace(raw[0], raw[1], scale, out)
+        laplace(raw[0], raw[1], scale, base, out)
     elif law == GAUSSIAN:
-        for i in range(out.size):
-            out[i] = scale * rng.standard_normal()
+        for i in range(raw.shape[1]):
+            draw = scale * rng.standard_normal()
+            if i < out.size:
+                out[i] = base[i] + draw
     else:
-        out[:] = 0.0
+        out[:] = base

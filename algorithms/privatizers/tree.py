@@ -12,6 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from algorithms.privatizers import noise
+
 Array = NDArray[np.float64]
 
 
@@ -21,36 +23,43 @@ def levels(K: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def publish(t: int, start: int, exact: Array, fresh: Array, prefix: Array, noisy: Array) -> None:  # noqa: PLR0917 - Numba
-    """Writes a piece of the noisy counters after episode t.
+def publish(  # noqa: PLR0917 - Numba's functions take positional arguments
+    t: int, law: int, scale: float, streams: NDArray[np.uint64], rng: np.random.Generator, raw: NDArray[np.uint64],
+    exact: Array, prefix: Array, noisy: Array,
+) -> None:  # fmt: skip
+    """Writes the noisy counters after episode t: the node which closes with it gets its noise from the channel.
 
     Args:
         t: Episodes counted so far, at least 1.
-        start: Where the piece begins.
+        law: As for `noise.add`, with the next four.
+        scale: Of the noise.
+        streams: Of Laplace noise.
+        rng: Of Gaussian noise.
+        raw: (3, piece) scratch.
         exact: (M,) the exact counters.
-        fresh: Fresh noise for the piece: that of the node which closes with episode t.
         prefix: (levels, M) the noise of the nodes of t's bits from each level up; kept from episode to episode.
-        noisy: (M,) overwritten from `start` on, as far as the piece reaches.
+        noisy: (M,) overwritten.
     """
-    level = 0
+    level, piece = 0, raw.shape[1]
     while (t >> level) & 1 == 0:
         level += 1
     above = level + 1
     while t >> above != 0 and (t >> above) & 1 == 0:
         above += 1
-    stop = min(start + fresh.size, exact.size)
-    counts, sums, node = exact[start:stop], noisy[start:stop], prefix[level, start:stop]
-    if t >> above == 0:  # no higher bit: the node covers everything
-        for i in range(counts.size):
-            node[i] = fresh[i]
-            sums[i] = counts[i] + fresh[i]
-        return
-    covered = prefix[above, start:stop]
-    if level == 0:  # no later sum is over a leaf: its noise need not be kept
-        for i in range(counts.size):
-            sums[i] = counts[i] + (covered[i] + fresh[i])
-        return
-    for i in range(counts.size):
-        node[i] = covered[i] + fresh[i]
-    for i in range(counts.size):
-        sums[i] = counts[i] + node[i]
+    fresh = raw[2].view(np.float64)
+    for first in range(0, noisy.size, piece):
+        stop = min(first + piece, noisy.size)
+        counts, sums = exact[first:stop], noisy[first:stop]
+        if level == 0 and t > 1:  # no later sum is over a leaf: its noise need not be kept
+            noise.add(law, scale, streams, rng, raw, prefix[above, first:stop], sums)
+            for i in range(sums.size):
+                sums[i] += counts[i]
+            continue
+        node = prefix[level, first:stop]
+        if t >> above == 0:  # no higher bit: the node covers everything
+            fresh[:] = 0.0
+            noise.add(law, scale, streams, rng, raw, fresh[: sums.size], node)
+        else:
+            noise.add(law, scale, streams, rng, raw, prefix[above, first:stop], node)
+        for i in range(sums.size):
+            sums[i] = counts[i] + node[i]

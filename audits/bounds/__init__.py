@@ -17,7 +17,14 @@ down and p-values up.
 """
 
 from audits.bounds.discrete import count_vectors, exact_epsilon, impossible_epsilon, key_score, log_ratios
-from audits.bounds.divergence import DivergencePlan, Moments, divergence_plan, moments, rho_at_least
+from audits.bounds.divergence import (
+    DivergencePlan,
+    Moments,
+    divergence_plan,
+    moments,
+    pure_epsilon_at_least,
+    rho_at_least,
+)
 from audits.bounds.flips import CoinFlip, CurveFlip
 from audits.bounds.group import group_delta, group_size, user_epsilon
 from audits.bounds.one_run import OneRun
@@ -29,6 +36,7 @@ from audits.bounds.wealth import (
     SIGNS,
     anytime_epsilon,
     anytime_mu,
+    largest_refuted,
     log_average,
     log_wealth,
     log_wealth_on_the_curve,
@@ -59,11 +67,13 @@ __all__ = [
     "guess_plan",
     "impossible_epsilon",
     "key_score",
+    "largest_refuted",
     "log_average",
     "log_ratios",
     "log_wealth",
     "log_wealth_on_the_curve",
     "moments",
+    "pure_epsilon_at_least",
     "ranked_bound",
     "revealed_at_most",
     "rho_at_least",

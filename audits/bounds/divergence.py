@@ -23,6 +23,7 @@ from privcheck.errors import AuditError, ParameterError
 Direction = Literal["first", "second", "both"]
 
 _STEPS: Final = 3.0  # standard deviations of the claimed ratio that the clip lets through
+_HALVINGS: Final = 80
 _LARGEST_CLIP: Final = 4.5  # nats; the range of e^g is what the bound pays for
 
 
@@ -153,6 +154,25 @@ def rho_at_least(found: Moments, plan: DivergencePlan, *, alpha: float) -> float
         deviation = math.sqrt(2 * spread * log / (n - 1)) + 7 * plan.width * log / (3 * (n - 1))
         best = max(best, mean - 1e-12 * (1 + abs(mean)) - deviation * OUT)
     return best
+
+
+def pure_epsilon_at_least(divergence: float) -> float:
+    """Returns the least ε of pure DP with so large a KL divergence, rounded down.
+
+    ε-DP on a pair is simulated by randomised response (Kairouz, Oh & Viswanath 2015, Theorem 3.1), whose divergence is
+    ε·tanh(ε/2). No (ε, δ) with δ > 0 follows: δ allows any divergence.
+
+    Args:
+        divergence: A lower bound on KL, in nats.
+
+    >>> round(pure_epsilon_at_least(0.1), 4)
+    0.451
+    """
+    low, high = 0.0, 2.0 + 2 * max(0.0, divergence)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle * math.tanh(middle / 2) * OUT < divergence else (low, middle)
+    return low
 
 
 def _values(first: NDArray[np.float64], second: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:

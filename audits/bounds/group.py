@@ -12,7 +12,7 @@ from typing import Final
 from audits.bounds.tails import OUT
 from privcheck.errors import ParameterError
 
-_HALVINGS: Final = 60
+_HALVINGS: Final = 24  # each asks for a bound; the last is rounded down
 _AIM: Final = 1.5  # ε of the group at which guesses say most about a user's
 
 

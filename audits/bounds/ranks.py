@@ -16,7 +16,7 @@ from privcheck.errors import ParameterError
 RANKS: Final = 20
 _FAVOURITE: Final = 0.9  # of α, for the share that the declared law makes best
 _LEAST: Final = 1 / 4096  # the smallest share of runs that is guessed on
-_REVEALED: Final = 0.1  # the share of α that pays for revealed runs
+REVEALED: Final = 0.1  # the share of α that pays for revealed runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +99,8 @@ def ranked_bound(
         delta: In [0, 1).
     """
     check_counts(0, runs, alpha)
-    revealed = revealed_at_most(runs, delta, alpha=alpha * _REVEALED)
-    rest = alpha * (1 - _REVEALED) if delta > 0 else alpha
+    revealed = revealed_at_most(runs, delta, alpha=alpha * REVEALED)
+    rest = alpha * (1 - REVEALED) if delta > 0 else alpha
     found = []
     for wrong, number, share, weight in zip(errors, guesses, plan.shares, plan.weights, strict=True):
         flip = CoinFlip(errors=wrong, guesses=number, revealed=revealed)

@@ -75,9 +75,10 @@ def log_wealth(
     terms = []
     odds = math.exp(min(epsilon, 700.0))
     for wrong, made, weight in zip(errors, guesses, plan.weights, strict=True):
-        check_counts(wrong, made, 0.5)
-        if made > runs:
-            raise ParameterError(f"expected at most one guess a run, got {made} guesses in {runs} runs", given=made)
+        check_counts(wrong, max(1, made), 0.5)
+        if not wrong <= made <= runs:
+            message = f"expected at most one guess a run, got {made} guesses, {wrong} wrong, in {runs} runs"
+            raise ParameterError(message, given=made)
         for bet in bets:
             size = bet / (odds + delta)
             right = (made - wrong) * math.log1p(size * (1 - delta))
@@ -113,12 +114,12 @@ def anytime_epsilon(
             log_wealth(errors, guesses, runs, plan=plan, epsilon=epsilon, delta=delta, bets=bets), alpha=alpha
         )
 
-    return _largest(refuted)
+    return largest_refuted(refuted)
 
 
 def anytime_mu(errors: int, runs: int, *, alpha: float, bets: Sequence[float] = BETS) -> float:
     """Returns the largest μ that the wealth refutes, rounded down: a lower bound at whatever time it is asked for."""
-    return _largest(lambda mu: _refutes(log_wealth_on_the_curve(errors, runs, mu=mu, bets=bets), alpha=alpha))
+    return largest_refuted(lambda mu: _refutes(log_wealth_on_the_curve(errors, runs, mu=mu, bets=bets), alpha=alpha))
 
 
 def log_average(wealths: Sequence[float]) -> float:
@@ -141,7 +142,8 @@ def _odds(mu: float) -> float:
     return float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
 
 
-def _largest(refuted: Callable[[float], bool]) -> float:
+def largest_refuted(refuted: Callable[[float], bool]) -> float:
+    """Returns the largest loss, from 0 to 60, that is refuted, rounded down; what is above a refuted one may not be."""
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, _LARGEST

@@ -12,7 +12,7 @@ from audits.mutants.declared import (
     short_sensitivity,
     std_for_variance,
 )
-from audits.mutants.running import SharedNoise, peeking, peeking_online
+from audits.mutants.running import SharedNoise, peeking, peeking_online, quieter
 
 __all__ = [
     "Overlooked",
@@ -21,6 +21,7 @@ __all__ = [
     "counted_twice",
     "peeking",
     "peeking_online",
+    "quieter",
     "rescaled_noise",
     "short_sensitivity",
     "std_for_variance",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from audits.mutants.additive import ADDITIVE
 from audits.mutants.counting import COUNTING
+from audits.mutants.hidden import HIDDEN
 from audits.mutants.selection import SELECTION
 from audits.mutants.specimen import Specimen
 
-CATALOGUE: tuple[Specimen, ...] = (*ADDITIVE, *SELECTION, *COUNTING)
+CATALOGUE: tuple[Specimen, ...] = (*ADDITIVE, *SELECTION, *COUNTING, *HIDDEN)
 
 
 def specimen(name: str) -> Specimen:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from audits.linear.runs import LinearRuns
 from audits.online import OnlineRuns
 from audits.policy import Whole
 from privcheck.mechanisms import Noise
@@ -41,3 +42,20 @@ def peeking(whole: Whole, release: str = "visits") -> Whole:
 def peeking_online(whole: OnlineRuns) -> OnlineRuns:
     """Returns the online agent that plans from exact counts; the true loss is ∞ where they move a policy."""
     return replace(whole, quiet=True)
+
+
+def quieter(runs: LinearRuns, factor: float) -> LinearRuns:
+    """Returns the linear agent whose releases draw `factor` times the declared noise; the agent knows nothing of it.
+
+    Args:
+        runs: The honest one.
+        factor: 0 for an agent that peeks, whose true loss is ∞ where the policies show it.
+    """
+    quiet = Noise(law="none", scale=0.0)
+    return replace(
+        runs,
+        streams={
+            name: replace(s, noise=replace(s.noise, scale=s.noise.scale * factor) if factor else quiet)
+            for name, s in runs.streams.items()
+        },
+    )

@@ -2,6 +2,17 @@
 
 from audits.plans.anything import ANY
 from audits.plans.dp_apvi import DP_APVI, DP_APVI_LAPLACE
+from audits.plans.linear import (
+    DP_LSVI_UCB_PP,
+    DP_LSVI_UCB_PP_AS_PRINTED,
+    DP_VAPVI,
+    DP_VAPVI_UNSPLIT,
+    LUYO_LSVI_UCB,
+    NGO_LSVI_UCB,
+    PRIVATE_LINOPT_PO,
+    PRIVATE_LINOPT_VI,
+    PUBLISHED_LSVI_UCB_PP,
+)
 from audits.plans.online import (
     CALIBRATED_UCB_VI,
     DP_UCBVI_CENTRAL,
@@ -9,22 +20,36 @@ from audits.plans.online import (
     LDP_OBI,
     PRIVATE_UCB_PO_CENTRAL,
     PRIVATE_UCB_PO_LOCAL,
+    PRIVATE_UCB_VI_CALIBRATED,
     PRIVATE_UCB_VI_CENTRAL,
     PRIVATE_UCB_VI_LOCAL,
     PUCB,
 )
+from audits.plans.shuffled import SDP_PE, SDP_PE_AS_PRINTED
 
 __all__ = [
     "ANY",
     "CALIBRATED_UCB_VI",
     "DP_APVI",
     "DP_APVI_LAPLACE",
+    "DP_LSVI_UCB_PP",
+    "DP_LSVI_UCB_PP_AS_PRINTED",
     "DP_UCBVI_CENTRAL",
     "DP_UCBVI_LOCAL",
+    "DP_VAPVI",
+    "DP_VAPVI_UNSPLIT",
     "LDP_OBI",
+    "LUYO_LSVI_UCB",
+    "NGO_LSVI_UCB",
+    "PRIVATE_LINOPT_PO",
+    "PRIVATE_LINOPT_VI",
     "PRIVATE_UCB_PO_CENTRAL",
     "PRIVATE_UCB_PO_LOCAL",
+    "PRIVATE_UCB_VI_CALIBRATED",
     "PRIVATE_UCB_VI_CENTRAL",
     "PRIVATE_UCB_VI_LOCAL",
+    "PUBLISHED_LSVI_UCB_PP",
     "PUCB",
+    "SDP_PE",
+    "SDP_PE_AS_PRINTED",
 ]

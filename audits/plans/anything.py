@@ -1,6 +1,7 @@
 """The plan of every declaration that has none of its own: its releases, at the witness of verification.
 
-Declarations whose outputs share their noise are attacked where they leak: in the difference of two outputs.
+Declarations whose outputs share their noise are attacked where they leak: in the difference of two outputs. Messages
+behind a shuffler have a plan of their own (`audits.plans.shuffled`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from audits.bounds import guess_plan, ranked_bound
-from audits.engine import BLOCK, Tally, blocks, tally, total
+from audits.bounds import GuessPlan, RankedBound, guess_plan, ranked_bound
+from audits.engine import BLOCK, Tally, blocks, tally
+from audits.pictures import pictured
+from audits.plans import inside, shuffled
 from audits.plans.common import Evidence, check, checkpoint, limits
+from audits.plans.meanings import releases_meaning
 from audits.plans.releases import releases
+from audits.prefixes import Prefixes
 from audits.scores import Scored, hidden_bits
 from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
@@ -29,19 +34,33 @@ _CERTAIN: Final = 1_000.0  # nats: the score of a difference that only one neigh
 
 
 def audit(request: AuditRequest) -> AuditResult:
-    """Returns the audit of the releases; of outputs that share their noise, by their difference.
+    """Returns the audit of the releases; of outputs that share their noise, by their difference; of shuffled messages.
+
+    The views lockstep and noise are those of `audits.plans.inside`.
 
     Raises:
         ParameterError: A number of the request is out of its range, or nothing can be attacked.
         AuditError: A trial's score is not finite.
     """
+    if request.view == "lockstep":
+        return inside.lockstep(request)
+    if request.view == "noise":
+        return inside.noise(request)
+    if _behind_a_shuffler(request.declaration):
+        return shuffled.releases(request)
     return _differences(request) if shared_draws(request.declaration) else releases(request)
 
 
 def declines(declaration: Declaration) -> str:
     """Returns why a declaration cannot be audited by this plan; empty where it can."""
-    other = [r.name for r in declaration.releases if r.mechanism.law not in _ADDITIVE]
-    return f"the noise of {', '.join(other)} is not additive, and no plan of its own is registered" if other else ""
+    if _behind_a_shuffler(declaration):
+        return shuffled.declines(declaration)
+    other = [f"{r.name} ({r.mechanism.law})" for r in declaration.releases if r.mechanism.law not in _ADDITIVE]
+    return f"no likelihood ratio is known for the noise of {', '.join(other)}" if other else ""
+
+
+def _behind_a_shuffler(declaration: Declaration) -> bool:
+    return any(r.mechanism.law.startswith("shuffled") for r in declaration.releases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,16 +78,18 @@ class _Differences:
         difference = with_user - drawn  # what the outputs themselves are: the draw is in both
         nearer = np.abs(difference - self.change) < np.abs(difference)
         score = np.where(nearer, _CERTAIN, -_CERTAIN)
-        return tally(Scored(score=score, secret=secret), guess_plan(), first=first, seed=self.seed)
+        scored = Scored(score=score, secret=secret)
+        return tally(scored, guess_plan(), first=first, seed=self.seed, thresholds=(0.0,))
 
 
 def _differences(request: AuditRequest) -> AuditResult:
-    check(request)
+    check(request, ("auto", "coin-flip"))
     began = time.perf_counter()
     declaration, values = request.declaration, request.values
     found = find_witness(declaration, values)
     name, change, noise = _attacked(request, found)
-    counted = total(
+    seen = Prefixes[Tally]()
+    counted = seen.total(
         blocks(
             _Differences(noise=noise, change=change, seed=request.seed),
             2 * request.trials,
@@ -82,9 +103,13 @@ def _differences(request: AuditRequest) -> AuditResult:
         )
     )
     bound, alpha, plan = limits(request, values), 1 - request.confidence, guess_plan()
-    best = ranked_bound(
-        counted.ranked_errors, counted.ranked_guesses, plan, runs=counted.runs, alpha=alpha, delta=request.delta
-    )
+
+    def bounded(some: Tally) -> RankedBound:
+        return ranked_bound(
+            some.ranked_errors, some.ranked_guesses, plan, runs=some.runs, alpha=alpha, delta=request.delta
+        )
+
+    best = bounded(counted)
     evidence: Evidence = {
         "errors": best.flip.errors,
         "guesses": best.flip.guesses,
@@ -92,9 +117,10 @@ def _differences(request: AuditRequest) -> AuditResult:
         "change": change,
         "noise_scale": noise.scale,
         "refuted": bound.refuted(best.epsilon),
+        "meaning": releases_meaning(bound.refuted(best.epsilon), declaration, reachable=None),
         "trials_per_second": counted.runs / (time.perf_counter() - began),
     }
-    return AuditResult(
+    result = AuditResult(
         view="releases",
         verdict="consistent" if bound.refuted(best.epsilon) == "nothing" else "violation",
         trials=request.trials,
@@ -103,12 +129,27 @@ def _differences(request: AuditRequest) -> AuditResult:
         epsilon_lower=best.epsilon,
         epsilon_upper=bound.upper,
         epsilon_claimed=bound.claimed,
-        reachable=best.epsilon if best.flip.errors == 0 else None,
+        reachable=_flawless(counted.runs, plan, alpha=alpha, delta=request.delta),
         method=f"coin flip: two outputs of {name} with the same draw of noise, subtracted",
         witness=found.words if found is not None else "",
         evidence=evidence,
         seconds=time.perf_counter() - began,
     )
+    return pictured(
+        result,
+        request,
+        counted=counted,
+        seen=seen,
+        bound=lambda some: bounded(some).epsilon,
+        limit=lambda runs: _flawless(runs, plan, alpha=alpha, delta=request.delta),
+        pair=None if found is None else found.pair,
+    )
+
+
+def _flawless(runs: int, plan: GuessPlan, *, alpha: float, delta: float) -> float:
+    """Returns what guesses that are never wrong certify."""
+    guesses = plan.ranks(runs)
+    return ranked_bound((0,) * len(guesses), guesses, plan, runs=runs, alpha=alpha, delta=delta).epsilon
 
 
 def _attacked(request: AuditRequest, found: Witness | None) -> tuple[str, float, Noise]:
@@ -124,4 +165,11 @@ def _attacked(request: AuditRequest, found: Witness | None) -> tuple[str, float,
     return name, largest, declaration.release(name).mechanism.at(values).coordinates()
 
 
-ANY = AuditPlan(name="any", views=("releases",), trials={"releases": 1_000_000}, audit=audit, declines=declines)
+ANY = AuditPlan(
+    name="any",
+    views=("releases", "lockstep", "noise"),
+    trials={"releases": 1_000_000, "lockstep": 16, "noise": 8},
+    audit=audit,
+    declines=declines,
+    lacks=inside.blind,
+)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from audits.checkpoints import Checkpoint
 from privcheck.accounting import account, claim_epsilon
 from privcheck.errors import ParameterError
-from privcheck.results import AuditRequest
+from privcheck.results import AuditMethod, AuditRequest
+
+_AUTO: Final[tuple[AuditMethod, ...]] = ("auto",)
 
 Evidence = dict[str, float | int | str | Mapping[str, list[float]]]
 
@@ -44,12 +47,19 @@ class Limits:
         return " and ".join(found) or "nothing"
 
 
-def check(request: AuditRequest) -> None:
+def check(request: AuditRequest, methods: Collection[AuditMethod] = _AUTO) -> None:
     """Refuses a request that cannot be carried out, before anything is drawn.
 
+    Args:
+        request: What is asked.
+        methods: The statistical tests that this plan has for the view.
+
     Raises:
-        ParameterError: A number is out of its range.
+        ParameterError: A number is out of its range, or the plan has no such test.
     """
+    if request.method not in methods:
+        message = f"--method expects one of {', '.join(methods)} for this audit's view {request.view}"
+        raise ParameterError(f"{message}; got {request.method!r}", name="method", given=request.method)
     for name, good, wanted in (
         ("trials", request.trials >= 1, "at least 1"),
         ("workers", request.workers >= 1, "at least 1"),
@@ -83,6 +93,7 @@ def checkpoint(request: AuditRequest, *kinds: type) -> Checkpoint | None:
         "declaration": request.declaration.name,
         "digest": hashlib.sha256(declared.encode()).hexdigest(),
         "view": request.view,
+        "method": request.method,
         "trials": request.trials,
         "confidence": request.confidence,
         "delta": request.delta,
@@ -94,3 +105,9 @@ def checkpoint(request: AuditRequest, *kinds: type) -> Checkpoint | None:
 def finite(value: float) -> float | None:
     """Returns the value, or None where it is infinite."""
     return value if math.isfinite(value) else None
+
+
+def size_note(asked: Mapping[str, Fraction], used: Mapping[str, Fraction]) -> Evidence:
+    """Returns evidence of other parameters than those asked for; none where they are the same."""
+    other = [f"{name} = {used[name]} (asked: {asked[name]})" for name in asked if asked[name] != used[name]]
+    return {"audited_at": ", ".join(other)} if other else {}

@@ -8,7 +8,6 @@ and a public reward for staying in a state, so that the values move with the can
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,14 +16,12 @@ from typing import Final
 import numpy as np
 
 from algorithms.dp_apvi.agent import Setting, plan_batch, setting
-from audits.bounds import guess_plan, ranked_bound
 from audits.canaries import random_users, sizes, worst_canary
-from audits.engine import Tally
-from audits.plans.common import Evidence, check, checkpoint, limits
 from audits.plans.inside import lockstep, noise
+from audits.plans.meanings import policy_meaning
+from audits.plans.outputs import check_policy, judged
 from audits.plans.releases import releases
-from audits.policy import Outputs, Tables, Whole, policy_trials, whole_runs
-from audits.reach import loss_law, reachable_guesses
+from audits.policy import Tables, Whole, whole_runs
 from privcheck.declaration import Declaration
 from privcheck.registry import AuditPlan
 from privcheck.results import AuditRequest, AuditResult
@@ -48,62 +45,21 @@ def audit(request: AuditRequest) -> AuditResult:
 
 
 def policy(request: AuditRequest) -> AuditResult:
-    """Returns the lower bound on ε from policies and values alone; valid against any mechanism, and weak.
-
-    δ > 0 is paid for by taking off as many right guesses as an (ε, δ) mechanism may reveal.
-    """
-    check(request)
-    began = time.perf_counter()
+    """Returns the lower bound on ε from policies and values alone; valid against any mechanism, and weak."""
     values = instance_values(request.declaration, request.values)
+    check_policy(request, values)
     whole = instance(request.declaration, values, request.options)
-    bound, alpha, plan = limits(request, values), 1 - request.confidence, guess_plan()
     whole_runs(whole, np.random.default_rng(0), _WARM)
-    clock = time.perf_counter()
-    counted = policy_trials(
-        whole,
-        plan,
-        trials=request.trials,
-        seed=request.seed,
-        workers=request.workers,
-        executor=request.executor,
-        checkpoint=checkpoint(request, Outputs, Tally),
-        progress=request.progress,
-    )
-    spent, tested = time.perf_counter() - clock, counted.tested
-    best = ranked_bound(
-        tested.ranked_errors, tested.ranked_guesses, plan, runs=tested.runs, alpha=alpha, delta=request.delta
-    )
     canary = worst_canary(request.declaration, values)
-    evidence: Evidence = {
-        "errors": best.flip.errors,
-        "guesses": best.flip.guesses,
-        "revealed": best.flip.revealed,
-        "error_rate_of_all_guesses": tested.errors / tested.runs,
-        "learned_on": counted.learned,
-        "tested_on": tested.runs,
-        "attempts": len(plan.shares),
-        "p_value_claimed": 1.0 if bound.claimed is None else best.flip.p_value(bound.claimed),
-        "refuted": bound.refuted(best.epsilon),
-        "instance": ", ".join(f"{name} = {values[name]}" for name in ("H", "S", "A")),
-        "trials_per_second": 2 * request.trials / spent,
-    }
-    return AuditResult(
-        view="policy",
-        verdict="consistent" if bound.refuted(best.epsilon) == "nothing" else "violation",
-        trials=request.trials,
-        confidence=request.confidence,
-        delta=request.delta,
-        epsilon_lower=best.epsilon,
-        epsilon_upper=bound.upper,
-        epsilon_claimed=bound.claimed,
-        reachable=reachable_guesses(
-            loss_law(canary.groups), plan, tested.runs, alpha=alpha, delta=request.delta
-        ),  # by a test that sees the releases
-        method=f"whole agent: a score of policy and values learned on {counted.learned} runs, coin flip on the others "
-        f"at {len(plan.shares)} shares fixed in advance; valid against any mechanism",
+    return judged(
+        request,
+        whole,
+        values=values,
+        seen="policy and values",
         witness=canary.words,
-        evidence=evidence,
-        seconds=time.perf_counter() - began,
+        instance=", ".join(f"{name} = {values[name]}" for name in ("H", "S", "A")),
+        meaning=lambda refuted: policy_meaning(refuted, "the policy that was learned, with its values,"),
+        pair=canary.pair,
     )
 
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import math
-import platform
-import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +13,14 @@ from privcheck.commands.data import Source
 from privcheck.commands.declared import budget, calibrated, show, verified
 from privcheck.commands.learned import VIEWS, audit, refuse_second_release, run
 from privcheck.commands.online import run_online
+from privcheck.commands.provenance import Began, about, provenance
 from privcheck.commands.setting import Setting
-from privcheck.reports import SCHEMA
+from privcheck.errors import ParameterError
 from privcheck.results import Progress, World
 
 SAMPLED = ("releases", "policy")
 PURE_DELTA = 1e-5  # at which a pure claim is compared with what composition really needs
 REPLICATES = 5
-PACKAGES = ("privcheck", "numpy", "scipy", "numba", "sympy", "dp-accounting", "matplotlib", "icu-sepsis")
 
 
 def check(
@@ -59,8 +55,7 @@ def check(
         command: The command line, for the report.
         progress: Makes a progress callback for a named part of the work.
     """
-    started = time.perf_counter()
-    began = datetime.now(UTC).isoformat(timespec="seconds")
+    began = Began()
     repeated = replicates or (1 if isinstance(source, Source) and not source.data.public else REPLICATES)
     if isinstance(source, Source):
         refuse_second_release(setting, source, repeated, out)
@@ -85,7 +80,7 @@ def check(
     elif source is not None:
         learned = run(setting, source, **how)
     return {
-        "privcheck": {"version": version("privcheck"), "schema": SCHEMA},
+        "privcheck": about(),
         "algorithm": setting.algorithm.name,
         "title": setting.algorithm.title,
         "source": setting.algorithm.source,
@@ -100,33 +95,29 @@ def check(
         "calibrate": _enough(setting, delta),
         "audit": {**next(iter(views.values()), {}), "views": views} if views else None,
         "run": learned,
-        "provenance": {
-            "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
-            "seeds": {"data": seed, "noise": seed, "audit": seed},
-            "command": " ".join(command),
-            "started": began,
-            "seconds": time.perf_counter() - started,
-        },
+        "provenance": provenance(began, command=command, seeds={"data": seed, "noise": seed, "audit": seed}),
     }
 
 
 def _enough(setting: Setting, delta: float) -> dict[str, Any] | None:
     """Returns the least noise for what the claim amounts to in (ε, δ)-DP; under a pure claim at δ = 1e-5 if δ is 0.
 
-    None where the claim leaves ε = 0 or ∞, for which no noise is calibrated.
+    None where the claim leaves ε = 0 or ∞, or no amount of the declared noise would do (messages that are integers, a
+    draw that is used again).
     """
     at = delta if delta > 0 else PURE_DELTA
     epsilon = claim_epsilon(setting.declared.claim.guarantee, setting.values, at)
-    return calibrated(setting, epsilon=epsilon, delta=at) if 1e-6 < epsilon < 1e6 else None
+    try:
+        return calibrated(setting, epsilon=epsilon, delta=at) if 1e-6 < epsilon < 1e6 else None
+    except ParameterError:
+        return None
 
 
 def _views(setting: Setting) -> list[str]:
     if setting.declaration is None:
         return []
     plan = registry.audit_plan(setting.algorithm.name)
-    if plan.declines is not None and plan.declines(setting.declaration):
-        return []
-    return [view for view in VIEWS if view in plan.views]
+    return [view for view in VIEWS if view in plan.views and not plan.missing(setting.declaration, view)]
 
 
 def exit_code(report: dict[str, Any]) -> int:

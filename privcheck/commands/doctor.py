@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from typing import Any
 
 from privcheck import registry
-from privcheck.commands.checking import PACKAGES
+from privcheck.commands.provenance import PACKAGES
 from privcheck.runtime import NoNoise, SimulatedNoise
 
 OWN = ("privcheck", "algorithms", "audits")

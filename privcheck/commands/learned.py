@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from privcheck import registry
 from privcheck.accounting import check_ledger, spent
@@ -15,7 +15,7 @@ from privcheck.commands.cluster import cluster_executor
 from privcheck.commands.data import Source
 from privcheck.commands.setting import Setting
 from privcheck.errors import ParameterError
-from privcheck.results import AuditRequest, AuditResult, AuditView, Progress, RunRequest, RunResult, silent
+from privcheck.results import AuditMethod, AuditRequest, AuditResult, AuditView, Progress, RunRequest, RunResult, silent
 from privcheck.runtime import Ledger
 from privcheck.runtime.ledger import FILE_NAME as LEDGER
 
@@ -27,7 +27,9 @@ _EXPOSED = (
     "This agent is not private: its policy and its estimate are computed from the exact data, and showing them to "
     "anybody is a release that nothing accounts for."
 )
+PICTURES = ("trade_off", "history", "pair", "bars")  # what an audit hands over for its report
 BLOCKS = "blocks"  # folder of an audit's finished blocks
+METHODS: tuple[AuditMethod, ...] = get_args(AuditMethod)
 VIEWS: tuple[AuditView, ...] = ("releases", "lockstep", "noise", "policy")
 
 
@@ -169,6 +171,7 @@ def audit(
     setting: Setting,
     *,
     view: str = "releases",
+    method: str = "auto",
     trials: int | None = None,
     confidence: float = 0.99,
     delta: float = 0.0,
@@ -183,6 +186,7 @@ def audit(
     Args:
         setting: Whose releases or agent.
         view: "releases", "lockstep", "noise" or "policy".
+        method: The statistical test, of `METHODS`; "auto" for the one that the view's plan would choose.
         trials: N, runs under each neighbour; None for the plan's default.
         confidence: 1 − α of the whole audit.
         delta: δ of the ε that is bounded.
@@ -194,14 +198,21 @@ def audit(
 
     Raises:
         UnknownNameError: No audit plan is registered for the algorithm.
-        ParameterError: The plan has no such view, a number is out of range, the cluster cannot be used, or `out` holds
-            blocks of another audit.
+        ParameterError: The plan has no such view, the method does not fit it, a number is out of range, the cluster
+            cannot be used, or `out` holds blocks of another audit.
     """
     plan = registry.audit_plan(setting.algorithm.name)
     if plan.declines is not None and (why := plan.declines(setting.declared)):
         raise ParameterError(f"{setting.algorithm.name} cannot be audited: {why}", name="name")
-    if view not in plan.views:
+    asked = next((known for known in plan.views if known == view), None)
+    if asked is None:
         raise ParameterError(f"--view expects one of {', '.join(plan.views)}; got {view!r}", name="view", given=view)
+    if why := plan.missing(setting.declared, asked):
+        message = f"{setting.algorithm.name} has no view {view}: {why}"
+        raise ParameterError(message, name="view", given=view)
+    if method not in METHODS:
+        message = f"--method expects one of {', '.join(METHODS)}; got {method!r}"
+        raise ParameterError(message, name="method", given=method)
     runs = plan.trials[view] if trials is None else trials
     if runs < 1:
         raise ParameterError(f"--trials expects a whole number, at least 1, got {runs}", name="trials", given=runs)
@@ -215,7 +226,7 @@ def audit(
         declaration=setting.declared,
         values=setting.values,
         options=setting.options,
-        view=next(v for v in plan.views if v == view),
+        view=asked,
         delta=delta,
         trials=runs,
         confidence=confidence,
@@ -223,16 +234,17 @@ def audit(
         workers=workers or cores,
         progress=progress,
         directory=out / BLOCKS / view if out is not None else None,
+        method=next(m for m in METHODS if m == method),
     )
     if cluster is None:
         result = plan.audit(request)
     else:
         with cluster_executor(cluster) as executor:
             result = plan.audit(replace(request, executor=executor))
-    return _audited(setting, result, time.perf_counter() - started)
+    return _audited(setting, result, seed, time.perf_counter() - started)
 
 
-def _audited(setting: Setting, result: AuditResult, seconds: float) -> dict[str, Any]:
+def _audited(setting: Setting, result: AuditResult, seed: int, seconds: float) -> dict[str, Any]:
     return {
         "algorithm": setting.algorithm.name,
         "view": result.view,
@@ -250,6 +262,9 @@ def _audited(setting: Setting, result: AuditResult, seconds: float) -> dict[str,
         "seconds": seconds,
         # runs a second, set-up and learning left out where the view measures them apart; 2N runs in all
         "trials_per_second": result.evidence.get("trials_per_second", 2 * result.trials / max(result.seconds, 1e-9)),
+        "claim": f"{setting.declared.claim_words} ({setting.declared.claim.source})",
+        "seed": seed,
+        **{name: None if (part := getattr(result, name)) is None else asdict(part) for name in PICTURES},
     }
 
 

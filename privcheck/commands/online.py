@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,12 +16,13 @@ from privcheck.accounting import Spent, check_ledger, spent
 from privcheck.commands.learned import ledger_summary
 from privcheck.commands.setting import Setting, resolve_setting
 from privcheck.declaration import resolve
-from privcheck.errors import ParameterError, UnknownNameError
+from privcheck.errors import LedgerError, ParameterError, UnknownNameError
 from privcheck.results import OnlineRequest, OnlineResult, Progress, World, silent
-from privcheck.runtime import Ledger
-from privcheck.runtime.ledger import Entry
+from privcheck.runtime import Ledger, read_ledger
+from privcheck.runtime.ledger import FILE_NAME, Entry
 from privcheck.schedules import EveryEpisode, Schedule, Tree
 
+_CHEAP = 10**11  # counters times episodes up to which a twin is run too: it plans in some seconds, or a minute
 USERS = "n"  # an environment's number of simulated users, which only datasets have
 
 
@@ -125,28 +127,29 @@ def run_online(
 
     Raises:
         ParameterError: A number is out of range, or the directory holds another run's checkpoint.
-        LedgerError: The run released something else than was declared.
+        LedgerError: The run released something else than was declared, or the directory holds a ledger that was changed
+            or is another run's.
     """
     if replicates < 1:
         raise ParameterError(f"--replicates expects a whole number, at least 1, got {replicates}", name="replicates")
     if setting.algorithm.online is None:
         raise ParameterError(f"{setting.algorithm.name} does not learn as it acts", name=setting.algorithm.name)
     K = episodes_of(setting)
-    result = setting.algorithm.online(
-        OnlineRequest(
-            declaration=setting.declaration,
-            values=setting.values,
-            options=setting.options,
-            readings=setting.choices,
-            world=world,
-            episodes=K,
-            replicates=replicates,
-            seed=seed,
-            directory=out,
-            workers=workers or os.cpu_count() or 1,
-            progress=progress,
-        )
+    _refuse_ledger(setting, out)
+    asked = OnlineRequest(
+        declaration=setting.declaration,
+        values=setting.values,
+        options=setting.options,
+        readings=setting.choices,
+        world=world,
+        episodes=K,
+        replicates=replicates,
+        seed=seed,
+        directory=out,
+        workers=workers or os.cpu_count() or 1,
+        progress=progress,
     )
+    result = setting.algorithm.online(asked)
     if result.ledger is not None and setting.declaration is not None:
         check_ledger(result.ledger.header, result.ledger.entries, setting.declaration, setting.values)
     return {
@@ -161,15 +164,28 @@ def run_online(
         "options": setting.options_used,
         "choices": dict(setting.choices),
         "optimal_value": result.optimal,
-        "regret": _regret(result, K),
+        "regret": _regret(result, K) | _twin(setting, asked),
         "curves": _curves(result),
         "spent": _cost(spent(result.ledger.header, result.ledger.entries)) if result.ledger else None,
-        "odometer": odometer(result.ledger, setting, [int(k) for k in result.episodes]) if result.ledger else None,
+        "odometer": odometer(result.ledger, setting, _readings(result.episodes, K)) if result.ledger else None,
         "ledger": ledger_summary(result.ledger, out),
         "diagnostics": dict(result.diagnostics),
         "seconds": result.seconds,
         "episodes_per_second": K * replicates / max(result.seconds, 1e-9),
     }
+
+
+def _refuse_ledger(setting: Setting, out: Path | None) -> None:
+    """Refuses to go on where the ledger of a finished run was changed, or is another run's: it would be replaced."""
+    path = None if out is None else out / FILE_NAME
+    if path is None or setting.declaration is None or not path.exists():
+        return
+    try:
+        header, entries = read_ledger(path)
+        check_ledger(header, entries, setting.declaration, setting.values)
+    except LedgerError as error:
+        message = f"{path.parent} holds a ledger that is not of this run: {error}; choose another --out"
+        raise LedgerError(message, line=error.line) from None
 
 
 def compare(
@@ -189,11 +205,13 @@ def compare(
         progress: Makes a progress callback for a named agent.
         how: As for `run_online`.
     """
-    results = []
-    for setting in settings:
-        name = setting.algorithm.name
-        own = None if out is None else out / name
-        results.append(run_online(setting, world, out=own, progress=progress(name), **how))
+    places = [None if out is None else out / setting.algorithm.name for setting in settings]
+    for setting, own in zip(settings, places, strict=True):
+        _refuse_ledger(setting, own)
+    results = [
+        run_online(setting, world, out=own, progress=progress(setting.algorithm.name), **how)
+        for setting, own in zip(settings, places, strict=True)
+    ]
     return {"environment": world.name, "algorithms": [r["algorithm"] for r in results], "results": results}
 
 
@@ -203,11 +221,33 @@ def _regret(result: OnlineResult, K: int) -> dict[str, Any]:
     return {
         "mean": float(final.mean()),
         "std": float(final.std(ddof=1)) if len(final) > 1 else None,
-        "baseline": None,
         "optimal": 0.0,  # the optimum's regret
         "maximum": most,
         "share": float(final.mean()) / most if most > 0 else None,
     }
+
+
+def _twin(setting: Setting, asked: OnlineRequest) -> dict[str, Any]:
+    """Returns the non-private twin's name and mean regret, in the same world, with the same users and options.
+
+    No name where there is no twin; no regret where it would take long, or more memory than a run may take.
+    """
+    twin = None if setting.algorithm.twin is None else registry.algorithm(setting.algorithm.twin)
+    if twin is None or twin.online is None:
+        return {"twin": None, "baseline": None}
+    mdp = asked.world.mdp
+    counters = mdp.horizon * mdp.states * mdp.actions * (mdp.states + 2)
+    options = resolve(twin.options, {}, owner=twin.name)
+    options |= {name: value for name, value in asked.options.items() if name in options}
+    options |= {name: Fraction(asked.episodes) for name in ("K",) if name in options}
+    without = replace(
+        asked, declaration=None, values={}, readings={}, options=options, directory=None, progress=silent
+    )  # fmt: skip
+    regret = None
+    if counters * asked.episodes * asked.replicates <= _CHEAP:
+        with suppress(ParameterError):
+            regret = float(twin.online(without).regret[:, -1].mean())
+    return {"twin": twin.name, "baseline": regret}
 
 
 def _curves(result: OnlineResult) -> dict[str, Any]:
@@ -246,6 +286,11 @@ def odometer(ledger: Ledger, setting: Setting, episodes: Sequence[int]) -> list[
         if not found or {name: found[-1][name] for name in cost} != cost:
             found.append({"episode": k, **cost})
     return found
+
+
+def _readings(grid: Iterable[int], K: int) -> list[int]:
+    """Returns the grid's episodes and the powers of two, where trees charge one node more."""
+    return sorted({*map(int, grid), *(2**level for level in range(K.bit_length()))})
 
 
 def _share(schedule: Schedule, values: Mapping[str, Fraction], k: int) -> Fraction:

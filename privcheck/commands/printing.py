@@ -157,7 +157,27 @@ def ran_online(result: Mapping[str, Any]) -> str:
                 f"{run['episodes_per_second']:.3g}",
             )
         )
-    return "\n".join([head, "", columns(rows)])
+    notes = [line for run in runs for line in (_without_noise(run), _odometer(run)) if line]
+    return "\n".join([head, "", columns(rows), *([""] if notes else []), *notes])
+
+
+def _without_noise(run: Mapping[str, Any]) -> str:
+    """Returns what the agent's twin without privacy loses in the same runs; empty where it was not run."""
+    regret = run["regret"]
+    if regret.get("baseline") is None:
+        return ""
+    return f"{run['algorithm']}: without privacy ({regret['twin']}) the regret is {regret['baseline']:.6g}."
+
+
+def _odometer(run: Mapping[str, Any]) -> str:
+    """Returns from which episode on how much is spent, where that changes; at most 16 figures, the last among them."""
+    steps = run["odometer"] or []
+    unit, symbol = ("pure_epsilon", "ε") if run["spent"] and run["spent"]["pure_epsilon"] is not None else ("rho", "ρ")
+    if len(steps) < 2 or steps[-1][unit] is None:
+        return ""
+    shown = [*steps[: -1 : -(-len(steps) // 15)], steps[-1]]
+    figures = ", ".join(f"{step['episode']}: {step[unit]:.4g}" for step in shown)
+    return f"{run['algorithm']}, {symbol} spent from episode … on (a smaller budget ends the run before): {figures}"
 
 
 def _spent(cost: Mapping[str, Any] | None) -> str:

@@ -177,7 +177,9 @@ def _upper(report: Mapping[str, Any]) -> Figure | None:
     )
     for epsilon, delta in candidates:
         if epsilon is not None:
-            note = ", ".join(part for part in (at_delta(delta), "accountant") if part)
+            elsewhere = "" if guarantee else words(section(audit, "evidence"), "audited_at")
+            parts = (at_delta(delta), "accountant", f"at {elsewhere}" if elsewhere else "")
+            note = ", ".join(part for part in parts if part)
             return Figure(label="Loss at most", value=f"ε ≤ {figure(epsilon, rounding='up')}", note=note)
     return None
 
@@ -190,7 +192,7 @@ def _lower(report: Mapping[str, Any]) -> Figure | None:
     confidence = value_of(audit.get("confidence"))
     parts.append("audit" if confidence is None else f"audit, {percent(confidence, rounding='down')} confidence")
     if audit.get("reachable") is not None:
-        parts.append(f"reachable {figure(audit['reachable'], rounding='down')}")
+        parts.append(f"expected {figure(audit['reachable'], rounding='down')}")
     if elsewhere := words(section(audit, "evidence"), "audited_at"):
         parts.append(f"at {elsewhere}")
     value = f"ε ≥ {figure(audit['epsilon_lower'], rounding='down')}"

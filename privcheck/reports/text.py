@@ -11,7 +11,7 @@ from privcheck.reports.model import checked
 from privcheck.reports.wording import printable, rows, section, spelled, words
 
 _GAP = "  "
-_AUDIT = ("view", "verdict", "ε at least", "reachable", "ε at most", "claimed", "time")
+_AUDIT = ("view", "verdict", "ε at least", "expected", "ε at most", "claimed", "time")
 _WIDEST = 44  # of one column; longer cells are cut, the page has them whole
 
 

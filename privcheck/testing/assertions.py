@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from typing import Literal
 
 from privcheck.accounting import account
-from privcheck.auditors import Mechanism, MechanismAudit, MechanismClaim, Neighbours, audit_mechanism
+from privcheck.auditors import Mechanism, MechanismAudit, MechanismClaim, Neighbours, Workers, audit_mechanism
 from privcheck.declaration import Declaration
 from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
 from privcheck.guarantees import ApproxDP, PureDP
@@ -30,7 +30,9 @@ def assert_private(
     trials: int | None = None,
     confidence: float | None = None,
     seed: int | None = None,
+    stop: bool = False,
     workers: int = 1,
+    executor: Workers = None,
 ) -> MechanismAudit:
     """Asserts that an audit of the function's outputs does not refute its claim, and returns the audit.
 
@@ -43,7 +45,9 @@ def assert_private(
         trials: Runs under each neighbour; 10 000, or what the session's options say.
         confidence: .99; in a test marked `privacy` the session decides and none may be given.
         seed: 0, or what the session's options say.
+        stop: End as soon as the claim is refuted; a gross violation is after a few hundred runs.
         workers: Threads.
+        executor: Where blocks of runs are made instead, as in `privcheck.audit_mechanism`.
 
     Raises:
         AssertionError: The audit found a violation; the message has the bound, the pair and the seed.
@@ -59,7 +63,9 @@ def assert_private(
         trials=allowed.trials if trials is None else trials,
         confidence=allowed.confidence,
         seed=allowed.seed if seed is None else seed,
+        stop=stop,
         workers=workers,
+        executor=executor,
     )
     line = Audited(
         claim=found.claim,

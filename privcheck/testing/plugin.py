@@ -93,7 +93,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     confidence = config.getoption("--privacy-confidence")
     terminalreporter.section(f"privacy: {len(lines)} audits, {confidence:g} confidence for all together")
     rows = [(*_HEADS.values(), "test")]
-    rows += [(*(line[name] for name in _HEADS), nodeid) for nodeid, line in sorted(lines, key=lambda row: row[0])]
+    for nodeid, line in sorted(lines, key=lambda row: row[0]):
+        rows.append((*(line[name] or "–" for name in _HEADS), nodeid))
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]

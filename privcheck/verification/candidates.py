@@ -127,7 +127,7 @@ def _users(
     x = (a, b) and z = ±(b, a) with a² + b² = 1, 2ab = |c|: the Gram matrices then differ by a diagonal matrix, which is
     where noise on and above the diagonal protects least.
     """
-    lengths, targets, weights = _bounds(releases, values, horizon)
+    lengths, targets, weights = column_bounds(releases, values, horizon)
     first, second = {}, {}
     for name, length in lengths.items():
         c = cosines[name]
@@ -148,7 +148,7 @@ def _users(
     return one, Regressors(vectors=second, targets=targets, weights=weights)
 
 
-def _bounds(
+def column_bounds(
     releases: Sequence[Release], values: Mapping[str, Fraction], horizon: int
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
     """Returns every column at its bound; where two statistics bound a column differently, at the smaller one."""

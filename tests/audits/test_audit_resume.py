@@ -102,8 +102,8 @@ def test_a_command_that_is_killed_resumes_bit_for_bit(tmp_path):
     assert not (tmp_path / "killed" / "audit.json").exists()
     found = []
     for name in ("killed", "whole"):
-        out, problems = start(tmp_path / name).communicate()
-        assert problems == ""
+        out, said = start(tmp_path / name).communicate()
+        assert said == f"report: {tmp_path / name / 'report.html'}\n"
         result = json.loads(out)
         assert result.items() >= {"trials": 3_000_000, "verdict": "consistent"}.items()
         assert json.loads((tmp_path / name / "audit.json").read_text()) == result

@@ -99,7 +99,7 @@ def test_the_float_audit_finds_the_grid_and_the_design_audit_does_not():
 @pytest.mark.parametrize(
     ("mechanism", "said"),
     [
-        (lambda _, runs, __: np.zeros((3, runs)), r"shape \(3, 16\); expected \(16,\)"),
+        (lambda _, runs, __: np.zeros((3, runs)), r"shape \(3, 5\); expected \(5,\)"),
         (lambda *_: 3.0, r"shape \(\)"),
         (lambda _, runs, __: ["a"] * runs, "expected numbers"),
         (lambda _, runs, __: [[1] * k for k in range(runs)], "pad them"),

@@ -19,6 +19,7 @@ from scipy.stats import beta, binom
 from audits.bounds import (
     CoinFlip,
     DivergencePlan,
+    GuessPlan,
     Moments,
     clopper_pearson_pair,
     count_vectors,
@@ -32,7 +33,10 @@ from audits.bounds import (
     rho_at_least,
 )
 from audits.counting import ranked_errors
+from audits.reach import best_plan, loss_law, reachable_guesses
+from audits.scores import Moved
 from privcheck.errors import AuditError, ParameterError
+from privcheck.mechanisms import Noise
 
 ALPHA = st.sampled_from([0.1, 0.05, 1e-3])
 
@@ -248,3 +252,19 @@ def test_laws_and_messages_that_are_none_are_refused():
         exact_epsilon(half, half)
     with pytest.raises(ParameterError, match="messages 0 … 1"):
         count_vectors(np.array([[0, 2]]), 2)
+
+
+# --- where to guess ---
+
+
+@pytest.mark.parametrize(("law", "scale"), [("laplace", 1.0), ("laplace", 0.2), ("gaussian", 0.5)])
+@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.01])
+@pytest.mark.parametrize("runs", [50, 1_000, 10**6])
+def test_the_favourite_share_is_the_one_that_is_certified_best(law, scale, delta, runs):
+    of = loss_law((Moved(releases=("y",), noise=Noise(law=law, scale=scale), change=np.ones(1)),))
+    shares = np.geomspace(1 / 4096, 1.0, 241)
+    found = [
+        reachable_guesses(of, GuessPlan(shares=(share,), weights=(0.9,)), runs, alpha=0.05, delta=delta)
+        for share in shares.tolist()
+    ]
+    assert best_plan(of, runs, alpha=0.05, delta=delta).shares[0] == shares[int(np.argmax(found))]

@@ -1,6 +1,7 @@
 """The online kernels against their twins: the paper's text step by step, and the non-private algorithms."""
 
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,13 +9,13 @@ import pytest
 from algorithms.baselines import OPPO, UCB_VI
 from algorithms.environments.random_mdp import random_mdp
 from algorithms.environments.riverswim import online_riverswim
-from algorithms.online.optimism import Bonus, plan, value_bonus
+from algorithms.online.optimism import Bonus, exponentials, plan, value_bonus
 from algorithms.online.reference import trace
 from algorithms.online.tables import as_declared, as_vector, size, split
-from algorithms.online.world import roll_greedy, roll_mixed, value_greedy, value_mixed, value_of, world
+from algorithms.online.world import roll_greedy, roll_mixed, value_anew, value_greedy, value_mixed, value_of, world
 from algorithms.private_ucb_po.agent import run as run_po
 from algorithms.private_ucb_vi.agent import run as run_vi
-from algorithms.privatizers import tree
+from algorithms.privatizers import noise, tree
 from privcheck.commands.online import online_settings
 from privcheck.results import OnlineRequest, World
 
@@ -62,6 +63,18 @@ def test_without_noise_the_private_agents_are_their_twins_exactly(mdp, place):
         assert np.array_equal(ours.switches, theirs.switches)
         assert len(set(ours.value[0].tolist())) > 20
         assert not ours.ledger.header["protects"]
+
+
+def test_a_mixed_policy_that_changes_is_a_switch_where_its_value_does_not():
+    """In a world without rewards every policy is worth 0, and the exploration bonus moves them all the same."""
+    mdp = dataclasses.replace(random_mdp(S=3, A=2, H=2, seed=1), reward=np.zeros(1))
+    given = {"K": 60, "seed": 2, "bonus_scale": "0.02", "eta_scale": "5"}
+    request = asked("private-ucb-po-central", mdp, epsilon=3000, precision_scale="0.01", **given)
+    policies = trace(request, kind="po").policies
+    changed = [(now != before).any() for before, now in pairwise(policies)]
+    assert sum(changed) > 5
+    assert run_po(request).switches[0].tolist() == [0, *np.cumsum(changed)]
+    assert OPPO.online(asked("oppo", mdp, **given)).switches[0, -1] > 5
 
 
 def naive_ucb_vi(request, number=0):
@@ -113,34 +126,54 @@ def test_many_states_go_the_other_way_and_agree():
     assert UCB_VI.online(request).regret[0] == pytest.approx(naive_ucb_vi(request), rel=1e-10)
 
 
-def test_incremental_values_equal_a_full_pass():
+@pytest.mark.parametrize("S", [4, 5])  # rows of few successors are walked in their own way
+def test_incremental_values_equal_a_full_pass(S):
     rng = np.random.default_rng(0)
-    mdp = random_mdp(S=4, A=3, H=5, seed=1)
-    w, actions = world(mdp), np.zeros((5, 4), np.int64)
-    judged, values = np.full((5, 4), -1), np.zeros((6, 4))
+    mdp = random_mdp(S=S, A=3, H=5, seed=1)
+    w, actions = world(mdp), np.zeros((5, S), np.int64)
+    judged, values, anew = np.full((5, S), -1), np.zeros((6, S)), np.zeros((6, S))
+    assert w.narrow == (S == 4)
     for _ in range(200):
-        actions[rng.integers(5), rng.integers(4)] = rng.integers(3)
+        actions[rng.integers(5), rng.integers(S)] = rng.integers(3)
         exact = value_of(mdp, np.eye(3)[actions])
         assert value_greedy(w, actions, judged, values) == pytest.approx(exact, rel=1e-14)
-        assert value_mixed(w, np.eye(3)[actions], np.zeros((6, 4))) == pytest.approx(exact, rel=1e-14)
+        assert value_anew(w, actions, anew) == value_greedy(w, actions, judged, values)
+        assert np.array_equal(anew, values)
+        assert value_mixed(w, np.eye(3)[actions], np.zeros((6, S))) == pytest.approx(exact, rel=1e-14)
 
 
 def test_the_trees_prefix_noise_is_the_sum_of_the_covering_nodes():
-    rng = np.random.default_rng(3)
+    rng, M = np.random.default_rng(3), 37
     for K in (2, 3, 8, 9, 100):
-        prefix, noisy, nodes = np.zeros((tree.levels(K), 4)), np.zeros(4), {}
+        prefix, noisy, nodes = np.zeros((tree.levels(K), M)), np.zeros(M), {}
+        ours, theirs = (noise.lanes(np.random.SeedSequence(K)) for _ in range(2))
+        raw, fresh = np.zeros((3, 16), np.uint64), np.zeros(16)  # pieces of sixteen, the last one of five
         for t in range(1, K):
-            fresh, exact = rng.integers(-50, 50, 7).astype(float), rng.integers(0, 9, 4).astype(float)
-            nodes[t] = fresh[:4].copy()
-            for start in (0, 3):  # in pieces
-                tree.publish(t, start, exact, fresh[start : start + 3], prefix, noisy)
+            exact = rng.integers(0, 9, M).astype(float)
+            tree.publish(t, noise.LAPLACE, 50.0, ours, rng, raw, exact, prefix, noisy)
+            pieces = []
+            for _ in range(3):
+                noise.add(noise.LAPLACE, 50.0, theirs, rng, raw, np.zeros(16), fresh)
+                pieces.append(fresh.copy())
+            nodes[t] = np.concatenate(pieces)[:M]
             cover, rest = [], t
             while rest:
                 cover.append(rest)
                 rest &= rest - 1
-            assert np.array_equal(noisy, exact + sum(nodes[c] for c in cover))
+            assert noisy == pytest.approx(exact + sum(nodes[c] for c in cover), rel=1e-13, abs=1e-11)
         most = max(sum(1 for t in nodes if t - (t & -t) < user <= t) for user in range(1, K))
         assert most <= tree.levels(K)  # in how many released nodes a user lies
+
+
+def test_exponentials_are_exact_to_fifteen_digits_and_one_at_zero():
+    x = np.concatenate([[0.0, -0.0, -708.0], -np.geomspace(1e-300, 708, 20_000), np.linspace(-40, 0, 20_001)])
+    found = x.copy()
+    exponentials(found, np.zeros(x.size, np.uint64))
+    assert found == pytest.approx(np.exp(x), rel=1e-15, abs=0)
+    assert (found[:2] == 1).all()
+    below = np.array([-708.5, -1e5, -np.inf])
+    exponentials(below, np.zeros(3, np.uint64))
+    assert ((below > 0) & (below < 1e-307)).all()
 
 
 def test_users_follow_the_model():
@@ -183,6 +216,6 @@ def test_ties_go_to_the_lowest_action_and_values_stay_within_the_horizon():
     visits, costs, transitions = np.zeros((2, 4)), np.array([[9.0, 9, -9, -9]] * 2), np.zeros((2, 2, 4))
     actions, values = np.ones((2, 2), np.int64), np.zeros((3, 2))
     scratch = (np.zeros(4), np.zeros(4), np.zeros(4))
-    assert plan(visits, costs, transitions, Bonus(E=0.0, root=0.0, linear=0.0), 2, actions, values, scratch)
+    assert plan(visits, costs, transitions, Bonus(E=0.0, root=0.0, linear=0.0), actions, values, scratch)
     assert not actions.any()
     assert values.tolist() == [[2, 0], [1, 0], [0, 0]]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from algorithms.privatizers.noise import GAUSSIAN, LANES, LAPLACE, NONE, chunk, fill, lanes, laplace, padded, words
+from algorithms.privatizers.noise import GAUSSIAN, LANES, LAPLACE, NONE, add, chunk, lanes, laplace, padded, words
 
 N = 1 << 20
 
@@ -12,7 +12,7 @@ N = 1 << 20
 def draws(law, scale, *, seed=1):
     state, rng = lanes(np.random.SeedSequence(seed)), np.random.default_rng(seed)
     out, raw = np.zeros(N), np.zeros((2, N), np.uint64)
-    fill(law, scale, state, rng, raw, out)
+    add(law, scale, state, rng, raw, np.zeros(N), out)
     return out
 
 
@@ -41,7 +41,7 @@ def test_the_logarithm_is_exact_to_thirteen_digits():
     raw, bits, out = np.zeros(N, np.uint64), np.zeros(N, np.uint64), np.zeros(N)
     words(lanes(np.random.SeedSequence(5)), raw)
     raw[:4] = 0, 0xFFF, 0xFFFFFFFFFFFFFFFF, 1 << 63  # the ends: u = 2⁻⁵² and 1
-    laplace(raw, bits, 2.0, out)
+    laplace(raw, bits, 2.0, np.zeros(N), out)
     u = ((raw >> np.uint64(12)).astype(float) + 1) * 2.0**-52
     assert np.abs(out) == pytest.approx(-2 * np.log(u), rel=1e-13, abs=1e-15)
     assert (np.signbit(out) == ((raw & np.uint64(0x800)) == 0))[np.abs(out) > 0].all()
@@ -72,5 +72,19 @@ def test_the_words_are_xoshiro256():
 def test_seeds_and_sizes():
     assert np.array_equal(draws(LAPLACE, 1.0, seed=2), draws(LAPLACE, 1.0, seed=2))
     assert not np.array_equal(draws(LAPLACE, 1.0, seed=2), draws(LAPLACE, 1.0, seed=3))
-    assert [chunk(size) for size in (1, 16, 17, 512, 513, 1920)] == [16, 16, 32, 512, 272, 480]
-    assert [padded(size) for size in (1, 17, 513, 1920)] == [16, 32, 544, 1920]
+    assert [chunk(size) for size in (1, 16, 17, 1024, 1025, 1920)] == [16, 16, 32, 1024, 528, 960]
+    assert [padded(size) for size in (1, 17, 1025, 1920)] == [16, 32, 1056, 1920]
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN, NONE])
+def test_noise_is_added_to_values_and_a_shorter_piece_takes_as_many_draws(law):
+    values, rng = np.arange(37.0), np.random.default_rng(1)
+    state, raw, whole, part = lanes(np.random.SeedSequence(1)), np.zeros((2, 48), np.uint64), np.zeros(48), np.zeros(37)
+    add(law, 2.0, state, rng, raw, np.zeros(48), whole)
+    following = np.zeros(48)
+    add(law, 2.0, state, rng, raw, np.zeros(48), following)
+    state, rng = lanes(np.random.SeedSequence(1)), np.random.default_rng(1)
+    add(law, 2.0, state, rng, raw, values, part)
+    assert np.array_equal(part, values + whole[:37])
+    add(law, 2.0, state, rng, raw, np.zeros(48), whole)
+    assert np.array_equal(whole, following)

@@ -10,7 +10,7 @@ from privcheck.verification import CODES
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/declare.md", "docs/numbers.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/declare.md", "docs/look-inside.md", "docs/numbers.md"])
 def test_the_python_in_the_documents_runs(name, capsys):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
     assert blocks

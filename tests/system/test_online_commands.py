@@ -25,6 +25,8 @@ def test_one_run_writes_json_a_page_a_ledger_and_says_the_same(tmp_path):
     printed = json.loads(invoked("run", "private-ucb-vi-central", *SMALL, "--out", str(out), "--json").stdout)
     assert json.loads((out / "run.json").read_text()) == printed
     assert printed["regret"].keys() >= {"mean", "std", "baseline", "optimal"}
+    assert printed["regret"]["twin"] == "ucb-vi"
+    assert "regret of ucb-vi, without privacy" in (out / "run.html").read_text()
     assert printed["episodes"] == 60
     assert printed["environment"] == "riverswim"
     assert printed["odometer"][-1]["pure_epsilon"] == pytest.approx(printed["spent"]["pure_epsilon"])
@@ -48,7 +50,35 @@ def test_several_agents_are_compared(tmp_path):
     assert (tmp_path / "private-ucb-po-local" / "ledger.jsonl").exists()
     table = invoked("run", *names, *given).stdout
     assert "not private" in table
+    assert "private-ucb-po-local: without privacy (oppo) the regret is" in table
     assert "4 replicates" not in table
+
+
+def test_the_odometer_is_read_where_it_changes(tmp_path):
+    """A tree charges at every power of two, which the 400 points of a longer run's curves do not all hold."""
+    given = ["--env", "riverswim", "--set", "S=2", "--set", "H=2", "--set", "K=900", "--json"]
+    printed = json.loads(invoked("run", "private-ucb-vi-central", *given).stdout)
+    assert [step["episode"] for step in printed["odometer"]] == [2**level for level in range(10)]
+    assert {1, 2, 4} - {*printed["curves"]["episodes"]}
+    table = invoked("run", "private-ucb-vi-central", *given[:-1]).stdout
+    assert "spent from episode … on" in table
+    assert f"512: {printed['spent']['pure_epsilon']:.4g}" in table
+
+
+@pytest.mark.parametrize("names", [["private-ucb-vi-central"], ["ucb-vi", "private-ucb-po-local"]])
+def test_a_finished_run_is_rendered_again_unless_its_ledger_was_changed(names, tmp_path):
+    invoked("run", *names, *SMALL, "--out", str(tmp_path))
+    page = (tmp_path / "run.html").read_text()
+    (tmp_path / "run.html").unlink()
+    assert invoked("report", str(tmp_path)).stdout.strip() == str(tmp_path / "run.html")
+    assert (tmp_path / "run.html").read_text() == page
+    ledger = next(tmp_path.rglob("ledger.jsonl"))
+    lines = ledger.read_text().splitlines()
+    ledger.write_text("\n".join([lines[0], lines[1].replace("1", "2", 1), *lines[2:]]) + "\n")
+    assert "line 2" in invoked("report", str(tmp_path), code=2).output
+    assert "line 2" in invoked("run", *names, *SMALL, "--out", str(tmp_path), code=2).output
+    (tmp_path / "run.json").write_text('{"algorithm": "x", "ledger": null}')
+    assert "online agents wrote" in invoked("report", str(tmp_path), code=2).output
 
 
 @pytest.mark.parametrize(("arguments", "match"), [

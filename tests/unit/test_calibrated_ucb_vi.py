@@ -1,11 +1,12 @@
 """CALIBRATED-UCB-VI: what it counts, what that costs, how it plans, and that it learns."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from algorithms.calibrated_ucb_vi.agent import Numbers, estimate, release, run, schedule, weighed
+from algorithms.calibrated_ucb_vi.agent import Numbers, estimate, player, release, run, schedule, weighed
 from algorithms.calibrated_ucb_vi.kernels import expected_visits, plan
 from algorithms.calibrated_ucb_vi.statistic import FirstVisits
 from algorithms.environments.random_mdp import random_mdp
@@ -149,7 +150,25 @@ def test_it_learns_without_noise_and_is_at_a_fifth_of_the_most_with_it():
     assert found.regret[:, -1].mean() <= 0.2 * 20_000 * found.optimal
 
 
+@pytest.mark.parametrize("turns", [1, 5])
+def test_switches_are_users_with_another_policy_than_the_user_before(turns):
+    request = asked(online_riverswim(4, H=6), K=350, replicates=1, first_batch=40, turns=turns, mu=9)  # grid: all of K
+    ends = schedule(350, first=40, growth=1.2).tolist()
+    agent = player(request)
+    one = agent.start(0)
+    agent.play(one, 350)
+    shown = [one.arrays["played"][int(np.searchsorted(ends, k, side="right")), k % turns] for k in range(350)]
+    changed = [(a != b).any() for a, b in pairwise(shown)]
+    assert run(request).switches[0].tolist() == [0.0, *np.cumsum(changed)]
+    assert sum(changed) > len(ends) / 2
+
+
 def test_what_is_refused():
+    for given in ({"turns": 10**9}, {"first_batch": 1, "growth": 1, "K": 10**8}):
+        with pytest.raises(ParameterError, match=r"GB|batches"):
+            run(asked(online_riverswim(3, H=3), **given))
+    with pytest.raises(ParameterError, match="GB"):
+        run(asked(online_riverswim(6, H=10**8)))
     with pytest.raises(ParameterError, match="growth"):
         run(asked(online_riverswim(3, H=3), growth="0.9"))
     with pytest.raises(ParameterError, match="counts=steps"):

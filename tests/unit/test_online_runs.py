@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -104,12 +105,33 @@ def test_a_checkpoint_of_another_run_or_a_torn_one_is_refused(tmp_path):
     for change in ({"seed": 9}, {"replicates": 3}, {"options": {**request.options, "bonus_scale": 2}}):
         with pytest.raises(ParameterError, match="another run"):
             setting.algorithm.online(dataclasses.replace(request, **change))
+    assert not (tmp_path / "ledger.jsonl.partial").exists()  # refused before anything is written
     path = tmp_path / CHECKPOINT
     whole = path.read_bytes()
     for torn in (whole[: len(whole) // 2], b"", b"nonsense"):
         path.write_bytes(torn)
         with pytest.raises(PrivcheckError, match="not a readable checkpoint"):
             setting.algorithm.online(request)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_a_full_disk_ends_the_run_and_leaves_the_checkpoint_before(tmp_path, monkeypatch):
+    monkeypatch.setattr("algorithms.online.driver._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("algorithms.online.driver._WORK", 0)
+    setting, request = asked("private-ucb-vi-central", directory=tmp_path, **lively("private-ucb-vi-central"))
+    straight = setting.algorithm.online(dataclasses.replace(request, directory=None))
+    before = []
+
+    def fill(done, total):
+        before.append((tmp_path / CHECKPOINT).read_bytes())
+        if len(before) == 3:
+            (tmp_path / "checkpoint.npz.partial").symlink_to("/dev/full")
+
+    with pytest.raises(PrivcheckError, match=r"No space left.*the one before is kept"):
+        setting.algorithm.online(dataclasses.replace(request, progress=fill))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [CHECKPOINT, "ledger.jsonl.partial"]
+    assert (tmp_path / CHECKPOINT).read_bytes() == before[-1]
+    assert same(setting.algorithm.online(request), straight)
 
 
 @pytest.mark.parametrize("name", ONLINE)
@@ -121,6 +143,8 @@ def test_no_episode_is_refused_and_one_is_played(name):
         setting.algorithm.online(dataclasses.replace(request, episodes=0, values={}))
     with pytest.raises(ParameterError, match="replicates"):
         setting.algorithm.online(dataclasses.replace(request, replicates=0))
+    with pytest.raises(ParameterError, match="counted exactly"):
+        setting.algorithm.online(dataclasses.replace(request, episodes=2**53 + 1, values={}))
     assert setting.algorithm.online(request).regret.shape == (2, 1)
 
 
@@ -170,6 +194,30 @@ def test_the_ledger_is_what_was_declared_and_edits_are_refused_by_line(name, tmp
         read_ledger(path)
 
 
+def test_a_directory_with_a_ledger_that_was_changed_or_is_anothers_is_left_as_it_is(tmp_path):
+    setting, request = asked("private-ucb-vi-central", K=40)
+    run_online(setting, request.world, out=tmp_path)
+    path = tmp_path / "ledger.jsonl"
+    whole = path.read_text()
+    lines = whole.splitlines()
+    run_online(setting, request.world, out=tmp_path)  # as it was: continued
+    assert path.read_text() == whole
+    for changed, line in (
+        (lines[:-1], 1 + len(lines[:-2])), ([*lines[:3], *lines[4:]], 4),
+        ([*lines[:2], lines[2].replace("0", "1", 1), *lines[3:]], 3), ([], 0),
+    ):  # fmt: skip
+        path.write_text("".join(f"{one}\n" for one in changed))
+        with pytest.raises(LedgerError, match=f"line {line}.*choose another --out"):
+            run_online(setting, request.world, out=tmp_path)
+        assert path.read_text() == "".join(f"{one}\n" for one in changed)
+    path.write_text(whole)
+    other, _ = asked("private-ucb-vi-local", K=40)
+    with pytest.raises(LedgerError, match="line 1: the ledger's algorithm is 'private-ucb-vi-central'"):
+        run_online(other, request.world, out=tmp_path)
+    assert path.read_text() == whole
+    assert not (tmp_path / "ledger.jsonl.partial").exists()
+
+
 def test_the_odometer_counts_nodes_by_the_paths_of_users():
     """Against a count: the most nodes, released after k episodes, that hold one user (its Laplace costs add up)."""
     setting, request = asked("private-ucb-vi-central", K=20)
@@ -198,7 +246,7 @@ def test_first_states_that_differ_are_the_users_own():
 
 
 def test_more_counters_than_memory_are_refused_before_anything_is_written(tmp_path):
-    setting, request = asked("private-ucb-vi-central", S=500, H=20, replicates=20, directory=tmp_path / "new")
+    setting, request = asked("private-ucb-po-central", S=500, H=20, replicates=20, directory=tmp_path / "new")
     with pytest.raises(ParameterError, match="GB"):
         setting.algorithm.online(request)
     assert not (tmp_path / "new").exists()
@@ -228,6 +276,21 @@ def test_a_run_as_the_command_reports_it(tmp_path):
     one = run_online(setting, request.world, replicates=1, seed=1)
     assert one["regret"]["std"] is None
     assert one["curves"]["regret"]["std"] is None
+
+
+@pytest.mark.parametrize(("name", "twin"), [("private-ucb-vi-local", "ucb-vi"), ("private-ucb-po-central", "oppo")])
+def test_the_baseline_is_the_twins_own_run(name, twin, monkeypatch):
+    world = asked(name)[1].world
+    given = {"K": "90", "bonus_scale": "0.03", "failure": "0.2"}
+    private, alone = online_settings([name, twin], given, world)
+    found = run_online(private, world, replicates=3, seed=7)["regret"]
+    assert found["twin"] == twin
+    assert found["baseline"] == run_online(alone, world, replicates=3, seed=7)["regret"]["mean"]
+    assert found["baseline"] != found["mean"]
+    monkeypatch.setattr("privcheck.commands.online._CHEAP", 0)
+    assert run_online(private, world, replicates=3, seed=7)["regret"] == found | {"baseline": None}
+    assert run_online(alone, world, replicates=1)["regret"]["twin"] is None
+    assert run_online(alone, world, replicates=1)["regret"]["baseline"] is None
 
 
 @pytest.mark.parametrize("K", [1, 2, POINTS - 1, POINTS, POINTS + 1, 12_345])
