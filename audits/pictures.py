@@ -24,9 +24,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from scipy.stats import chi2
 
-from audits.distances import Distance
 from audits.engine import Tally
-from audits.hearing import NoiseTest
+from audits.inside.distances import Distance
+from audits.inside.hearing import NoiseTest
 from audits.prefixes import Counted, Prefixes
 from audits.side_by_side import shown_pair
 from audits.trade_offs import charged_trade_off, claimed_trade_off, trade_off

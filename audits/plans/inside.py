@@ -18,16 +18,26 @@ from typing import Final
 
 import numpy as np
 
-from audits.distances import Distance, Replayed
 from audits.engine import A, Work, blocks, total
-from audits.hearing import LAWS, Sums, declared_noise, judged
-from audits.lockstep import replay, where
-from audits.noise import noise_sums
+from audits.inside.distances import Distance, Replayed
+from audits.inside.hearing import LAWS, Sums, declared_noise, judged
+from audits.inside.lockstep import replay, where
+from audits.inside.noise import noise_sums
+from audits.inside.shrinking import shrunken
+from audits.inside.streams import (
+    UserPair,
+    Users,
+    audience,
+    canaries,
+    only,
+    others,
+    random_pair,
+    refuse_absence,
+    tractable,
+)
 from audits.pictures import drawn_bars, moved_bars
 from audits.plans.common import Evidence, check, checkpoint, limits, size_note
-from audits.shrinking import shrunken
 from audits.side_by_side import shown_pair
-from audits.streams import UserPair, Users, audience, canaries, only, others, random_pair, refuse_absence, tractable
 from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError

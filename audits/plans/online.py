@@ -23,11 +23,11 @@ from algorithms.online import rewards
 from algorithms.online.reward_agent import player as reward_player
 from algorithms.private_ucb_po.agent import player as po_player
 from algorithms.private_ucb_vi.agent import player as vi_player
+from audits.inside.responses import answers
 from audits.online import MakePlayer, OnlineRuns
 from audits.plans import anything, online_inside
 from audits.plans.meanings import policy_meaning
 from audits.plans.outputs import check_policy, judged
-from audits.responses import answers
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.registry import AuditPlan

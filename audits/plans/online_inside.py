@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
+from audits.inside.online_lockstep import OnlinePairs
+from audits.inside.online_noise import OnlineDraws
+from audits.inside.watching import watched
 from audits.online import MakePlayer
-from audits.online_lockstep import OnlinePairs
-from audits.online_noise import OnlineDraws
 from audits.plans.common import check
 from audits.plans.inside import heard, replayed
-from audits.watching import watched
 from privcheck.results import AuditRequest, AuditResult
 
 _INSTANCE: Final = "a random model, the same at every step; small bonuses, so that policies follow the noisy tables"

@@ -29,8 +29,8 @@ from audits.pictures import of_parts, pictured
 from audits.plans.common import Evidence, Limits, check, checkpoint, limits
 from audits.plans.inside import lockstep
 from audits.prefixes import Prefixes
-from audits.shuffled_attacks import Attack
-from audits.shuffled_guesses import SHOWN, Aim, Messages, MessageTally, aim, scores
+from audits.shuffled.attacks import Attack
+from audits.shuffled.guesses import SHOWN, Aim, Messages, MessageTally, aim, scores
 from audits.trade_offs import pilot_marks
 from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration

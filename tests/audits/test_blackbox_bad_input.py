@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from audits.blackbox_inputs import probe
+from audits.blackbox.inputs import probe
 from privcheck import ApproxDP, PureDP, audit_mechanism
 from privcheck.auditors import MechanismError
 

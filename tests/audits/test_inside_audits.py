@@ -14,9 +14,9 @@ import pytest
 from algorithms.dp_apvi import GAUSSIAN, LAPLACE
 from audits import mutants
 from audits.canaries import random_users, worst_canary
-from audits.distances import worst
-from audits.lockstep import publish, replay
-from audits.noise import noise_tests
+from audits.inside.distances import worst
+from audits.inside.lockstep import publish, replay
+from audits.inside.noise import noise_tests
 from audits.plans import DP_APVI
 from privcheck.declaration import resolve
 from privcheck.mechanisms import Noise

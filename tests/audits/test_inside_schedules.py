@@ -13,14 +13,14 @@ from functools import partial
 import numpy as np
 import pytest
 
-from audits.hearing import NoiseTest
-from audits.lockstep import publish, replay
+from audits.inside.hearing import NoiseTest
+from audits.inside.lockstep import publish, replay
+from audits.inside.noise import noise_tests
+from audits.inside.shrinking import shrunken
+from audits.inside.streams import Nodes, audience, canaries, join, others, random_pair, related, tractable
 from audits.mutants import SharedNoise, counted_twice, rescaled_noise
 from audits.mutants.trees import CountsTwice, LevelTooFew, ReusedNodes
-from audits.noise import noise_tests
 from audits.plans import inside
-from audits.shrinking import shrunken
-from audits.streams import Nodes, audience, canaries, join, others, random_pair, related, tractable
 from privcheck import registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError

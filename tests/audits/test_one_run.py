@@ -17,7 +17,7 @@ import blackbox_work as work
 
 sys.path.pop(0)
 
-from audits.one_run import _Attempts, _Run
+from audits.blackbox.one_run import _Attempts, _Run
 from privcheck import ZCDP, ApproxDP, PureDP, audit_one_run
 from privcheck.auditors import MechanismError
 from privcheck.errors import ParameterError

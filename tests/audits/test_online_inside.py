@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from audits.inside.online_lockstep import replay_agent
+from audits.inside.responses import response_pairs
+from audits.inside.watching import watched
 from audits.mutants import rescaled_noise
 from audits.mutants.online import (
     Talkative,
@@ -21,10 +24,7 @@ from audits.mutants.online import (
     reuses_nodes,
     shares_noise,
 )
-from audits.online_lockstep import replay_agent
 from audits.plans import online, online_inside
-from audits.responses import response_pairs
-from audits.watching import watched
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import AuditError, ParameterError
 from privcheck.finite_mdp import FiniteMDP

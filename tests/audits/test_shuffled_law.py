@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from audits import shuffled
 from audits.bounds import count_vectors, log_ratios
 from audits.scores import Moved
-from audits.shuffled import as_sums, integers_log_ratio, message_trials, shown_probability, simulated_law
+from audits.shuffled import messages as shuffled
+from audits.shuffled.messages import as_sums, integers_log_ratio, message_trials, shown_probability, simulated_law
 from privcheck.mechanisms import Noise, ShuffledBits, noise_bits
 
 SMALL = st.sampled_from([(1, 1.0), (1, 3.0), (2, 4.0), (2, 1.0), (3, 6.0), (3, 1.5), (4, 4.0), (4, 2.0)])

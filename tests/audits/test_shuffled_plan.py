@@ -21,8 +21,8 @@ from audits.mutants.shuffled import counting_on, fewer_noise_bits, integer_messa
 from audits.plans import SDP_PE, SDP_PE_AS_PRINTED
 from audits.plans.anything import ANY
 from audits.plans.shuffled import declines, instances, releases
-from audits.shuffled_attacks import attacks
-from audits.shuffled_guesses import Messages, aim
+from audits.shuffled.attacks import attacks
+from audits.shuffled.guesses import Messages, aim
 from privcheck.commands.checking import _enough
 from privcheck.commands.learned import audit
 from privcheck.commands.setting import resolve_setting

@@ -14,9 +14,9 @@ from scipy.stats import chi2
 
 from audits.bounds import CurveFlip
 from audits.counting import threshold_errors
-from audits.distances import Distance, Replayed
 from audits.engine import Tally, tally
-from audits.hearing import NoiseTest
+from audits.inside.distances import Distance, Replayed
+from audits.inside.hearing import NoiseTest
 from audits.pictures import Prefixes, drawn_bars, history, moved_bars, of_parts, pictured
 from audits.scores import Scored
 from audits.side_by_side import shown_pair, side_by_side

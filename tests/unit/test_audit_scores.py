@@ -13,10 +13,10 @@ from algorithms.dp_apvi import GAUSSIAN, LAPLACE
 from audits import sampling
 from audits.bounds import GuessPlan, guess_plan
 from audits.canaries import canary, describe, random_users, sizes, worst_canary
+from audits.inside.streams import canaries, random_pair
 from audits.learned import learn_score
 from audits.reach import best_plan, loss_law, reachable_curve, reachable_guesses
 from audits.scores import Moved, hidden_bits, likelihood_trials, moved
-from audits.streams import canaries, random_pair
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import Noise

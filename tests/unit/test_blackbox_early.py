@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from audits.blackbox_counts import Counts
-from audits.blackbox_early import Purse, Stake, anytime, log_odds, refutes
-from audits.blackbox_parities import learn_parities
-from audits.blackbox_verdict import Attempt, Target
-from audits.blackbox_wide import WIDEST, narrowed, spread
+from audits.blackbox.counts import Counts
+from audits.blackbox.early import Purse, Stake, anytime, log_odds, refutes
+from audits.blackbox.parities import learn_parities
+from audits.blackbox.verdict import Attempt, Target
+from audits.blackbox.wide import WIDEST, narrowed, spread
 from audits.bounds import BETS
 
 PURE = Target(unit="epsilon", claimed=1.0, delta=0.0)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from audits.blackbox_counts import edges
-from audits.blackbox_features import feature_map, grid_steps, on_grid, patterns, row_keys, separation, shape
-from audits.blackbox_floats import fingerprint
-from audits.blackbox_verdict import (
+from audits.blackbox.counts import edges
+from audits.blackbox.features import feature_map, grid_steps, on_grid, patterns, row_keys, separation, shape
+from audits.blackbox.floats import fingerprint
+from audits.blackbox.verdict import (
     Attempt,
     Target,
     _divergence,

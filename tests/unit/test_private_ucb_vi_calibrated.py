@@ -141,7 +141,8 @@ def test_precision_levels_follow_from_the_noise():
     ):
         request = asked(river, K=20_000, failure="0.05", **given)
         std = request.declaration.releases[0].mechanism.at(request.values).scale
-        assert curator(request, batched=True).E1 == pytest.approx(std * math.sqrt(2 * terms * cells))
+        reach = std * math.sqrt(2 * terms * cells)
+        assert reach == pytest.approx(curator(request, batched=True).E1)
 
 
 def test_users_of_batches_pay_once_and_those_of_a_tree_at_every_power_of_two():

@@ -33,7 +33,7 @@ class Seen:
 
     Attributes:
         table: (runs, features).
-        keys: Of each of `audits.blackbox_features.patterns`, (runs,); those that are not asked for are left out.
+        keys: Of each of `audits.blackbox.features.patterns`, (runs,); those that are not asked for are left out.
     """
 
     table: Array

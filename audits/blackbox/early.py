@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 from scipy.special import expit, log_ndtr
 
-from audits.blackbox_counts import Counts
-from audits.blackbox_verdict import Array, Attempt, Target, attempts, guesses, weigh
+from audits.blackbox.counts import Counts
+from audits.blackbox.verdict import Array, Attempt, Target, attempts, guesses, weigh
 from audits.bounds import GuessPlan, largest_refuted, log_average, log_wealth
 
 _BETS: Final = 9  # attempts that are bet on in a stage

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from audits.blackbox_parities import Parities, learn_parities
+from audits.blackbox.parities import Parities, learn_parities
 
 _GRID_BITS: Final = 30
 _COLUMNS: Final = 48  # of an output that get features of their own; wider ones are thinned out

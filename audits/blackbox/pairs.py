@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from audits.blackbox_counts import Counts, Edges, edges
-from audits.blackbox_early import Purse
-from audits.blackbox_inputs import Array, Bits, Source, together
-from audits.blackbox_scores import Learned, Scores, learn
-from audits.blackbox_verdict import Target
-from audits.blackbox_wide import PILOT, WIDEST, Spread, narrowed, spread
+from audits.blackbox.counts import Counts, Edges, edges
+from audits.blackbox.early import Purse
+from audits.blackbox.inputs import Array, Bits, Source, together
+from audits.blackbox.scores import Learned, Scores, learn
+from audits.blackbox.verdict import Target
+from audits.blackbox.wide import PILOT, WIDEST, Spread, narrowed, spread
 from audits.bounds import DivergencePlan, Moments
 from audits.checkpoints import Checkpoint
 from audits.engine import blocks

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from audits.hearing import Listener, Sums
-from audits.streams import Nodes
-from audits.watching import Tables, Twin, Watched
+from audits.inside.hearing import Listener, Sums
+from audits.inside.streams import Nodes
+from audits.inside.watching import Tables, Twin, Watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, chi2
 
-from audits.streams import Array, level, related
+from audits.inside.streams import Array, level, related
 from privcheck.declaration import Declaration
 from privcheck.errors import AuditError, ParameterError
 from privcheck.mechanisms import Noise

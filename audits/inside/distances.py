@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from audits.streams import Array
+from audits.inside.streams import Array
 from privcheck.declaration import Release
 from privcheck.pictures import ShownPair
 from privcheck.relations import Relation

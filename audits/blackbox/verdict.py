@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 from scipy.stats import binom
 
-from audits.blackbox_counts import Counts
+from audits.blackbox.counts import Counts
 from audits.bounds import (
     CoinFlip,
     CurveFlip,

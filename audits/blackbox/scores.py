@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from audits.blackbox_features import (
+from audits.blackbox.features import (
     PATTERNS,
     FeatureMap,
     feature_map,
@@ -24,7 +24,7 @@ from audits.blackbox_features import (
     separation,
     shape,
 )
-from audits.blackbox_learners import (
+from audits.blackbox.learners import (
     Array,
     Bits,
     KeyScore,

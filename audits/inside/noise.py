@@ -2,8 +2,8 @@
 
 The auditor sees the exact value and the output of every slice (only auditors do), so it sees the noise itself. What is
 declared is read from the mechanism's symbolic face (law and std), what is drawn from the channel, from the counter of a
-tree (whose P-sums are told apart by the differences of its sums), or from a running agent (`audits.online_noise`). The
-tests are `audits.hearing`'s.
+tree (whose P-sums are told apart by the differences of its sums), or from a running agent
+(`audits.inside.online_noise`). The tests are `audits.inside.hearing`'s.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from audits.hearing import Listener, NoiseTest, Sums, declared_noise, judged
-from audits.streams import Array, MakeCounter, Nodes, Seats, Users, outputs
+from audits.inside.hearing import Listener, NoiseTest, Sums, declared_noise, judged
+from audits.inside.streams import Array, MakeCounter, Nodes, Seats, Users, outputs
 from privcheck.declaration import Declaration, Release
 from privcheck.results import Progress, silent
 from privcheck.runtime import Billboard, Channel, Ledger, NoiseSource, SimulatedNoise, TreeCounter

@@ -1,8 +1,8 @@
 """The black box: any Python function with a claim and pairs of neighbours, judged by its outputs alone.
 
-Three tenths of the runs teach scores (`audits.blackbox_scores`); the others are counted between edges that were fixed
-before (`audits.blackbox_counts`) and tested (`audits.blackbox_verdict`). Where the audit may stop early, all of them
-are bet on as well (`audits.blackbox_early`). Users call `privcheck.audit_mechanism`.
+Three tenths of the runs teach scores (`audits.blackbox.scores`); the others are counted between edges that were fixed
+before (`audits.blackbox.counts`) and tested (`audits.blackbox.verdict`). Where the audit may stop early, all of them
+are bet on as well (`audits.blackbox.early`). Users call `privcheck.audit_mechanism`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from audits.blackbox_counts import Counts
-from audits.blackbox_early import Purse, anytime, refutes
-from audits.blackbox_inputs import probe
-from audits.blackbox_pairs import LEAST, Audited, How
-from audits.blackbox_verdict import Attempt, Best, Target, attempts, best, reachable, weigh
+from audits.blackbox.counts import Counts
+from audits.blackbox.early import Purse, anytime, refutes
+from audits.blackbox.inputs import probe
+from audits.blackbox.pairs import LEAST, Audited, How
+from audits.blackbox.verdict import Attempt, Best, Target, attempts, best, reachable, weigh
 from audits.checkpoints import Checkpoint
 from audits.pools import refuse_unsendable
 from privcheck.auditors import MechanismAudit, MechanismError, MechanismRequest

@@ -1,6 +1,6 @@
 """The door of the black box: calls a function under audit and refuses what is not an array of numbers.
 
-Very wide outputs are narrowed here, call by call (`audits.blackbox_wide`), so that memory does not grow with them.
+Very wide outputs are narrowed here, call by call (`audits.blackbox.wide`), so that memory does not grow with them.
 
 Every run of a block takes D or D′ by a fair hidden bit. The two neighbours' runs are made in one call each, with
 generators of their own: equal noise in both would hide, or feign, a difference.
@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from audits.blackbox_wide import Narrow
+from audits.blackbox.wide import Narrow
 from audits.scores import hidden_bits
 from privcheck.auditors import Mechanism, MechanismError
 

@@ -21,8 +21,8 @@ from audits.bounds import (
 from audits.engine import Tally, tally
 from audits.reach import LossLaw, best_plan, reachable_guesses
 from audits.scores import Moved, Scored
-from audits.shuffled import message_trials, simulated_law
-from audits.shuffled_attacks import Attack, attacks
+from audits.shuffled.attacks import Attack, attacks
+from audits.shuffled.messages import message_trials, simulated_law
 from privcheck.declaration import Declaration
 from privcheck.results import AuditRequest
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from audits.blackbox import audit_mechanism
+from audits.blackbox.audit import audit_mechanism
 from privcheck.auditors import Mechanism, MechanismAudit, MechanismRequest
 
 _DIGITS: Final = 53

@@ -3,7 +3,7 @@
 Two runs a pair and no statistics: the distance of the exact values must not exceed the sensitivity that the ledger is
 charged. This sees bugs that no output shows. A declaration's statistics are run on users one after the other, through
 the channel and, where its schedule is a tree, through the counter; running agents are replayed by
-`audits.online_lockstep`.
+`audits.inside.online_lockstep`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 
 from audits.canaries import describe
-from audits.distances import Distance, Moved
-from audits.streams import Array, MakeCounter, Nodes, Seats, UserPair, Users, outputs, seated
+from audits.inside.distances import Distance, Moved
+from audits.inside.streams import Array, MakeCounter, Nodes, Seats, UserPair, Users, outputs, seated
 from privcheck.declaration import Declaration, Draw, Release
 from privcheck.errors import UnknownNameError
 from privcheck.runtime import (

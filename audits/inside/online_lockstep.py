@@ -15,12 +15,12 @@ from typing import Final
 import numpy as np
 
 from algorithms.online.driver import Replicate
-from audits.distances import Distance, Moved, Replayed
 from audits.engine import total
-from audits.responses import random_responses, response_pairs
+from audits.inside.distances import Distance, Moved, Replayed
+from audits.inside.responses import random_responses, response_pairs
+from audits.inside.streams import Nodes
+from audits.inside.watching import Tables, Twin, Watched, policies, same_policies
 from audits.side_by_side import shown_pair
-from audits.streams import Nodes
-from audits.watching import Tables, Twin, Watched, policies, same_policies
 from privcheck.finite_mdp import FiniteMDP
 
 _ROUNDING: Final = 1e-9  # relative: of P-sums of costs and rewards, which are differences of sums over all users

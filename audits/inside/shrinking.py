@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from audits.streams import UserPair
+from audits.inside.streams import UserPair
 from privcheck.regressors import Regressors
 from privcheck.trajectories import Trajectories
 

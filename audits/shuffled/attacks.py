@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from audits.scores import Moved, moved
-from audits.shuffled import as_sums, shown_probability, width
+from audits.shuffled.messages import as_sums, shown_probability, width
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import noise_bits

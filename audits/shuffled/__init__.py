@@ -1,0 +1,1 @@
+"""What leaves a shuffler, under audit: messages by their exact likelihood ratio, and the bounds from them."""
