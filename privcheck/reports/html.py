@@ -15,6 +15,7 @@ from privcheck.reports.latex import latex_to_mathml
 from privcheck.reports.mathml import safe_mathml
 from privcheck.reports.model import checked, digest, encode
 from privcheck.reports.plots import Plot, privacy_plot, value_plot
+from privcheck.reports.run_plots import curve_plots
 from privcheck.reports.views import View, audit_views
 from privcheck.reports.wording import capital, label, printable, rows, section, shown, spelled, words
 
@@ -119,8 +120,6 @@ def render_html(report: Mapping[str, Any]) -> str:
 def _curves(run: Mapping[str, Any]) -> list[dict[str, Any] | None]:
     if not section(run, "curves"):
         return []
-    from privcheck.reports.online import curve_plots  # the page of a run, which draws on this file
-
     return [_inline(plot) for plot in curve_plots([run])]
 
 

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator
-
 from privcheck.errors import FileFormatError
-from privcheck.reports.drawing import MUTED, PAPER, RULE
 from privcheck.reports.html import run_page
-from privcheck.reports.plots import Plot, both_widths
+from privcheck.reports.run_plots import curve_plots
 from privcheck.reports.store import refuse_other_ledger, write_together
-from privcheck.reports.wording import figure
 
 JSON_NAME, HTML_NAME = "run.json", "run.html"
-# told apart by every kind of eye, on light and on dark paper (Okabe & Ito 2008); dashes tell them apart on any paper
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8a8a8a")
-DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
-_HEIGHTS = (330, 290)  # wide and narrow
 
 
 def save_runs(result: Mapping[str, Any], directory: Path) -> None:
@@ -61,89 +51,3 @@ def render_runs_again(directory: Path) -> Path:
         raise FileFormatError(message) from None
     write_together(directory, {HTML_NAME: page})
     return directory / HTML_NAME
-
-
-def curve_plots(runs: Sequence[Mapping[str, Any]]) -> list[Plot]:
-    """Returns the plots of runs with curves: regret, value, switching cost, and privacy where something was spent."""
-    found = [
-        _plot(runs, "regret", "Cumulative regret", "cumulative regret"),
-        _plot(runs, "value", "True expected return of the policy of each episode", "expected return"),
-        _plot(runs, "switches", "How often the policy differed from the one before", "switches"),
-    ]
-    if any(run.get("odometer") for run in runs):
-        found.append(_privacy(runs))
-    return found
-
-
-def _plot(runs: Sequence[Mapping[str, Any]], name: str, title: str, axis: str) -> Plot:
-    several = runs[0]["replicates"] > 1
-    caption = title + ("; bands are one standard deviation over replicates each way." if several else ".")
-    last = "; ".join(f"{run['algorithm']} {figure(run['curves'][name]['mean'][-1])}" for run in runs)
-    if name == "value":
-        caption += " Dotted: the optimum."
-    paint = partial(_paint, runs=runs, name=name, axis=axis)
-    said = f"{title}, at the end: {last}"
-    return both_widths(paint, name=f"run-{name}", height=_HEIGHTS, title=said, caption=caption)
-
-
-def _privacy(runs: Sequence[Mapping[str, Any]]) -> Plot:
-    title = "Privacy spent, by the ledger"
-    caption = (
-        f"{title}: what the user who has paid most has paid after each episode, in pure ε where there is one, else in "
-        "ρ (zCDP). A budget at some height would have ended the run where its line crosses it."
-    )
-    paint = partial(_paint_spent, runs=runs)
-    return both_widths(paint, name="run-spent", height=_HEIGHTS, title=title, caption=caption)
-
-
-def _paint(axes: Axes, *, runs: Sequence[Mapping[str, Any]], name: str, axis: str, wide: bool) -> None:
-    if name == "value":
-        axes.axhline(runs[0]["optimal_value"], color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
-    for place, run in enumerate(runs):
-        x, band = [0, *run["curves"]["episodes"]], run["curves"][name]
-        start = [band["mean"][0]] if name == "value" else [0.0]
-        mean = [*start, *band["mean"]]
-        line = _line(place)
-        axes.plot(x, mean, **line, label=run["algorithm"])
-        if band["std"] is not None:
-            std = [0.0, *band["std"]] if name != "value" else [band["std"][0], *band["std"]]
-            top = run["optimal_value"] if name == "value" else float("inf")  # the band stays within what can be
-            low = [max(m - s, 0.0) for m, s in zip(mean, std, strict=True)]
-            high = [min(m + s, top) for m, s in zip(mean, std, strict=True)]
-            axes.fill_between(x, low, high, color=line["color"], alpha=0.15, linewidth=0)
-    _dress(axes, axis, wide=wide)
-
-
-def _paint_spent(axes: Axes, *, runs: Sequence[Mapping[str, Any]], wide: bool) -> None:
-    for place, run in enumerate(runs):
-        steps = run.get("odometer")
-        if not steps:
-            continue
-        unit = "pure_epsilon" if steps[-1]["pure_epsilon"] is not None else "rho"
-        if steps[-1][unit] is None:
-            continue
-        x = [0, *(step["episode"] for step in steps), run["episodes"]]
-        y = [0.0, *(step[unit] for step in steps), steps[-1][unit]]
-        label = f"{run['algorithm']} ({'ε' if unit == 'pure_epsilon' else 'ρ'})"
-        axes.plot(x, y, **_line(place), drawstyle="steps-post", label=label)
-    _dress(axes, "spent", wide=wide)
-
-
-def _line(place: int) -> dict[str, Any]:
-    return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place // len(COLOURS) % len(DASHES)]}
-
-
-def _dress(axes: Axes, axis: str, *, wide: bool) -> None:
-    axes.grid(visible=True, color=RULE, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.set_xlabel("episode")
-    axes.set_ylabel(axis)
-    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    axes.set_xlim(left=0)
-    axes.xaxis.set_major_locator(MaxNLocator(6 if wide else 4))
-    for one in (axes.xaxis, axes.yaxis):
-        one.set_major_formatter(FuncFormatter(lambda value, _: figure(float(value))))
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(
-            loc="best", fontsize=10, handlelength=2.2, frameon=True, facecolor=PAPER, edgecolor="none", framealpha=0.8
-        )
