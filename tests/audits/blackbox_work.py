@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+
+from privcheck import PureDP, audit_mechanism
+
+PAIR = [(0.0, 1.0)]
 
 
 def laplace(given: float, runs: int, rng: np.random.Generator) -> np.ndarray:
     """Adds Laplace noise at half the scale of ε = 1."""
     return given + rng.laplace(0, 0.5, runs)
+
+
+def audit(mechanism=laplace, claim=None, **more):
+    """Returns the audit of a function, without its seconds."""
+    asked = {"neighbours": PAIR, "trials": 12_000, **more}
+    return replace(audit_mechanism(mechanism, claim or PureDP(1), **asked), seconds=0.0)
 
 
 def cells(included: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import multiprocessing
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,21 +20,16 @@ import blackbox_work as work
 sys.path.pop(0)
 
 from audits.pools import processes
-from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP, audit_mechanism
+from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck.auditors import MechanismError
 from privcheck.errors import ParameterError
 
-PAIR = [(0.0, 1.0)]
+audit = work.audit
 
 
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-
-
-def audit(mechanism=work.laplace, claim=None, **more):
-    asked = {"neighbours": PAIR, "trials": 12_000, **more}
-    return replace(audit_mechanism(mechanism, claim or PureDP(1), **asked), seconds=0.0)
 
 
 def laplace(scale):
