@@ -14,13 +14,17 @@ demo: $(VENV)/.installed
 
 # run from tests/, so that nothing is imported from the tree: what is tested is the installed wheel
 PYTEST := cd tests && PRIVCHECK_TEST_WHEEL=1 ../$(BIN)/pytest -c ../pyproject.toml --rootdir .. -q
+# the auditors' tests, about half of the time, run beside all others; what they said is shown when both have ended
+BOTH = (trap - INT; $(PYTEST) $(1) audits) >$(VENV)/audits.log 2>&1 & audits=$$!; trap "kill $$audits" INT TERM; \
+	($(PYTEST) $(1) --ignore=audits .); others=$$?; wait $$audits; audits=$$?; cat $(VENV)/audits.log; \
+	test $$audits = 0 -a $$others = 0
 
 test: lint
 	$(PYTEST) --doctest-modules --pyargs privcheck algorithms audits
-	$(PYTEST) .
+	@$(call BOTH,)
 
 test-fast: $(VENV)/.developing
-	$(PYTEST) -m "not slow" .
+	@$(call BOTH,-m "not slow")
 
 lint: $(VENV)/.developing
 	$(BIN)/ruff check .
