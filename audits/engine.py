@@ -27,7 +27,7 @@ from audits.scores import Scored
 from privcheck.errors import AuditError, ParameterError
 from privcheck.results import Progress, silent
 
-BLOCK: Final = 16_384  # runs; scores of a block are ranked among themselves
+BLOCK: Final = 65_536  # runs; scores of a block are ranked among themselves
 _TAG: Final = 0xA0D17  # first word of an auditor's spawn keys, so that no noise source has the same stream
 _AHEAD: Final = 4  # blocks in flight a worker
 _ELSEWHERE: Final = 32  # at least so many blocks in flight where the number of workers is somebody else's

@@ -95,7 +95,7 @@ def throughput():
     for what, groups, runs, delta in (
         ("dp-apvi, H = 20", released("dp-apvi", H=20), 1_000_000, DELTA),
         ("dp-apvi-laplace, H = 1", released("dp-apvi-laplace", H=1), 3_000_000, 0.0),
-        ("private-ucb-vi-central: trees over 20 000 users", released("private-ucb-vi-central"), 50_000, 0.0),
+        ("private-ucb-vi-central: trees over 20 000 users", released("private-ucb-vi-central"), 131_072, 0.0),
         ("private-ucb-vi-central, H = 2, K = 2", released("private-ucb-vi-central", H=2, K=2), 3_000_000, 0.0),
         ("luyo-lsvi-ucb: trees of symmetric matrices", released("luyo-lsvi-ucb"), 1_000_000, DELTA),
         ("dp-vapvi-unsplit: symmetric matrices", released("dp-vapvi-unsplit"), 500_000, DELTA),
