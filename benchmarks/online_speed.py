@@ -26,7 +26,7 @@ from algorithms.privatizers.noise import LAPLACE, add, chunk, lanes
 from privcheck.commands.online import load_world, online_settings
 from privcheck.results import OnlineRequest
 
-K, REPLICATES, M, PAIRS = 20_000, 20, size(20, 6, 2), 5
+K, REPLICATES, M, PAIRS, LONG = 20_000, 20, size(20, 6, 2), 5, 20_000_000
 NAMES = (
     "ucb-vi", "private-ucb-vi-central", "private-ucb-vi-local", "oppo", "private-ucb-po-central",
     "private-ucb-po-local", "calibrated-ucb-vi",
@@ -111,10 +111,13 @@ def main():
         shares = [f"{each:.0%}" if name in PRIVATE else "" for each in (share, lively_share)]
         cells = [f"`{name}`", f"{wall_here:,.0f}", f"{core_here:,.0f}", shares[0], f"{lively:,.0f}", shares[1]]
         lines.append(f"| {' | '.join(cells)} |")
+    algorithm, asked = request("private-ucb-vi-central", episodes=LONG, replicates=1)
+    long = seconds(algorithm.online, asked)[0]
     lines += [f"| the Laplace noise of {M} counters alone | {wall:,.0f} | {core:,.0f} | | | |",
               f"| the same drawn by NumPy | | {plain:,.0f} | | | |",
               *(f"| NumPy, through a channel: `{name}` | | {naive_rate(name, kind):,.0f} | | | |"
                 for name, kind in LOOPS.items()),
+              "", f"K = {LONG:,} in one replicate of `private-ucb-vi-central`: {long:.0f} s.",
               "", f"Python {platform.python_version()}, {os.cpu_count()} cores."]  # fmt: skip
     text = "\n".join(lines) + "\n"
     print(text)
