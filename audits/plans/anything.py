@@ -17,7 +17,7 @@ from audits.bounds import GuessPlan, RankedBound, guess_plan, ranked_bound
 from audits.engine import BLOCK, Tally, blocks, tally
 from audits.pictures import pictured
 from audits.plans import inside, shuffled
-from audits.plans.common import Evidence, check, checkpoint, limits
+from audits.plans.common import Evidence, audited, check, limits, placed
 from audits.plans.meanings import releases_meaning
 from audits.plans.releases import releases
 from audits.prefixes import Prefixes
@@ -93,13 +93,9 @@ def _differences(request: AuditRequest) -> AuditResult:
         blocks(
             _Differences(noise=noise, change=change, seed=request.seed),
             2 * request.trials,
-            seed=request.seed,
             stream=0,
             block=BLOCK,
-            workers=request.workers,
-            executor=request.executor,
-            checkpoint=checkpoint(request, Tally),
-            progress=request.progress,
+            **placed(request, Tally),
         )
     )
     bound, alpha, plan = limits(request, values), 1 - request.confidence, guess_plan()
@@ -110,25 +106,22 @@ def _differences(request: AuditRequest) -> AuditResult:
         )
 
     best = bounded(counted)
+    refuted = bound.refuted(best.epsilon)
     evidence: Evidence = {
         "errors": best.flip.errors,
         "guesses": best.flip.guesses,
         "attacked": name,
         "change": change,
         "noise_scale": noise.scale,
-        "refuted": bound.refuted(best.epsilon),
-        "meaning": releases_meaning(bound.refuted(best.epsilon), declaration, reachable=None),
+        "refuted": refuted,
+        "meaning": releases_meaning(refuted, declaration, reachable=None),
         "trials_per_second": counted.runs / (time.perf_counter() - began),
     }
-    result = AuditResult(
-        view="releases",
-        verdict="consistent" if bound.refuted(best.epsilon) == "nothing" else "violation",
-        trials=request.trials,
-        confidence=request.confidence,
-        delta=request.delta,
-        epsilon_lower=best.epsilon,
-        epsilon_upper=bound.upper,
-        epsilon_claimed=bound.claimed,
+    result = audited(
+        request,
+        bound,
+        violated=refuted != "nothing",
+        lower=best.epsilon,
         reachable=_flawless(counted.runs, plan, alpha=alpha, delta=request.delta),
         method=f"coin flip: two outputs of {name} with the same draw of noise, subtracted",
         witness=found.words if found is not None else "",

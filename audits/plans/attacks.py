@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -21,7 +21,7 @@ from audits.bounds import (
 from audits.canaries import Canary
 from audits.engine import BLOCK, Tally, Work, blocks, tally, total
 from audits.pictures import pictured
-from audits.plans.common import Evidence, Limits, checkpoint, limits
+from audits.plans.common import Evidence, Limits, audited, placed
 from audits.prefixes import Counted, Prefixes
 from audits.reach import (
     LossLaw,
@@ -49,12 +49,14 @@ class Target:
     Attributes:
         request: With this attack's share of the runs and of α, at the instance's parameters.
         canary: The pair; of several users who are moved alike, what all of them move.
+        bound: The claim's and the accountant's ε for one user.
         users: k, how many users differ.
         stream: Of the blocks; one an attack.
     """
 
     request: AuditRequest
     canary: Canary
+    bound: Limits
     users: int = 1
     stream: int = 0
 
@@ -62,11 +64,6 @@ class Target:
     def alpha(self) -> float:
         """Returns the error probability that the attack may spend."""
         return 1 - self.request.confidence
-
-    @property
-    def bound(self) -> Limits:
-        """Returns the claim's and the accountant's ε for one user."""
-        return limits(self.request, self.request.values)
 
 
 Attack = Callable[[Target], AuditResult]
@@ -231,8 +228,7 @@ def counts(target: Target, work: Work[A], *kinds: type, seen: Prefixes[A] | None
     """
     likelihood_trials(target.canary.groups, np.random.default_rng(0), 1)  # Numba compiles before the clock starts
     began = time.perf_counter()
-    how = {**where(target), "checkpoint": checkpoint(target.request, *kinds)}
-    parts = blocks(work, 2 * target.request.trials, block=BLOCK, **how)
+    parts = blocks(work, 2 * target.request.trials, block=BLOCK, **where(target, *kinds))
     counted = total(parts) if seen is None else seen.total(parts)
     return counted, time.perf_counter() - began
 
@@ -249,22 +245,18 @@ def concluded(
     """Returns the result; the verdict is a violation where the evidence says that something is refuted."""
     request, bound, users = target.request, target.bound, target.users
     moved = f"{users} users at once: each " if users > 1 else ""
-    return AuditResult(
-        view="releases",
-        verdict="consistent" if evidence["refuted"] == "nothing" else "violation",
-        trials=request.trials,
-        confidence=request.confidence,
-        delta=request.delta,
-        epsilon_lower=lower,
-        epsilon_upper=bound.upper,
-        epsilon_claimed=bound.claimed,
+    result = audited(
+        request,
+        bound,
+        violated=evidence["refuted"] != "nothing",
+        lower=lower,
         reachable=reachable,
         method=method + (f"; {users} users moved at once, {users}·ε tested" if users > 1 else ""),
         witness=moved + target.canary.words,
         evidence=evidence | ({"users_moved": users} if users > 1 else {}),
         seconds=seconds,
-        pair=shown_pair(target.canary.pair),
     )
+    return replace(result, pair=shown_pair(target.canary.pair))
 
 
 def charged_delta(target: Target) -> float:
@@ -294,14 +286,6 @@ def size_words(target: Target) -> str:
     return f"; H = {target.request.values['H']}" if "H" in target.request.values else ""
 
 
-def where(target: Target) -> dict[str, Any]:
-    """Returns seed, stream and place of the target's blocks, as `audits.engine.blocks` takes them."""
-    request = target.request
-    return {
-        "seed": request.seed,
-        "stream": target.stream,
-        "workers": request.workers,
-        "executor": request.executor,
-        "checkpoint": checkpoint(request, Tally),
-        "progress": request.progress,
-    }
+def where(target: Target, *kinds: type) -> dict[str, Any]:
+    """Returns seed, stream and place of the target's blocks, which return `Tally` unless other kinds are named."""
+    return {"stream": target.stream, **placed(target.request, *(kinds or (Tally,)))}

@@ -1,19 +1,20 @@
-"""What every plan does: refuse a bad request, and compare a bound with the accountant and the claim."""
+"""What every plan does: refuse a bad request, divide it, say where its blocks run, and compare a bound with limits."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from audits.checkpoints import Checkpoint
 from privcheck.accounting import account, claim_epsilon
 from privcheck.errors import ParameterError
-from privcheck.results import AuditMethod, AuditRequest
+from privcheck.results import AuditMethod, AuditRequest, AuditResult, Progress
 
 _AUTO: Final[tuple[AuditMethod, ...]] = ("auto",)
 
@@ -77,6 +78,89 @@ def limits(request: AuditRequest, values: Mapping[str, Fraction]) -> Limits:
     upper = account(request.declaration).at(values).epsilon(request.delta)
     claimed = claim_epsilon(request.declaration.claim.guarantee, values, request.delta)
     return Limits(upper=finite(upper), claimed=finite(claimed))
+
+
+def shares(request: AuditRequest, instances: Sequence[Mapping[str, Fraction]]) -> list[AuditRequest]:
+    """Returns a request for each instance: runs and α are divided among them, and progress is that of all.
+
+    Args:
+        request: What is asked.
+        instances: The parameters of each, not more than there are runs.
+    """
+    parts = len(instances)
+    return [
+        replace(
+            request,
+            values=values,
+            trials=request.trials // parts,
+            confidence=1 - (1 - request.confidence) / parts,
+            progress=partial(_report, request.progress, number, parts),
+        )
+        for number, values in enumerate(instances)
+    ]
+
+
+def _report(progress: Progress, number: int, parts: int, done: int, of: int) -> None:
+    progress(number * of + done, parts * of)
+
+
+def placed(request: AuditRequest, *kinds: type, keep: bool = True) -> dict[str, Any]:
+    """Returns seed and place of the request's blocks, as `audits.engine.blocks` takes them.
+
+    Args:
+        request: What is asked.
+        kinds: The dataclasses that blocks return.
+        keep: Whether finished blocks may be kept.
+    """
+    return {
+        "seed": request.seed,
+        "workers": request.workers,
+        "executor": request.executor,
+        "checkpoint": checkpoint(request, *kinds) if keep else None,
+        "progress": request.progress,
+    }
+
+
+def audited(
+    request: AuditRequest,
+    bound: Limits,
+    *,
+    violated: bool,
+    lower: float | None,
+    reachable: float | None,
+    method: str,
+    witness: str,
+    evidence: Evidence,
+    seconds: float,
+) -> AuditResult:
+    """Returns what an audit found, beside what was asked and the limits that it is compared with.
+
+    Args:
+        request: What was asked.
+        bound: The claim's and the accountant's ε.
+        violated: Whether something is refuted.
+        lower: The lower bound on ε, or None where the view has none.
+        reachable: As in `AuditResult`, with the next three.
+        method: The test.
+        witness: The pair.
+        evidence: The figures.
+        seconds: Wall time.
+    """
+    return AuditResult(
+        view=request.view,
+        verdict="violation" if violated else "consistent",
+        trials=request.trials,
+        confidence=request.confidence,
+        delta=request.delta,
+        epsilon_lower=lower,
+        epsilon_upper=bound.upper,
+        epsilon_claimed=bound.claimed,
+        reachable=reachable,
+        method=method,
+        witness=witness,
+        evidence=evidence,
+        seconds=seconds,
+    )
 
 
 def checkpoint(request: AuditRequest, *kinds: type) -> Checkpoint | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Final
@@ -36,7 +36,7 @@ from audits.inside.streams import (
     tractable,
 )
 from audits.pictures import drawn_bars, moved_bars
-from audits.plans.common import Evidence, check, checkpoint, limits, size_note
+from audits.plans.common import Evidence, audited, check, limits, placed, size_note
 from audits.side_by_side import shown_pair
 from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
@@ -252,17 +252,7 @@ class _Runs:
 
 
 def _blocks(request: AuditRequest, work: Work[A], *, block: int, stream: int, kinds: tuple[type, ...]) -> Iterator[A]:
-    return blocks(
-        work,
-        request.trials,
-        seed=request.seed,
-        stream=stream,
-        block=block,
-        workers=request.workers,
-        executor=request.executor,
-        checkpoint=checkpoint(request, *kinds),
-        progress=request.progress,
-    )
+    return blocks(work, request.trials, stream=stream, block=block, **placed(request, *kinds))
 
 
 def _result(
@@ -277,24 +267,18 @@ def _result(
     pair: ShownPair | None = None,
 ) -> AuditResult:
     """Returns what an audit that bounds no ε found, beside the bounds of the request."""
-    bound = limits(request, request.values)
-    return AuditResult(
-        view=request.view,
-        verdict="violation" if violated else "consistent",
-        trials=request.trials,
-        confidence=request.confidence,
-        delta=request.delta,
-        epsilon_lower=None,
-        epsilon_upper=bound.upper,
-        epsilon_claimed=bound.claimed,
+    result = audited(
+        request,
+        limits(request, request.values),
+        violated=violated,
+        lower=None,
         reachable=None,
         method=method,
         witness=witness,
         evidence=evidence,
         seconds=time.perf_counter() - began,
-        bars=bars,
-        pair=pair,
     )
+    return replace(result, bars=bars, pair=pair)
 
 
 def _finite(figure: float) -> float | str:

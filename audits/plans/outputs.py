@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final
@@ -14,7 +15,7 @@ from audits.bounds import RankedBound, guess_plan, ranked_bound, wealth_plan
 from audits.canaries import worst_canary
 from audits.engine import Tally
 from audits.pictures import pictured
-from audits.plans.common import Evidence, check, checkpoint, limits
+from audits.plans.common import Evidence, Limits, audited, check, limits, placed
 from audits.plans.early import bets, ended_words, stopped
 from audits.plans.methods import nothing_claimed, refuse_unfit
 from audits.policy import Outputs, Runs, policy_trials, policy_until_refuted
@@ -73,89 +74,110 @@ def judged(
         AuditError: A trial's score is not finite.
     """
     began = time.perf_counter()
-    bound, alpha = limits(request, values), 1 - request.confidence
-    law = _law(request, values)
-    how: dict[str, Any] = {
-        "trials": request.trials,
-        "seed": request.seed,
-        "workers": request.workers,
-        "executor": request.executor,
-        "checkpoint": checkpoint(request, Outputs, Tally) if keep else None,
-        "progress": request.progress,
-    }
-    evidence: Evidence
-    prefixes = Prefixes[Tally]()
-
-    def guessing(tested: Tally) -> RankedBound:
-        return ranked_bound(
-            tested.ranked_errors, tested.ranked_guesses, plan, runs=tested.runs, alpha=alpha, delta=request.delta
-        )
-
-    if request.method == "sequential":
-        plan = wealth_plan()
-        learned, found = policy_until_refuted(
-            whole, plan, epsilon=bound.least, delta=request.delta, alpha=alpha, seen=prefixes, **how
-        )
-        lower, evidence = stopped(found, found.lower, bound, most=2 * request.trials - learned)
-        tested = found.tally
-        reachable = reachable_anytime(law, plan, tested.runs, alpha=alpha, delta=request.delta)
-        test = f"bets on the others, looked at after every block: {ended_words(found)}"
-    else:
-        plan = guess_plan()
-        counted = policy_trials(whole, plan, seen=prefixes, **how)
-        learned, tested = counted.learned, counted.tested
-        best = guessing(tested)
-        lower = best.epsilon
-        evidence = {
-            "errors": best.flip.errors,
-            "guesses": best.flip.guesses,
-            "revealed": best.flip.revealed,
-            "attempts": len(plan.shares),
-            "p_value_claimed": 1.0 if bound.claimed is None else best.flip.p_value(bound.claimed),
-            "refuted": bound.refuted(lower),
-        }
-        reachable = reachable_guesses(law, plan, tested.runs, alpha=alpha, delta=request.delta)
-        test = f"coin flip on the others at {len(plan.shares)} shares fixed in advance"
-    refuted = str(evidence["refuted"])
+    bound, law, prefixes = limits(request, values), _law(request, values), Prefixes[Tally]()
+    anytime = request.method == "sequential"
+    how = {**placed(request, Outputs, Tally, keep=keep), "trials": request.trials, "seen": prefixes}
+    found = (_bets if anytime else _guesses)(request, whole, bound, law, how)
+    refuted, tested = str(found.evidence["refuted"]), found.tested
     seconds = time.perf_counter() - began
-    evidence |= {
+    evidence = found.evidence | {
         "error_rate_of_all_guesses": tested.errors / tested.runs,
-        "learned_on": learned,
+        "learned_on": found.learned,
         "tested_on": tested.runs,
         "instance": instance,
         **({} if meaning is None else {"meaning": meaning(refuted)}),
-        "trials_per_second": (learned + tested.runs) / seconds,
+        "trials_per_second": (found.learned + tested.runs) / seconds,
     }
-    result = AuditResult(
-        view="policy",
-        verdict="consistent" if refuted == "nothing" else "violation",
-        trials=-(-(learned + tested.runs) // 2),
-        confidence=request.confidence,
-        delta=request.delta,
-        epsilon_lower=lower,
-        epsilon_upper=bound.upper,
-        epsilon_claimed=bound.claimed,
-        reachable=reachable,
-        method=f"whole agent: a score of {seen} learned on {learned} runs, {test}; valid against any mechanism",
+    result = audited(
+        request,
+        bound,
+        violated=refuted != "nothing",
+        lower=found.lower,
+        reachable=found.limit(tested.runs),
+        method=f"whole agent: a score of {seen} learned on {found.learned} runs, {found.test}; valid against any "
+        "mechanism",
         witness=witness,
         evidence=evidence,
         seconds=seconds,
     )
-    anytime = request.method == "sequential"
-    reach = reachable_anytime if anytime else reachable_guesses
     return pictured(
-        result,
+        replace(result, trials=-(-(found.learned + tested.runs) // 2)),
         request,
         values=values,
         counted=None if anytime else tested,  # the band's intervals are of a number of runs fixed in advance
         seen=prefixes,
-        before=learned,
-        bound=partial(bets, plan=plan, alpha=alpha, delta=request.delta)
-        if anytime
-        else lambda some: guessing(some).epsilon,
-        limit=lambda runs: reach(law, plan, runs, alpha=alpha, delta=request.delta),
+        before=found.learned,
+        bound=found.bound,
+        limit=found.limit,
         anytime=anytime,
         pair=pair,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Found:
+    """What a test of the runs that were not learned from came to.
+
+    Attributes:
+        lower: The lower bound on ε.
+        evidence: The figures behind it.
+        learned: Runs that the score was learned on.
+        tested: The others.
+        test: In words.
+        bound: The lower bound from some of the tested runs.
+        limit: What the best test could have certified with so many.
+    """
+
+    lower: float
+    evidence: Evidence
+    learned: int
+    tested: Tally
+    test: str
+    bound: Callable[[Tally], float]
+    limit: Callable[[int], float]
+
+
+def _guesses(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, how: Mapping[str, Any]) -> _Found:
+    alpha, delta, plan = 1 - request.confidence, request.delta, guess_plan()
+
+    def best(tested: Tally) -> RankedBound:
+        return ranked_bound(
+            tested.ranked_errors, tested.ranked_guesses, plan, runs=tested.runs, alpha=alpha, delta=delta
+        )
+
+    counted = policy_trials(whole, plan, **how)
+    found = best(counted.tested)
+    evidence: Evidence = {
+        "errors": found.flip.errors,
+        "guesses": found.flip.guesses,
+        "revealed": found.flip.revealed,
+        "attempts": len(plan.shares),
+        "p_value_claimed": 1.0 if bound.claimed is None else found.flip.p_value(bound.claimed),
+        "refuted": bound.refuted(found.epsilon),
+    }
+    return _Found(
+        lower=found.epsilon,
+        evidence=evidence,
+        learned=counted.learned,
+        tested=counted.tested,
+        test=f"coin flip on the others at {len(plan.shares)} shares fixed in advance",
+        bound=lambda some: best(some).epsilon,
+        limit=lambda runs: reachable_guesses(law, plan, runs, alpha=alpha, delta=delta),
+    )
+
+
+def _bets(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, how: Mapping[str, Any]) -> _Found:
+    alpha, delta, plan = 1 - request.confidence, request.delta, wealth_plan()
+    learned, found = policy_until_refuted(whole, plan, epsilon=bound.least, delta=delta, alpha=alpha, **how)
+    lower, evidence = stopped(found, found.lower, bound, most=2 * request.trials - learned)
+    return _Found(
+        lower=lower,
+        evidence=evidence,
+        learned=learned,
+        tested=found.tally,
+        test=f"bets on the others, looked at after every block: {ended_words(found)}",
+        bound=partial(bets, plan=plan, alpha=alpha, delta=delta),
+        limit=lambda runs: reachable_anytime(law, plan, runs, alpha=alpha, delta=delta),
     )
 
 

@@ -6,13 +6,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from typing import Final
 
 from audits.canaries import worst_canary
 from audits.pictures import of_parts
 from audits.plans.attacks import Attack, Target, coin_flip, curve
-from audits.plans.common import Evidence, Limits, check, limits, size_note
+from audits.plans.common import Evidence, Limits, check, limits, shares, size_note
 from audits.plans.crowds import group, one_run
 from audits.plans.divergences import divergence, with_coin_flip
 from audits.plans.early import until_refuted
@@ -20,7 +19,7 @@ from audits.plans.events import clopper_pearson
 from audits.plans.meanings import releases_meaning
 from audits.plans.methods import METHODS, on_curve, refuse_unfit, unfit
 from privcheck.guarantees import ZCDP
-from privcheck.results import AuditMethod, AuditRequest, AuditResult, Progress
+from privcheck.results import AuditMethod, AuditRequest, AuditResult
 
 _MANY: Final = 200  # Laplace coordinates, whose extreme has probability 2^−many
 _ONE_INSTANCE: Final[Mapping[AuditMethod, Attack]] = {
@@ -48,16 +47,17 @@ def releases(request: AuditRequest) -> AuditResult:
     refuse_unfit(request, unfit(request, limits(request, request.values)))
     began = time.perf_counter()
     attack, attacked = _plan(request)
-    share = replace(
-        request,
-        trials=request.trials // len(attacked),
-        confidence=1 - (1 - request.confidence) / len(attacked),
-    )
-    found = []
-    for number, values in enumerate(attacked):
-        progress = _part(request.progress, number, len(attacked))
-        asked = replace(share, values=values, progress=progress)
-        found.append(attack(Target(request=asked, canary=worst_canary(request.declaration, values), stream=number)))
+    found = [
+        attack(
+            Target(
+                request=asked,
+                canary=worst_canary(request.declaration, asked.values),
+                bound=limits(request, asked.values),
+                stream=number,
+            )
+        )
+        for number, asked in enumerate(shares(request, attacked))
+    ]
     used, best = max(zip(attacked, found, strict=True), key=lambda one: _strength(one[1]))
     runs = sum(_runs(result) for result in found)
     spent = sum(result.seconds for result in found)
@@ -123,11 +123,3 @@ def _strength(result: AuditResult) -> tuple[bool, float]:
 def _runs(result: AuditResult) -> int:
     runs = result.evidence.get("runs")
     return runs if isinstance(runs, int) else 2 * result.trials
-
-
-def _part(progress: Progress, number: int, parts: int) -> Progress:
-    return partial(_report, progress, number, parts)
-
-
-def _report(progress: Progress, number: int, parts: int, done: int, of: int) -> None:
-    progress(number * of + done, parts * of)

@@ -26,7 +26,7 @@ from functools import partial
 
 from audits.engine import BLOCK, Tally, blocks
 from audits.pictures import of_parts, pictured
-from audits.plans.common import Evidence, Limits, check, checkpoint, limits
+from audits.plans.common import Evidence, Limits, audited, check, limits, placed, shares
 from audits.plans.inside import lockstep
 from audits.prefixes import Prefixes
 from audits.shuffled.attacks import Attack
@@ -36,7 +36,7 @@ from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.registry import AuditPlan
-from privcheck.results import AuditRequest, AuditResult, Progress
+from privcheck.results import AuditRequest, AuditResult
 
 
 def audit(request: AuditRequest) -> AuditResult:
@@ -67,20 +67,12 @@ def releases(request: AuditRequest, running: Declaration | None = None) -> Audit
         raise ParameterError(f"{declaration.name} cannot be audited: {why}", name="declaration")
     began = time.perf_counter()
     values = instances(request.values) if request.trials > 1 else (request.values,)
-    share = replace(
-        request,
-        trials=request.trials // len(values),
-        confidence=1 - (1 - request.confidence) / len(values),
-    )
-    found = []
-    for number, at in enumerate(values):
-        progress = partial(_part, request.progress, number, len(values))
-        part = replace(share, values=at, progress=progress)
-        found.append(_attacked(part, declaration, stream=number))
+    parts = shares(request, values)
+    found = [_attacked(part, declaration, stream=number) for number, part in enumerate(parts)]
     # the asked parameters, unless only the other instance refutes something
     best = next((result for result in found if result.verdict == "violation"), found[0])
     spent = sum(result.seconds for result in found)
-    evidence = {**best.evidence, "trials_per_second": 2 * share.trials * len(values) / spent}
+    evidence = {**best.evidence, "trials_per_second": 2 * sum(part.trials for part in parts) / spent}
     if best is not found[0]:
         evidence["audited_at"] = f"H = {best.evidence['H']} (asked: H = {request.values['H']})"
     for at, result in zip(values, found, strict=True) if len(found) > 1 else ():
@@ -124,13 +116,9 @@ def _attacked(request: AuditRequest, running: Declaration, *, stream: int) -> Au
         blocks(
             Messages(groups=groups, plan=chosen.plan, seed=request.seed, thresholds=marks),
             2 * request.trials,
-            seed=request.seed,
             stream=stream,
             block=BLOCK,
-            workers=request.workers,
-            executor=request.executor,
-            checkpoint=checkpoint(request, MessageTally, Tally) if running is request.declaration else None,
-            progress=request.progress,
+            **placed(request, MessageTally, Tally, keep=running is request.declaration),
         )
     )
     result = _result(request, chosen, counted, bound, seconds=time.perf_counter() - clock)
@@ -169,15 +157,11 @@ def _result(request: AuditRequest, chosen: Aim, counted: MessageTally, bound: Li
         "refuted": refuted,
         "meaning": _meaning(request, attack, counted, refuted, lower),
     }
-    return AuditResult(
-        view="releases",
-        verdict="consistent" if refuted == "nothing" else "violation",
-        trials=request.trials,
-        confidence=request.confidence,
-        delta=request.delta,
-        epsilon_lower=lower,
-        epsilon_upper=bound.upper,
-        epsilon_claimed=bound.claimed,
+    return audited(
+        request,
+        bound,
+        violated=refuted != "nothing",
+        lower=lower,
         reachable=chosen.limit(counted.runs),
         method=_method(chosen),
         witness=attack.words,
@@ -224,10 +208,6 @@ def _meaning(request: AuditRequest, attack: Attack, counted: MessageTally, refut
         f"{seen}, with {attack.users} users moved alike: one alone hardly shows, and by group privacy what so many "
         "show bounds the loss of one"
     )
-
-
-def _part(progress: Progress, number: int, parts: int, done: int, of: int) -> None:
-    progress(number * of + done, parts * of)
 
 
 def _plan(name: str) -> AuditPlan:
