@@ -20,7 +20,7 @@ BOTH = (trap - INT; $(PYTEST) $(1) audits) >$(VENV)/audits.log 2>&1 & audits=$$!
 	test $$audits = 0 -a $$others = 0
 
 test: lint
-	$(PYTEST) --doctest-modules --pyargs privcheck algorithms audits
+	$(PYTEST) --doctest-modules --pyargs privcheck privcheck_algorithms privcheck_audits
 	@$(call BOTH,)
 
 test-fast: $(VENV)/.developing
@@ -28,21 +28,21 @@ test-fast: $(VENV)/.developing
 
 # 10 000 random declarations and 5 000 jobs for the accountant against oracles of their own; the tests look at some hundred
 fuzz: $(VENV)/.developing
-	$(BIN)/python benchmarks/verdicts.py --number 10000
+	PYTHONPATH=tests $(BIN)/python benchmarks/verdicts.py --number 10000
 	cd tests/fuzz && ../../$(BIN)/python -W error -m accounting --jobs 5000 --processes $$(getconf _NPROCESSORS_ONLN)
 
 lint: $(VENV)/.developing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=algorithms:audits $(BIN)/lint-imports
 
 docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/privcheck-*.whl)[docs]"
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build
 
 bench: $(VENV)/.developing
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+	for script in benchmarks/*.py; do PYTHONPATH=tests $(BIN)/python $$script || exit 1; done
 
 # the wheel is what is installed, tested and demonstrated, never the tree
 $(VENV)/.installed: $(SOURCES) constraints.txt

@@ -26,8 +26,8 @@ from dp_accounting import ComposedDpEvent, GaussianDpEvent, LaplaceDpEvent, Pois
 from dp_accounting.pld import PLDAccountant, privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
 
-from algorithms.dp_apvi import GAUSSIAN
 from privcheck import accounting as acc
+from privcheck_algorithms.dp_apvi import GAUSSIAN
 
 _fresh = (1 + i * 1e-13 for i in itertools.count(1))  # parameters that no cache has seen
 PEERS = ("dp-accounting", "autodp", "prv-accountant", "riskcal", "opendp")

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from audits.canaries import worst_canary
 from privcheck import registry
 from privcheck.commands.setting import parse_delta, resolve_setting
 from privcheck.errors import PrivcheckError
 from privcheck.results import AuditRequest
+from privcheck_audits.releases.canaries import worst_canary
 
 TRIALS = 1_000_000
 

@@ -22,21 +22,21 @@ from typing import get_args
 import numpy as np
 from scipy.optimize import brentq
 
-from audits.bounds import CurveFlip, clopper_pearson_pair, ranked_bound, wealth_plan
-from audits.canaries import worst_canary
-from audits.engine import blocks, total
-from audits.plans.attacks import Guesses
-from audits.plans.releases import releases
-from audits.reach import best_plan, loss_law, reachable_curve, reachable_guesses
-from audits.sampling import draw
-from audits.scores import Moved, likelihood_trials
-from audits.sequential import sequential, sequential_on_the_curve
-from audits.trade_offs import pilot_marks
 from privcheck.accounting.engine.gdp import gdp_epsilon
 from privcheck.commands.setting import parse_delta, resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import Noise
 from privcheck.results import AuditMethod, AuditRequest
+from privcheck_audits.bounds import CurveFlip, clopper_pearson_pair, ranked_bound, wealth_plan
+from privcheck_audits.engine.blocks import blocks, total
+from privcheck_audits.engine.sampling import draw
+from privcheck_audits.engine.scores import Moved, likelihood_trials
+from privcheck_audits.engine.sequential import sequential, sequential_on_the_curve
+from privcheck_audits.releases.attacks import Guesses
+from privcheck_audits.releases.canaries import worst_canary
+from privcheck_audits.releases.reach import best_plan, loss_law, reachable_curve, reachable_guesses
+from privcheck_audits.releases.view import releases
+from privcheck_audits.show.trade_offs import pilot_marks
 
 ROUNDS = 9
 ALPHA = 0.05

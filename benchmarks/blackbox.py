@@ -2,7 +2,7 @@
 
     python benchmarks/blackbox.py [--trials 10000 100000] [--repeat 5] [--repeat-trials 2000] [--write]
 
-Every specimen of `audits.mutants.catalogue` is audited at 99 % confidence with seed 0 at each number of trials; with
+Every specimen of `mutants.catalogue` is audited at 99 % confidence with seed 0 at each number of trials; with
 several, those found at a smaller number are not audited again at a larger one unless `--all`. The correct ones are
 audited again with other seeds, to count false alarms. `--write` puts the table beside this script.
 """
@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from audits.mutants.catalogue import CATALOGUE, specimen
+from mutants.catalogue import CATALOGUE, specimen
 from privcheck import audit_mechanism
 
 LETTER = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}

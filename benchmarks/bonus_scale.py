@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from algorithms.environments import ICU_SEPSIS
 from privcheck.declaration import resolve
 from privcheck.results import RunRequest
+from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
+from privcheck_algorithms.environments import ICU_SEPSIS
 
 SCALES = ("1", "0.1", "0.01", "1e-3", "1e-4", "1e-5", "1e-6", "1e-7", "0")
 SAMPLES, DRAWS = 4, 4

@@ -18,7 +18,7 @@ import scipy
 from numba import njit
 from scipy.optimize import linprog
 
-from algorithms.dp_apvi.kernels import private_counts, private_total
+from privcheck_algorithms.dp_apvi.kernels import private_counts, private_total
 
 SIZES = (6, 24, 100)
 ROUNDS = 5

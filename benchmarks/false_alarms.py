@@ -2,7 +2,7 @@
 
     python benchmarks/false_alarms.py [--repeat 300] [--seconds 60] [--only TEXT] [--kept FILE] [--write]
 
-Rows are the views of every registered declaration, and every correct function of `audits.mutants.catalogue`. A
+Rows are the views of every registered declaration, and every correct function of `mutants.catalogue`. A
 declaration is accused where a lower bound lies above the accountant's ε, or where lockstep or noise audits say
 "violation"; its claim, which may be false, is another matter. A row ends early after so many `--seconds` of the
 processor, and says how many audits it had. `--kept` names a file of finished rows, which a later
@@ -21,7 +21,7 @@ from pathlib import Path
 from scipy import stats
 from tqdm import tqdm
 
-from audits.mutants.catalogue import CATALOGUE, specimen
+from mutants.catalogue import CATALOGUE, specimen
 from privcheck import audit_mechanism, registry
 from privcheck.commands.learned import audit
 from privcheck.commands.setting import parse_delta, resolve_setting

@@ -14,9 +14,9 @@ import time
 from functools import partial
 from pathlib import Path
 
-from audits import mutants
-from audits.mutants import shuffled
-from audits.mutants.online import (
+import mutants
+from mutants import shuffled
+from mutants.online import (
     Talkative,
     counts_twice,
     forgets_level,
@@ -24,11 +24,13 @@ from audits.mutants.online import (
     reuses_nodes,
     shares_noise,
 )
-from audits.plans import linear, online, online_inside
-from audits.plans.shuffled import releases as shuffled_releases
 from privcheck import PureDP, audit_float_noise, registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.results import AuditRequest
+from privcheck_audits.policy import linear
+from privcheck_audits.policy import online_views as online
+from privcheck_audits.shuffled.view import releases as shuffled_releases
+from privcheck_audits.white_box import online_views as online_inside
 
 CONFIDENCE = 0.99
 GAUSSIAN, LAPLACE, CENTRAL, LOCAL = "dp-apvi", "dp-apvi-laplace", "private-ucb-vi-central", "private-ucb-vi-local"

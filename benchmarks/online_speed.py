@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from algorithms.online.reference import trace
-from algorithms.online.tables import size
-from algorithms.privatizers.noise import LAPLACE, add, chunk, lanes
 from privcheck.commands.online import load_world, online_settings
 from privcheck.results import OnlineRequest
+from privcheck_algorithms.online.tables import size
+from privcheck_algorithms.privatizers.noise import LAPLACE, add, chunk, lanes
+from twins.online import trace
 
 K, REPLICATES, M, PAIRS, LONG = 20_000, 20, size(20, 6, 2), 5, 20_000_000
 NAMES = (

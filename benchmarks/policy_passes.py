@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from algorithms.dp_apvi import GAUSSIAN, OPTIONS
-from algorithms.dp_apvi.agent import plan_batch, setting
-from algorithms.environments import RIVERSWIM
 from privcheck.declaration import resolve
+from privcheck_algorithms.dp_apvi import GAUSSIAN, OPTIONS
+from privcheck_algorithms.dp_apvi.agent import plan_batch, setting
+from privcheck_algorithms.environments import RIVERSWIM
 
 ROUNDS, PASSES = 7, 10_000
 

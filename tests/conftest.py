@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import privcheck
+import privcheck_algorithms
+import privcheck_audits
 
 # dev: new examples every time · ci: the same examples every time · nightly: many new ones
 settings.register_profile("dev", deadline=None)
@@ -22,7 +24,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if _for_reco
 
 def pytest_configure() -> None:
     """Refuses to test the source tree where the installed wheel was meant (PRIVCHECK_TEST_WHEEL=1)."""
-    where = Path(privcheck.__file__).resolve()
-    if os.environ.get("PRIVCHECK_TEST_WHEEL") == "1" and not {"site-packages", "dist-packages"} & set(where.parts):
-        message = "PRIVCHECK_TEST_WHEEL=1, but privcheck is imported from the source tree: expected the installed wheel"
-        raise pytest.UsageError(f"{message}; run `pytest`, not `python -m pytest`, in its environment")
+    if os.environ.get("PRIVCHECK_TEST_WHEEL") != "1":
+        return
+    for package in (privcheck, privcheck_algorithms, privcheck_audits):
+        where = Path(str(package.__file__)).resolve()
+        if not {"site-packages", "dist-packages"} & set(where.parts):
+            message = f"{package.__name__} is imported from the source tree: expected the installed wheel"
+            raise pytest.UsageError(f"PRIVCHECK_TEST_WHEEL=1, but {message}; run `pytest`, not `python -m pytest`")

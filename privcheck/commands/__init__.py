@@ -1,1 +1,1 @@
-"""What each command computes, as JSON-able dictionaries; `privcheck.cli` parses, prints and sets the exit code."""
+"""What each command computes, as JSON-able dictionaries; `cli` parses, prints and sets exit codes."""

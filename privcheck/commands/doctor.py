@@ -12,7 +12,7 @@ from privcheck import registry
 from privcheck.commands.provenance import PACKAGES
 from privcheck.runtime import NoNoise, SimulatedNoise
 
-OWN = ("privcheck", "algorithms", "audits")
+OWN = ("privcheck", "privcheck_algorithms", "privcheck_audits")
 
 
 def diagnose() -> dict[str, Any]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from audits.engine import Tally
 from privcheck.errors import AuditError
+from privcheck_audits.engine.blocks import Tally
 
 
 def guesses(rng: np.random.Generator, runs: int, first: int) -> Tally:

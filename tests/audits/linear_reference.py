@@ -1,4 +1,4 @@
-"""The papers' linear agents, one run at a time, with the declared statistics: the naive twin of `audits.linear`.
+"""The papers' linear agents, one run at a time, with the declared statistics: the naive twin of `linear`.
 
 Exact values come from the statistics' own `compute`, on regressors that are checked against the declared bounds first;
 noise is handed in.

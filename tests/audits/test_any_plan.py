@@ -10,10 +10,6 @@ from dataclasses import replace
 
 import pytest
 
-from audits.canaries import canary, worst_canary
-from audits.plans.anything import ANY, declines
-from audits.plans.releases import instances
-from audits.scores import moved
 from privcheck import registry
 from privcheck.accounting import account
 from privcheck.commands.setting import resolve_setting
@@ -21,6 +17,10 @@ from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest
 from privcheck.verification import find_witness
 from privcheck.verification.candidates import candidate_pairs
+from privcheck_audits.engine.scores import moved
+from privcheck_audits.plan.any_declaration import ANY, declines
+from privcheck_audits.releases.canaries import canary, worst_canary
+from privcheck_audits.releases.view import instances
 
 CONFIDENCE = 0.999999
 

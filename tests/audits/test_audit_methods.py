@@ -24,20 +24,20 @@ import small_declarations as small
 
 sys.path.pop(0)
 
-from audits import mutants
-from audits.bounds import pure_epsilon_at_least
-from audits.canaries import worst_canary
-from audits.plans.crowds import crowded
-from audits.plans.methods import METHODS
-from audits.plans.releases import releases
-from audits.scores import likelihood_trials
+import mutants
 from privcheck import registry
-from privcheck.cli import main
+from privcheck.commands.cli import main
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.relations import ReplaceOne
 from privcheck.results import AuditRequest, AuditResult
 from privcheck.trajectories import concatenate
+from privcheck_audits.bounds import pure_epsilon_at_least
+from privcheck_audits.engine.scores import likelihood_trials
+from privcheck_audits.plan.methods import METHODS
+from privcheck_audits.releases.canaries import worst_canary
+from privcheck_audits.releases.groups import crowded
+from privcheck_audits.releases.view import releases
 
 SURE = 1 - 1e-9
 TIMES = ("trials_per_second", "seconds")

@@ -22,13 +22,14 @@ import small_declarations as small
 
 sys.path.pop(0)
 
-from audits import mutants
-from audits.plans import attacks, divergences, early
-from audits.plans.releases import releases
-from audits.pools import processes
+import mutants
 from privcheck import registry
-from privcheck.cli import main
+from privcheck.commands.cli import main
 from privcheck.registry import Algorithm
+from privcheck_audits.engine.pools import processes
+from privcheck_audits.plan import anytime as early
+from privcheck_audits.releases import attacks, divergences
+from privcheck_audits.releases.view import releases
 
 ALPHA, AUDITS = 0.05, 200
 EPSILON_ONE = {"rho": "36/1000"}  # μ = .268: ε = 1 at δ = 10⁻⁵ on the Gaussian curve

@@ -16,14 +16,23 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from audits.plans import DP_APVI
-from audits.pools import processes
 from privcheck.declaration import resolve
 from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest
+from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
+from privcheck_audits.engine.pools import processes
+from privcheck_audits.plan import DP_APVI
 
-COMMAND = [sys.executable, "-c", "from privcheck.cli import main; main()", "audit", "dp-apvi", "--json", "--set", "H=5"]
+COMMAND = [
+    sys.executable,
+    "-c",
+    "from privcheck.commands.cli import main; main()",
+    "audit",
+    "dp-apvi",
+    "--json",
+    "--set",
+    "H=5",
+]
 TIMES = {"seconds", "trials_per_second"}
 
 
@@ -70,7 +79,7 @@ def test_another_audit_in_the_same_directory_is_refused(other, tmp_path):
 
 
 def test_another_declaration_of_the_same_name_is_refused(tmp_path):
-    from audits.mutants import rescaled_noise
+    from mutants import rescaled_noise
 
     DP_APVI.audit(request(directory=tmp_path))
     asked = request(directory=tmp_path)

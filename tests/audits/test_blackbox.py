@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import privcheck
-from audits.mutants.catalogue import CATALOGUE, specimen
+from mutants.catalogue import CATALOGUE, specimen
 from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP, audit_float_noise, audit_mechanism
 from privcheck.auditors import MechanismError
 from privcheck.errors import ParameterError

@@ -11,9 +11,9 @@ import sys
 import numpy as np
 import pytest
 
-from audits.blackbox.inputs import probe
 from privcheck import ApproxDP, PureDP, audit_mechanism
 from privcheck.auditors import MechanismError
+from privcheck_audits.blackbox.inputs import probe
 
 PAIR = [(0.0, 1.0)]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from audits.mutants.catalogue import CATALOGUE
+from mutants.catalogue import CATALOGUE
 from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP, audit_mechanism
 
 pytestmark = pytest.mark.slow

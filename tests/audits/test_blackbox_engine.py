@@ -19,10 +19,10 @@ import blackbox_work as work
 
 sys.path.pop(0)
 
-from audits.pools import processes
 from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck.auditors import MechanismError
 from privcheck.errors import ParameterError
+from privcheck_audits.engine.pools import processes
 
 audit = work.audit
 

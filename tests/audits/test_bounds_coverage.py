@@ -13,7 +13,8 @@ import pytest
 from scipy.special import expit
 from scipy.stats import binom
 
-from audits.bounds import (
+from privcheck.mechanisms import Noise
+from privcheck_audits.bounds import (
     OneRun,
     anytime_epsilon,
     clopper_pearson_pair,
@@ -29,11 +30,10 @@ from audits.bounds import (
     user_epsilon,
     wealth_plan,
 )
-from audits.counting import ranked_errors
-from audits.engine import Tally, blocks, tally
-from audits.scores import Moved, Scored, hidden_bits, likelihood_trials
-from audits.sequential import sequential, sequential_on_the_curve
-from privcheck.mechanisms import Noise
+from privcheck_audits.engine.blocks import Tally, blocks, tally
+from privcheck_audits.engine.counting import ranked_errors
+from privcheck_audits.engine.scores import Moved, Scored, hidden_bits, likelihood_trials
+from privcheck_audits.engine.sequential import sequential, sequential_on_the_curve
 
 ALPHA = 0.05
 GRID = 2.0**30

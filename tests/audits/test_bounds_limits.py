@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from audits.bounds import (
+from privcheck.accounting.engine.gdp import gdp_epsilon
+from privcheck.mechanisms import Noise
+from privcheck_audits.bounds import (
     CurveFlip,
     GuessPlan,
     OneRun,
@@ -25,13 +27,11 @@ from audits.bounds import (
     user_epsilon,
     wealth_plan,
 )
-from audits.counting import ranked_errors
-from audits.engine import Tally, blocks, tally, total
-from audits.reach import best_plan, loss_law, reachable_curve, reachable_guesses
-from audits.scores import Moved, hidden_bits, likelihood_trials
-from audits.sequential import sequential, sequential_on_the_curve
-from privcheck.accounting.engine.gdp import gdp_epsilon
-from privcheck.mechanisms import Noise
+from privcheck_audits.engine.blocks import Tally, blocks, tally, total
+from privcheck_audits.engine.counting import ranked_errors
+from privcheck_audits.engine.scores import Moved, hidden_bits, likelihood_trials
+from privcheck_audits.engine.sequential import sequential, sequential_on_the_curve
+from privcheck_audits.releases.reach import best_plan, loss_law, reachable_curve, reachable_guesses
 
 DELTA = 1e-5
 pytestmark = pytest.mark.slow

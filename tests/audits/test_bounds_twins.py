@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import beta, binom
 
-from audits.bounds import (
+from privcheck.errors import AuditError, ParameterError
+from privcheck.mechanisms import Noise
+from privcheck_audits.bounds import (
     CoinFlip,
     DivergencePlan,
     GuessPlan,
@@ -32,11 +34,9 @@ from audits.bounds import (
     moments,
     rho_at_least,
 )
-from audits.counting import ranked_errors
-from audits.reach import best_plan, loss_law, reachable_guesses
-from audits.scores import Moved
-from privcheck.errors import AuditError, ParameterError
-from privcheck.mechanisms import Noise
+from privcheck_audits.engine.counting import ranked_errors
+from privcheck_audits.engine.scores import Moved
+from privcheck_audits.releases.reach import best_plan, loss_law, reachable_guesses
 
 ALPHA = st.sampled_from([0.1, 0.05, 1e-3])
 

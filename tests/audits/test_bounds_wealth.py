@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import binom
 
-from audits.bounds import (
+from privcheck.errors import ParameterError
+from privcheck_audits.bounds import (
     BETS,
     CoinFlip,
     GuessPlan,
@@ -28,8 +29,7 @@ from audits.bounds import (
     user_epsilon,
     wealth_plan,
 )
-from audits.sequential import sequential
-from privcheck.errors import ParameterError
+from privcheck_audits.engine.sequential import sequential
 
 ALPHA = st.sampled_from([0.1, 0.05, 1e-3])
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from algorithms.dp_apvi import GAUSSIAN, LAPLACE, OPTIONS
-from audits.bounds import CurveFlip, GuessPlan, guess_plan, ranked_bound
-from audits.engine import blocks, tally, total
-from audits.plans import DP_APVI
-from audits.reach import best_plan, loss_law
-from audits.scores import Moved, Scored, hidden_bits, likelihood_trials
 from privcheck.declaration import resolve
 from privcheck.mechanisms import Noise
 from privcheck.results import AuditRequest
+from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE, OPTIONS
+from privcheck_audits.bounds import CurveFlip, GuessPlan, guess_plan, ranked_bound
+from privcheck_audits.engine.blocks import blocks, tally, total
+from privcheck_audits.engine.scores import Moved, Scored, hidden_bits, likelihood_trials
+from privcheck_audits.plan import DP_APVI
+from privcheck_audits.releases.reach import best_plan, loss_law
 
 ALPHA = 0.05
 pytestmark = pytest.mark.slow

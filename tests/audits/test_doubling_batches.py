@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from audits import mutants
-from audits.mutants import rescaled_noise
-from audits.plans import online
+import mutants
+from mutants import rescaled_noise
 from privcheck import registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.results import AuditRequest
+from privcheck_audits.policy import online_views as online
 
 NAME = "private-ucb-vi-calibrated"
 SMALL = {"H": "4", "S": "3", "A": "2", "K": "40", "releases": "doubling"}

@@ -17,20 +17,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from audits import checkpoints
-from audits.bounds import Moments
-from audits.checkpoints import Checkpoint
-from audits.engine import Tally, blocks, gather, tally, total
-from audits.scores import Scored, hidden_bits
 from privcheck.errors import ParameterError
+from privcheck_audits.bounds import Moments
+from privcheck_audits.engine import checkpoints
+from privcheck_audits.engine.blocks import Tally, blocks, gather, tally, total
+from privcheck_audits.engine.checkpoints import Checkpoint
+from privcheck_audits.engine.scores import Scored, hidden_bits
 
 PLAN = {"declaration": "a", "H": 2, "confidence": 0.99}
 AUDIT = """
 import sys, time
 import numpy as np
 from pathlib import Path
-from audits.checkpoints import Checkpoint
-from audits.engine import Tally, blocks, total
+from privcheck_audits.engine.checkpoints import Checkpoint
+from privcheck_audits.engine.blocks import Tally, blocks, total
 
 def work(rng, runs, first):
     time.sleep(float(sys.argv[2]))
@@ -203,7 +203,7 @@ def test_a_stopped_audit_stops_at_the_same_place_when_it_is_read_back(tmp_path):
 
 def test_an_audit_with_scores_survives_the_disk(tmp_path):
     def work(rng, runs, first):
-        from audits.bounds import guess_plan
+        from privcheck_audits.bounds import guess_plan
 
         return tally(
             Scored(score=rng.standard_normal(runs), secret=hidden_bits(rng, runs)), guess_plan(), first=first, seed=1

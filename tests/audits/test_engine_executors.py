@@ -19,9 +19,9 @@ import engine_work as work
 
 sys.path.pop(0)
 
-from audits.engine import blocks, gather, total
-from audits.pools import LOSSES, processes
 from privcheck.errors import AuditError, ParameterError
+from privcheck_audits.engine.blocks import blocks, gather, total
+from privcheck_audits.engine.pools import LOSSES, processes
 
 pytestmark = pytest.mark.slow
 

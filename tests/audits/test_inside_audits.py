@@ -11,18 +11,18 @@ import math
 import numpy as np
 import pytest
 
-from algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from audits import mutants
-from audits.canaries import random_users, worst_canary
-from audits.inside.distances import worst
-from audits.inside.lockstep import publish, replay
-from audits.inside.noise import noise_tests
-from audits.plans import DP_APVI
+import mutants
 from privcheck.declaration import resolve
 from privcheck.mechanisms import Noise
 from privcheck.results import AuditRequest
 from privcheck.runtime import SimulatedNoise
 from privcheck.trajectories import Trajectories, concatenate
+from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
+from privcheck_audits.plan import DP_APVI
+from privcheck_audits.releases.canaries import random_users, worst_canary
+from privcheck_audits.white_box.distances import worst
+from privcheck_audits.white_box.lockstep import publish, replay
+from privcheck_audits.white_box.noise import noise_tests
 
 SMALL = {"H": 4, "S": 3, "A": 2}
 ALPHA = 1e-9

@@ -13,14 +13,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from audits.inside.hearing import NoiseTest
-from audits.inside.lockstep import publish, replay
-from audits.inside.noise import noise_tests
-from audits.inside.shrinking import shrunken
-from audits.inside.streams import Nodes, audience, canaries, join, others, random_pair, related, tractable
-from audits.mutants import SharedNoise, counted_twice, rescaled_noise
-from audits.mutants.trees import CountsTwice, LevelTooFew, ReusedNodes
-from audits.plans import inside
+from mutants import SharedNoise, counted_twice, rescaled_noise
+from mutants.trees import CountsTwice, LevelTooFew, ReusedNodes
 from privcheck import registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
@@ -31,6 +25,12 @@ from privcheck.results import AuditRequest
 from privcheck.runtime import SimulatedNoise
 from privcheck.runtime.counters import psums_holding
 from privcheck.statistics import Column, GramMatrices
+from privcheck_audits.white_box import views as inside
+from privcheck_audits.white_box.lockstep import publish, replay
+from privcheck_audits.white_box.noise import noise_tests
+from privcheck_audits.white_box.noise_tests import NoiseTest
+from privcheck_audits.white_box.shrinking import shrunken
+from privcheck_audits.white_box.streams import Nodes, audience, canaries, join, others, random_pair, related, tractable
 
 ALPHA = 1e-9
 FAST = ("dp-vapvi", "dp-lsvi-ucb-pp-as-printed", "luyo-lsvi-ucb", "private-ucb-vi-local", "sdp-pe")

@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from audits.linear.instance import CROWD, PROBE, Stream, streams, world
-from audits.linear.mixture import LinOpt
-from audits.linear.offline import Vapvi
-from audits.linear.optimistic import LsviUcb, LsviUcbPlusPlus
-from audits.plans.linear import AGENTS, instance, small
-from audits.sampling import draw
-from audits.scores import hidden_bits
 from privcheck.commands.setting import resolve_setting
 from privcheck.mechanisms import Noise
 from privcheck.regressors import Regressors
 from privcheck.statistics import FeatureSums, GramMatrices
+from privcheck_audits.engine.sampling import draw
+from privcheck_audits.engine.scores import hidden_bits
+from privcheck_audits.linear.instance import CROWD, PROBE, Stream, streams, world
+from privcheck_audits.linear.mixture import LinOpt
+from privcheck_audits.linear.offline import Vapvi
+from privcheck_audits.linear.optimistic import LsviUcb, LsviUcbPlusPlus
+from privcheck_audits.policy.linear import AGENTS, instance, small
 
 sys.path.insert(0, str(Path(__file__).parent))
 import linear_reference as reference

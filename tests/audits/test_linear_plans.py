@@ -18,16 +18,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from audits import mutants
-from audits.bounds import guess_plan
-from audits.plans.linear import AGENTS, EPISODES, SIZES, audit, instance, policy, small, visible
-from audits.policy import policy_trials
+import mutants
 from privcheck import registry
 from privcheck.accounting.account import shared_draws
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.reports.curves import crossing, privacy
 from privcheck.results import AuditRequest
+from privcheck_audits.bounds import guess_plan
+from privcheck_audits.policy.linear import AGENTS, EPISODES, SIZES, audit, instance, policy, small, visible
+from privcheck_audits.policy.runs import policy_trials
 
 SURE = 1 - 1e-9
 NAMES = sorted(AGENTS)

@@ -17,10 +17,10 @@ import blackbox_work as work
 
 sys.path.pop(0)
 
-from audits.blackbox.one_run import _Attempts, _Run
 from privcheck import ZCDP, ApproxDP, PureDP, audit_one_run
 from privcheck.auditors import MechanismError
 from privcheck.errors import ParameterError
+from privcheck_audits.blackbox.one_run import _Attempts, _Run
 
 
 @pytest.fixture(autouse=True)

@@ -12,11 +12,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from audits.inside.online_lockstep import replay_agent
-from audits.inside.responses import response_pairs
-from audits.inside.watching import watched
-from audits.mutants import rescaled_noise
-from audits.mutants.online import (
+from mutants import rescaled_noise
+from mutants.online import (
     Talkative,
     counts_twice,
     forgets_level,
@@ -24,12 +21,16 @@ from audits.mutants.online import (
     reuses_nodes,
     shares_noise,
 )
-from audits.plans import online, online_inside
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import AuditError, ParameterError
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.results import AuditRequest
 from privcheck.runtime.counters import psums_holding
+from privcheck_audits.policy import online_views as online
+from privcheck_audits.white_box import online_views as online_inside
+from privcheck_audits.white_box.online_lockstep import replay_agent
+from privcheck_audits.white_box.responses import response_pairs
+from privcheck_audits.white_box.watching import watched
 
 ALPHA = 1e-9
 SMALL = {"H": "4", "S": "3", "A": "2", "K": "24"}

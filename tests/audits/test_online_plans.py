@@ -15,18 +15,18 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from algorithms.online import reference
-from algorithms.online.world import world
-from audits import mutants
-from audits.bounds import guess_plan
-from audits.online import features, shown
-from audits.plans.online import AGENTS, SIZES, instance, policy
-from audits.policy import policy_trials
-from audits.scores import hidden_bits
+import mutants
 from privcheck import registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest
+from privcheck_algorithms.online.world import world
+from privcheck_audits.bounds import guess_plan
+from privcheck_audits.engine.scores import hidden_bits
+from privcheck_audits.policy.online import features, shown
+from privcheck_audits.policy.online_views import AGENTS, SIZES, instance, policy
+from privcheck_audits.policy.runs import policy_trials
+from twins import online as reference
 
 SURE = 1 - 1e-9
 NAMES = sorted(AGENTS)

@@ -12,18 +12,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from algorithms.dp_apvi import GAUSSIAN, LAPLACE, OPTIONS
-from algorithms.dp_apvi.agent import plan, setting
-from audits import mutants
-from audits.bounds import guess_plan, ranked_bound
-from audits.canaries import sizes
-from audits.plans import DP_APVI, DP_APVI_LAPLACE
-from audits.plans.dp_apvi import instance, instance_values
-from audits.policy import policy_trials, whole_runs
+import mutants
 from privcheck.declaration import resolve
 from privcheck.errors import AuditError, ParameterError
 from privcheck.results import AuditRequest
 from privcheck.runtime import Billboard
+from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE, OPTIONS
+from privcheck_algorithms.dp_apvi.agent import plan, setting
+from privcheck_audits.bounds import guess_plan, ranked_bound
+from privcheck_audits.plan import DP_APVI, DP_APVI_LAPLACE
+from privcheck_audits.policy.dp_apvi import instance, instance_values
+from privcheck_audits.policy.runs import policy_trials, whole_runs
+from privcheck_audits.releases.canaries import sizes
 
 DEFAULTS = resolve(OPTIONS, {}, owner="test")
 SURE = 1 - 1e-9

@@ -10,12 +10,12 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from audits import mutants
-from audits.plans import DP_APVI
-from audits.plans.online import instance, policy
+import mutants
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest
+from privcheck_audits.plan import DP_APVI
+from privcheck_audits.policy.online_views import instance, policy
 
 SURE = 1 - 1e-9
 SMALL = {"H": "2", "S": "2", "A": "2"}

@@ -13,16 +13,16 @@ import math
 import numpy as np
 import pytest
 
-from algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from audits import mutants
-from audits.canaries import worst_canary
-from audits.plans import DP_APVI, DP_APVI_LAPLACE
+import mutants
 from privcheck import registry
 from privcheck.accounting import account
 from privcheck.accounting.engine.gdp import gdp_delta
 from privcheck.declaration import Declaration, resolve
 from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest, AuditResult
+from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
+from privcheck_audits.plan import DP_APVI, DP_APVI_LAPLACE
+from privcheck_audits.releases.canaries import worst_canary
 
 SURE = 1 - 1e-9
 

@@ -15,11 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from audits.bounds import count_vectors, log_ratios
-from audits.scores import Moved
-from audits.shuffled import messages as shuffled
-from audits.shuffled.messages import as_sums, integers_log_ratio, message_trials, shown_probability, simulated_law
 from privcheck.mechanisms import Noise, ShuffledBits, noise_bits
+from privcheck_audits.bounds import count_vectors, log_ratios
+from privcheck_audits.engine.scores import Moved
+from privcheck_audits.shuffled import messages as shuffled
+from privcheck_audits.shuffled.messages import (
+    as_sums,
+    integers_log_ratio,
+    message_trials,
+    shown_probability,
+    simulated_law,
+)
 
 SMALL = st.sampled_from([(1, 1.0), (1, 3.0), (2, 4.0), (2, 1.0), (3, 6.0), (3, 1.5), (4, 4.0), (4, 2.0)])
 

@@ -15,14 +15,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from audits.bounds import exact_epsilon
-from audits.engine import blocks, total
-from audits.mutants.shuffled import counting_on, fewer_noise_bits, integer_messages, sent_twice
-from audits.plans import SDP_PE, SDP_PE_AS_PRINTED
-from audits.plans.anything import ANY
-from audits.plans.shuffled import declines, instances, releases
-from audits.shuffled.attacks import attacks
-from audits.shuffled.guesses import Messages, aim
+from mutants.shuffled import counting_on, fewer_noise_bits, integer_messages, sent_twice
 from privcheck.commands.checking import _enough
 from privcheck.commands.learned import audit
 from privcheck.commands.setting import resolve_setting
@@ -36,6 +29,13 @@ from privcheck.results import AuditRequest
 from privcheck.statistics import VisitCounts
 from privcheck.symbols import A, H, K, S
 from privcheck.testing import assert_declaration
+from privcheck_audits.bounds import exact_epsilon
+from privcheck_audits.engine.blocks import blocks, total
+from privcheck_audits.plan import SDP_PE, SDP_PE_AS_PRINTED
+from privcheck_audits.plan.any_declaration import ANY
+from privcheck_audits.shuffled.attacks import attacks
+from privcheck_audits.shuffled.guesses import Messages, aim
+from privcheck_audits.shuffled.view import declines, instances, releases
 
 CONFIDENCE = 0.999999
 

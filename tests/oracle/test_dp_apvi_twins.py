@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.baselines.apvi import apvi
-from algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from algorithms.dp_apvi.agent import plan_batch, run, setting
 from privcheck.declaration import resolve
 from privcheck.results import Dataset
 from privcheck.runtime import NoNoise
 from privcheck.trajectories import Trajectories
+from privcheck_algorithms.baselines.apvi import apvi
+from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
+from privcheck_algorithms.dp_apvi.agent import plan_batch, run, setting
 
 sizes = st.tuples(st.integers(1, 5), st.integers(1, 10), st.integers(1, 4))
 scales = st.sampled_from(["0", "1e-6", "1/100", "1/10", "1"])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from algorithms.dp_apvi.kernels import private_counts, private_total
+from privcheck_algorithms.dp_apvi.kernels import private_counts, private_total
 
 # multiples of 1/64: numbers near the solver's tolerance of 1e-7 make it call feasible programmes infeasible
 counts = st.one_of(st.integers(-40, 200).map(float), st.integers(-40 * 64, 200 * 64).map(lambda k: k / 64))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from algorithms.online.rewards import BERNSTEIN, OBI, PUCB, Rule, add, plan, quality
+from privcheck_algorithms.online.rewards import BERNSTEIN, OBI, PUCB, Rule, add, plan, quality
 
 H, S, A = 4, 3, 2
 

@@ -6,17 +6,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from algorithms.environments.random_mdp import random_mdp
-from algorithms.online import private
-from algorithms.online.driver import CHECKPOINT
-from algorithms.online.tables import size, split
-from algorithms.private_ucb_po.agent import player as po_player
-from algorithms.private_ucb_vi.agent import player as vi_player
-from algorithms.private_ucb_vi.agent import run
-from algorithms.privatizers import noise, regrown, tree
 from privcheck.commands.online import online_settings
 from privcheck.errors import ParameterError
 from privcheck.results import OnlineRequest, World
+from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck_algorithms.online import private
+from privcheck_algorithms.online.driver import CHECKPOINT
+from privcheck_algorithms.online.tables import size, split
+from privcheck_algorithms.private_ucb_po.agent import player as po_player
+from privcheck_algorithms.private_ucb_vi.agent import player as vi_player
+from privcheck_algorithms.private_ucb_vi.agent import run
+from privcheck_algorithms.privatizers import noise, regrown, tree
 
 
 def asked(name="private-ucb-vi-central", *, S=3, H=3, A=2, K=37, **more):
@@ -52,8 +52,8 @@ def test_it_is_the_run_that_keeps_its_tree(sizes, quiet, monkeypatch):
 
 def test_it_depends_on_no_threads_and_continues_where_it_was_killed(tmp_path, monkeypatch):
     monkeypatch.setattr(private, "MEMORY", 0.0)
-    monkeypatch.setattr("algorithms.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("algorithms.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck_algorithms.online.driver._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck_algorithms.online.driver._WORK", 0)
     request = asked(replicates=3, directory=tmp_path)
     straight = run(dataclasses.replace(request, directory=None, workers=3))
     seen = []

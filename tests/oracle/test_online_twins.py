@@ -6,18 +6,26 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from algorithms.baselines import OPPO, UCB_VI
-from algorithms.environments.random_mdp import random_mdp
-from algorithms.environments.riverswim import online_riverswim
-from algorithms.online.optimism import Bonus, exponentials, plan, value_bonus
-from algorithms.online.reference import trace
-from algorithms.online.tables import as_declared, as_vector, size, split
-from algorithms.online.world import roll_greedy, roll_mixed, value_anew, value_greedy, value_mixed, value_of, world
-from algorithms.private_ucb_po.agent import run as run_po
-from algorithms.private_ucb_vi.agent import run as run_vi
-from algorithms.privatizers import noise, tree
 from privcheck.commands.online import online_settings
 from privcheck.results import OnlineRequest, World
+from privcheck_algorithms.baselines import OPPO, UCB_VI
+from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck_algorithms.environments.riverswim import online_riverswim
+from privcheck_algorithms.online.optimism import Bonus, exponentials, plan, value_bonus
+from privcheck_algorithms.online.tables import as_declared, as_vector, size, split
+from privcheck_algorithms.online.world import (
+    roll_greedy,
+    roll_mixed,
+    value_anew,
+    value_greedy,
+    value_mixed,
+    value_of,
+    world,
+)
+from privcheck_algorithms.private_ucb_po.agent import run as run_po
+from privcheck_algorithms.private_ucb_vi.agent import run as run_vi
+from privcheck_algorithms.privatizers import noise, tree
+from twins.online import trace
 
 PRIVATE = [
     ("private-ucb-vi-central", "vi", run_vi), ("private-ucb-vi-local", "vi", run_vi),
@@ -79,7 +87,7 @@ def test_a_mixed_policy_that_changes_is_a_switch_where_its_value_does_not():
 
 def naive_ucb_vi(request, number=0):
     """UCB-VI in NumPy, planning from scratch after every episode, with the same users."""
-    from algorithms.online.driver import seeds
+    from privcheck_algorithms.online.driver import seeds
 
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions

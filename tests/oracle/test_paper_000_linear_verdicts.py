@@ -16,10 +16,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from algorithms.dp_vapvi.declaration import split, unsplit
-from algorithms.dp_vapvi.features import printed_features
 from privcheck.accounting import account
 from privcheck.verification import verify
+from privcheck_algorithms.dp_vapvi.declaration import split, unsplit
+from privcheck_algorithms.dp_vapvi.features import printed_features
 
 SIZES = [1, 3, 20]
 

@@ -15,12 +15,12 @@ from fractions import Fraction
 
 import pytest
 
-from algorithms.dp_lsvi_ucb.declaration import as_printed, fresh
-from algorithms.private_lsvi_ucb.declaration import luyo, ngo
-from algorithms.published_lsvi_ucb.declaration import published
 from privcheck.accounting.engine.gdp import gdp_epsilon
 from privcheck.releases import Draw
 from privcheck.verification import verify
+from privcheck_algorithms.dp_lsvi_ucb.declaration import as_printed, fresh
+from privcheck_algorithms.private_lsvi_ucb.declaration import luyo, ngo
+from privcheck_algorithms.published_lsvi_ucb.declaration import published
 
 SIZES = [(1, 1), (1, 2), (2, 3), (20, 1_000), (100, 10**9)]
 

@@ -16,14 +16,14 @@ from fractions import Fraction
 
 import pytest
 
-from algorithms.dp_ucbvi import declaration as dp_ucbvi
-from algorithms.ldp_obi.declaration import ldp_obi
-from algorithms.private_ucb_po import declaration as private_ucb_po
-from algorithms.private_ucb_vi import declaration as private_ucb_vi
-from algorithms.published_ucb_vi import declaration as published
-from algorithms.pucb.declaration import pucb
 from privcheck.accounting import account
 from privcheck.verification import verify
+from privcheck_algorithms.dp_ucbvi import declaration as dp_ucbvi
+from privcheck_algorithms.ldp_obi.declaration import ldp_obi
+from privcheck_algorithms.private_ucb_po import declaration as private_ucb_po
+from privcheck_algorithms.private_ucb_vi import declaration as private_ucb_vi
+from privcheck_algorithms.published_ucb_vi import declaration as published
+from privcheck_algorithms.pucb.declaration import pucb
 
 CENTRAL = [private_ucb_vi.central, private_ucb_po.central, pucb, dp_ucbvi.central]
 LOCAL = [private_ucb_vi.local, private_ucb_po.local, dp_ucbvi.local]

@@ -11,7 +11,6 @@ import math
 
 import pytest
 
-from algorithms.sdp_pe.declaration import apart, as_printed, stages
 from privcheck.accounting import account
 from privcheck.accounting.engine.gdp import gdp_epsilon
 from privcheck.calibration import least_noise
@@ -24,6 +23,7 @@ from privcheck.symbols import A, H, S
 from privcheck.testing.enumeration import assert_sensitivity
 from privcheck.verification import verify
 from privcheck.verification.shuffled_loss import shuffled_epsilon
+from privcheck_algorithms.sdp_pe.declaration import apart, as_printed, stages
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from algorithms.privatizers.noise import GAUSSIAN, LANES, LAPLACE, NONE, add, chunk, lanes, laplace, padded, words
+from privcheck_algorithms.privatizers.noise import (
+    GAUSSIAN,
+    LANES,
+    LAPLACE,
+    NONE,
+    add,
+    chunk,
+    lanes,
+    laplace,
+    padded,
+    words,
+)
 
 N = 1 << 20
 

@@ -11,9 +11,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from algorithms.dp_lsvi_ucb.declaration import fresh
-from algorithms.dp_vapvi.declaration import split, unsplit
-from algorithms.private_lsvi_ucb.declaration import luyo, ngo
 from privcheck.declaration import Claim, Declaration, Parameter, Release
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace, SymmetricGaussian
@@ -23,6 +20,9 @@ from privcheck.statistics import Column, FeatureSums, GramMatrices
 from privcheck.symbols import H, d, exact, expression, h, rho
 from privcheck.verification import find_witness, verify
 from privcheck.verification.together import cost_together, rho_together
+from privcheck_algorithms.dp_lsvi_ucb.declaration import fresh
+from privcheck_algorithms.dp_vapvi.declaration import split, unsplit
+from privcheck_algorithms.private_lsvi_ucb.declaration import luyo, ngo
 
 pytestmark = pytest.mark.slow
 

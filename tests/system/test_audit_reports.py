@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from privcheck.cli import main
+from privcheck.commands.cli import main
 
 SMALL = ["--set", "H=4", "--set", "S=3", "--set", "A=2"]
 

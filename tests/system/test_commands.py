@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from privcheck.cli import main
+from privcheck.commands.cli import main
 
 HEADER = "episode,step,state,action,reward,next_state\n"
 
@@ -189,7 +189,7 @@ def test_the_same_seed_gives_the_same_run_and_another_does_not(tmp_path):
 
 def test_importing_is_light():
     code = (
-        "import sys, privcheck, privcheck.cli\n"
+        "import sys, privcheck, privcheck.commands.cli\n"
         "heavy = {'sympy', 'scipy', 'numba', 'dp_accounting', 'matplotlib', 'pyarrow'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from privcheck.cli import main
+from privcheck.commands.cli import main
 from privcheck.commands.pages import paper_pages
 
 PAGES = Path(__file__).parents[2] / "docs" / "findings"

@@ -9,7 +9,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from privcheck.cli import main
+from privcheck.commands.cli import main
 
 SMALL = ["--env", "riverswim", "--set", "S=3", "--set", "H=4", "--set", "K=60", "--replicates", "2"]
 
@@ -119,7 +119,7 @@ def test_check_of_an_online_agent(tmp_path):
 @pytest.mark.slow
 def test_an_interrupted_run_is_continued_with_the_same_result(tmp_path):
     script = [
-        sys.executable, "-c", "from privcheck.cli import main; main()", "run", "private-ucb-vi-central",
+        sys.executable, "-c", "from privcheck.commands.cli import main; main()", "run", "private-ucb-vi-central",
         "--env", "riverswim", "--set", "K=400000", "--replicates", "2", "--json", "--out", str(tmp_path),
     ]  # fmt: skip
     killed = subprocess.Popen(script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

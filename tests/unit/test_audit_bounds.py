@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from audits.bounds import (
+from privcheck.accounting.engine.gdp import gdp_epsilon
+from privcheck.errors import ParameterError
+from privcheck_audits.bounds import (
     CoinFlip,
     CurveFlip,
     GuessPlan,
@@ -21,8 +23,6 @@ from audits.bounds import (
     ranked_bound,
     revealed_at_most,
 )
-from privcheck.accounting.engine.gdp import gdp_epsilon
-from privcheck.errors import ParameterError
 
 COUNTS = st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 ALPHA = st.sampled_from([0.5, 0.05, 0.01, 1e-4, 1e-9])

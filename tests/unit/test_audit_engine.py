@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audits.bounds import guess_plan
-from audits.engine import blocks, tally, total
-from audits.scores import Scored
 from privcheck.errors import AuditError, ParameterError
+from privcheck_audits.bounds import guess_plan
+from privcheck_audits.engine.blocks import blocks, tally, total
+from privcheck_audits.engine.scores import Scored
 
 
 def draw(rng: np.random.Generator, runs: int, first: int) -> tuple[int, int, tuple[float, ...]]:

@@ -12,15 +12,6 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
 
-from audits.bounds import CurveFlip
-from audits.counting import threshold_errors
-from audits.engine import Tally, tally
-from audits.inside.distances import Distance, Replayed
-from audits.inside.hearing import NoiseTest
-from audits.pictures import Prefixes, drawn_bars, history, moved_bars, of_parts, pictured
-from audits.scores import Scored
-from audits.side_by_side import shown_pair, side_by_side
-from audits.trade_offs import charged_trade_off, claimed_trade_off, marks, pilot_marks, trade_off
 from privcheck import registry
 from privcheck.accounting import account
 from privcheck.finite_mdp import FiniteMDP
@@ -29,6 +20,15 @@ from privcheck.mechanisms import Noise
 from privcheck.regressors import Regressors
 from privcheck.results import AuditRequest, AuditResult
 from privcheck.trajectories import Trajectories
+from privcheck_audits.bounds import CurveFlip
+from privcheck_audits.engine.blocks import Tally, tally
+from privcheck_audits.engine.counting import threshold_errors
+from privcheck_audits.engine.scores import Scored
+from privcheck_audits.show.pictures import Prefixes, drawn_bars, history, moved_bars, of_parts, pictured
+from privcheck_audits.show.side_by_side import shown_pair, side_by_side
+from privcheck_audits.show.trade_offs import charged_trade_off, claimed_trade_off, marks, pilot_marks, trade_off
+from privcheck_audits.white_box.distances import Distance, Replayed
+from privcheck_audits.white_box.noise_tests import NoiseTest
 
 SURE = 1 - 1e-9
 MU = 1.2

@@ -10,19 +10,19 @@ import pytest
 from scipy.stats import laplace as laplace_law
 from scipy.stats import norm
 
-from algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from audits import sampling
-from audits.bounds import GuessPlan, guess_plan
-from audits.canaries import canary, describe, random_users, sizes, worst_canary
-from audits.inside.streams import canaries, random_pair
-from audits.learned import learn_score
-from audits.reach import best_plan, loss_law, reachable_curve, reachable_guesses
-from audits.scores import Moved, hidden_bits, likelihood_trials, moved
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import Noise
 from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.trajectories import concatenate
+from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
+from privcheck_audits.bounds import GuessPlan, guess_plan
+from privcheck_audits.engine import sampling
+from privcheck_audits.engine.scores import Moved, hidden_bits, likelihood_trials, moved
+from privcheck_audits.policy.learned import learn_score
+from privcheck_audits.releases.canaries import canary, describe, random_users, sizes, worst_canary
+from privcheck_audits.releases.reach import best_plan, loss_law, reachable_curve, reachable_guesses
+from privcheck_audits.white_box.streams import canaries, random_pair
 
 BOTH = pytest.mark.parametrize("algorithm", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])
 

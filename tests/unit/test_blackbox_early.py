@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from audits.blackbox.counts import Counts
-from audits.blackbox.early import Purse, Stake, anytime, log_odds, refutes
-from audits.blackbox.parities import learn_parities
-from audits.blackbox.verdict import Attempt, Target
-from audits.blackbox.wide import WIDEST, narrowed, spread
-from audits.bounds import BETS
+from privcheck_audits.blackbox.anytime import Purse, Stake, anytime, log_odds, refutes
+from privcheck_audits.blackbox.counts import Counts
+from privcheck_audits.blackbox.parities import learn_parities
+from privcheck_audits.blackbox.verdict import Attempt, Target
+from privcheck_audits.blackbox.wide import WIDEST, narrowed, spread
+from privcheck_audits.bounds import BETS
 
 PURE = Target(unit="epsilon", claimed=1.0, delta=0.0)
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from audits.blackbox.counts import edges
-from audits.blackbox.features import feature_map, grid_steps, on_grid, patterns, row_keys, separation, shape
-from audits.blackbox.floats import fingerprint
-from audits.blackbox.verdict import (
+from privcheck_audits.blackbox.counts import edges
+from privcheck_audits.blackbox.features import feature_map, grid_steps, on_grid, patterns, row_keys, separation, shape
+from privcheck_audits.blackbox.floats import fingerprint
+from privcheck_audits.blackbox.verdict import (
     Attempt,
     Target,
     _divergence,
@@ -25,8 +25,8 @@ from audits.blackbox.verdict import (
     best,
     weigh,
 )
-from audits.bounds import moments
-from audits.learned import learn_score
+from privcheck_audits.bounds import moments
+from privcheck_audits.policy.learned import learn_score
 
 PURE = Target(unit="epsilon", claimed=1.0, delta=0.0)
 

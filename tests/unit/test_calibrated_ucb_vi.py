@@ -6,12 +6,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from algorithms.calibrated_ucb_vi.agent import Numbers, estimate, player, release, run, schedule, weighed
-from algorithms.calibrated_ucb_vi.kernels import expected_visits, plan
-from algorithms.calibrated_ucb_vi.statistic import FirstVisits
-from algorithms.environments.random_mdp import random_mdp
-from algorithms.environments.riverswim import online_riverswim
-from algorithms.online.world import optimum, world
 from privcheck.accounting import account
 from privcheck.commands.online import online_settings
 from privcheck.commands.setting import resolve_setting
@@ -20,6 +14,12 @@ from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest, World
 from privcheck.testing.enumeration import all_users
 from privcheck.trajectories import Trajectories
+from privcheck_algorithms.calibrated_ucb_vi.agent import Numbers, estimate, player, release, run, schedule, weighed
+from privcheck_algorithms.calibrated_ucb_vi.kernels import expected_visits, plan
+from privcheck_algorithms.calibrated_ucb_vi.statistic import FirstVisits
+from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck_algorithms.environments.riverswim import online_riverswim
+from privcheck_algorithms.online.world import optimum, world
 
 OPTION = {"bonus": 0.1, "noise_bonus": 0.2, "support": 2.5, "known": 0.25}
 

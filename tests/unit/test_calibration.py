@@ -5,12 +5,12 @@ import math
 
 import pytest
 
-from algorithms.dp_apvi.declaration import gaussian, laplace
 from privcheck.accounting import account
 from privcheck.accounting.engine.gdp import gdp_delta
 from privcheck.calibration import least_noise
 from privcheck.errors import ParameterError
 from privcheck.symbols import exact
+from privcheck_algorithms.dp_apvi.declaration import gaussian, laplace
 
 DECLARATIONS = [gaussian({}), laplace({}), laplace({"rewards": "released"})]
 SMALL = {"H": "4", "S": "3", "A": "2"}

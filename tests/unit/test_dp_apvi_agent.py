@@ -6,14 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from algorithms.baselines.apvi import apvi
-from algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from algorithms.dp_apvi.agent import Setting, noise_bound, plan, plan_batch, replicate_seed, run, setting
-from algorithms.environments import RIVERSWIM
 from privcheck.declaration import resolve
 from privcheck.errors import ChannelError, ParameterError
 from privcheck.runtime import Billboard, Channel, Ledger, NoNoise, Privatizer, ReplayChannel, SimulatedNoise
 from privcheck.trajectories import Trajectories
+from privcheck_algorithms.baselines.apvi import apvi
+from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
+from privcheck_algorithms.dp_apvi.agent import Setting, noise_bound, plan, plan_batch, replicate_seed, run, setting
+from privcheck_algorithms.environments import RIVERSWIM
 
 
 def options(**given: str) -> dict[str, Fraction]:

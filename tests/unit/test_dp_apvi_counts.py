@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from algorithms.dp_apvi.kernels import private_counts, private_total
+from privcheck_algorithms.dp_apvi.kernels import private_counts, private_total
 
 
 def closed_form(pair: float, following: np.ndarray, E: float) -> tuple[float, np.ndarray]:

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from algorithms.environments import ICU_SEPSIS, RIVERSWIM
-from algorithms.environments.icu_sepsis import ACTIONS, DEATH, END, STATES, SURVIVAL, groups, load
-from algorithms.environments.riverswim import riverswim
-from algorithms.planning import evaluate, optimal, uniform
 from privcheck.errors import ParameterError, PrivcheckError
 from privcheck.registry import environment
+from privcheck_algorithms.environments import ICU_SEPSIS, RIVERSWIM
+from privcheck_algorithms.environments.icu_sepsis import ACTIONS, DEATH, END, STATES, SURVIVAL, groups, load
+from privcheck_algorithms.environments.riverswim import riverswim
+from privcheck_algorithms.planning import evaluate, optimal, uniform
 
 
 def icu(users: int = 2_000, H: int = 20, states: int = 24, seed: int = 0):
@@ -155,6 +155,6 @@ def test_a_damaged_file_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     load.cache_clear()
     broken = tmp_path / "dynamics.npz"
     broken.write_bytes(b"not an archive")
-    monkeypatch.setattr("algorithms.environments.icu_sepsis._asset", lambda: broken)
+    monkeypatch.setattr("privcheck_algorithms.environments.icu_sepsis._asset", lambda: broken)
     with pytest.raises(PrivcheckError, match="install it again"):
         load()

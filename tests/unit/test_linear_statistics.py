@@ -5,13 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from algorithms.dp_vapvi.declaration import split
-from algorithms.dp_vapvi.features import printed_features, printed_pairs
 from privcheck.errors import TrajectoryError
 from privcheck.regressors import Regressors
 from privcheck.statistics import Column, FeatureSums, GramMatrices
 from privcheck.statistics.linear import check_bounds, step_bounds
 from privcheck.symbols import H, before, d, exact, h, sqrt, sum_steps
+from privcheck_algorithms.dp_vapvi.declaration import split
+from privcheck_algorithms.dp_vapvi.features import printed_features, printed_pairs
 
 PHI, TARGET, WEIGHT = Column("phi", 1, "x"), Column("y", H - h, "y"), Column("w", 1, "w")
 VALUES = {"H": exact(3), "d": exact(4)}

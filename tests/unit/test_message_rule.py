@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from algorithms.sdp_pe.declaration import apart
 from privcheck.mechanisms import ShuffledBits
 from privcheck.verification import verify
+from privcheck_algorithms.sdp_pe.declaration import apart
 
 
 def _sent(messages, name):

@@ -6,16 +6,16 @@ import sys
 import numpy as np
 import pytest
 
-from algorithms.environments.gym_tables import _model, _read, gym_environment, read_table
-from algorithms.environments.p_table import table_environment
-from algorithms.environments.random_mdp import random_mdp
-from algorithms.environments.riverswim import online_riverswim
-from algorithms.online.world import optimum, value_of, world
-from algorithms.planning import finite, optimal
 from privcheck import registry
 from privcheck.commands.online import load_world
 from privcheck.errors import FileFormatError, ParameterError, PrivcheckError, UnknownNameError
 from privcheck.finite_mdp import FiniteMDP
+from privcheck_algorithms.environments.gym_tables import _model, _read, gym_environment, read_table
+from privcheck_algorithms.environments.p_table import table_environment
+from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck_algorithms.environments.riverswim import online_riverswim
+from privcheck_algorithms.online.world import optimum, value_of, world
+from privcheck_algorithms.planning import finite, optimal
 
 
 @pytest.mark.parametrize(("S", "H", "value"), [(6, 20, 3.3972639592), (4, 6, 0.475791)])

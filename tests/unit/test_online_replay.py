@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from algorithms.environments.random_mdp import random_mdp
-from algorithms.online.reference import trace
-from algorithms.privatizers import tree
 from privcheck.commands.online import online_settings
 from privcheck.results import OnlineRequest, World
 from privcheck.runtime import Billboard, Channel, Ledger, ReplayChannel, SimulatedNoise
 from privcheck.runtime.ledger import charge
 from privcheck.trajectories import Trajectories
+from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck_algorithms.privatizers import tree
+from twins.online import trace
 
 K, CHANGED = 12, 2  # the third user differs
 AGENTS = [

@@ -7,10 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from algorithms.environments.random_mdp import random_mdp
-from algorithms.environments.riverswim import online_riverswim
-from algorithms.online.driver import BLOCKS, CHECKPOINT
-from algorithms.online.recording import POINTS, grid
 from privcheck import registry
 from privcheck.accounting import account, check_ledger, spent
 from privcheck.commands.online import odometer, online_settings, run_online
@@ -18,6 +14,10 @@ from privcheck.commands.setting import resolve_setting
 from privcheck.errors import LedgerError, ParameterError, PrivcheckError, UnknownNameError
 from privcheck.results import OnlineRequest, World, silent
 from privcheck.runtime import read_ledger
+from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck_algorithms.environments.riverswim import online_riverswim
+from privcheck_algorithms.online.driver import BLOCKS, CHECKPOINT
+from privcheck_algorithms.online.recording import POINTS, grid
 
 ONLINE = [name for name in registry.names("algorithms") if registry.algorithm(name).online is not None]
 
@@ -72,8 +72,8 @@ class Killed(BaseException):
 @pytest.mark.parametrize("name", ONLINE)
 @pytest.mark.parametrize("block", [1, 20])
 def test_a_killed_run_continues_as_if_nothing_had_happened(name, block, tmp_path, monkeypatch):
-    monkeypatch.setattr("algorithms.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("algorithms.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck_algorithms.online.driver._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck_algorithms.online.driver._WORK", 0)
     setting, request = asked(name, directory=tmp_path, **lively(name))
     calls = []
 
@@ -116,8 +116,8 @@ def test_a_checkpoint_of_another_run_or_a_torn_one_is_refused(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
 def test_a_full_disk_ends_the_run_and_leaves_the_checkpoint_before(tmp_path, monkeypatch):
-    monkeypatch.setattr("algorithms.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("algorithms.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck_algorithms.online.driver._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck_algorithms.online.driver._WORK", 0)
     setting, request = asked("private-ucb-vi-central", directory=tmp_path, **lively("private-ucb-vi-central"))
     straight = setting.algorithm.online(dataclasses.replace(request, directory=None))
     before = []

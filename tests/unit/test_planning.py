@@ -8,8 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from algorithms.planning import TabularMDP, evaluate, one_hot, optimal, reward_table, sample_trajectories, uniform
 from privcheck.errors import ParameterError
+from privcheck_algorithms.planning import (
+    TabularMDP,
+    evaluate,
+    one_hot,
+    optimal,
+    reward_table,
+    sample_trajectories,
+    uniform,
+)
 
 
 def random_mdp(seed: int, S: int = 3, A: int = 2, *, sparse: bool = False) -> TabularMDP:

@@ -6,17 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from algorithms.environments.random_mdp import random_mdp
-from algorithms.environments.riverswim import online_riverswim
-from algorithms.online.driver import seeds
-from algorithms.online.optimism import plan, value_bonus
-from algorithms.online.private import curator
-from algorithms.online.tables import count, size, split
-from algorithms.online.world import optimum, roll_greedy, value_of, world
-from algorithms.private_ucb_po.agent import player as po_player
-from algorithms.private_ucb_vi.agent import player, run
-from algorithms.privatizers.batches import begins, outputs
-from algorithms.privatizers.tree import levels
 from privcheck.accounting import account
 from privcheck.calibration import least_noise
 from privcheck.commands.online import online_settings, run_online
@@ -25,6 +14,17 @@ from privcheck.errors import ParameterError
 from privcheck.mechanisms import Laplace
 from privcheck.results import OnlineRequest, World
 from privcheck.verification import verify
+from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck_algorithms.environments.riverswim import online_riverswim
+from privcheck_algorithms.online.driver import seeds
+from privcheck_algorithms.online.optimism import plan, value_bonus
+from privcheck_algorithms.online.private import curator
+from privcheck_algorithms.online.tables import count, size, split
+from privcheck_algorithms.online.world import optimum, roll_greedy, value_of, world
+from privcheck_algorithms.private_ucb_po.agent import player as po_player
+from privcheck_algorithms.private_ucb_vi.agent import player, run
+from privcheck_algorithms.privatizers.batches import begins, outputs
+from privcheck_algorithms.privatizers.tree import levels
 
 NAME = "private-ucb-vi-calibrated"
 LIVELY = {"bonus_scale": "0.02", "precision_scale": "0.01", "mu": "20"}
@@ -158,8 +158,8 @@ def test_users_of_batches_pay_once_and_those_of_a_tree_at_every_power_of_two():
 
 @pytest.mark.parametrize("first", [1, 7, 10**30])
 def test_a_killed_run_with_batches_continues_as_if_nothing_had_happened(first, tmp_path, monkeypatch):
-    monkeypatch.setattr("algorithms.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("algorithms.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck_algorithms.online.driver._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck_algorithms.online.driver._WORK", 0)
     request = asked(online_riverswim(3, H=3), releases="doubling", first_batch=first, **LIVELY)
     straight = run(request)
     kept = dataclasses.replace(request, directory=tmp_path)

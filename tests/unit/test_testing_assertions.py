@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from audits.mutants import rescaled_noise, short_sensitivity
+from mutants import rescaled_noise, short_sensitivity
 from privcheck import PureDP
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.testing import assert_declaration, assert_private, neighbouring_datasets, neighbouring_records
+from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 
 SURE = 1 - 1e-9
 SMALL = {"H": 2, "S": 2, "A": 2}

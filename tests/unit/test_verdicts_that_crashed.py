@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from algorithms.dp_apvi.declaration import gaussian
-from privcheck.cli import main
+from privcheck.commands.cli import main
 from privcheck.declaration import Claim, Declaration, Draw, Parameter, Release
 from privcheck.guarantees import ZCDP, Guarantee, PureDP
 from privcheck.mechanisms import Gaussian, Laplace
@@ -19,6 +18,7 @@ from privcheck.schedules import Batches
 from privcheck.statistics import Column, FeatureSums, VisitCounts
 from privcheck.symbols import A, H, K, S, d, epsilon, log, n, rho
 from privcheck.verification import verify
+from privcheck_algorithms.dp_apvi.declaration import gaussian
 
 PARAMETERS = (
     *(

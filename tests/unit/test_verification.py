@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from algorithms.dp_apvi.declaration import gaussian, laplace
 from privcheck.accounting import account, claim_epsilon
 from privcheck.declaration import L2, Claim, Declaration, Release
 from privcheck.errors import DeclarationError
@@ -16,6 +15,7 @@ from privcheck.mechanisms import Gaussian, Laplace
 from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.symbols import epsilon, exact, expression, rho, sqrt
 from privcheck.verification import CODES, verify
+from privcheck_algorithms.dp_apvi.declaration import gaussian, laplace
 
 BOTH = [gaussian({}), laplace({}), gaussian({"rewards": "released"}), laplace({"rewards": "released"})]
 SMALL = {"H": "3", "S": "2", "A": "2"}

@@ -1,0 +1,310 @@
+"""The agent of CALIBRATED-UCB-VI: batches, noisy tables, optimism. README: the budget, the choices and their price.
+
+`estimate` and `policies` are the agent and read noisy tables alone; `release` is the channel's side; `serve` (kernels)
+is where users are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Parameter
+from privcheck.errors import ParameterError
+from privcheck.relations import ReplaceOne
+from privcheck.results import OnlineRequest, OnlineResult
+from privcheck_algorithms.calibrated_ucb_vi.kernels import expected_visits, plan, serve
+from privcheck_algorithms.online.driver import Player, Replicate, seeds
+from privcheck_algorithms.online.private import carry_out, declared
+from privcheck_algorithms.online.recording import DONE, SWITCHES, grid
+from privcheck_algorithms.online.results import MEMORY, blank, refuse
+from privcheck_algorithms.online.world import optimum, value_greedy, world
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+OPTIONS = (
+    Parameter(name="first_batch", default=384, kind="count", meaning="users of the first batch"),
+    Parameter(name="growth", default="1.2", kind="positive", meaning="each batch is so much larger; at least 1"),
+    Parameter(name="bonus", default="0.1", kind="real", meaning="factor of the bonus H/√n for chance"),
+    Parameter(name="noise_bonus", default="0.2", kind="real", meaning="factor of the bonus H·σ/n for noise"),
+    Parameter(name="support", default="2.5", kind="real", meaning="successors below so many σ are taken for noise"),
+    Parameter(name="known", default="0.25", kind="real", meaning="pairs below so many σ√S of visits are unknown"),
+    Parameter(name="turns", default=32, kind="count", meaning="policies that take turns within a batch"),
+)
+
+
+_BATCHES = 100_000  # each is a plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """The agent's numbers.
+
+    Attributes:
+        H: Steps.
+        S: States.
+        A: Actions.
+        tables: T: 1 pooled, H by step.
+        cap: m.
+        sigma: Standard deviation of a transition count's noise.
+        sigma_rewards: Of a reward sum's; 0 where rewards are known.
+        option: The agent's options as floats.
+    """
+
+    H: int
+    S: int
+    A: int
+    tables: int
+    cap: int
+    sigma: float
+    sigma_rewards: float
+    option: Mapping[str, float]
+
+
+def schedule(K: int, *, first: int, growth: float) -> Indices:
+    """Returns the last user of each batch; a last batch below half the size before it joins that one.
+
+    Raises:
+        ParameterError: More than 10⁵ batches.
+
+    >>> schedule(1000, first=300, growth=1.0).tolist()
+    [300, 600, 1000]
+    """
+    ends, size = [0], float(first)
+    while ends[-1] < K:
+        ends.append(min(K, ends[-1] + max(1, int(size))))
+        size = min(size * growth, float(K))
+        if len(ends) > _BATCHES:
+            message = f"K = {K}: more than {_BATCHES} batches; make first_batch = {first} or growth = {growth:g} larger"
+            raise ParameterError(message, name="first_batch", given=first)
+    if len(ends) > 2 and 2 * (ends[-1] - ends[-2]) < ends[-2] - ends[-3]:
+        del ends[-2]
+    return np.array(ends[1:], dtype=np.int64)
+
+
+def numbers(request: OnlineRequest, *, quiet: bool = False) -> Numbers:
+    """Returns the agent's numbers; the noise from the declaration.
+
+    Raises:
+        ParameterError: growth below 1, or initial=fixed where the first state is drawn.
+    """
+    declaration, mdp = declared(request), request.world.mdp
+    if request.options["growth"] < 1:
+        message = f"growth (each batch is so much larger): expected at least 1, got {request.options['growth']}"
+        raise ParameterError(message, name="growth", given=request.options["growth"])
+    if isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed" and not mdp.fixed_start:
+        message = f"initial=fixed: in {request.world.name} the first state is drawn; use --set initial=any"
+        raise ParameterError(message, name="initial", given="fixed")
+    noise = {r.name: 0.0 if quiet else r.mechanism.at(request.values).scale for r in declaration.releases}
+    pooled = request.readings.get("counts", "pooled") == "pooled"
+    return Numbers(
+        H=mdp.horizon,
+        S=mdp.states,
+        A=mdp.actions,
+        tables=1 if pooled else mdp.horizon,
+        cap=int(request.readings.get("cap", "3")) if pooled else 1,
+        sigma=noise["transitions"],
+        sigma_rewards=noise.get("rewards", 0.0),
+        option={name: float(value) for name, value in request.options.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Estimate:
+    """What the agent makes of the billboard.
+
+    Attributes:
+        P: (T, S, A, S) estimated transitions.
+        reward: (T, S, A) estimated mean rewards.
+        bonus: (T, S, A).
+        known: (T, S, A) pairs with enough noisy visits.
+    """
+
+    P: Array
+    reward: Array
+    bonus: Array
+    known: NDArray[np.bool_]
+
+
+def estimate(transitions: Array, rewards: Array, weights: Array, c: Numbers, known_rewards: Array | None) -> Estimate:
+    """Returns estimates from the batches' noisy tables, each with a weight a pair.
+
+    Args:
+        transitions: (B, T, S, A, S) noisy counts.
+        rewards: (B, T, S, A) noisy reward sums.
+        weights: (B, T, S, A) in [0, 1].
+        c: The agent's numbers.
+        known_rewards: (T, S, A) public mean rewards; None where they are estimated.
+    """
+    counts = (weights[..., None] * transitions).sum(axis=0)
+    spread = c.sigma * np.sqrt((weights**2).sum(axis=0))  # of each cell's noise
+    visits = counts.sum(axis=-1)
+    kept = np.where(counts > c.option["support"] * spread[..., None], counts, 0.0)
+    total = kept.sum(axis=-1)
+    least = np.maximum(c.option["known"] * spread * math.sqrt(c.S), 1.0)
+    known = (visits > least) & (total > 0)
+    P = np.where(known[..., None], kept / np.where(total > 0, total, 1.0)[..., None], 1.0 / c.S)
+    n = np.maximum(visits, 1.0)
+    reward = known_rewards
+    if reward is None:
+        reward = np.clip((weights * rewards).sum(axis=0) / n, 0.0, 1.0)
+    bonus = c.H * (c.option["bonus"] / np.sqrt(n) + c.option["noise_bonus"] * spread / n)
+    return Estimate(P=P, reward=reward, bonus=bonus, known=known)
+
+
+def weighed(played: Indices, sizes: Array, initial: Array, found: Estimate, c: Numbers) -> Array:
+    """Returns each batch's weight a pair, (B, T, S, A): its expected counts over those of the batch with most.
+
+    All batches carry the same noise, but a batch that hardly visits a pair has hardly anything else to say about it.
+    Expected counts come from the estimated model and the policies, which are public. Unknown pairs keep weight 1.
+    """
+    weights = np.zeros((len(sizes), c.tables, c.S, c.A))
+    for batch, size in enumerate(sizes):
+        expected_visits(found.P, initial, played[batch], weights[batch])
+        weights[batch] = size * np.minimum(weights[batch], c.cap)
+    most = weights.max(axis=0)
+    return np.where(found.known & (most > 0), weights / np.where(most > 0, most, 1.0), 1.0)
+
+
+def policies(  # noqa: PLR0917 - as `estimate`: the billboard, the numbers, the order
+    transitions: Array, rewards: Array, played: Indices, sizes: Array, c: Numbers, order: Array,
+    *, initial: Array, known_rewards: Array | None,
+) -> Indices:  # fmt: skip
+    """Returns the next batch's policies (G, H, S), from what is on the billboard alone.
+
+    Args:
+        transitions: (B, T, S, A, S) noisy counts of the batches so far.
+        rewards: (B, T, S, A) noisy reward sums.
+        played: (B, G, H, S) the policies of the batches so far.
+        sizes: (B,) their users.
+        c: The agent's numbers.
+        order: (G, S, A) in which order ties are taken by each policy.
+        initial: (S,) the law of the first state, public.
+        known_rewards: (T, S, A), or None.
+    """
+    found = estimate(transitions, rewards, np.ones(rewards.shape), c, known_rewards)
+    if len(sizes) > 1:
+        weights = weighed(played, sizes, initial, found, c)
+        found = estimate(transitions, rewards, weights, c, known_rewards)
+    chosen = np.zeros((len(order), c.H, c.S), dtype=np.int64)
+    for turn, ties in enumerate(order):
+        plan(found.P, found.reward, found.bonus, found.known, ties, c.H, chosen[turn])
+    return chosen
+
+
+def release(exact: Array, sigma: float, noise: np.random.Generator) -> Array:
+    """Returns exact + fresh Gaussian noise: the channel's side, once a batch and table."""
+    return np.asarray(exact + sigma * noise.standard_normal(exact.shape))
+
+
+def run(request: OnlineRequest, *, quiet: bool = False) -> OnlineResult:
+    """Returns a run of CALIBRATED-UCB-VI.
+
+    Args:
+        request: What is asked.
+        quiet: No noise; the ledger says that nothing is protected.
+
+    Raises:
+        ParameterError: As for `player`.
+    """
+    return carry_out(request, player(request, quiet=quiet), quiet=quiet)
+
+
+def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
+    """Returns CALIBRATED-UCB-VI in its world, ready to play.
+
+    Args:
+        request: What is asked.
+        quiet: No noise.
+
+    Raises:
+        ParameterError: Sizes that are not the environment's, no episode, tables beyond 8 GB, or a refused option.
+    """
+    refuse(request, vectors=0)
+    mdp, K, c = request.world.mdp, request.episodes, numbers(request, quiet=quiet)
+    if c.tables == 1 and mdp.transition.shape[0] > 1:
+        message = f"counts=pooled: {request.world.name} changes with the step; use --set counts=steps"
+        raise ParameterError(message, name="counts", given="pooled")
+    ends = schedule(K, first=int(c.option["first_batch"]), growth=c.option["growth"])
+    B, G = len(ends), int(c.option["turns"])
+    refuse_tables(request, c, batches=B, turns=G)
+    w, truth = world(mdp), optimum(mdp)
+    public = None
+    if c.sigma_rewards == 0.0 and request.readings.get("rewards") == "known":
+        public = np.broadcast_to(mdp.mean_reward, (c.tables, c.S, c.A))
+
+    def start(number: int) -> Replicate:
+        own = seeds(request.seed, number, "users", "noise", "ties")
+        arrays = {
+            "transitions": np.zeros((B, c.tables, c.S, c.A, c.S)),
+            "rewards": np.zeros((B, c.tables, c.S, c.A)),
+            "exact_transitions": np.zeros((c.tables, c.S, c.A, c.S)),
+            "exact_rewards": np.zeros((c.tables, c.S, c.A)),
+            "played": np.zeros((B, G, c.H, c.S), np.int64),
+            "actions": np.zeros((c.H, c.S), np.int64),
+            "worth": np.zeros(G),
+            "changes": np.zeros(G, np.bool_),
+        }
+        generators = {name: np.random.default_rng(one) for name, one in own.items()}
+        return Replicate(arrays=arrays | blank(K), generators=generators)
+
+    def begin(one: Replicate, batch: int) -> None:
+        a, sizes = one.arrays, np.diff(ends, prepend=0)[:batch].astype(np.float64)
+        order = one.generators["ties"].random((G, c.S, c.A))
+        chosen = policies(
+            a["transitions"][:batch], a["rewards"][:batch], a["played"][:batch], sizes, c, order,
+            initial=mdp.initial, known_rewards=public,
+        )  # fmt: skip
+        a["played"][batch], a["actions"][...] = chosen, chosen[0]
+        for turn in range(G):
+            judged, values = np.full((c.H, c.S), -1), np.zeros((c.H + 1, c.S))
+            a["worth"][turn] = value_greedy(w, chosen[turn], judged, values)
+        a["changes"][...] = (chosen != np.roll(chosen, 1, axis=0)).any(axis=(1, 2))
+        done = int(a["totals"][DONE])
+        if batch and (chosen[done % G] != a["played"][batch - 1, (done - 1) % G]).any():
+            a["totals"][SWITCHES] += 1.0
+        a["exact_transitions"][...] = a["exact_rewards"][...] = 0.0
+
+    def block(one: Replicate, until: int) -> None:
+        a, g = one.arrays, one.generators
+        while (done := int(a["totals"][DONE])) < until:
+            batch = int(np.searchsorted(ends, done, side="right"))
+            begun = int(ends[batch - 1]) if batch else 0
+            if done == begun:
+                begin(one, batch)
+            serve(
+                min(until, int(ends[batch])), begun, w, a["played"][batch], a["worth"], a["changes"], truth.value,
+                g["users"], c.cap,
+                a["exact_transitions"], a["exact_rewards"], grid(K), a["curves"], a["totals"],
+            )  # fmt: skip
+            if a["totals"][DONE] == ends[batch] and batch + 1 < B:  # nobody comes after the last batch
+                a["transitions"][batch] = release(a["exact_transitions"], c.sigma, g["noise"])
+                if public is None:
+                    a["rewards"][batch] = release(a["exact_rewards"], c.sigma_rewards, g["noise"])
+
+    label = "calibrated-ucb-vi, quiet" if quiet else "calibrated-ucb-vi"
+    diagnostics = {"batches": float(B), "noise_std": c.sigma, "noise_std_rewards": c.sigma_rewards}
+    return Player(start=start, play=block, label=label, truth=truth, diagnostics=diagnostics)
+
+
+def refuse_tables(request: OnlineRequest, c: Numbers, *, batches: int, turns: int) -> None:
+    """Refuses tables and policies beyond 8 GB.
+
+    Raises:
+        ParameterError: They need more.
+    """
+    tables = (batches + 4) * c.tables * c.S * c.A * (c.S + 1)
+    chosen = (batches + 1) * turns * c.H * c.S + turns * c.S * c.A
+    needed = 8.0 * (tables + chosen) * request.replicates
+    if needed > MEMORY:
+        message = (
+            f"{batches} batches of tables and of {turns} policies in {request.replicates} replicates need "
+            f"{needed / 1e9:.1f} GB, at most {MEMORY / 1e9:g} GB are taken: fewer --replicates or turns, a larger "
+            "growth or first_batch, or smaller S, A or H"
+        )
+        raise ParameterError(message, name="replicates", given=request.replicates)

@@ -1,0 +1,87 @@
+"""What CALIBRATED-UCB-VI releases: two tables a batch of users, Gaussian noise, every user in one batch.
+
+All that leaves about a user is one Gaussian vector: transitions with variance σ² and reward sums with σ²/w². Its cost
+is that of N(0, 1) against N(μ, 1), exactly, and μ = 0.26805 is the largest that is (1, 10⁻⁵)-DP (to five digits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privcheck.declaration import Claim, Declaration, Joint, Parameter, Release
+from privcheck.guarantees import ApproxDP
+from privcheck.mechanisms import Gaussian
+from privcheck.registry import Choice
+from privcheck.schedules import Batches
+from privcheck.statistics import RewardSums, Statistic, TransitionCounts
+from privcheck.symbols import A, Expr, H, S, delta, epsilon, expression, minimum, symbol
+from privcheck.trajectories import Trajectories
+from privcheck_algorithms.calibrated_ucb_vi.statistic import FirstVisits
+from privcheck_algorithms.privatizers.declaration import neighbours
+
+MU, WEIGHT = symbol("mu", "positive"), symbol("reward_weight", "positive")
+
+COUNTS = Choice(
+    name="counts",
+    readings=("pooled", "steps"),
+    meaning="pooled: one table for all steps, for dynamics known not to change with the step; steps: a table a step",
+)
+CAP = Choice(
+    name="cap",
+    readings=("3", "1", "2", "4", "6", "20"),
+    meaning="a user's first so many visits to each (s, a) are counted; with counts=steps each is counted",
+)
+REWARDS = Choice(
+    name="rewards",
+    readings=("released", "known"),
+    meaning="released: noisy reward sums; known: the mean reward of every (s, a) is public, and costs nothing",
+)
+INITIAL = Choice(
+    name="initial",
+    readings=("any", "fixed"),
+    meaning="any: any trajectory for any other; fixed: step 1's state and action are common to neighbours",
+)
+PARAMETERS = (
+    Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
+    Parameter(name="S", default=6, kind="count", meaning="states"),
+    Parameter(name="A", default=2, kind="count", meaning="actions"),
+    Parameter(name="K", default=20_000, kind="count", meaning="episodes, one user each"),
+    Parameter(name="epsilon", default="1", kind="positive", meaning="ε of the claim, nats"),
+    Parameter(name="delta", default="0.00001", kind="probability", meaning="δ of the claim"),
+    Parameter(
+        name="mu", default="0.26805", kind="positive", meaning="the noise: all a user's releases are μ-GDP together"
+    ),
+)
+REWARD_WEIGHT = Parameter(
+    name="reward_weight", default="0.5", kind="positive", meaning="w: reward sums get 1/w times the transitions' noise"
+)
+
+
+def calibrated(choices: Mapping[str, str]) -> Declaration:
+    """Returns CALIBRATED-UCB-VI in the chosen readings: (ε, δ)-JDP by one Gaussian vector a user.
+
+    ‖Δ‖₂² of either table is at most B: 2·m·min(H, m·S·A) pooled, 2H by step. With σ² = B·(1 + w²)/μ² for transitions
+    and σ²/w² for rewards the whole is μ-GDP: B/σ² + B·w²/σ² = μ².
+    """
+    pooled = choices.get("counts", "pooled") == "pooled"
+    cap, released = int(choices.get("cap", "3")), choices.get("rewards", "released") == "released"
+    moved: Expr = 2 * minimum(cap, H) * minimum(H, cap * S * A) if pooled else 2 * H
+    variance = moved * (1 + WEIGHT**2 if released else expression(1)) / MU**2
+    transitions: Statistic[Trajectories] = (
+        FirstVisits(of="transitions", cap=cap) if pooled else TransitionCounts(H, S, A)
+    )
+    rewards: Statistic[Trajectories] = FirstVisits(of="rewards", cap=cap) if pooled else RewardSums(H, S, A)
+    schedule = Batches(size="users, each batch a fixed factor larger than the one before")
+    sums = (Release("rewards", rewards, Gaussian(variance=variance / WEIGHT**2), schedule=schedule),)
+    return Declaration(
+        name="calibrated-ucb-vi",
+        title="CALIBRATED-UCB-VI: optimistic value iteration from disjoint batches, Gaussian noise by the exact curve",
+        source="this package; README of calibrated_ucb_vi",
+        relation=neighbours({"initial": choices.get("initial", "any")}),
+        releases=(
+            Release("transitions", transitions, Gaussian(variance=variance), schedule=schedule),
+            *(sums if released else ()),
+        ),
+        claim=Claim(ApproxDP(epsilon, delta), source="README, “The budget”", joint=Joint()),
+        parameters=(*PARAMETERS, REWARD_WEIGHT) if released else PARAMETERS,
+    )

@@ -1,0 +1,30 @@
+"""DP-APVI (paper 000, Algorithm 1): one agent, declared twice, with Gaussian and with Laplace noise."""
+
+from privcheck.registry import Algorithm
+from privcheck_algorithms.dp_apvi.agent import OPTIONS, learn
+from privcheck_algorithms.dp_apvi.declaration import REWARDS, gaussian, laplace
+from privcheck_algorithms.papers import OFFLINE
+
+GAUSSIAN = Algorithm(
+    name="dp-apvi",
+    title="DP-APVI: offline value iteration from noisy counts, Gaussian",
+    source="Qiao & Wang, Offline RL with DP, Algorithm 1",
+    paper=OFFLINE,
+    declare=gaussian,
+    choices=(REWARDS,),
+    options=OPTIONS,
+    agent=learn,
+)
+
+LAPLACE = Algorithm(
+    name="dp-apvi-laplace",
+    title="DP-APVI: offline value iteration from noisy counts, Laplace",
+    source="Qiao & Wang, Offline RL with DP, section 3, Algorithm 1 with the Laplace mechanism",
+    paper=OFFLINE,
+    declare=laplace,
+    choices=(REWARDS,),
+    options=OPTIONS,
+    agent=learn,
+)
+
+__all__ = ["GAUSSIAN", "LAPLACE"]

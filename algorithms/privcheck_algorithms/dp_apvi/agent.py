@@ -1,0 +1,336 @@
+"""The agent of paper 000's Algorithm 1: pessimistic value iteration from noisy counts, one step h at a time.
+
+`plan` sees a billboard and never data; `learn` joins privatizer, channel, billboard and planning into a run. The README
+beside this file maps theorems to lines and lists the deviations.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Declaration, Parameter
+from privcheck.errors import ParameterError
+from privcheck.results import Dataset, RunRequest, RunResult
+from privcheck.runtime import Billboard, Channel, Ledger, NoiseSource, Privatizer, SimulatedNoise
+from privcheck_algorithms.baselines.apvi import OPTIONS as TWIN_OPTIONS
+from privcheck_algorithms.baselines.apvi import apvi, unknown_penalty
+from privcheck_algorithms.dp_apvi.kernels import Constants, passes, step
+from privcheck_algorithms.planning import one_hot, reward_table
+
+Array = NDArray[np.float64]
+OPTIONS = (
+    *TWIN_OPTIONS,
+    Parameter(name="C2", default=16, kind="real", meaning="factor of the penalty for noise"),
+)
+NO_REWARDS = np.zeros((0, 0))  # in the place of reward sums where the reward function is public
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Setting:
+    """Everything public that the agent plans with.
+
+    Attributes:
+        H: Steps of an episode.
+        S: States.
+        A: Actions.
+        constants: H, E_ρ, C1, C2, C, bonus_scale, ι, and whether noisy reward sums are on the billboard.
+        reward: (S, A, S) r(s, a, s′), a read-only view; 0 where it is not public.
+    """
+
+    H: int
+    S: int
+    A: int
+    constants: Constants
+    reward: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """What the agent concludes from a billboard.
+
+    Attributes:
+        policy: (H, S, A) action probabilities, one 1 a state.
+        values: (H, S) Ṽ, the agent's pessimistic estimate of the return to come.
+        claimed: Ṽ₁ averaged over the first states, whose law is estimated from the noisy visits of step 1.
+        diagnostics: Figures about the learning, by name.
+    """
+
+    policy: Array
+    values: Array
+    claimed: float
+    diagnostics: Mapping[str, float]
+
+
+def noise_bound(declaration: Declaration, values: Mapping[str, Fraction], *, failure: float) -> float:
+    """Returns E_ρ: with probability at least 1 − failure no released number is off by more than E_ρ/2.
+
+    A union bound over all numbers released, H·S·A·(S + 1), or (S + 2) with rewards; at most 2HS²A, which is the paper's
+    count, except with a single state and rewards. Gaussian: Lemma D.2 (line 533), E = 2√2·σ·√ln(4HS²A/δ), since
+    P(|N(0, σ²)| > t) ≤ 2·exp(−t²/2σ²). Laplace: P(|Lap(b)| > t) = exp(−t/b), so E = 2b·ln(2HS²A/δ), which is the E_ε
+    that section 3 (line 237) leaves as Õ(H/ε).
+
+    Args:
+        declaration: What is released, with which noise.
+        values: Its parameters.
+        failure: δ of the utility bound.
+
+    Raises:
+        ParameterError: A release has another law of noise.
+    """
+    H, S, A = (int(values[name]) for name in ("H", "S", "A"))
+    numbers = H * S * A * max(2 * S, S + len(declaration.releases) - 1)
+    bounds = []
+    for release in declaration.releases:
+        noise = release.mechanism.at(values)
+        if noise.law == "gaussian":
+            bounds.append(2 * math.sqrt(2) * noise.scale * math.sqrt(math.log(2 * numbers / failure)))
+        elif noise.law == "laplace":
+            bounds.append(2 * noise.scale * math.log(numbers / failure))
+        else:
+            raise ParameterError(f"{release.name}: no bound is known for noise of law {noise.law!r}", given=noise.law)
+    return max(bounds)
+
+
+def setting(
+    declaration: Declaration,
+    values: Mapping[str, Fraction],
+    options: Mapping[str, Fraction],
+    *,
+    reward: Array | None,
+    noisy: bool = True,
+) -> Setting:
+    """Returns what the agent plans with, from what was declared.
+
+    Args:
+        declaration: What is released; the bound E_ρ follows from its noise.
+        values: Its parameters.
+        options: The agent's options.
+        reward: r(s, a, s′), public, broadcastable to (S, A, S); not read where reward sums are released.
+        noisy: The declared noise is drawn; without it E_ρ = 0.
+
+    Raises:
+        ParameterError: C ≤ 1, or the reward function is neither public nor released.
+    """
+    H, S, A = (int(values[name]) for name in ("H", "S", "A"))
+    failure, C = float(options["failure"]), unknown_penalty(options)
+    released = any(release.name == "rewards" for release in declaration.releases)
+    if reward is None and not released:
+        raise ParameterError(
+            "the reward function of these data is not public, and rewards=known needs one: release noisy reward sums "
+            "with --set rewards=released, or give the public reward function with --rewards FILE",
+            name="rewards",
+        )
+    return Setting(
+        H=H,
+        S=S,
+        A=A,
+        constants=Constants(
+            H=H,
+            E=noise_bound(declaration, values, failure=failure) if noisy else 0.0,
+            C1=float(options["C1"]),
+            C2=float(options["C2"]),
+            C=C,
+            scale=float(options["bonus_scale"]),
+            iota=math.log(H * S * A / failure),
+            released=released,
+        ),
+        reward=reward_table(np.zeros(1) if released or reward is None else reward, S, A),
+    )
+
+
+def plan(
+    billboard: Billboard,
+    publish: Callable[[int], None],
+    given: Setting,
+    *,
+    keep: bool = False,
+    done: Callable[[], None] = lambda: None,
+) -> Plan:
+    """Returns policy and values from what is on the billboard alone.
+
+    Args:
+        billboard: Where the noisy counts appear.
+        publish: Asks for the noisy counts of one step, counted from 0; what it returns is ignored.
+        given: The public setting.
+        keep: Leaves each step's tables on the billboard; otherwise they are dropped once the step is planned, and a
+            pass needs the memory of one step.
+        done: Called after each step.
+    """
+    H, S, A = given.H, given.S, given.A
+    actions, values = np.empty((H, S), dtype=np.int64), np.empty((H, S))
+    after, law = np.zeros(S), np.empty(S)
+    counts, total = np.zeros(4), 0.0
+    for h in reversed(range(H)):  # line 3 of Algorithm 1 (line 195)
+        publish(h)
+        visits = billboard.read("visits", part=h)
+        counts += step(
+            visits,
+            billboard.read("transitions", part=h),
+            billboard.read("rewards", part=h) if given.constants.released else NO_REWARDS,
+            given.reward,
+            after,
+            H - h,
+            given.constants,
+            actions[h],
+            values[h],
+        )
+        total += float(visits.sum())
+        after = values[h]
+        law = np.maximum(visits.sum(axis=1), 0.0)  # of the state at the step planned last, which is the first
+        if not keep:
+            billboard.retire(h)
+        done()
+    law = law / law.sum() if law.sum() > 0 else np.full(S, 1.0 / S)
+    known, vacuous, worthless, seen = (float(count) for count in counts)
+    return Plan(
+        policy=one_hot(actions, A),
+        values=values,
+        claimed=float(law @ after),
+        diagnostics={
+            "noise_bound": given.constants.E,
+            "cells": H * S * A,
+            "known_cells": known,
+            "share_above_noise": min(max(seen / total, 0.0), 1.0) if total > 0 else 0.0,
+            "share_of_known_cells_with_vacuous_penalty": vacuous / known if known else 1.0,
+            "share_of_states_worth_nothing": worthless / (H * S),
+        },
+    )
+
+
+def plan_batch(
+    visits: Array, transitions: Array, given: Setting, *, rewards: Array | None = None
+) -> tuple[NDArray[np.int64], Array]:
+    """Returns greedy actions and Ṽ, each (B, H, S), of B whole passes: the agent B times, in one call without the GIL.
+
+    Args:
+        visits: (B, H, S, A) noisy visit counts.
+        transitions: (B, H, S, A, S) noisy transition counts.
+        given: The public setting.
+        rewards: (B, H, S, A) noisy reward sums, where they are released.
+
+    Raises:
+        ParameterError: A shape is wrong, a number is not finite, or reward sums are missing or not expected.
+    """
+    B, shape = visits.shape[0], (given.H, given.S, given.A)
+    if (rewards is not None) != given.constants.released:
+        raise ParameterError(f"reward sums: expected {'some' if given.constants.released else 'none'}", name="rewards")
+    sums = np.zeros((B, given.H, 0, 0)) if rewards is None else rewards
+    expected = ((B, *shape), (B, *shape, given.S), (B, given.H, *(shape[1:] if given.constants.released else (0, 0))))
+    tables = (visits, transitions, sums)
+    if tuple(table.shape for table in tables) != expected or not all(np.isfinite(table.sum()) for table in tables):
+        got = tuple(table.shape for table in tables)
+        raise ParameterError(f"expected finite tables of shapes {expected}, got {got}", name="visits")
+    visits, transitions, sums = (np.ascontiguousarray(table, dtype=np.float64) for table in tables)
+    actions, values = passes(visits, transitions, sums, given.reward, given.constants)
+    return actions, values
+
+
+def run(
+    declaration: Declaration,
+    values: Mapping[str, Fraction],
+    given: Setting,
+    data: Dataset,
+    *,
+    noise: NoiseSource,
+    path: Path | None = None,
+    done: Callable[[], None] = lambda: None,
+) -> tuple[Plan, Ledger]:
+    """Returns one run's plan and its ledger: privatizer → channel → billboard → plan.
+
+    Args:
+        declaration: What may be released.
+        values: Its parameters.
+        given: The public setting.
+        data: What to learn from; only the privatizer is handed the trajectories.
+        noise: Where noise comes from.
+        path: Where the ledger is written, or None.
+        done: Called after each step.
+    """
+    billboard = Billboard()
+    ledger = Ledger(declaration, values, noise=noise.words, protects=noise.protects, path=path)
+    try:
+        channel = Channel(declaration, values, noise=noise, billboard=billboard, ledger=ledger)
+        privatizer = Privatizer(data.trajectories, declaration, channel)
+        learnt = plan(billboard, privatizer.publish, given, done=done)
+        channel.close()
+    except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial
+        ledger.abandon()
+        raise
+    return learnt, ledger
+
+
+def learn(request: RunRequest) -> RunResult:
+    """Returns the runs of all replicates; each has noise of its own, spawned from the seed by its number.
+
+    A replicate's result depends on the seed and its number alone, not on how many replicates there are.
+
+    Raises:
+        ParameterError: No declaration, sizes that are not the data's, C ≤ 1, or rewards that are not known.
+    """
+    declaration, data = request.declaration, request.data
+    if declaration is None:
+        raise ParameterError("DP-APVI needs a declaration: it says which noise is drawn", name="declaration")
+    _refuse_sizes(request.values, data)
+    given = setting(declaration, request.values, request.options, reward=data.reward)
+    total, finished = request.replicates * given.H, 0
+
+    def done() -> None:
+        nonlocal finished
+        finished += 1
+        request.progress(finished, total)
+
+    started = time.perf_counter()
+    runs = []
+    for replicate in range(request.replicates):
+        learnt, ledger = run(
+            declaration,
+            request.values,
+            given,
+            data,
+            noise=SimulatedNoise(replicate_seed(request.seed, replicate)),
+            path=request.ledger if replicate == 0 else None,
+            done=done,
+        )
+        runs.append((learnt, ledger))
+    seconds = time.perf_counter() - started
+    return RunResult(
+        returns=np.array([data.evaluate(learnt.policy) for learnt, _ in runs]) if data.evaluate else None,
+        claimed=np.array([learnt.claimed for learnt, _ in runs]),
+        baseline=_twin(request, given) if data.public and data.evaluate else None,
+        policy=runs[0][0].policy,
+        ledger=runs[0][1],
+        diagnostics=runs[0][0].diagnostics,
+        seconds=seconds,
+    )
+
+
+def replicate_seed(seed: int, replicate: int) -> int:
+    """Returns the seed of one replicate's noise: 128 bits, the same whatever the number of replicates."""
+    words = np.random.SeedSequence(seed, spawn_key=(replicate,)).generate_state(4, np.uint32)
+    return int.from_bytes(words.astype("<u4").tobytes(), "little")
+
+
+def _twin(request: RunRequest, given: Setting) -> float:
+    assert request.data.evaluate is not None
+    learnt = apvi(
+        request.data.trajectories,
+        reward=None if given.constants.released else request.data.reward,
+        options=request.options,
+    )
+    return request.data.evaluate(learnt.policy)
+
+
+def _refuse_sizes(values: Mapping[str, Fraction], data: Dataset) -> None:
+    trajectories = data.trajectories
+    actual = {"H": trajectories.horizon, "S": trajectories.num_states, "A": trajectories.num_actions}
+    wrong = [f"{name}={values[name]} but {size} in the data" for name, size in actual.items() if values[name] != size]
+    if wrong:
+        raise ParameterError(f"the declaration does not fit {data.name}: {'; '.join(wrong)}", name=wrong[0][0])

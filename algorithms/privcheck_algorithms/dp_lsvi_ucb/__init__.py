@@ -1,0 +1,25 @@
+"""DP-LSVI-UCB++ (paper 001, Algorithm 1), declared twice: with fresh noise, and with the one draw that is printed."""
+
+from privcheck.registry import Algorithm
+from privcheck_algorithms.dp_lsvi_ucb.declaration import CLAIM, as_printed, fresh
+from privcheck_algorithms.papers import LINEAR
+
+FRESH = Algorithm(
+    name="dp-lsvi-ucb-pp",
+    title="DP-LSVI-UCB++: optimistic weighted regression in linear MDPs, fresh noise",
+    source="Sahu, DP in RL: Linear MDPs, Algorithm 1 with the releases of Theorem A.1",
+    paper=LINEAR,
+    declare=fresh,
+    choices=(CLAIM,),
+)
+
+AS_PRINTED = Algorithm(
+    name="dp-lsvi-ucb-pp-as-printed",
+    title="DP-LSVI-UCB++ as printed: one draw of noise for all episodes",
+    source="Sahu, DP in RL: Linear MDPs, Algorithm 1",
+    paper=LINEAR,
+    declare=as_printed,
+    choices=(CLAIM,),
+)
+
+__all__ = ["AS_PRINTED", "FRESH"]

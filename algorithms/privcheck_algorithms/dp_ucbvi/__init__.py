@@ -1,0 +1,31 @@
+"""DP-UCBVI (Qiao & Wang 2023), a baseline of paper 003 under joint and under local DP."""
+
+from privcheck.registry import Algorithm
+from privcheck_algorithms.dp_ucbvi.agent import OPTIONS, learn
+from privcheck_algorithms.dp_ucbvi.declaration import central, local
+from privcheck_algorithms.papers import SHUFFLE
+from privcheck_algorithms.privatizers.declaration import INITIAL, LOG, NOISE
+
+CENTRAL = Algorithm(
+    name="dp-ucbvi-central",
+    title="DP-UCBVI under joint DP, with paper 002's counters (its own noise is not in the papers)",
+    source="Qiao & Wang 2023, as described in papers 001 and 003",
+    paper=SHUFFLE,
+    declare=central,
+    choices=(NOISE, LOG, INITIAL),
+    options=OPTIONS,
+    online=learn,
+)
+
+LOCAL = Algorithm(
+    name="dp-ucbvi-local",
+    title="DP-UCBVI under local DP, with paper 002's noise (its own is not in the papers)",
+    source="Qiao & Wang 2023, as described in papers 001 and 003",
+    paper=SHUFFLE,
+    declare=local,
+    choices=(NOISE, INITIAL),
+    options=OPTIONS,
+    online=learn,
+)
+
+__all__ = ["CENTRAL", "LOCAL"]

@@ -1,0 +1,126 @@
+"""What DP-VAPVI releases (paper 000, Algorithm 2): five statistics a step, once, split over two halves of the users.
+
+The experiments do not split the users (section 5, line 307): `dp-vapvi-unsplit` is that declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privcheck.declaration import L2, Assumption, Claim, Declaration, Parameter, Release
+from privcheck.guarantees import ZCDP
+from privcheck.mechanisms import Gaussian, SymmetricGaussian
+from privcheck.registry import Choice
+from privcheck.relations import ReplaceOne
+from privcheck.statistics import Column, FeatureSums, GramMatrices
+from privcheck.symbols import Expr, H, d, expression, h, rho, sqrt
+from privcheck_algorithms.dp_vapvi.features import DIMENSION, printed_pairs
+
+_STEPS = Parameter(name="H", default=20, kind="count", meaning="steps of an episode")
+_SIZE = Parameter(name="d", default=10, kind="count", meaning="dimension of the features")
+_BUDGET = Parameter(name="rho", default="1", kind="positive", meaning="budget in zCDP, nats")
+FEATURES = Choice(
+    name="features",
+    readings=("unit", "printed"),
+    meaning="unit: ‖φ‖ ≤ 1 as Theorem 4.1 presupposes; printed: Appendix G's own features, of norm up to √7",
+)
+_VARIANCE_HALF, _VALUE_HALF = "D′ (variance)", "D (values)"
+
+
+def split(choices: Mapping[str, str]) -> Declaration:
+    """Returns DP-VAPVI with two disjoint halves of the users, one for the variance, one for the values (line 255)."""
+    return _declaration(choices, unsplit=False)
+
+
+def unsplit(choices: Mapping[str, str]) -> Declaration:
+    """Returns DP-VAPVI as its experiments run it: every user in both halves (line 307)."""
+    return _declaration(choices, unsplit=True)
+
+
+def _declaration(choices: Mapping[str, str], *, unsplit: bool) -> Declaration:
+    printed = choices.get("features", "unit") == "printed"
+    norm = sqrt(7) if printed else expression(1)
+    dimension = expression(DIMENSION) if printed else d
+    return Declaration(
+        name="dp-vapvi-unsplit" if unsplit else "dp-vapvi",
+        title="DP-VAPVI: offline value iteration with linear features"
+        + (", the same users in both halves" if unsplit else ""),
+        source="Qiao & Wang, Offline RL with DP, Algorithm 2" + (" as in section 5, line 307" if unsplit else ""),
+        relation=ReplaceOne("trajectory"),  # lines 106 and 132
+        releases=_releases(norm, dimension, *(("", "") if unsplit else (_VARIANCE_HALF, _VALUE_HALF))),
+        claim=Claim(ZCDP(rho), source="Theorem 4.1, line 275; Lemma E.1, line 818", composition="zcdp"),
+        parameters=(_STEPS, _BUDGET) if printed else (_STEPS, _SIZE, _BUDGET),
+        assumptions=(
+            Assumption(
+                what="‖φ(s, a)‖",
+                assumed=expression(1),  # line 71
+                attained=norm,
+                repair="divide φ by √7 and multiply ν and θ by it",
+                source="Appendix G, line 1423",
+                bounds="phi",
+            ),
+        ),
+        partitions=() if unsplit else ((_VARIANCE_HALF, _VALUE_HALF),),
+        candidates=printed_pairs if printed else None,
+    )
+
+
+def _releases(norm: Expr, dimension: Expr, first: str, second: str) -> tuple[Release, ...]:
+    phi = Column("phi", norm, r"\phi")
+    value = Column("V", H - h, "V")  # V_{h+1} ≤ H − h: Q is in [0, H − h + 1] (line 253, step 13)
+    gain = Column("r+V", H - h + 1, "(r + V)")
+    weight = Column("1/variance", 1, r"\sigma^{-2}")  # σ² = max(1, …) (line 253, step 8)
+    steps = sqrt(H)  # the paper states sensitivities a step; H steps together make √H times them
+    share = rho / (5 * H)  # ρ₀ (line 253, step 2)
+    budget = ZCDP(rho / 5)  # each of H statistics ρ₀ (line 820)
+    # the paper takes 1/√2 for the matrices (line 822): ‖D‖_F = 1, the add/remove figure, in units of GOE noise
+    goe, frobenius = SymmetricGaussian(variance=1 / (4 * share), kind="goe"), L2(steps)
+    return (
+        Release(
+            "squared values",
+            FeatureSums(name="φ·V² sums", steps=H, dimension=dimension, vector=phi, target=value, power=2),
+            Gaussian(variance=2 * H**4 / share),
+            stated=L2(steps * 2 * H**2),
+            source="Lemma E.1, line 820",
+            budget=budget,
+            users=first,
+        ),
+        Release(
+            "values",
+            FeatureSums(name="φ·V sums", steps=H, dimension=dimension, vector=phi, target=value),
+            Gaussian(variance=2 * H**2 / share),
+            stated=L2(steps * 2 * H),
+            source="Lemma E.1, line 820",
+            budget=budget,
+            users=first,
+        ),
+        Release(
+            "gram",
+            GramMatrices(name="Gram matrices of φ", steps=H, dimension=dimension, vector=phi),
+            goe,
+            stated=frobenius,
+            source="Lemma E.1, line 822",
+            budget=budget,
+            users=first,
+        ),
+        Release(
+            "weighted gram",
+            GramMatrices(name="weighted Gram matrices of φ", steps=H, dimension=dimension, vector=phi, weight=weight),
+            goe,
+            stated=frobenius,
+            source="Lemma E.1, line 822",
+            budget=budget,
+            users=second,
+        ),
+        Release(
+            "gains",
+            FeatureSums(
+                name="weighted φ·(r + V) sums", steps=H, dimension=dimension, vector=phi, target=gain, weight=weight
+            ),
+            Gaussian(variance=2 * H**2 / share),
+            stated=L2(steps * 2 * H),
+            source="Lemma E.1, line 820",
+            budget=budget,
+            users=second,
+        ),
+    )

@@ -1,0 +1,207 @@
+"""Gymnasium environments with finite state and action spaces, from their transition table (`env.unwrapped.P`).
+
+`--env gym:FrozenLake-v1`, or `--env gym:my_module:MyEnv-v0` for an id that is registered where `my_module` is imported.
+The table is read once and becomes an exact model; nothing is sampled from the simulator, so regret is exact. An episode
+that ends early goes to one absorbing state, appended as the last, where nothing is earned.
+Rewards outside [0, 1] are mapped there by the table's own least and largest reward, and the run says so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Parameter
+from privcheck.errors import ParameterError, PrivcheckError
+from privcheck.registry import Environment
+from privcheck.results import Dataset, World
+from privcheck_algorithms.planning import (
+    TabularMDP,
+    evaluate,
+    finite,
+    optimal,
+    refuse_size,
+    sample_trajectories,
+    uniform,
+)
+
+_RESETS = 1000  # a start that a reset leaves with probability 1 % is found out but for 4·10⁻⁵
+
+
+def gym_environment(identity: str) -> Environment:
+    """Returns the Gymnasium environment of that id, such as FrozenLake-v1 or my_module:MyEnv-v0.
+
+    Raises:
+        PrivcheckError: Gymnasium is not installed.
+        ParameterError: There is no such id, or the module that registers it cannot be imported.
+    """
+    _refuse_unknown(identity)
+
+    def model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
+        mdp, facts = read_table(identity)
+        return World(
+            name=f"gym:{identity}",
+            description=f"Gymnasium's {identity}, from its transition table, {values['H']} steps; {facts['rewards']}",
+            mdp=finite(mdp, values["H"]),
+            facts={"steps": values["H"], **facts},
+        )
+
+    def sample(values: Mapping[str, int], seed: int) -> Dataset:
+        users, H = values["n"], values["H"]
+        refuse_size(users, H)
+        mdp, facts = read_table(identity)
+        behaviour = uniform(H, mdp.states, mdp.actions)
+        return Dataset(
+            name=f"gym:{identity}",
+            description=f"{users} users who act at random in Gymnasium's {identity} for {H} steps; {facts['rewards']}",
+            trajectories=sample_trajectories(mdp, behaviour, users=users, rng=np.random.default_rng(seed)),
+            reward=mdp.reward,
+            evaluate=lambda policy: evaluate(mdp, policy),
+            references={"random": evaluate(mdp, behaviour), "optimum": optimal(mdp, H).value},
+            public=True,
+            facts={"users": users, "steps": H, **facts, "sampling seed": seed},
+        )
+
+    return Environment(
+        name=f"gym:{identity}",
+        title=f"Gymnasium's {identity}",
+        source="Gymnasium, the environment's own transition table",
+        parameters=(
+            Parameter(name="n", default=1000, kind="count", meaning="simulated users"),
+            Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
+        ),
+        sample=sample,
+        model=model,
+    )
+
+
+def _refuse_unknown(identity: str) -> None:
+    registry = _gymnasium().registry
+    module, _, known = identity.rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            message = f"gym:{identity}: the module {module} cannot be imported ({error}): install it, or set PYTHONPATH"
+            raise ParameterError(message, name="env", given=identity) from None
+    if known not in registry:
+        name = known.rpartition("-v")[0] or known
+        others = sorted(one for one in registry if one.rpartition("-v")[0] == name)
+        expected = ", ".join(others) or "one such as FrozenLake-v1, or MODULE:ID where a module of yours registers it"
+        message = f"gym:{identity}: Gymnasium has no environment of this id; expected {expected}"
+        raise ParameterError(message, name="env", given=identity)
+
+
+def read_table(identity: str) -> tuple[TabularMDP, dict[str, str | int | float]]:
+    """Returns an environment's model and facts about it.
+
+    Raises:
+        ParameterError: Its spaces are not discrete, or it has no transition table of the usual form.
+    """
+    env = _gymnasium().make(identity)
+    try:
+        return _read(identity, env)
+    finally:
+        env.close()
+
+
+def _read(identity: str, env: Any) -> tuple[TabularMDP, dict[str, str | int | float]]:
+    spaces = (env.observation_space, env.action_space)
+    if not all(type(space).__name__ == "Discrete" and int(space.start) == 0 for space in spaces):
+        got = ", ".join(str(space) for space in spaces)
+        message = (
+            f"gym:{identity}: its states and actions are {got}; expected two Discrete spaces that count from 0. Agents "
+            "here keep one counter a state: discretise it yourself and pass the model as table:FILE"
+        )
+        raise ParameterError(message, name="env", given=identity)
+    table = getattr(env.unwrapped, "P", None)
+    if not isinstance(table, Mapping):
+        message = (
+            f"gym:{identity}: has no transition table P, without which no regret can be computed exactly; "
+            "pass the model as table:FILE"
+        )
+        raise ParameterError(message, name="env", given=identity)
+    S, A = (int(space.n) for space in spaces)
+    law = getattr(env.unwrapped, "initial_state_distrib", None)
+    initial = _start(identity, env, S) if law is None else np.asarray(law, dtype=np.float64)
+    return _model(identity, table, initial, S, A)
+
+
+def _start(identity: str, env: Any, S: int) -> NDArray[np.float64]:
+    """Returns the law of the first state where no law is stated: every reset has to lead to the same one."""
+    starts = {_state(f"gym:{identity}: a reset", env.unwrapped.reset(seed=seed)[0], S) for seed in range(_RESETS)}
+    if len(starts) > 1:
+        message = (
+            f"gym:{identity}: its first state is drawn, by a law that it does not state; expected an attribute "
+            "initial_state_distrib, or pass the model as table:FILE"
+        )
+        raise ParameterError(message, name="env", given=identity)
+    law = np.zeros(S)
+    law[starts.pop()] = 1.0
+    return law
+
+
+def _state(where: str, found: Any, S: int) -> int:
+    if isinstance(found, bool) or not isinstance(found, (int, np.integer)) or not 0 <= found < S:
+        message = f"{where} leads to the state {found!r}; expected a whole number, 0 to {S - 1}"
+        raise ParameterError(message, name="env", given=found)
+    return int(found)
+
+
+def _model(
+    identity: str, table: Mapping[Any, Any], initial: NDArray[np.float64], S: int, A: int
+) -> tuple[TabularMDP, dict[str, str | int | float]]:
+    raw = [(s, a, *outcome) for s in range(S) for a in range(A) for outcome in _outcomes(identity, table, s, a, S)]
+    leaves = {s for s, a, p, to, r, done in raw if p > 0 and not (s == to and r == 0)}
+    ends = any(done and to in leaves for s, a, p, to, r, done in raw)  # elsewhere an ended episode stays where it is
+    states = S + ends
+    least, most = min(0.0, *(r for *_, r, _ in raw)), max(0.0, *(r for *_, r, _ in raw))
+    inside = least >= 0 and most <= 1
+    low, width = (0.0, 1.0) if inside else (least, most - least)
+    transition, earned = np.zeros((states, A, states)), np.zeros((states, A, states))
+    for s, a, p, to, r, done in raw:
+        target = S if ends and done else to
+        transition[s, a, target] += p
+        earned[s, a, target] += p * (r - low) / width
+    if ends:
+        transition[S, :, S] = 1.0
+        earned[S, :, S] = (0.0 - low) / width
+    # two outcomes of one (s, a, s′) may pay differently: their mean has the same expected return
+    reward = np.divide(earned, transition, out=np.zeros_like(earned), where=transition > 0)
+    words = "rewards as they are" if inside else f"rewards mapped from [{least:g}, {most:g}] to [0, 1]"
+    first = np.append(initial, [0.0] * ends)
+    try:
+        mdp = TabularMDP(transition=transition, reward=np.clip(reward, 0.0, 1.0), initial=first)
+    except ParameterError as error:
+        raise ParameterError(f"gym:{identity}: {error}", name="env", given=identity) from None
+    return mdp, {"states": states, "actions": A, "rewards": words, "early end": "absorbing state" if ends else "none"}
+
+
+def _outcomes(identity: str, table: Mapping[Any, Any], s: int, a: int, S: int) -> list[tuple[float, int, float, bool]]:
+    try:
+        outcomes = table[s][a]
+        found = []
+        for p, to, r, done in outcomes:
+            found.append((float(p), _state(f"gym:{identity}: P[{s}][{a}]", to, S), float(r), bool(done)))
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        message = f"gym:{identity}: P[{s}][{a}] is not a list of (probability, next state, reward, ended)"
+        raise ParameterError(message, name="env", given=identity) from None
+    if not all(math.isfinite(r) for *_, r, _ in found):
+        message = f"gym:{identity}: P[{s}][{a}]: expected finite rewards, got {[r for *_, r, _ in found]}"
+        raise ParameterError(message, name="env", given=identity)
+    return found
+
+
+def _gymnasium() -> Any:
+    try:
+        import gymnasium
+    except ImportError:
+        raise PrivcheckError("gym:… needs Gymnasium: pip install 'privcheck[gym]'") from None
+    return gymnasium

@@ -1,0 +1,214 @@
+"""ICU-Sepsis: a Markov model of sepsis treatment estimated from MIMIC-III patients (Choudhary et al. 2024).
+
+716 states (713 clusters of patients' measurements, death, survival, and an absorbing end), 25 doses of fluid and
+vasopressor, the clinicians' policy, and each state's mean SOFA score, the severity of organ failure. The model is
+public, so users simulated from it, and true values in it, may be shown.
+
+States may be aggregated by SOFA score for learning; a policy is always judged in the full model.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Parameter
+from privcheck.errors import ParameterError, PrivcheckError
+from privcheck.registry import Environment
+from privcheck.results import Dataset, World
+from privcheck.trajectories import Trajectories
+from privcheck_algorithms.planning import (
+    TabularMDP,
+    evaluate,
+    finite,
+    optimal,
+    refuse_size,
+    sample_trajectories,
+    uniform,
+)
+
+STATES, ACTIONS = 716, 25
+DEATH, SURVIVAL, END = 713, 714, 715  # the first two lead to the third, which is absorbing
+TERMINAL = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Model:
+    """The unaggregated model.
+
+    Attributes:
+        mdp: 716 states; reward 1 on a transition from a patient's state into survival.
+        clinicians: (716, 25) the clinicians' action probabilities; uniform in the terminal states.
+        sofa: (716,) mean SOFA score of each state; 0 in the terminal states.
+    """
+
+    mdp: TabularMDP
+    clinicians: NDArray[np.float64]
+    sofa: NDArray[np.float64]
+
+
+@functools.lru_cache(maxsize=1)
+def load() -> Model:
+    """Returns the model from the data file of the package `icu-sepsis`, without importing the package.
+
+    (Importing it pulls in a simulator and prints a warning; one NumPy file is all that is needed.)
+
+    Raises:
+        PrivcheckError: The package is not installed, or its file has not the arrays of version 2.
+    """
+    path = _asset()
+    try:
+        with np.load(path) as file:
+            transition, initial, clinicians, sofa = (
+                file[key] for key in ("tx_mat", "d_0", "expert_policy", "sofa_scores")
+            )
+    except (OSError, ValueError, KeyError) as error:
+        message = f"{path.name} of the package icu-sepsis cannot be read: {error}; install it again"
+        raise PrivcheckError(message) from None
+    if transition.shape != (STATES, ACTIONS, STATES) or clinicians.shape != (STATES, ACTIONS):
+        message = f"expected {STATES} states and {ACTIONS} actions in icu-sepsis, got {transition.shape}"
+        raise PrivcheckError(f"{message}; install a 2.x version of it")
+    reward = np.zeros((STATES, 1, STATES))
+    reward[:DEATH, 0, SURVIVAL] = 1.0
+    clinicians[DEATH:] = 1.0 / ACTIONS
+    return Model(
+        mdp=TabularMDP(transition=transition, reward=reward, initial=initial), clinicians=clinicians, sofa=sofa
+    )
+
+
+def groups(sofa: NDArray[np.float64], states: int) -> NDArray[np.int32]:
+    """Returns the group of each of the 716 states: bins of nearly equal size by SOFA score, terminal states apart.
+
+    The scores belong to the public model, not to the users, so the bins cost no privacy. Group numbers rise with SOFA;
+    death, survival and end are the last three. With 716 groups every state keeps its own number.
+
+    Args:
+        sofa: (716,) the scores.
+        states: How many groups, 4 to 716.
+
+    Raises:
+        ParameterError: `states` is out of range.
+    """
+    if not TERMINAL < states <= STATES:
+        message = (
+            f"S: expected {TERMINAL + 1} to {STATES} (three are death, survival and end; "
+            f"{STATES} is the full model), got {states}"
+        )
+        raise ParameterError(message, name="S", given=states)
+    group = np.arange(STATES, dtype=np.int32)
+    if states < STATES:
+        rank = np.empty(DEATH, dtype=np.int64)
+        rank[np.argsort(sofa[:DEATH], kind="stable")] = np.arange(DEATH)
+        group[:DEATH] = rank * (states - TERMINAL) // DEATH
+        group[DEATH:] = states - TERMINAL + np.arange(TERMINAL)
+    return group
+
+
+def _sample(values: Mapping[str, int], seed: int) -> Dataset:
+    """Returns patients whom the model's clinicians treat for H steps, states aggregated."""
+    users, H, states = values["n"], values["H"], values["S"]
+    refuse_size(users, H)
+    model = load()
+    group = groups(model.sofa, states)
+    clinicians = np.broadcast_to(model.clinicians, (H, STATES, ACTIONS))
+    full = sample_trajectories(model.mdp, clinicians, users=users, rng=np.random.default_rng(seed))
+    reward = np.zeros((states, 1, states))
+    reward[: states - TERMINAL, 0, states - 2] = 1.0
+    return Dataset(
+        name="icu-sepsis",
+        description=(
+            f"{users} simulated patients of the ICU-Sepsis model (MIMIC-III), treated by its clinicians for {H} steps; "
+            + ("states not aggregated" if states == STATES else f"states aggregated to {states} by SOFA score")
+        ),
+        trajectories=Trajectories(
+            states=group[full.states],
+            actions=full.actions,
+            rewards=full.rewards,
+            num_states=states,
+            num_actions=ACTIONS,
+        ),
+        reward=reward,
+        evaluate=lambda policy: evaluate(model.mdp, _lifted(policy, group, states)),
+        references=dict(_references(H)),
+        public=True,
+        facts={
+            "users": users,
+            "steps": H,
+            "states": states,
+            "actions": ACTIONS,
+            "states of the model": STATES,
+            "sampling seed": seed,
+        },
+    )
+
+
+def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
+    """Returns the model for online agents; with fewer than 716 states, a lumped model of its own.
+
+    A group of states then moves and earns as the mean of its states does. (Agents that act in the full model and see
+    only groups would not be in a finite model: their optimum is not known.)
+    """
+    H, states = values["H"], values["S"]
+    model = load()
+    group = groups(model.sofa, states)
+    member = np.zeros((STATES, states))
+    member[np.arange(STATES), group] = 1.0
+    weights = (member / member.sum(axis=0)).T
+    lumped = np.einsum("gs,sat,tk->gak", weights, model.mdp.transition, member, optimize=True)
+    reward = np.zeros((states, 1, states))
+    reward[: states - TERMINAL, 0, states - 2] = 1.0
+    lumped /= lumped.sum(axis=2, keepdims=True)
+    mdp = TabularMDP(transition=lumped, reward=reward, initial=model.mdp.initial @ member)
+    return World(
+        name="icu-sepsis",
+        description=f"the ICU-Sepsis model (MIMIC-III), {H} steps; "
+        + ("states not aggregated" if states == STATES else f"its states lumped to {states} by SOFA score"),
+        mdp=finite(mdp, H),
+        facts={"steps": H, "states": states, "actions": ACTIONS, "states of the model": STATES},
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _references(H: int) -> dict[str, float]:
+    """Returns exact expected returns in the full model: survival within H steps."""
+    model = load()
+    return {
+        "clinicians": evaluate(model.mdp, np.broadcast_to(model.clinicians, (H, STATES, ACTIONS))),
+        "random": evaluate(model.mdp, uniform(H, STATES, ACTIONS)),
+        "optimum": optimal(model.mdp, H).value,
+    }
+
+
+def _lifted(policy: NDArray[np.float64], group: NDArray[np.int32], states: int) -> NDArray[np.float64]:
+    """Returns the policy on the 716 states that acts in each as in its group."""
+    if policy.ndim != 3 or policy.shape[1:] != (states, ACTIONS):
+        message = f"expected a policy of shape (H, {states}, {ACTIONS}), got {policy.shape}"
+        raise ParameterError(message, name="policy")
+    return policy[:, group, :]
+
+
+def _asset() -> Path:
+    spec = importlib.util.find_spec("icu_sepsis")
+    if spec is None or not spec.submodule_search_locations:
+        raise PrivcheckError("the environment icu-sepsis needs its package: pip install 'icu-sepsis>=2.0.1'")
+    return Path(next(iter(spec.submodule_search_locations)), "envs", "assets", "dynamics.npz")
+
+
+ICU_SEPSIS = Environment(
+    name="icu-sepsis",
+    title="Sepsis treatment in intensive care, a model of MIMIC-III patients",
+    source="Choudhary et al. 2024, ICU-Sepsis: A Benchmark MDP Built from Real Medical Data; PyPI package icu-sepsis",
+    parameters=(
+        Parameter(name="n", default=20_000, kind="count", meaning="simulated patients"),
+        Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
+        Parameter(name="S", default=24, kind="count", meaning="states after aggregation by SOFA, 4 to 716"),
+    ),
+    sample=_sample,
+    model=_model,
+)

@@ -1,0 +1,103 @@
+"""RiverSwim: a chain against a current (Strehl & Littman 2008), as in paper 002's experiments.
+
+The reward is small and certain at the bank, 1 at the far end, and only long persistence reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from privcheck.declaration import Parameter
+from privcheck.errors import ParameterError
+from privcheck.finite_mdp import FiniteMDP
+from privcheck.registry import Environment
+from privcheck.results import Dataset, World
+from privcheck_algorithms.planning import (
+    TabularMDP,
+    evaluate,
+    finite,
+    optimal,
+    refuse_size,
+    sample_trajectories,
+    uniform,
+)
+
+LEFT, RIGHT = 0, 1
+
+
+def riverswim(states: int) -> TabularMDP:
+    """Returns the chain of S states and two actions; users start at s = 0.
+
+    Left is certain: s → max(0, s − 1). Right: at s = 0 stay .4, up .6; between, up .35, stay .6, down .05; at S − 1
+    stay .6, down .4. Rewards .005 at (0, left) and 1 at (S − 1, right).
+
+    Raises:
+        ParameterError: Fewer than 2 states.
+    """
+    if states < 2:
+        raise ParameterError(f"S: a river has at least 2 states, got {states}", name="S", given=states)
+    last = states - 1
+    transition = np.zeros((states, 2, states))
+    for s in range(states):
+        transition[s, LEFT, max(0, s - 1)] = 1.0
+    transition[0, RIGHT, [0, 1]] = 0.4, 0.6
+    for s in range(1, last):
+        transition[s, RIGHT, [s - 1, s, s + 1]] = 0.05, 0.6, 0.35
+    transition[last, RIGHT, [last - 1, last]] = 0.4, 0.6
+    reward = np.zeros((states, 2, 1))
+    reward[0, LEFT], reward[last, RIGHT] = 0.005, 1.0
+    return TabularMDP(transition=transition, reward=reward, initial=np.eye(states)[0])
+
+
+def online_riverswim(states: int, *, H: int) -> FiniteMDP:
+    """Returns the chain as a model of H steps.
+
+    Raises:
+        ParameterError: Fewer than 2 states, or no step.
+    """
+    return finite(riverswim(states), H)
+
+
+def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
+    """Returns the chain for online agents; the seed is not used, the model is one."""
+    H, states = values["H"], values["S"]
+    return World(
+        name="riverswim",
+        description=f"RiverSwim with {states} states and {H} steps; users start at the bank (simulated)",
+        mdp=online_riverswim(states, H=H),
+        facts={"steps": H, "states": states, "actions": 2},
+    )
+
+
+def _sample(values: Mapping[str, int], seed: int) -> Dataset:
+    """Returns users who act uniformly at random; exact values of random and optimum at this H."""
+    users, H, states = values["n"], values["H"], values["S"]
+    refuse_size(users, H)
+    mdp = riverswim(states)
+    behaviour = uniform(H, states, 2)
+    return Dataset(
+        name="riverswim",
+        description=f"RiverSwim with {states} states, {users} users who act at random for {H} steps (simulated)",
+        trajectories=sample_trajectories(mdp, behaviour, users=users, rng=np.random.default_rng(seed)),
+        reward=mdp.reward,
+        evaluate=lambda policy: evaluate(mdp, policy),
+        references={"random": evaluate(mdp, behaviour), "optimum": optimal(mdp, H).value},
+        public=True,
+        facts={"users": users, "steps": H, "states": states, "actions": 2, "sampling seed": seed},
+    )
+
+
+RIVERSWIM = Environment(
+    name="riverswim",
+    title="RiverSwim: a chain against the current",
+    source="Strehl & Littman 2008, with the numbers of paper 002's experiments",
+    parameters=(
+        Parameter(name="n", default=1000, kind="count", meaning="simulated users"),
+        Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
+        Parameter(name="S", default=6, kind="count", meaning="length of the chain, at least 2"),
+    ),
+    sample=_sample,
+    model=_model,
+)

@@ -1,0 +1,20 @@
+"""LDP-OBI (Garcelon et al. 2021), a baseline of paper 002, as far as the papers describe it."""
+
+from privcheck.registry import Algorithm
+from privcheck_algorithms.ldp_obi.agent import OPTIONS, learn
+from privcheck_algorithms.ldp_obi.declaration import ldp_obi
+from privcheck_algorithms.papers import EPISODIC
+from privcheck_algorithms.privatizers.declaration import INITIAL, NOISE
+
+LDP_OBI = Algorithm(
+    name="ldp-obi",
+    title="LDP-OBI: optimism under local DP, counts pooled over steps (its own noise is not in the papers)",
+    source="Garcelon et al. 2021, as described in papers 000 and 002",
+    paper=EPISODIC,
+    declare=ldp_obi,
+    choices=(NOISE, INITIAL),
+    options=OPTIONS,
+    online=learn,
+)
+
+__all__ = ["LDP_OBI"]

@@ -1,0 +1,236 @@
+"""What the private online agents share: noise and precision levels from a declaration, fresh state, ledger and run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Declaration, Parameter
+from privcheck.errors import ParameterError
+from privcheck.relations import ReplaceOne
+from privcheck.results import OnlineRequest, OnlineResult
+from privcheck.runtime import Ledger
+from privcheck.runtime.ledger import FILE_NAME, charge
+from privcheck.schedules import Batches, PerUser, Tree
+from privcheck_algorithms.online.driver import Player, fingerprint, learn, refuse_other, seeds
+from privcheck_algorithms.online.results import MEMORY, needed, result
+from privcheck_algorithms.online.tables import aligned, size
+from privcheck_algorithms.privatizers import batches, noise, regrown, tree
+
+PRECISION_SCALE = Parameter(
+    name="precision_scale",
+    default=1,
+    kind="real",
+    meaning="factor of the precision levels E, in the counts and in the bonus; the paper's: 1",
+)
+WORDS = "simulated: seeded floating-point noise (xoshiro256++, PCG64) inside the kernel; not for a public release"
+FIRST_BATCH = Parameter(
+    name="first_batch",
+    default=1,
+    kind="count",
+    meaning="with releases=doubling: users of the first batch; after as many again the next one leaves, and so on",
+)
+SILENT = "none: the exact statistics are published, no privacy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curator:
+    """A privatizer in numbers.
+
+    Attributes:
+        central: A binary tree at the curator, or batches; else every user adds noise.
+        law: Of the noise, as the kernels know it.
+        scale: b of the Laplace law, the standard deviation of the Gaussian.
+        E1: E_{ε,δ,1}, which visits and costs keep with probability 1 − δ.
+        E2: E_{ε,δ,2}, which transitions keep.
+        first: Users of the first of the batches, which double; 0 where there are none.
+    """
+
+    central: bool
+    law: int
+    scale: float
+    E1: float
+    E2: float
+    first: int = 0
+
+
+def curator(request: OnlineRequest, *, quiet: bool = False, batched: bool = False) -> Curator:
+    """Returns the privatizer that the declaration describes, with the precision levels of Lemmas 5.1 and 5.4.
+
+    E₁ = (3H/ε)·√(8 log³K·ln(6SAT/δ)) = b·√(8 log K·ln(6SAT/δ)) (line 234 of the text), and with √K in the place of
+    log^{3/2}K under the local privatizer (line 252): b·√(8n·ln(6SAT/δ)) with n noisy terms in a count. E₂ has S²AT.
+    Of Gaussian noise σ a sum of n terms stays within σ·√(2n·ln(2/δ′)), so that 2 stands for the 8 of Laplace sums.
+
+    Args:
+        request: What is asked; its options `failure` and `precision_scale` are used.
+        quiet: No noise is drawn, and E = 0: for twins and tests.
+        batched: The agent can do with disjoint batches, which double.
+
+    Raises:
+        ParameterError: No declaration, releases of different noise or of an unknown schedule, or neighbours that share
+            their first state in an environment where users' first states differ.
+    """
+    declaration, values = declared(request), request.values
+    mdp, K = request.world.mdp, request.episodes
+    if isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed" and not mdp.fixed_start:
+        message = (
+            f"initial=fixed: all users start in one state, but in {request.world.name} the first state is drawn, and "
+            "is the user's own: use --set initial=any"
+        )
+        raise ParameterError(message, name="initial", given="fixed")
+    schedules = {type(release.schedule) for release in declaration.releases}
+    if schedules not in ({Tree}, {PerUser}, *([{Batches}] if batched else [])):
+        raise ParameterError(f"{declaration.name}: expected trees or users' own releases, got {schedules}")
+    laws = {(law.law, law.scale) for law in (r.mechanism.at(values) for r in declaration.releases)}
+    if len(laws) != 1:
+        raise ParameterError(f"{declaration.name}: expected one noise for all counters, got {sorted(laws)}")
+    law, scale = next(iter(laws))
+    central, first = schedules != {PerUser}, first_batch(request) if schedules == {Batches} else 0
+    if quiet:
+        return Curator(central=central, law=noise.NONE, scale=0.0, E1=0.0, E2=0.0, first=first)
+    terms = float(K)
+    if first:
+        terms = float(batches.outputs(K, first))
+    elif central:
+        terms = math.log(K) if request.readings.get("log") == "ln" else float(tree.levels(K))
+    tail = 2 if law == "gaussian" else 8
+    reach, numbers = float(request.options["precision_scale"]) * scale, 6 * mdp.states * mdp.actions * K * mdp.horizon
+    failure = float(request.options["failure"])
+    return Curator(
+        central=central,
+        law=noise.LAWS[law],
+        scale=scale,
+        E1=reach * math.sqrt(tail * terms * math.log(numbers / failure)),
+        E2=reach * math.sqrt(tail * terms * math.log(numbers * mdp.states / failure)),
+        first=first,
+    )
+
+
+def first_batch(request: OnlineRequest) -> int:
+    """Returns how many users the first of the batches has: at most all of them."""
+    return min(int(request.options.get(FIRST_BATCH.name, FIRST_BATCH.default)), request.episodes)
+
+
+def declared(request: OnlineRequest) -> Declaration:
+    """Returns the request's declaration.
+
+    Raises:
+        ParameterError: It has none.
+    """
+    if request.declaration is None:
+        raise ParameterError("a private agent needs a declaration: it says which noise is drawn", name="declaration")
+    return request.declaration
+
+
+def vectors(request: OnlineRequest) -> float:
+    """Returns how many vectors of counters a replicate keeps: the noisy ones; at a curator the exact and the tree's.
+
+    Of batches the noisy ones of each are kept.
+    """
+    schedules = {type(release.schedule) for release in declared(request).releases}
+    if schedules == {Batches}:
+        return 2 + batches.outputs(request.episodes, first_batch(request))
+    return 2 + tree.levels(request.episodes) if schedules == {Tree} else 1
+
+
+def draws_again(request: OnlineRequest) -> float:
+    """Returns how many vectors a replicate takes if its tree's noise is not kept but drawn again; 0 where it is kept.
+
+    It is kept wherever that fits. Else there are two steps' tables a thread, and trajectories in place of counts.
+    """
+    mdp, K = request.world.mdp, request.episodes
+    H, S, A = mdp.horizon, mdp.states, mdp.actions
+    if needed(request, vectors=vectors(request)) <= MEMORY:
+        return 0.0
+    for release in declared(request).releases:
+        if not isinstance(release.schedule, Tree) or release.mechanism.at(request.values).law != "laplace":
+            return 0.0
+    threads = max(1, min(request.workers, request.replicates)) / request.replicates
+    marks = tree.levels(K) * regrown.PARTS * H * noise.SHAPE[0] * noise.SHAPE[1]
+    return 2 * threads / H + (K * (3 * H + 1) + marks) / size(H, S, A)
+
+
+def fresh_walk(request: OnlineRequest, number: int) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Returns what a replicate keeps where noise is drawn again, and its generators, by name."""
+    H, K = request.world.mdp.horizon, request.episodes
+    own = seeds(request.seed, number, "users", "noise")
+    arrays: dict[str, NDArray[Any]] = {
+        "paths": np.zeros((K, H + 1), np.int64),
+        "taken": np.zeros((K, H), np.int64),
+        "costs": np.zeros((K, H)),
+        "marks": np.zeros((tree.levels(K), regrown.PARTS, H, *noise.SHAPE), np.uint64),
+        "streams": noise.lanes(own["noise"]),
+    }
+    return arrays, {name: np.random.default_rng(one) for name, one in own.items()}
+
+
+def fresh_state(
+    request: OnlineRequest, given: Curator, number: int, *, tables: int | None = None
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Returns a replicate's counters, H tables or so many, and its generators, by name."""
+    mdp = request.world.mdp
+    M = size(tables or mdp.horizon, mdp.states, mdp.actions)
+    own = seeds(request.seed, number, "users", "noise")
+    arrays: dict[str, NDArray[Any]] = {
+        "exact": aligned(M if given.central else 0),
+        "noisy": aligned(M),
+        "streams": noise.lanes(own["noise"]),
+    }
+    if given.first:
+        arrays["board"] = aligned(batches.outputs(request.episodes, given.first), M)
+    else:
+        arrays["prefix"] = aligned(*((tree.levels(request.episodes), M) if given.central else (0, 0)))
+    return arrays, {name: np.random.default_rng(one) for name, one in own.items()}
+
+
+def open_ledger(request: OnlineRequest, *, label: str, quiet: bool = False) -> Ledger:
+    """Returns the first replicate's ledger with everything the run will spend, before anything is drawn.
+
+    A release is a stream of noisy tables, charged as a whole with its first slice; its entries name the stream by the
+    run's fingerprint. A run that is killed and continued writes the same lines again.
+    """
+    declaration, values = declared(request), request.values
+    path = None if request.directory is None else request.directory / FILE_NAME
+    words = SILENT if quiet else WORDS
+    ledger = Ledger(declaration, values, noise=words, protects=not quiet, path=path)
+    mark = fingerprint(request, label)
+    for release in declaration.releases:
+        for part in range(release.statistic.shape(values)[0]):
+            due = charge(release, declaration.relation, values) if part == 0 else None
+            ledger.record(release.name, part, charge=due, output=f"stream {mark}")
+    return ledger
+
+
+def carry_out(request: OnlineRequest, player: Player, *, quiet: bool) -> OnlineResult:
+    """Returns a run of all replicates, with its ledger.
+
+    Args:
+        request: What is asked.
+        player: The agent.
+        quiet: It draws no noise, so the ledger says that nothing is protected.
+
+    Raises:
+        ParameterError: The directory holds the checkpoint of another run.
+    """
+    refuse_other(request, player.label)
+    ledger = open_ledger(request, label=player.label, quiet=quiet)
+    try:
+        replicates, seconds = learn(request, start=player.start, play=player.play, label=player.label)
+        ledger.close()
+    except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial
+        ledger.abandon()
+        raise
+    return result(
+        request, replicates, player.truth, seconds=seconds, ledger=ledger, diagnostics=dict(player.diagnostics)
+    )
+
+
+def numbers(values: Mapping[str, Fraction], *names: str) -> list[float]:
+    """Returns some of the values as floats."""
+    return [float(values[name]) for name in names]

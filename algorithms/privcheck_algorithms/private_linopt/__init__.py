@@ -1,0 +1,25 @@
+"""Private-LinOpt-VI and Private-LinOpt-PO (paper 004): two declarations with the same four tree counters."""
+
+from privcheck.registry import Algorithm
+from privcheck_algorithms.papers import MIXTURE
+from privcheck_algorithms.private_linopt.declaration import CHOICES, policy_optimization, value_iteration
+
+VI = Algorithm(
+    name="private-linopt-vi",
+    title="Private-LinOpt-VI: optimistic value iteration in linear mixture MDPs, binary-tree counters",
+    source="Zhou, Differentially Private RL with Linear Function Approximation, Algorithm 1",
+    paper=MIXTURE,
+    declare=value_iteration,
+    choices=CHOICES,
+)
+
+PO = Algorithm(
+    name="private-linopt-po",
+    title="Private-LinOpt-PO: optimistic policy steps in linear mixture MDPs, binary-tree counters",
+    source="Zhou, Differentially Private RL with Linear Function Approximation, Algorithm 2",
+    paper=MIXTURE,
+    declare=policy_optimization,
+    choices=CHOICES,
+)
+
+__all__ = ["PO", "VI"]

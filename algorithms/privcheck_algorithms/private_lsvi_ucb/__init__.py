@@ -1,0 +1,24 @@
+"""Two private LSVI-UCBs that paper 001 compares with, as far as the five papers describe what they release."""
+
+from privcheck.registry import Algorithm
+from privcheck_algorithms.papers import LINEAR
+from privcheck_algorithms.private_lsvi_ucb.declaration import GRAM, luyo, ngo
+
+LUYO = Algorithm(
+    name="luyo-lsvi-ucb",
+    title="private LSVI-UCB with fixed batches (Luyo et al.)",
+    source="compared with in Sahu, DP in RL: Linear MDPs",
+    paper=LINEAR,
+    declare=luyo,
+    choices=(GRAM,),
+)
+
+NGO = Algorithm(
+    name="ngo-lsvi-ucb",
+    title="private LSVI-UCB with determinant updates and a tree (Ngo et al.)",
+    source="compared with in Sahu, DP in RL: Linear MDPs",
+    paper=LINEAR,
+    declare=ngo,
+)
+
+__all__ = ["LUYO", "NGO"]

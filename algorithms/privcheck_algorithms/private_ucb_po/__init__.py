@@ -1,0 +1,33 @@
+"""PRIVATE-UCB-PO (paper 002, Algorithm 1): one agent, declared twice, with the CENTRAL- and the LOCAL-PRIVATIZER."""
+
+from privcheck.registry import Algorithm
+from privcheck_algorithms.papers import EPISODIC
+from privcheck_algorithms.private_ucb_po.agent import OPTIONS, run
+from privcheck_algorithms.private_ucb_po.declaration import central, local
+from privcheck_algorithms.privatizers.declaration import INITIAL, LOG
+
+CENTRAL = Algorithm(
+    name="private-ucb-po-central",
+    title="PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: optimistic policy optimisation, binary-tree counters",
+    source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1",
+    paper=EPISODIC,
+    declare=central,
+    choices=(LOG, INITIAL),
+    options=OPTIONS,
+    online=run,
+    twin="oppo",
+)
+
+LOCAL = Algorithm(
+    name="private-ucb-po-local",
+    title="PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: optimistic policy optimisation, noise with each user",
+    source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1",
+    paper=EPISODIC,
+    declare=local,
+    choices=(INITIAL,),
+    options=OPTIONS,
+    online=run,
+    twin="oppo",
+)
+
+__all__ = ["CENTRAL", "LOCAL"]

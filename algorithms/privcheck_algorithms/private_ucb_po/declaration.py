@@ -1,0 +1,43 @@
+"""What PRIVATE-UCB-PO releases (paper 002, Algorithm 1): the counters of its privatizer, `privatizers`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privcheck.declaration import Declaration
+from privcheck_algorithms.privatizers import declaration as privatizers
+from privcheck_algorithms.privatizers.declaration import COSTS, Paper
+
+_SOURCE = "Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1"
+
+
+def central(choices: Mapping[str, str]) -> Declaration:
+    """Returns PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2 (line 238)."""
+    return privatizers.central(
+        Paper(
+            name="private-ucb-po-central",
+            title="PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: optimistic policy optimisation, binary-tree counters",
+            source=f"{_SOURCE} with the CENTRAL-PRIVATIZER",
+            claim="Lemma 5.1, line 234; Corollary 5.2, line 238",
+            noise="Lemma 5.1, line 234",
+            stated="Lemma 5.1's proof, line 817",
+            tables=COSTS,
+        ),
+        choices,
+    )
+
+
+def local(choices: Mapping[str, str]) -> Declaration:
+    """Returns PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4 (line 252)."""
+    return privatizers.local(
+        Paper(
+            name="private-ucb-po-local",
+            title="PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: optimistic policy optimisation, noise with each user",
+            source=f"{_SOURCE} with the LOCAL-PRIVATIZER",
+            claim="Lemma 5.4, line 252; Corollary 5.5, line 254",
+            noise="Lemma 5.4, line 252",
+            stated="Lemma 5.4's proof, line 853",
+            tables=COSTS,
+        ),
+        choices,
+    )

@@ -1,0 +1,79 @@
+"""What PRIVATE-UCB-VI releases (paper 002, Algorithm 2): the counters of its privatizer, `privatizers`.
+
+Beside the paper's noise stands what (ε, δ)-JDP needs: all that leaves about a user is one Gaussian vector, at its cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privcheck.declaration import Claim, Declaration, Joint, Release
+from privcheck.guarantees import ApproxDP
+from privcheck.mechanisms import Gaussian
+from privcheck.registry import Choice
+from privcheck.schedules import Batches, Tree
+from privcheck.symbols import K, delta, epsilon, expression, maximum
+from privcheck_algorithms.calibrated_ucb_vi.declaration import MU, PARAMETERS
+from privcheck_algorithms.privatizers import declaration as privatizers
+from privcheck_algorithms.privatizers.declaration import COSTS, Paper, neighbours
+
+RELEASES = Choice(
+    name="releases",
+    readings=("tree", "doubling"),
+    meaning="tree: a binary tree for every counter, as in the paper; doubling: disjoint batches of users, each as "
+    "large as all before it together, so that every user is in one output",
+)
+_SOURCE = "Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 2"
+
+
+def central(choices: Mapping[str, str]) -> Declaration:
+    """Returns PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2 (line 238)."""
+    return privatizers.central(
+        Paper(
+            name="private-ucb-vi-central",
+            title="PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: optimistic value iteration, binary-tree counters",
+            source=f"{_SOURCE} with the CENTRAL-PRIVATIZER",
+            claim="Lemma 5.1, line 234; Corollary 5.2, line 238",
+            noise="Lemma 5.1, line 234",
+            stated="Lemma 5.1's proof, line 817",
+            tables=COSTS,
+        ),
+        choices,
+    )
+
+
+def local(choices: Mapping[str, str]) -> Declaration:
+    """Returns PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4 (line 252)."""
+    return privatizers.local(
+        Paper(
+            name="private-ucb-vi-local",
+            title="PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: optimistic value iteration, noise with each user",
+            source=f"{_SOURCE} with the LOCAL-PRIVATIZER",
+            claim="Lemma 5.4, line 252; Corollary 5.5, line 254",
+            noise="Lemma 5.4, line 252",
+            stated="Lemma 5.4's proof, line 853",
+            tables=COSTS,
+        ),
+        choices,
+    )
+
+
+def calibrated(choices: Mapping[str, str]) -> Declaration:
+    """Returns PRIVATE-UCB-VI with one variance for all counters: what leaves about a user is μ-GDP together.
+
+    σ² = n·Σ Δ₂²/μ² with n the outputs that hold a user and Δ₂ each table's: n·(6H − 3)/μ², or n·6H/μ² under
+    `initial=any`. It is what `privcheck calibrate private-ucb-vi-central` proposes with Gaussian noise.
+    """
+    doubling, relation = choices.get("releases", "tree") == "doubling", neighbours(choices)
+    schedule = Batches(size="users, each as large as all before it together") if doubling else Tree(leaves=K - 1)
+    moved = sum((table.sensitivity(relation).l2 ** 2 for table in COSTS.values()), expression(0))
+    mechanism = Gaussian(variance=maximum(schedule.times, 1) * moved / MU**2)
+    return Declaration(
+        name="private-ucb-vi-calibrated",
+        title="PRIVATE-UCB-VI with the Gaussian noise that (ε, δ)-JDP needs, in trees or in doubling batches",
+        source="this package; README of private_ucb_vi",
+        relation=relation,
+        releases=tuple(Release(name, table, mechanism, schedule=schedule) for name, table in COSTS.items()),
+        claim=Claim(ApproxDP(epsilon, delta), source="README, “With calibrated noise”", joint=Joint()),
+        parameters=PARAMETERS,
+    )

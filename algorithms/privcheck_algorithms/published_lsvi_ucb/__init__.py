@@ -1,0 +1,17 @@
+"""The published experiment code of paper 001, declared as what it does."""
+
+from privcheck.registry import Algorithm
+from privcheck_algorithms.dp_lsvi_ucb.declaration import CLAIM
+from privcheck_algorithms.papers import LINEAR
+from privcheck_algorithms.published_lsvi_ucb.declaration import published
+
+PUBLISHED = Algorithm(
+    name="published-lsvi-ucb-pp",
+    title="DP-LSVI-UCB++ as its published experiment code runs it",
+    source="Sahu, DP in RL: Linear MDPs, published experiment code",
+    paper=LINEAR,
+    declare=published,
+    choices=(CLAIM,),
+)
+
+__all__ = ["PUBLISHED"]

@@ -1,0 +1,64 @@
+"""What the published experiment code of paper 002 does (footnote 8, line 276), under the claims that it is run for.
+
+Counts are pooled over the steps of an episode and over its users.
+
+* Central: before every episode k ≥ 2 each counter leaves anew, the exact sum of all users so far plus ⌊ln k⌋ + 1 fresh
+  draws of Lap(1/ε), "to mimic the tree". The sum of m Laplace variables has a density e^(−|x|/b) times a polynomial in
+  |x|: ln p(x − Δ)/p(x) stays below Δ/b and tends to it as x grows. So m draws cost as much as one in pure DP, Δ₁/b, and
+  at most as much in any other unit: one draw is declared.
+* Local: a user adds one draw of Lap(1/ε) to the whole table of visits, one to that of rewards, and one to each column
+  s′ of that of transitions: cells that share a draw differ by exact data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privcheck.declaration import Claim, Declaration, Draw, Joint, Release
+from privcheck.guarantees import PureDP
+from privcheck.mechanisms import Laplace
+from privcheck.schedules import EveryEpisode, PerUser
+from privcheck.symbols import K, epsilon
+from privcheck_algorithms.privatizers.declaration import EPISODES, EPSILON, POOLED, SIZES, neighbours
+
+_SOURCE = "the published experiment code of Chowdhury & Zhou, footnote 8"
+
+
+def central(choices: Mapping[str, str]) -> Declaration:
+    """Returns the joint-DP agents of the code: K − 1 releases of everything a user contributed."""
+    return Declaration(
+        name="published-ucb-vi-central",
+        title="Paper 002's published experiment code under joint DP: fresh Lap(1/ε) on the same counts every episode",
+        source=_SOURCE,
+        relation=neighbours(choices),
+        releases=tuple(
+            Release(name, table, Laplace(scale=1 / epsilon), source=_SOURCE, schedule=EveryEpisode(outputs=K - 1))
+            for name, table in POOLED.items()
+        ),
+        claim=Claim(PureDP(epsilon), source="section 6.2, line 274; Corollary 5.2, line 238", joint=Joint()),
+        parameters=(*SIZES, EPISODES, EPSILON),
+    )
+
+
+def local(choices: Mapping[str, str]) -> Declaration:
+    """Returns the local-DP agents of the code: one draw for all cells of a user's table."""
+    return Declaration(
+        name="published-ucb-vi-local",
+        title="Paper 002's published experiment code under local DP: one draw of Lap(1/ε) for all cells of a table",
+        source=_SOURCE,
+        relation=neighbours(choices),
+        releases=tuple(
+            Release(
+                name,
+                table,
+                Laplace(scale=1 / epsilon),
+                source=_SOURCE,
+                schedule=PerUser(),
+                draw=Draw(across=("cells",)),
+            )
+            for name, table in POOLED.items()
+        ),
+        claim=Claim(PureDP(epsilon), source="section 6.2, line 274; Lemma 5.4, line 252"),
+        parameters=(*SIZES, EPISODES, EPSILON),
+        model="local",
+    )

@@ -1,0 +1,20 @@
+"""PUCB (Vietri et al. 2020), a baseline of paper 002, as far as the papers describe it."""
+
+from privcheck.registry import Algorithm
+from privcheck_algorithms.papers import EPISODIC
+from privcheck_algorithms.privatizers.declaration import INITIAL, LOG, NOISE
+from privcheck_algorithms.pucb.agent import OPTIONS, learn
+from privcheck_algorithms.pucb.declaration import pucb
+
+PUCB = Algorithm(
+    name="pucb",
+    title="PUCB: private UBEV under joint DP, with paper 002's counters (its own noise is not in the papers)",
+    source="Vietri et al. 2020, as described in papers 000, 001 and 002",
+    paper=EPISODIC,
+    declare=pucb,
+    choices=(NOISE, LOG, INITIAL),
+    options=OPTIONS,
+    online=learn,
+)
+
+__all__ = ["PUCB"]

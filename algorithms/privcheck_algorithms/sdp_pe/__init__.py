@@ -1,0 +1,25 @@
+"""SDP-PE (paper 003): policy elimination in the shuffle model, declared as its proof needs it and as it is printed."""
+
+from privcheck.registry import Algorithm
+from privcheck_algorithms.papers import SHUFFLE
+from privcheck_algorithms.sdp_pe.declaration import REMAINDER, apart, as_printed
+
+APART = Algorithm(
+    name="sdp-pe",
+    title="SDP-PE: policy elimination from shuffled counts, every bit a message",
+    source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3, section V",
+    paper=SHUFFLE,
+    declare=apart,
+    choices=(REMAINDER,),
+)
+
+AS_PRINTED = Algorithm(
+    name="sdp-pe-as-printed",
+    title="SDP-PE: policy elimination from shuffled counts, one integer message a user and counter",
+    source="Bai et al., Near-Optimal RL with Shuffle DP, section V",
+    paper=SHUFFLE,
+    declare=as_printed,
+    choices=(REMAINDER,),
+)
+
+__all__ = ["APART", "AS_PRINTED"]

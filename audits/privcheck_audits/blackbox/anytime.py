@@ -1,0 +1,143 @@
+"""Looking at a black box after every block: bets on its runs by scores that were learned on the runs before them.
+
+The first runs teach a score; the following ones are bet on with it and teach the next one as soon as they are as many.
+Whoever bets on a run knows the runs before it and nothing else, so the wealth of `bounds.e_process` does not grow
+on average while the claim is true, whatever is learned, and its product over the stages does not either. Half of the
+wealth is put at stake in each stage: what a poor first score loses does not sink the good ones after it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from scipy.special import expit, log_ndtr
+
+from privcheck_audits.blackbox.counts import Counts
+from privcheck_audits.blackbox.verdict import Array, Attempt, Target, attempts, guesses, weigh
+from privcheck_audits.bounds import GuessPlan, largest_refuted, log_average, log_wealth
+
+_BETS: Final = 9  # attempts that are bet on in a stage
+_HALVINGS: Final = 60
+_MOST_ODDS: Final = 700.0  # ln of odds
+_OUT: Final = 1 + 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stake:
+    """The bets of one stage, made by one score, with what came of them.
+
+    Attributes:
+        attempts: What is bet on.
+        weights: Of the stage's wealth.
+        counts: Of the runs that were bet on.
+    """
+
+    attempts: tuple[Attempt, ...]
+    weights: tuple[float, ...]
+    counts: Counts
+
+    def log_wealth(self, claimed: float, target: Target) -> float:
+        """Returns ln of the stage's wealth against a claim, rounded down; it falls as the claim grows."""
+        runs = self.counts.runs
+        if runs == 0:
+            return 0.0
+        found = [guesses(attempt, self.counts) for attempt in self.attempts]
+        return log_wealth(
+            [wrong for _, wrong in found],
+            [right + wrong for right, wrong in found],
+            runs,
+            plan=GuessPlan(shares=(1.0,) * len(found), weights=self.weights),
+            epsilon=log_odds(claimed, target),
+            delta=target.delta,
+        )
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Purse:
+    """The wealth that one pair of neighbours has come to.
+
+    Attributes:
+        target: The claim.
+        stakes: Of all stages; the last is under way.
+    """
+
+    target: Target
+    stakes: list[Stake] = field(default_factory=list)
+
+    def begin(self, cuts: Sequence[Array], training: Counts, *, runs: int) -> None:
+        """Begins a stage: bets on what the training runs recommend.
+
+        Args:
+            cuts: Of each score.
+            training: Counts of the runs before, by models that had not seen the run.
+            runs: About how many runs the stage will have.
+        """
+        tried = attempts(0, cuts, self.target)
+        if self.target.unit != "epsilon":
+            tried = [
+                Attempt(pair=0, score=score, kind="curve", upper=edge, lower=edge)
+                for score, cut in enumerate(cuts)
+                for edge in range(cut.size)
+            ]
+        weights = weigh(tried, [training], self.target, tested=[runs], alpha=0.1)
+        best = np.argsort(-weights, kind="stable")[:_BETS]
+        shares = weights[best] / weights[best].sum() * (1 - 1e-12)
+        self.stakes.append(
+            Stake(
+                attempts=tuple(tried[i] for i in best), weights=tuple(float(w) for w in shares), counts=training.none()
+            )
+        )
+
+    def add(self, counts: Counts) -> None:
+        """Adds what came of some runs to the stage under way."""
+        last = self.stakes[-1]
+        self.stakes[-1] = Stake(attempts=last.attempts, weights=last.weights, counts=last.counts + counts)
+
+    def log_wealth(self, claimed: float) -> float:
+        """Returns ln of the wealth against a claim over all stages."""
+        each = (stake.log_wealth(claimed, self.target) for stake in self.stakes)
+        return math.fsum(float(np.logaddexp(0.0, wealth)) - math.log(2) * _OUT for wealth in each)
+
+    @property
+    def runs(self) -> int:
+        """Returns how many runs were bet on."""
+        return sum(stake.counts.runs for stake in self.stakes)
+
+    @property
+    def told(self) -> tuple[int, int]:
+        """Returns the right and the wrong guesses of each stage's favourite."""
+        each = [guesses(stake.attempts[0], stake.counts) for stake in self.stakes]
+        return sum(right for right, _ in each), sum(wrong for _, wrong in each)
+
+
+def refutes(purses: Sequence[Purse], claimed: float, *, alpha: float) -> bool:
+    """Returns whether the mean wealth of all pairs has reached 1/α, which a true claim allows with α."""
+    return log_average([purse.log_wealth(claimed) for purse in purses]) >= -math.log(alpha)
+
+
+def anytime(purses: Sequence[Purse], *, alpha: float) -> float:
+    """Returns a lower bound on the loss that holds at whatever time it is asked for, at confidence 1 − α."""
+    return largest_refuted(lambda claimed: refutes(purses, claimed, alpha=alpha))
+
+
+def log_odds(claimed: float, target: Target) -> float:
+    """Returns ln of the largest odds, right to wrong, of a guess of the hidden bit under a claim, rounded up.
+
+    e^ε for ε, by Bayes' rule; Φ(μ/2) to Φ(−μ/2) for μ. For ρ a guess of all runs that says D with probability a on D
+    and b on D′ has KL(a‖b) ≤ ρ and KL(b‖a) ≤ ρ (Bun & Steinke 2016, Definition 1.1 as α → 1, data processing). Both
+    are jointly convex and the pair (1 − b, 1 − a) fulfils them too, so their mean does: a = 1 − b = σ(t) is best, with
+    KL = t·tanh(t/2).
+    """
+    if target.unit == "epsilon":
+        return claimed
+    if target.unit == "mu":
+        return float(log_ndtr(claimed / 2) - log_ndtr(-claimed / 2)) * _OUT
+    low, high = 0.0, _MOST_ODDS
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if middle * (2 * float(expit(middle)) - 1) >= claimed else (middle, high)
+    return high

@@ -1,0 +1,230 @@
+"""The black box: any Python function with a claim and pairs of neighbours, judged by its outputs alone.
+
+Three tenths of the runs teach scores (`blackbox.scores`); the others are counted between edges that were fixed
+before (`blackbox.counts`) and tested (`blackbox.verdict`). Where the audit may stop early, all of them
+are bet on as well (`privcheck_audits.blackbox.anytime`). Users call `privcheck.audit_mechanism`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from privcheck.auditors import MechanismAudit, MechanismError, MechanismRequest
+from privcheck.errors import ParameterError
+from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
+from privcheck_audits.blackbox.anytime import Purse, anytime, refutes
+from privcheck_audits.blackbox.counts import Counts
+from privcheck_audits.blackbox.inputs import probe
+from privcheck_audits.blackbox.pairs import LEAST, Audited, How
+from privcheck_audits.blackbox.verdict import Attempt, Best, Target, attempts, best, reachable, weigh
+from privcheck_audits.engine.checkpoints import Checkpoint
+from privcheck_audits.engine.pools import refuse_unsendable
+
+_LOOKS: Final = 0.5  # of α, for the looks of an audit that may stop early
+_MOST_NUMBERS: Final = 12_000_000  # of the outputs that are held in memory for learning
+
+Ended = Literal["done", "stopped", "interrupted"]
+
+
+def audit_mechanism(request: MechanismRequest) -> MechanismAudit:
+    """Returns the audit; see `privcheck.audit_mechanism`.
+
+    Raises:
+        ParameterError: An argument is out of its range, the function cannot be sent to the workers, or the directory
+            belongs to another audit.
+        MechanismError: The function raised or returned something else than rows of numbers.
+        KeyboardInterrupt: No run had been tested yet.
+    """
+    began = time.perf_counter()
+    target = _target(request.claim)
+    _check(request)
+    if request.executor is not None:
+        refuse_unsendable(request.mechanism, request.executor, name="mechanism")
+        refuse_unsendable(request.neighbours, request.executor, name="neighbours")
+    probed = [probe(request.mechanism, pair, number=i, seed=request.seed) for i, pair in enumerate(request.neighbours)]
+    whole = 2 * request.trials * len(probed)
+    pairs = [
+        Audited(
+            source=each.source,
+            target=target,
+            trials=request.trials,
+            held=_MOST_NUMBERS // (len(probed) if request.stop else 1),
+            how=_how(request, outputs=each.outputs),
+            purse=Purse(target=target) if request.stop else None,
+        )
+        for each in probed
+    ]
+    alpha = 1 - request.confidence
+    spent = _LOOKS * alpha if request.stop else 0.0
+
+    def stop() -> bool:
+        request.progress(sum(pair.runs for pair in pairs), whole)
+        return request.stop and refutes([p.purse for p in pairs if p.purse], target.claimed, alpha=spent)
+
+    def result(ended: Ended) -> MechanismAudit:
+        found = _verdict(pairs, target, ended, alpha=alpha - spent, looks=spent)
+        return MechanismAudit(
+            claim=str(request.claim),
+            verdict="violation" if ended == "stopped" or found.lower > target.claimed else "consistent",
+            unit=target.unit,
+            claimed=target.claimed,
+            lower=found.lower,
+            reachable=reachable(target, max(2 * request.trials - pair.learned for pair in pairs), alpha=alpha - spent),
+            delta=target.delta,
+            trials=request.trials,
+            runs=sum(pair.runs for pair in pairs),
+            ended=ended,
+            confidence=request.confidence,
+            seed=request.seed,
+            pair=found.attempt.pair,
+            method=_words(found, pairs[found.attempt.pair]),
+            notes=tuple(dict.fromkeys(note for each in probed for note in each.notes)),
+            evidence={
+                "learned_on": sum(pair.learned for pair in pairs),
+                "tested_on": sum(pair.tested.runs for pair in pairs if pair.tested is not None),
+                "right_guesses": found.right,
+                "wrong_guesses": found.wrong,
+                "alpha_of_this_attempt": found.alpha,
+                "attempts": sum(len(attempts(0, p.edges.cuts, target)) for p in pairs if p.edges is not None),
+            },
+            seconds=time.perf_counter() - began,
+        )
+
+    try:
+        ended = _through([pair.learn for pair in pairs], stop, in_turn=request.stop)
+        if ended == "done":
+            ended = _through([pair.test for pair in pairs], stop, in_turn=request.stop)
+    except MechanismError as error:
+        if not _anything(pairs):
+            raise
+        finished = result("interrupted")
+        message = f"{error}; the {finished.runs:,} runs before it say: {finished.verdict}"
+        raise MechanismError(message, trial=error.trial, seed=error.seed, finished=finished) from error.__cause__
+    if ended == "interrupted" and not _anything(pairs):
+        raise KeyboardInterrupt
+    return result(ended)
+
+
+def _through(phases: Sequence[Callable[[], Iterator[None]]], stop: Callable[[], bool], *, in_turn: bool) -> Ended:
+    """Goes through all pairs block by block, one pair after the other or a block of each in turn."""
+    waiting = [phase() for phase in phases]
+    try:
+        while waiting:
+            for steps in list(waiting if in_turn else waiting[:1]):
+                if next(steps, waiting) is waiting:
+                    waiting.remove(steps)
+                elif stop():
+                    return "stopped"
+    except KeyboardInterrupt:
+        return "interrupted"
+    finally:
+        for steps in waiting:
+            steps.close()  # type: ignore[attr-defined]
+    return "done"
+
+
+def _anything(pairs: Sequence[Audited]) -> bool:
+    return any(
+        (pair.tested is not None and pair.tested.runs) or (pair.purse is not None and pair.purse.runs) for pair in pairs
+    )
+
+
+def _verdict(pairs: Sequence[Audited], target: Target, ended: Ended, *, alpha: float, looks: float) -> Best:
+    """Returns the largest bound that holds: of all runs, unless what they showed decided their number, or of looks."""
+    nothing = Best(lower=0.0, attempt=Attempt(pair=0, score=0, kind="wealth"), alpha=looks, right=0, wrong=0)
+    found = nothing
+    counted = [pair.tested for pair in pairs if pair.tested is not None]
+    if ended != "stopped" and len(counted) == len(pairs):
+        found = _of_all_runs(pairs, counted, target, alpha=alpha)
+    purses = [pair.purse for pair in pairs if pair.purse is not None]
+    if purses:
+        lower = max(anytime(purses, alpha=looks), target.claimed if ended == "stopped" else 0.0)
+        if lower > found.lower:
+            richest = int(np.argmax([purse.log_wealth(target.claimed) for purse in purses]))
+            right, wrong = purses[richest].told
+            attempt = Attempt(pair=richest, score=0, kind="wealth")
+            found = Best(lower=lower, attempt=attempt, alpha=looks, right=right, wrong=wrong)
+    return found
+
+
+def _of_all_runs(pairs: Sequence[Audited], counted: list[Counts], target: Target, *, alpha: float) -> Best:
+    tried: list[Attempt] = []
+    training = []
+    for i, pair in enumerate(pairs):
+        assert pair.edges is not None
+        assert pair.training is not None
+        tried += attempts(i, pair.edges.cuts, target)
+        training.append(pair.training)
+    sizes = [2 * pair.trials - pair.learned for pair in pairs]  # as planned: nothing tested decides the weights
+    weights = weigh(tried, training, target, tested=sizes, alpha=alpha)
+    return best(tried, weights, counted, target, alpha=alpha)
+
+
+def _words(found: Best, pair: Audited) -> str:
+    if found.attempt.kind == "wealth":
+        return "wealth of bets, looked at after every block"
+    way = {
+        "flip": "guesses of a hidden coin",
+        "event": "probabilities of an event",
+        "curve": "errors in all runs",
+        "divergence": "Donsker–Varadhan divergence",
+    }[found.attempt.kind]
+    assert pair.scores is not None
+    return f"{way}, score “{pair.scores.names[found.attempt.score]}”"
+
+
+def _how(request: MechanismRequest, *, outputs: str) -> How:
+    checkpoint = None
+    if request.directory is not None:
+        plan = {
+            "mechanism": getattr(request.mechanism, "__qualname__", type(request.mechanism).__qualname__),
+            "outputs": outputs or "not repeatable",
+            "claim": str(request.claim),
+            "trials": request.trials,
+            "confidence": request.confidence,
+            "pairs": len(request.neighbours),
+            "stop": request.stop,
+        }
+        checkpoint = Checkpoint(directory=request.directory, plan=plan)
+    return How(workers=request.workers, executor=request.executor, checkpoint=checkpoint)
+
+
+def _target(claim: object) -> Target:
+    if isinstance(claim, PureDP):
+        found = Target(unit="epsilon", claimed=claim.epsilon.number(rounding="up"), delta=0.0)
+    elif isinstance(claim, ApproxDP):
+        found = Target(
+            unit="epsilon", claimed=claim.epsilon.number(rounding="up"), delta=claim.delta.number(rounding="up")
+        )
+    elif isinstance(claim, ZCDP):
+        found = Target(unit="rho", claimed=claim.rho.number(rounding="up"), delta=0.0)
+    elif isinstance(claim, GaussianDP):
+        found = Target(unit="mu", claimed=claim.mu.number(rounding="up"), delta=0.0)
+    else:
+        wanted = "PureDP, ApproxDP, ZCDP or GaussianDP"
+        raise ParameterError(f"claim: expected one of {wanted}, got {claim!r}", name="claim", given=claim)
+    if not (0 <= found.claimed < np.inf and 0 <= found.delta < 1):
+        raise ParameterError(f"claim: expected finite and not negative, δ below 1, got {claim}", given=claim)
+    return found
+
+
+def _check(request: MechanismRequest) -> None:
+    for name, good, wanted, given in (
+        ("trials", request.trials >= LEAST, f"at least {LEAST}: scores are learned", request.trials),
+        ("confidence", 0 < request.confidence < 1, "strictly between 0 and 1", request.confidence),
+        ("seed", request.seed >= 0, "at least 0", request.seed),
+        ("workers", request.workers >= 1, "at least 1", request.workers),
+    ):
+        if not good:
+            raise ParameterError(f"{name}: expected {wanted}, got {given!r}", name=name, given=given)
+    given_pairs: Any = request.neighbours
+    pairs = list(given_pairs) if isinstance(given_pairs, list | tuple) else []
+    if not pairs or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        wanted = "a list of pairs [(D, D′), …], one at least"
+        raise ParameterError(
+            f"neighbours: expected {wanted}, got {given_pairs!r}", name="neighbours", given=given_pairs
+        )

@@ -1,0 +1,210 @@
+"""The learners of scores for black boxes: equal outputs, histograms, logistic regression, boosted trees.
+
+Each learns on training runs, and says how much likelier an output is on D than on D′, in nats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.errors import ParameterError
+from privcheck_audits.policy.learned import LinearScore, learn_score
+
+_LINEAR_RUNS: Final = 20_000
+_LINEAR_NUMBERS: Final = 2_000_000  # of the table that logistic regression learns on
+_LEAST_RUNS: Final = 4_000
+_ROUNDS: Final = 10
+_TREE_RUNS: Final = 40_000
+_FEWEST: Final = 10  # runs under a neighbour, to grow trees
+_SHRINK: Final = 1.0  # added to the counts under both neighbours
+
+Array = NDArray[np.float64]
+Bits = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Seen:
+    """Outputs as learners see them.
+
+    Attributes:
+        table: (runs, features).
+        keys: Of each of `blackbox.features.patterns`, (runs,); those that are not asked for are left out.
+    """
+
+    table: Array
+    keys: tuple[NDArray[np.uint64], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeyScore:
+    """ln of how often an output was seen on D over on D′; 0 for outputs that were not seen twice.
+
+    Attributes:
+        view: Index of the pattern.
+        keys: Ascending.
+        ratio: Of each key.
+    """
+
+    view: int
+    keys: NDArray[np.uint64]
+    ratio: Array
+
+    def __call__(self, seen: Seen) -> Array:
+        """Returns the score of each run."""
+        if self.keys.size == 0:
+            return np.zeros(seen.table.shape[0])
+        asked = seen.keys[self.view]
+        place = np.minimum(np.searchsorted(self.keys, asked), self.keys.size - 1)
+        found: Array = np.where(self.keys[place] == asked, self.ratio[place], 0.0)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColumnScore:
+    """The sum over columns of the log ratio of two histograms, atoms in bins of their own.
+
+    Attributes:
+        columns: Of the table.
+        cuts: Of each column, ascending; a value on a cut has a bin to itself.
+        ratios: Of each column's bins.
+    """
+
+    columns: NDArray[np.int64]
+    cuts: tuple[Array, ...]
+    ratios: tuple[Array, ...]
+
+    def __call__(self, seen: Seen) -> Array:
+        """Returns the score of each run."""
+        found = np.zeros(seen.table.shape[0])
+        for column, cut, ratio in zip(self.columns, self.cuts, self.ratios, strict=True):
+            found += ratio[_bins(seen.table[:, column], cut)]
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DrawnIn:
+    """Logistic regression on features whose tails are drawn in.
+
+    Attributes:
+        low: (features,) the least value of each.
+        high: (features,) the largest.
+        linear: The regression.
+    """
+
+    low: Array
+    high: Array
+    linear: LinearScore
+
+    def __call__(self, seen: Seen) -> Array:
+        """Returns the score of each run."""
+        return self.linear(np.clip(seen.table, self.low, self.high))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TreeScore:
+    """Boosted trees.
+
+    Attributes:
+        columns: Of the table.
+        model: The trees; None where there was too little to learn from.
+    """
+
+    columns: NDArray[np.int64]
+    model: Any
+
+    def __call__(self, seen: Seen) -> Array:
+        """Returns the score of each run."""
+        if self.model is None:
+            return np.zeros(seen.table.shape[0])
+        with one_thread("openmp"):
+            found: Array = self.model.decision_function(seen.table[:, self.columns])
+        return found
+
+
+def learn_keys(view: int, seen: Seen, secret: Bits) -> KeyScore:
+    """Returns the score of equal outputs; both counts are raised by one."""
+    keys, index = np.unique(seen.keys[view], return_inverse=True)
+    on_first = np.bincount(index[secret], minlength=keys.size)
+    on_other = np.bincount(index[~secret], minlength=keys.size)
+    ratio = np.log((on_first + _SHRINK) / (on_other + _SHRINK))
+    again = on_first + on_other > 1
+    return KeyScore(view=view, keys=keys[again], ratio=ratio[again])
+
+
+def learn_columns(columns: NDArray[np.int64], bins: int, seen: Seen, secret: Bits) -> ColumnScore:
+    """Returns the score of the columns one by one."""
+    cuts, ratios = [], []
+    for column in columns:
+        values = seen.table[:, column]
+        cut = np.unique(np.quantile(values, np.linspace(0, 1, bins + 1), method="nearest"))
+        place, size = _bins(values, cut), 2 * cut.size + 1
+        first, other = np.bincount(place[secret], minlength=size), np.bincount(place[~secret], minlength=size)
+        cuts.append(cut)
+        ratios.append(np.log((first + _SHRINK) / (other + _SHRINK)))
+    return ColumnScore(columns=columns, cuts=tuple(cuts), ratios=tuple(ratios))
+
+
+def learn_linear(seen: Seen, secret: Bits) -> DrawnIn:
+    """Returns the logistic regression."""
+    part = slice(0, max(_LEAST_RUNS, min(_LINEAR_RUNS, _LINEAR_NUMBERS // seen.table.shape[1])))
+    table = seen.table[part]
+    low, high = np.quantile(table, [0.002, 0.998], axis=0)
+    linear = learn_score(np.clip(table, low, high), secret[part], ridge=5.0, rounds=_ROUNDS)
+    return DrawnIn(low=low, high=high, linear=linear)
+
+
+def learn_trees(columns: NDArray[np.int64], seed: int, seen: Seen, secret: Bits) -> TreeScore:
+    """Returns the trees."""
+    part = slice(0, _TREE_RUNS)
+    known = secret[part]
+    if min(known.sum(), (~known).sum()) < _FEWEST:
+        return TreeScore(columns=columns, model=None)
+    model = _scikit_learn()(
+        learning_rate=0.1,
+        max_iter=120,
+        max_leaf_nodes=15,
+        min_samples_leaf=10,
+        l2_regularization=1.0,
+        early_stopping=True,
+        validation_fraction=0.15,
+        n_iter_no_change=6,
+        random_state=seed,
+    )
+    model.fit(seen.table[part][:, columns], known)
+    return TreeScore(columns=columns, model=model)
+
+
+def one_thread(api: str | None = None) -> Any:
+    """Returns a context in which libraries use one thread: on busy cores they wait for each other more than they work.
+
+    Args:
+        api: "blas" or "openmp"; None for both.
+    """
+    return _controller().limit(limits=1, user_api=api)
+
+
+@cache
+def _controller() -> Any:
+    _scikit_learn()
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _scikit_learn() -> Any:
+    try:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+    except ImportError:
+        message = "auditing a function learns its score with scikit-learn, which is not installed"
+        wanted = "install privcheck with the extra: pip install 'privcheck[blackbox]'"
+        raise ParameterError(f"{message}; {wanted}") from None
+    return HistGradientBoostingClassifier
+
+
+def _bins(values: Array, cut: Array) -> NDArray[np.intp]:
+    return np.searchsorted(cut, values, "left") + np.searchsorted(cut, values, "right")

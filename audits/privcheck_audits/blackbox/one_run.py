@@ -1,0 +1,249 @@
+"""One run of a whole agent with many canaries, or a few runs: for agents that take minutes to train.
+
+A run is a block of `engine.blocks`: it flips a fair coin for each canary, trains the agent with those that are in, and
+keeps how many of its guesses were wrong at each number of guesses that was fixed beforehand. Users call
+`privcheck.audit_one_run`; the bound is `privcheck_audits.bounds.OneRun`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from privcheck.auditors import Agent, MechanismAudit, MechanismError, OneRunRequest
+from privcheck.errors import ParameterError
+from privcheck.guarantees import ApproxDP, PureDP
+from privcheck_audits.bounds import CoinFlip, OneRun, guess_plan, revealed_at_most
+from privcheck_audits.engine.blocks import blocks
+from privcheck_audits.engine.checkpoints import Checkpoint
+from privcheck_audits.engine.pools import refuse_unsendable
+from privcheck_audits.engine.scores import hidden_bits
+
+_SIDES: Final = (("in and out", 0.6), ("in", 0.2), ("out", 0.2))  # who is guessed, with parts of α
+_FAVOURITE: Final = 0.68  # the share of canaries that count cells with Laplace noise are certified best with
+_LEAST: Final = 10  # canaries
+_STREAM: Final = 0x10F1
+_REVEALED: Final = 0.1  # of α, in what could be reached
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Errors:
+    """Wrong guesses of some runs.
+
+    Attributes:
+        runs: How many.
+        wrong: Of each attempt.
+    """
+
+    runs: int
+    wrong: NDArray[np.int64]
+
+    def __add__(self, other: _Errors) -> _Errors:
+        return _Errors(runs=self.runs + other.runs, wrong=self.wrong + other.wrong)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempts:
+    """How many canaries are guessed to be in, and how many out, in each run.
+
+    Attributes:
+        names: Who is guessed.
+        inside: (attempts,).
+        outside: (attempts,).
+        weights: Of α.
+    """
+
+    names: tuple[str, ...]
+    inside: NDArray[np.int64]
+    outside: NDArray[np.int64]
+    weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, canaries: int) -> _Attempts:
+        """Returns the attempts for so many canaries."""
+        plan = guess_plan(_FAVOURITE, weight=0.5)
+        ranks = plan.ranks(canaries)
+        made = [
+            (name, rank if name == "in" else rank - rank // 2 if "and" in name else 0, rank, part * weight)
+            for name, part in _SIDES
+            for rank, weight in zip(ranks, plan.weights, strict=True)
+        ]
+        inside = np.array([first for _, first, _, _ in made])
+        return cls(
+            names=tuple(name for name, _, _, _ in made),
+            inside=inside,
+            outside=np.array([rank for _, _, rank, _ in made]) - inside,
+            weights=tuple(weight for *_, weight in made),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Run:
+    """One run."""
+
+    agent: Agent
+    canaries: int
+    attempts: _Attempts
+    seed: int
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> _Errors:
+        included = hidden_bits(rng, self.canaries)
+        try:
+            given = self.agent(included.copy(), rng.spawn(1)[0])
+        except Exception as error:
+            raise self._error(f"raised {type(error).__name__}: {error}", first) from error
+        scores = self._scores(given, first)
+        order = np.argsort(-scores, kind="stable")  # ties go to the canary before, whose coin is as fair
+        out = np.concatenate([[0], np.cumsum(~included[order])])  # among the first so many
+        last = np.concatenate([[0], np.cumsum(included[order][::-1])])
+        return _Errors(runs=runs, wrong=out[self.attempts.inside] + last[self.attempts.outside])
+
+    def _scores(self, given: Any, first: int) -> NDArray[np.float64]:
+        wanted = f"expected a number for each of the {self.canaries} canaries"
+        try:
+            found = np.asarray(given)
+        except Exception as error:
+            raise self._error(f"returned no array ({type(error).__name__}: {error}); {wanted}", first) from error
+        if found.dtype.kind not in "biuf" or found.shape != (self.canaries,):
+            raise self._error(f"returned {found.dtype} values of shape {found.shape}; {wanted}", first)
+        scores = found.astype(np.float64)
+        if np.isnan(scores).any():
+            raise self._error(f"returned NaN for canary {int(np.isnan(scores).argmax())}; {wanted}", first)
+        return scores
+
+    def _error(self, problem: str, run: int) -> MechanismError:
+        return MechanismError(f"the agent, in run {run}, seed {self.seed}, {problem}", trial=run, seed=self.seed)
+
+
+def audit_one_run(request: OneRunRequest) -> MechanismAudit:
+    """Returns the audit; see `privcheck.audit_one_run`.
+
+    Raises:
+        ParameterError: An argument is out of its range, the agent cannot be sent to the workers, or the directory
+            belongs to another audit.
+        MechanismError: The agent raised or returned something else than a number for each canary.
+        KeyboardInterrupt: No run had ended yet.
+    """
+    began = time.perf_counter()
+    epsilon, delta = _claim(request.claim)
+    _check(request)
+    if request.executor is not None:
+        refuse_unsendable(request.agent, request.executor, name="agent")
+    attempts = _Attempts.of(request.canaries)
+    alpha = 1 - request.confidence
+    found = _Errors(runs=0, wrong=np.zeros(len(attempts.names), dtype=np.int64))
+
+    def result(counted: _Errors) -> MechanismAudit:
+        lower, number = _bound(counted, attempts, request.canaries, delta=delta, alpha=alpha)
+        guesses = counted.runs * int(attempts.inside[number] + attempts.outside[number])
+        return MechanismAudit(
+            claim=str(request.claim),
+            verdict="violation" if lower > epsilon else "consistent",
+            unit="epsilon",
+            claimed=epsilon,
+            lower=lower,
+            reachable=_reachable(epsilon, delta, request.canaries * request.runs, alpha=alpha),
+            delta=delta,
+            trials=request.runs,
+            runs=counted.runs,
+            ended="done" if counted.runs == request.runs else "interrupted",
+            confidence=request.confidence,
+            seed=request.seed,
+            pair=0,
+            method=f"guesses of canaries, {attempts.names[number]}",
+            notes=(),
+            evidence={
+                "canaries": request.canaries,
+                "right_guesses": guesses - int(counted.wrong[number]),
+                "wrong_guesses": int(counted.wrong[number]),
+                "alpha_of_this_attempt": alpha * attempts.weights[number],
+                "attempts": len(attempts.names),
+            },
+            seconds=time.perf_counter() - began,
+        )
+
+    work = _Run(agent=request.agent, canaries=request.canaries, attempts=attempts, seed=request.seed)
+    parts = blocks(
+        work,
+        request.runs,
+        seed=request.seed,
+        stream=_STREAM,
+        block=1,
+        workers=request.workers,
+        executor=request.executor,
+        checkpoint=_kept(request),
+        progress=request.progress,
+    )
+    try:
+        for part in parts:
+            found += part
+    except MechanismError as error:
+        if found.runs == 0:
+            raise
+        finished = result(found)
+        message = f"{error}; the {found.runs:,} runs before it say: {finished.verdict}"
+        raise MechanismError(message, trial=error.trial, seed=error.seed, finished=finished) from error.__cause__
+    except KeyboardInterrupt:
+        if found.runs == 0:
+            raise
+    finally:
+        parts.close()
+    return result(found)
+
+
+def _bound(counted: _Errors, attempts: _Attempts, canaries: int, *, delta: float, alpha: float) -> tuple[float, int]:
+    """Returns the largest lower bound on ε among the attempts, and which; all hold together at confidence 1 − α.
+
+    Several runs are one mechanism on all their coins: each coin moves one run only.
+    """
+    found = []
+    for wrong, inside, outside, weight in zip(
+        counted.wrong, attempts.inside, attempts.outside, attempts.weights, strict=True
+    ):
+        run = OneRun(canaries=canaries * counted.runs, guesses=int(inside + outside) * counted.runs, errors=int(wrong))
+        found.append(run.epsilon(alpha=alpha * weight, delta=delta))
+    best = int(np.argmax(found))
+    return found[best], best
+
+
+def _reachable(epsilon: float, delta: float, coins: int, *, alpha: float) -> float:
+    """Returns what randomised response of every coin would be certified at, guessing all of them."""
+    errors = min(coins, math.ceil(coins * (1 - delta) * float(expit(-epsilon))))
+    revealed = revealed_at_most(coins, delta, alpha=alpha * _REVEALED)
+    return CoinFlip(errors=errors, guesses=coins, revealed=revealed).epsilon(alpha=alpha)
+
+
+def _kept(request: OneRunRequest) -> Checkpoint | None:
+    if request.directory is None:
+        return None
+    agent = getattr(request.agent, "__qualname__", type(request.agent).__qualname__)
+    plan = {"agent": agent, "claim": str(request.claim), "canaries": request.canaries}
+    return Checkpoint(directory=request.directory, plan=plan, kinds=(_Errors,))
+
+
+def _claim(claim: object) -> tuple[float, float]:
+    if not isinstance(claim, PureDP | ApproxDP):
+        raise ParameterError(f"claim: expected PureDP or ApproxDP, got {claim!r}", name="claim", given=claim)
+    epsilon = claim.epsilon.number(rounding="up")
+    delta = claim.delta.number(rounding="up") if isinstance(claim, ApproxDP) else 0.0
+    if not (0 <= epsilon < math.inf and 0 <= delta < 1):
+        raise ParameterError(f"claim: expected finite and not negative, δ below 1, got {claim}", given=claim)
+    return epsilon, delta
+
+
+def _check(request: OneRunRequest) -> None:
+    for name, good, wanted, given in (
+        ("canaries", request.canaries >= _LEAST, f"at least {_LEAST}", request.canaries),
+        ("runs", request.runs >= 1, "at least 1", request.runs),
+        ("confidence", 0 < request.confidence < 1, "strictly between 0 and 1", request.confidence),
+        ("seed", request.seed >= 0, "at least 0", request.seed),
+        ("workers", request.workers >= 1, "at least 1", request.workers),
+    ):
+        if not good:
+            raise ParameterError(f"{name}: expected {wanted}, got {given!r}", name=name, given=given)

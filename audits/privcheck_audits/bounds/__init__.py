@@ -1,0 +1,82 @@
+"""From guesses to bounds, each of which owns the α of everything it tries.
+
+A trial hides a fair bit, takes D or D′ by it, and guesses the bit from the output. Every bound is exact at any number
+of runs: binomial tails, empirical Bernstein, or wealth that a true claim does not let grow. Lower bounds are rounded
+down and p-values up.
+
+| claim | bound | counts |
+| --- | --- | --- |
+| pure ε, (ε, δ) | `ranked_bound` over `guess_plan()`, `CoinFlip` | wrong guesses at ranks fixed in advance |
+| μ-GDP (declared Gaussian releases) | `CurveFlip` | wrong guesses in every run |
+| ρ-zCDP of anything | `rho_at_least` over `divergence_plan()` | sums of a clipped score |
+| discrete outputs | `log_ratios`, `key_score`, then the coin flip; `impossible_epsilon` | canonical keys |
+| many canaries, one run | `OneRun` | wrong guesses of many bits |
+| any, looked at all the time | `log_wealth`, `anytime_epsilon`, `anytime_mu` | the same as the coin flip |
+| small ε | any of them about k users, then `user_epsilon` | the same |
+| one fixed event | `clopper_pearson_pair`, for comparison | hits in both arms |
+"""
+
+from privcheck_audits.bounds.discrete import count_vectors, exact_epsilon, impossible_epsilon, key_score, log_ratios
+from privcheck_audits.bounds.divergence import (
+    DivergencePlan,
+    Moments,
+    divergence_plan,
+    moments,
+    pure_epsilon_at_least,
+    rho_at_least,
+)
+from privcheck_audits.bounds.e_process import (
+    BETS,
+    SIGNS,
+    anytime_epsilon,
+    anytime_mu,
+    largest_refuted,
+    log_average,
+    log_wealth,
+    log_wealth_on_the_curve,
+    wealth_plan,
+)
+from privcheck_audits.bounds.flips import CoinFlip, CurveFlip
+from privcheck_audits.bounds.group import group_delta, group_size, user_epsilon
+from privcheck_audits.bounds.one_run import OneRun
+from privcheck_audits.bounds.pairs import clopper_pearson_pair
+from privcheck_audits.bounds.ranks import RANKS, GuessPlan, RankedBound, guess_plan, ranked_bound
+from privcheck_audits.bounds.tails import error_rate_at_most, few_errors_p_value, revealed_at_most
+
+__all__ = [
+    "BETS",
+    "RANKS",
+    "SIGNS",
+    "CoinFlip",
+    "CurveFlip",
+    "DivergencePlan",
+    "GuessPlan",
+    "Moments",
+    "OneRun",
+    "RankedBound",
+    "anytime_epsilon",
+    "anytime_mu",
+    "clopper_pearson_pair",
+    "count_vectors",
+    "divergence_plan",
+    "error_rate_at_most",
+    "exact_epsilon",
+    "few_errors_p_value",
+    "group_delta",
+    "group_size",
+    "guess_plan",
+    "impossible_epsilon",
+    "key_score",
+    "largest_refuted",
+    "log_average",
+    "log_ratios",
+    "log_wealth",
+    "log_wealth_on_the_curve",
+    "moments",
+    "pure_epsilon_at_least",
+    "ranked_bound",
+    "revealed_at_most",
+    "rho_at_least",
+    "user_epsilon",
+    "wealth_plan",
+]

@@ -1,0 +1,1 @@
+"""Blocks of trials: seeds, counts, pools, checkpoints."""

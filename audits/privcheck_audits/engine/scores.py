@@ -1,0 +1,127 @@
+"""Trials of the releases: noise for the coordinates in which the neighbours differ, scored by the likelihood ratio.
+
+The other coordinates have the same law under both neighbours and independent noise, so they carry no information: a
+trial of DP-APVI at H = 20 draws 80 numbers, whatever S and A are. By Neyman and Pearson no test of the outputs beats a
+threshold on the log-likelihood ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Declaration
+from privcheck.errors import ParameterError
+from privcheck.mechanisms import Noise
+from privcheck.statistics import SparseDifference
+from privcheck_audits.engine.sampling import add_log_ratio
+
+_MOST: Final = 100_000  # coordinates of a trial
+_CHUNK: Final = 160_000  # numbers drawn at a time: they stay in the cache until they are scored
+_GRID: Final = 2.0**30  # scores are multiples of 2⁻³⁰ nats, so that equal likelihood ratios are equal scores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Moved:
+    """The coordinates in which two neighbours differ, of all releases with the same noise.
+
+    Attributes:
+        releases: Their names.
+        noise: What the channel draws for each of the coordinates, independently.
+        change: (m,) f(D) − f(D′).
+    """
+
+    releases: tuple[str, ...]
+    noise: Noise
+    change: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scored:
+    """The trials of one block.
+
+    Attributes:
+        score: (runs,) ln p(output | D) − ln p(output | D′); the guess is D where it is positive.
+        secret: (runs,) whether the run was on D.
+    """
+
+    score: NDArray[np.float64]
+    secret: NDArray[np.bool_]
+
+
+def moved(
+    declaration: Declaration, values: Mapping[str, Fraction], pair: tuple[Any, Any], group: str = ""
+) -> tuple[Moved, ...]:
+    """Returns the coordinates that differ between the neighbours, of all outputs together, grouped by noise.
+
+    Args:
+        declaration: What is released.
+        values: Its parameters.
+        pair: The two neighbours' data.
+        group: The user's, of a partition of the users.
+
+    Raises:
+        ParameterError: Laplace noise hides more coordinates than a trial can draw.
+    """
+    groups: dict[Noise, list[tuple[str, NDArray[np.float64]]]] = {}
+    for release in declaration.seen_by(group):
+        noise = release.mechanism.at(values).coordinates()
+        change = _all_outputs(release.name, release.moved(pair, values), noise)
+        if change.size:
+            groups.setdefault(noise, []).append((release.name, change))
+    return tuple(
+        Moved(
+            releases=tuple(name for name, _ in members),
+            noise=noise,
+            change=np.concatenate([change for _, change in members]),
+        )
+        for noise, members in groups.items()
+    )
+
+
+def _all_outputs(name: str, difference: SparseDifference, noise: Noise) -> NDArray[np.float64]:
+    """Returns the change in every output that holds the user.
+
+    Of m outputs with Gaussian noise that are moved alike the mean is sufficient: one output moved by √m times as much.
+    """
+    if noise.law == "gaussian":
+        together: NDArray[np.float64] = difference.change * np.sqrt(difference.times)
+        return together
+    if difference.change.size * difference.times > _MOST:
+        message = (
+            f"{name}: one user moves {difference.change.size * difference.times} noisy numbers, expected {_MOST} at "
+            "most in a trial: audit fewer episodes, for example --set K=2"
+        )
+        raise ParameterError(message, name="K")
+    return np.tile(difference.change, difference.times)
+
+
+def hidden_bits(rng: np.random.Generator, runs: int) -> NDArray[np.bool_]:
+    """Returns independent fair bits: whether each run is on D."""
+    return rng.integers(0, 2, size=runs, dtype=np.uint8).astype(np.bool_)
+
+
+def likelihood_trials(groups: Sequence[Moved], rng: np.random.Generator, runs: int) -> Scored:
+    """Returns the scores of fresh runs, each on D or D′ by a hidden bit.
+
+    The noise comes from `Noise.draw`, which the channel uses too. Scores are rounded to a grid: without it the last
+    digits of a floating-point output, which differ between the arms, would decide the order of scores that are equal.
+
+    Args:
+        groups: The coordinates that differ.
+        rng: The block's generator.
+        runs: How many.
+    """
+    secret = hidden_bits(rng, runs)
+    score = np.zeros(runs)
+    step = max(1, _CHUNK // max(1, sum(group.change.size for group in groups)))
+    for start in range(0, runs, step):
+        part = slice(start, min(start + step, runs))
+        for group in groups:
+            add_log_ratio(group.noise, rng, group.change, secret[part], score[part])
+    return Scored(score=np.rint(score * _GRID) / _GRID, secret=secret)

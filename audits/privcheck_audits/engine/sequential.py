@@ -1,0 +1,152 @@
+"""Audits that look after every block and stop when the claim is refuted: few runs for a large violation.
+
+The wealth of `bounds.e_process` may be looked at all the time. Blocks begin small and grow by an eighth of the runs
+before them, so at most an eighth is run beyond what was needed. An interrupted audit is as valid as a finished one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from privcheck.errors import ParameterError
+from privcheck_audits.bounds import (
+    GuessPlan,
+    anytime_epsilon,
+    anytime_mu,
+    log_wealth,
+    log_wealth_on_the_curve,
+    wealth_plan,
+)
+from privcheck_audits.engine.blocks import Tally, Work, gather
+from privcheck_audits.engine.prefixes import Prefixes
+
+FIRST: Final = 8  # runs of the first block
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sequential:
+    """What a sequential audit came to.
+
+    Attributes:
+        verdict: "violation" where the wealth reached 1/α, else "consistent".
+        runs: All runs, under both neighbours, up to the block at which it stopped.
+        log_wealth: ln of the wealth against the claim at that time, rounded down.
+        lower: The lower bound on ε at the claim's δ, or on μ, that holds at any time at confidence 1 − α.
+        ended: "stopped" by a violation, "done" with all runs, or "interrupted".
+        tally: The counts.
+    """
+
+    verdict: Literal["violation", "consistent"]
+    runs: int
+    log_wealth: float
+    lower: float
+    ended: Literal["done", "stopped", "interrupted"]
+    tally: Tally
+
+
+def sequential(
+    work: Work[Tally],
+    runs: int,
+    *,
+    epsilon: float,
+    alpha: float,
+    delta: float = 0.0,
+    plan: GuessPlan | None = None,
+    grow: int = FIRST,
+    seen: Prefixes[Tally] | None = None,
+    **how: Any,
+) -> Sequential:
+    """Returns the audit of a claim of (ε, δ)-DP, stopped as soon as it is refuted.
+
+    Args:
+        work: Counts a block's wrong guesses at the ranks of the same plan.
+        runs: At most, under both neighbours.
+        epsilon: The claim.
+        alpha: The probability with which a true claim is ever refuted, at most.
+        delta: The claim.
+        plan: On how many runs to guess, with each attempt's part of the wealth; None for `wealth_plan()`.
+        grow: Runs of the first block.
+        seen: Keeps what the first blocks came to.
+        how: Seed, workers, executor, checkpoint, progress, … as in `privcheck_audits.engine.blocks.blocks`.
+
+    Raises:
+        ParameterError: A number is out of its range.
+    """
+    _check(alpha)
+    guesses = plan if plan is not None else wealth_plan()
+
+    def wealth(t: Tally) -> float:
+        return log_wealth(t.ranked_errors, t.ranked_guesses, t.runs, plan=guesses, epsilon=epsilon, delta=delta)
+
+    def lower(t: Tally) -> float:
+        return anytime_epsilon(t.ranked_errors, t.ranked_guesses, t.runs, plan=guesses, alpha=alpha, delta=delta)
+
+    return _followed(work, runs, wealth=wealth, lower=lower, alpha=alpha, seen=seen, how={"grow": grow, **how})
+
+
+def sequential_on_the_curve(
+    work: Work[Tally],
+    runs: int,
+    *,
+    mu: float,
+    alpha: float,
+    grow: int = FIRST,
+    seen: Prefixes[Tally] | None = None,
+    **how: Any,
+) -> Sequential:
+    """Returns the audit of a claim of μ-GDP from a guess in every run, stopped as soon as it is refuted.
+
+    Args:
+        work: Counts a block's wrong guesses by the sign of the score.
+        runs: At most, under both neighbours.
+        mu: The claim; about mechanisms that are μ-GDP, which ρ-zCDP alone does not imply.
+        alpha: The probability with which a true claim is ever refuted, at most.
+        grow: Runs of the first block.
+        seen: Keeps what the first blocks came to.
+        how: Seed, workers, executor, checkpoint, progress, … as in `privcheck_audits.engine.blocks.blocks`.
+
+    Raises:
+        ParameterError: A number is out of its range.
+    """
+    _check(alpha)
+    return _followed(
+        work,
+        runs,
+        wealth=lambda t: log_wealth_on_the_curve(t.errors, t.runs, mu=mu),
+        lower=lambda t: anytime_mu(t.errors, t.runs, alpha=alpha),
+        alpha=alpha,
+        seen=seen,
+        how={"grow": grow, **how},
+    )
+
+
+def _followed(
+    work: Work[Tally],
+    runs: int,
+    *,
+    wealth: Callable[[Tally], float],
+    lower: Callable[[Tally], float],
+    alpha: float,
+    seen: Prefixes[Tally] | None,
+    how: dict[str, Any],
+) -> Sequential:
+    enough = -math.log(alpha)
+    noted = Prefixes[Tally]() if seen is None else seen
+    found = gather(work, runs, stop=noted.watching(lambda t: wealth(t) >= enough), **how)
+    reached = wealth(found.total)
+    return Sequential(
+        verdict="violation" if reached >= enough else "consistent",
+        runs=found.runs,
+        log_wealth=reached,
+        lower=lower(found.total),
+        ended=found.ended,
+        tally=found.total,
+    )
+
+
+def _check(alpha: float) -> None:
+    if not 0 < alpha < 1:
+        raise ParameterError(f"expected alpha in (0, 1), got {alpha!r}", name="alpha", given=alpha)

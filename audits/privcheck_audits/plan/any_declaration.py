@@ -1,0 +1,165 @@
+"""The plan of every declaration that has none of its own: its releases, at the witness of verification.
+
+Declarations whose outputs share their noise are attacked where they leak: in the difference of two outputs. Messages
+behind a shuffler have a plan of their own (`privcheck_audits.shuffled.view`).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.accounting.account import shared_draws
+from privcheck.declaration import Declaration
+from privcheck.mechanisms import Noise
+from privcheck.registry import AuditPlan
+from privcheck.results import AuditRequest, AuditResult
+from privcheck.verification import Witness, find_witness
+from privcheck_audits.bounds import GuessPlan, RankedBound, guess_plan, ranked_bound
+from privcheck_audits.engine.blocks import BLOCK, Tally, blocks, tally
+from privcheck_audits.engine.prefixes import Prefixes
+from privcheck_audits.engine.scores import Scored, hidden_bits
+from privcheck_audits.plan.common import Evidence, audited, check, limits, placed
+from privcheck_audits.plan.meanings import releases_meaning
+from privcheck_audits.releases.view import releases
+from privcheck_audits.show.pictures import pictured
+from privcheck_audits.shuffled import view as shuffled
+from privcheck_audits.white_box import views as inside
+
+_CERTAIN: Final = 1_000.0  # nats: the score of a difference that only one neighbour can produce
+
+
+def audit(request: AuditRequest) -> AuditResult:
+    """Returns the audit of the releases; of outputs that share their noise, by their difference; of shuffled messages.
+
+    The views lockstep and noise are those of `privcheck_audits.white_box.views`.
+
+    Raises:
+        ParameterError: A number of the request is out of its range, or nothing can be attacked.
+        AuditError: A trial's score is not finite.
+    """
+    if request.view == "lockstep":
+        return inside.lockstep(request)
+    if request.view == "noise":
+        return inside.noise(request)
+    if _behind_a_shuffler(request.declaration):
+        return shuffled.releases(request)
+    return _differences(request) if shared_draws(request.declaration) else releases(request)
+
+
+def declines(declaration: Declaration) -> str:
+    """Returns why a declaration cannot be audited by this plan; empty where it can."""
+    return shuffled.declines(declaration) if _behind_a_shuffler(declaration) else ""
+
+
+def _behind_a_shuffler(declaration: Declaration) -> bool:
+    return any(r.mechanism.law.startswith("shuffled") for r in declaration.releases)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Differences:
+    """A block of trials: two outputs with the same draw, and which neighbour their difference gives away."""
+
+    noise: Noise
+    change: float
+    seed: int
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Tally:
+        secret = hidden_bits(rng, runs)
+        drawn = self.noise.draw(rng, runs)
+        with_user: NDArray[np.float64] = np.where(secret, self.change, 0.0) + drawn
+        difference = with_user - drawn  # what the outputs themselves are: the draw is in both
+        nearer = np.abs(difference - self.change) < np.abs(difference)
+        score = np.where(nearer, _CERTAIN, -_CERTAIN)
+        scored = Scored(score=score, secret=secret)
+        return tally(scored, guess_plan(), first=first, seed=self.seed, thresholds=(0.0,))
+
+
+def _differences(request: AuditRequest) -> AuditResult:
+    check(request, ("auto", "coin-flip"))
+    began = time.perf_counter()
+    declaration, values = request.declaration, request.values
+    found = find_witness(declaration, values)
+    name, change, noise = _attacked(request, found)
+    seen = Prefixes[Tally]()
+    counted = seen.total(
+        blocks(
+            _Differences(noise=noise, change=change, seed=request.seed),
+            2 * request.trials,
+            stream=0,
+            block=BLOCK,
+            **placed(request, Tally),
+        )
+    )
+    bound, alpha, plan = limits(request, values), 1 - request.confidence, guess_plan()
+
+    def bounded(some: Tally) -> RankedBound:
+        return ranked_bound(
+            some.ranked_errors, some.ranked_guesses, plan, runs=some.runs, alpha=alpha, delta=request.delta
+        )
+
+    best = bounded(counted)
+    refuted = bound.refuted(best.epsilon)
+    evidence: Evidence = {
+        "errors": best.flip.errors,
+        "guesses": best.flip.guesses,
+        "attacked": name,
+        "change": change,
+        "noise_scale": noise.scale,
+        "refuted": refuted,
+        "meaning": releases_meaning(refuted, declaration, reachable=None),
+        "trials_per_second": counted.runs / (time.perf_counter() - began),
+    }
+    result = audited(
+        request,
+        bound,
+        violated=refuted != "nothing",
+        lower=best.epsilon,
+        reachable=_flawless(counted.runs, plan, alpha=alpha, delta=request.delta),
+        method=f"coin flip: two outputs of {name} with the same draw of noise, subtracted",
+        witness=found.words if found is not None else "",
+        evidence=evidence,
+        seconds=time.perf_counter() - began,
+    )
+    return pictured(
+        result,
+        request,
+        counted=counted,
+        seen=seen,
+        bound=lambda some: bounded(some).epsilon,
+        limit=lambda runs: _flawless(runs, plan, alpha=alpha, delta=request.delta),
+        pair=None if found is None else found.pair,
+    )
+
+
+def _flawless(runs: int, plan: GuessPlan, *, alpha: float, delta: float) -> float:
+    """Returns what guesses that are never wrong certify."""
+    guesses = plan.ranks(runs)
+    return ranked_bound((0,) * len(guesses), guesses, plan, runs=runs, alpha=alpha, delta=delta).epsilon
+
+
+def _attacked(request: AuditRequest, found: Witness | None) -> tuple[str, float, Noise]:
+    """Returns the release whose outputs leak, the largest entry of what the witness moves in it, and its noise."""
+    declaration, values = request.declaration, request.values
+    leaking = shared_draws(declaration)
+    if found is None:
+        return leaking[0], 0.0, declaration.release(leaking[0]).mechanism.at(values).coordinates()
+    moved = {name: declaration.release(name).moved(found.pair, values).change for name in leaking}
+    name = max(moved, key=lambda key: float(np.abs(moved[key]).max(initial=0.0)))
+    change = moved[name]
+    largest = float(change[np.abs(change).argmax()]) if change.size else 0.0
+    return name, largest, declaration.release(name).mechanism.at(values).coordinates()
+
+
+ANY = AuditPlan(
+    name="any",
+    views=("releases", "lockstep", "noise"),
+    trials={"releases": 1_000_000, "lockstep": 16, "noise": 8},
+    audit=audit,
+    declines=declines,
+    lacks=inside.blind,
+)

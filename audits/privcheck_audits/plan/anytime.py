@@ -1,0 +1,127 @@
+"""Audits that stop as soon as the claim is refuted: the trials that were asked for are the most that are run."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from privcheck.accounting import account
+from privcheck.accounting.engine.gdp import gdp_epsilon
+from privcheck.results import AuditResult
+from privcheck_audits.bounds import GuessPlan, anytime_epsilon, anytime_mu, wealth_plan
+from privcheck_audits.engine.blocks import Tally
+from privcheck_audits.engine.prefixes import Prefixes
+from privcheck_audits.engine.sequential import Sequential, sequential, sequential_on_the_curve
+from privcheck_audits.plan.common import Evidence, Limits
+from privcheck_audits.plan.methods import on_curve
+from privcheck_audits.releases.attacks import Target, claimed_rho, concluded, guesses, size_words, where
+from privcheck_audits.releases.reach import LossLaw, best_plan, loss_law, reachable_anytime, reachable_anytime_curve
+from privcheck_audits.show.pictures import pictured
+
+_SHORT: Final = 1_000  # runs for which it is decided where to guess: a large violation is found early
+_HALVINGS: Final = 80
+_LARGEST_MU: Final = 60.0
+
+
+def until_refuted(target: Target) -> AuditResult:
+    """Returns the audit that stops as soon as the smaller of claim and accountant's bound is refuted."""
+    request, alpha, bound = target.request, target.alpha, target.bound
+    began = time.perf_counter()
+    curved = on_curve(request)
+    seen = Prefixes[Tally]()
+    bound_at: Callable[[Tally], float]
+    limit: Callable[[int], float]
+    if curved:
+        found = sequential_on_the_curve(
+            guesses(target, None), 2 * request.trials, mu=_mu_above(bound.least, request.delta), alpha=alpha,
+            seen=seen, **where(target),
+        )  # fmt: skip
+        lower = gdp_epsilon(found.lower, request.delta, rounding="down")
+        declared = account(request.declaration).at(request.values).mu or 0.0
+        limit = partial(_reached_on_the_curve, mu=declared, alpha=alpha, delta=request.delta)
+        bound_at = partial(_bound_on_the_curve, alpha=alpha, delta=request.delta)
+    else:
+        law = loss_law(target.canary.groups)
+        favourite = best_plan(law, min(2 * request.trials, _SHORT), alpha=alpha, delta=request.delta).shares[0]
+        plan = wealth_plan(favourite)
+        found = sequential(
+            guesses(target, plan), 2 * request.trials, epsilon=bound.least, delta=request.delta, alpha=alpha,
+            plan=plan, seen=seen, **where(target),
+        )  # fmt: skip
+        lower = found.lower
+        limit = partial(_reached, law=law, plan=plan, alpha=alpha, delta=request.delta)
+        bound_at = partial(bets, plan=plan, alpha=alpha, delta=request.delta)
+    lower, evidence = stopped(found, lower, bound, most=2 * request.trials)
+    if curved:
+        evidence |= {"mu_lower": found.lower, "rho_lower": found.lower**2 / 2, **claimed_rho(request)}
+    method = (
+        f"bets on a hidden fair bit guessed by the log-likelihood ratio{', on the Gaussian curve' if curved else ''}, "
+        f"looked at after every block: {ended_words(found)}{size_words(target)}; valid whenever one stops"
+    )
+    result = concluded(
+        target,
+        lower=lower,
+        evidence=evidence,
+        method=method,
+        seconds=time.perf_counter() - began,
+        reachable=limit(found.runs),
+    )
+    ended = replace(result, trials=-(-found.runs // 2))
+    # no trade-off curve: its intervals are of a number of runs that does not depend on what was seen
+    return pictured(ended, request, seen=seen, bound=bound_at, limit=limit, anytime=True)
+
+
+def _reached_on_the_curve(runs: int, *, mu: float, alpha: float, delta: float) -> float:
+    return reachable_anytime_curve(mu, runs, alpha=alpha, delta=delta)
+
+
+def _bound_on_the_curve(counted: Tally, *, alpha: float, delta: float) -> float:
+    return gdp_epsilon(anytime_mu(counted.errors, counted.runs, alpha=alpha), delta, rounding="down")
+
+
+def _reached(runs: int, *, law: LossLaw, plan: GuessPlan, alpha: float, delta: float) -> float:
+    return reachable_anytime(law, plan, runs, alpha=alpha, delta=delta)
+
+
+def bets(counted: Tally, *, plan: GuessPlan, alpha: float, delta: float) -> float:
+    """Returns the lower bound on ε from bets at a plan's ranks, valid at any time."""
+    return anytime_epsilon(
+        counted.ranked_errors, counted.ranked_guesses, counted.runs, plan=plan, alpha=alpha, delta=delta
+    )
+
+
+def stopped(found: Sequential, lower: float, bound: Limits, *, most: int) -> tuple[float, Evidence]:
+    """Returns the lower bound of an audit that may have stopped early, and the figures behind it.
+
+    The wealth decides: where it reached 1/α the smaller limit is refuted, and the bound is not below it.
+    """
+    violated = found.verdict == "violation"
+    shown = max(lower, math.nextafter(bound.least, math.inf)) if violated else min(lower, bound.least)
+    return shown, {
+        "runs": found.runs,
+        "most_runs": most,
+        "ended": found.ended,
+        "log_wealth": found.log_wealth,
+        "errors": found.tally.errors,
+        "guesses": found.tally.runs,
+        "refuted": bound.refuted(shown),
+    }
+
+
+def ended_words(found: Sequential) -> str:
+    """Returns after how many runs an audit ended, and why."""
+    why = {"stopped": "the claim was refuted", "done": "nothing was refuted", "interrupted": "it was interrupted"}
+    return f"ended after {found.runs:,} runs in all, {why[found.ended]}"
+
+
+def _mu_above(epsilon: float, delta: float) -> float:
+    """Returns the least μ, up to rounding, whose exact curve has a larger ε at δ: refuting it refutes ε."""
+    low, high = 0.0, _LARGEST_MU
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if gdp_epsilon(middle, delta, rounding="down") > epsilon else (middle, high)
+    return high

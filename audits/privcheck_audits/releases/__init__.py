@@ -1,0 +1,1 @@
+"""The releases view: canaries, scores and attacks on what is declared to leave."""

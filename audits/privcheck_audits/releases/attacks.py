@@ -1,0 +1,292 @@
+"""Tests of one instance of the releases view: each from likelihood ratios at one pair of neighbours to a result."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from privcheck.accounting import account
+from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
+from privcheck.guarantees import ZCDP
+from privcheck.results import AuditRequest, AuditResult
+from privcheck_audits.bounds import (
+    CurveFlip,
+    GuessPlan,
+    group_delta,
+    ranked_bound,
+    user_epsilon,
+)
+from privcheck_audits.engine.blocks import BLOCK, Tally, Work, blocks, tally, total
+from privcheck_audits.engine.prefixes import Counted, Prefixes
+from privcheck_audits.engine.scores import Moved, likelihood_trials
+from privcheck_audits.plan.common import Evidence, Limits, audited, placed
+from privcheck_audits.releases.canaries import Canary
+from privcheck_audits.releases.reach import (
+    LossLaw,
+    best_plan,
+    loss_law,
+    reachable_curve,
+    reachable_guesses,
+)
+from privcheck_audits.show.pictures import pictured
+from privcheck_audits.show.side_by_side import shown_pair
+from privcheck_audits.show.trade_offs import pilot_marks
+
+_POINTS: Final = 61  # of a plotted curve
+
+A = TypeVar("A", bound=Counted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Target:
+    """One instance under attack.
+
+    Attributes:
+        request: With this attack's share of the runs and of α, at the instance's parameters.
+        canary: The pair; of several users who are moved alike, what all of them move.
+        bound: The claim's and the accountant's ε for one user.
+        users: k, how many users differ.
+        stream: Of the blocks; one an attack.
+    """
+
+    request: AuditRequest
+    canary: Canary
+    bound: Limits
+    users: int = 1
+    stream: int = 0
+
+    @property
+    def alpha(self) -> float:
+        """Returns the error probability that the attack may spend."""
+        return 1 - self.request.confidence
+
+
+Attack = Callable[[Target], AuditResult]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Guesses:
+    """A block of trials: importable, so that it can run in any process."""
+
+    groups: tuple[Moved, ...]
+    plan: GuessPlan | None
+    seed: int
+    thresholds: tuple[float, ...] = ()
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Tally:
+        """Returns the counts of a block."""
+        scored = likelihood_trials(self.groups, rng, runs)
+        return tally(scored, self.plan, first=first, seed=self.seed, thresholds=self.thresholds)
+
+
+def curve(target: Target) -> AuditResult:
+    """Returns the bound on μ, and on the exact curve ε(δ), from a guess in every run; of k users a k-th of their μ."""
+    request, alpha, bound, users = target.request, target.alpha, target.bound, target.users
+    seen = Prefixes[Tally]()
+    counted, seconds = counts(target, guesses(target, None, marked(target)), Tally, seen=seen)
+    flip = CurveFlip(errors=counted.errors, runs=counted.runs)
+    mu = _mu_of_one(target, counted)
+    lower = gdp_epsilon(mu, request.delta, rounding="down")
+    declared = account(request.declaration).at(request.values).mu or 0.0
+    evidence: Evidence = {
+        "errors": counted.errors,
+        "guesses": counted.runs,
+        "error_rate": counted.errors / counted.runs,
+        "mu_lower": mu,
+        "mu_declared": declared,
+        "rho_lower": mu**2 / 2,
+        **claimed_rho(request),
+        "p_value_declared": flip.p_value(users * declared),
+        "refuted": bound.refuted(lower),
+        "curve": curve_below(mu, lower, bound),
+    }
+    method = (
+        "coin flip on the Gaussian curve: a hidden fair bit guessed in every run by the sign of the log-likelihood "
+        "ratio; the errors bound μ, and the exact curve gives ε(δ). About the declared Gaussian releases; ρ-zCDP alone "
+        "does not imply the curve"
+    )
+
+    def limit(runs: int) -> float:
+        return reachable_curve(declared, runs, alpha=alpha, delta=request.delta, users=users)
+
+    result = concluded(
+        target, lower=lower, evidence=evidence, method=method, seconds=seconds, reachable=limit(counted.runs)
+    )
+    return pictured(
+        result,
+        request,
+        counted=counted,
+        seen=seen,
+        bound=lambda some: gdp_epsilon(_mu_of_one(target, some), request.delta, rounding="down"),
+        limit=limit,
+    )
+
+
+def _mu_of_one(target: Target, counted: Tally) -> float:
+    """Returns the lower bound on one user's μ, rounded down."""
+    flip = CurveFlip(errors=counted.errors, runs=counted.runs)
+    return math.nextafter(flip.mu(alpha=target.alpha) / target.users, 0.0)
+
+
+def coin_flip(target: Target) -> AuditResult:
+    """Returns the bound on ε from guesses on the runs with the largest likelihood ratios, at ranks fixed in advance."""
+    law = loss_law(target.canary.groups)
+    plan = best_plan(law, 2 * target.request.trials, alpha=target.alpha, delta=charged_delta(target))
+    seen = Prefixes[Tally]()
+    counted, seconds = counts(target, guesses(target, plan, marked(target)), Tally, seen=seen)
+    lower, evidence = ranked(target, counted, plan)
+    result = concluded(
+        target,
+        lower=lower,
+        evidence=evidence,
+        method=ranked_words(target, plan),
+        seconds=seconds,
+        reachable=reachable_ranked(target, law, plan, counted.runs),
+    )
+    return pictured(
+        result,
+        target.request,
+        counted=counted,
+        seen=seen,
+        bound=lambda some: ranked(target, some, plan)[0],
+        limit=lambda runs: reachable_ranked(target, law, plan, runs),
+    )
+
+
+def ranked(target: Target, counted: Tally, plan: GuessPlan) -> tuple[float, Evidence]:
+    """Returns the lower bound on one user's ε from guesses at ranks, and the figures behind it."""
+    users, bound = target.users, target.bound
+
+    def best(delta: float) -> float:
+        return ranked_bound(
+            counted.ranked_errors, counted.ranked_guesses, plan, runs=counted.runs, alpha=target.alpha, delta=delta
+        ).epsilon
+
+    found = ranked_bound(
+        counted.ranked_errors,
+        counted.ranked_guesses,
+        plan,
+        runs=counted.runs,
+        alpha=target.alpha,
+        delta=charged_delta(target),
+    )
+    lower = found.epsilon if users == 1 else user_epsilon(best, users=users, delta=target.request.delta)
+    evidence: Evidence = {
+        "errors": found.flip.errors,
+        "guesses": found.flip.guesses,
+        "error_rate": found.flip.errors / found.flip.guesses,
+        "revealed": found.flip.revealed,
+        "attempts": len(plan.shares),
+        "alpha_of_the_attempt": found.alpha,
+        "p_value_claimed": 1.0 if bound.claimed is None else found.flip.p_value(users * bound.claimed),
+        "refuted": bound.refuted(lower),
+    }
+    return lower, evidence
+
+
+def ranked_words(target: Target, plan: GuessPlan) -> str:
+    """Returns the test in words."""
+    return (
+        f"coin flip: a hidden fair bit guessed by the log-likelihood ratio on the {len(plan.shares)} shares of runs "
+        f"with the largest ratio, fixed in advance, α divided among them{size_words(target)}"
+    )
+
+
+def reachable_ranked(target: Target, law: LossLaw, plan: GuessPlan, runs: int) -> float:
+    """Returns what the ranks' expected counts certify of one user, were the declared law true."""
+    return user_epsilon(
+        lambda delta: reachable_guesses(law, plan, runs, alpha=target.alpha, delta=delta),
+        users=target.users,
+        delta=target.request.delta,
+    )
+
+
+def guesses(target: Target, plan: GuessPlan | None, thresholds: tuple[float, ...] = ()) -> Guesses:
+    """Returns the work of a block."""
+    return Guesses(groups=target.canary.groups, plan=plan, seed=target.request.seed, thresholds=thresholds)
+
+
+def marked(target: Target) -> tuple[float, ...]:
+    """Returns the thresholds of the trade-off curve; none where several users are moved, for claims are about one."""
+    sample = partial(likelihood_trials, target.canary.groups)
+    return pilot_marks(sample, seed=target.request.seed) if target.users == 1 else ()
+
+
+def counts(target: Target, work: Work[A], *kinds: type, seen: Prefixes[A] | None = None) -> tuple[A, float]:
+    """Returns what all runs came to, and the seconds they took.
+
+    Args:
+        target: Whose request says how many runs, and where.
+        work: Counts a block.
+        kinds: The dataclasses that it returns.
+        seen: Keeps what the first blocks came to.
+    """
+    likelihood_trials(target.canary.groups, np.random.default_rng(0), 1)  # Numba compiles before the clock starts
+    began = time.perf_counter()
+    parts = blocks(work, 2 * target.request.trials, block=BLOCK, **where(target, *kinds))
+    counted = total(parts) if seen is None else seen.total(parts)
+    return counted, time.perf_counter() - began
+
+
+def concluded(
+    target: Target,
+    *,
+    lower: float | None,
+    evidence: Evidence,
+    method: str,
+    seconds: float,
+    reachable: float | None,
+) -> AuditResult:
+    """Returns the result; the verdict is a violation where the evidence says that something is refuted."""
+    request, bound, users = target.request, target.bound, target.users
+    moved = f"{users} users at once: each " if users > 1 else ""
+    result = audited(
+        request,
+        bound,
+        violated=evidence["refuted"] != "nothing",
+        lower=lower,
+        reachable=reachable,
+        method=method + (f"; {users} users moved at once, {users}·ε tested" if users > 1 else ""),
+        witness=moved + target.canary.words,
+        evidence=evidence | ({"users_moved": users} if users > 1 else {}),
+        seconds=seconds,
+    )
+    return replace(result, pair=shown_pair(target.canary.pair))
+
+
+def charged_delta(target: Target) -> float:
+    """Returns the δ that the users who differ have together, were the smaller limit on one user's ε true."""
+    if target.users == 1 or target.request.delta == 0:
+        return target.request.delta
+    return min(0.5, group_delta(min(target.bound.least, 1.0), target.request.delta, users=target.users))
+
+
+def claimed_rho(request: AuditRequest) -> dict[str, float]:
+    """Returns the claim's ρ by name, where it is one."""
+    guarantee = request.declaration.claim.guarantee
+    return {"rho_claimed": guarantee.rho.number(request.values, rounding="up")} if isinstance(guarantee, ZCDP) else {}
+
+
+def curve_below(mu: float, lower: float, bound: Limits) -> dict[str, list[float]]:
+    """Returns the curve δ(ε) of the lower bound on μ, for plots."""
+    grid = np.linspace(0.0, 1.25 * max(lower, bound.upper or 0.0, bound.claimed or 0.0, 0.1), _POINTS)
+    return {
+        "epsilon": [float(e) for e in grid],
+        "delta_lower": [gdp_delta(mu, float(e), rounding="down") if mu > 0 else 0.0 for e in grid],
+    }
+
+
+def size_words(target: Target) -> str:
+    """Returns the instance's H in words, where it has one."""
+    return f"; H = {target.request.values['H']}" if "H" in target.request.values else ""
+
+
+def where(target: Target, *kinds: type) -> dict[str, Any]:
+    """Returns seed, stream and place of the target's blocks, which return `Tally` unless other kinds are named."""
+    return {"stream": target.stream, **placed(target.request, *(kinds or (Tally,)))}

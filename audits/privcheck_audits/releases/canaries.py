@@ -1,0 +1,142 @@
+"""Canaries: neighbouring users that are hard to hide, and the exact loss between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Declaration
+from privcheck.errors import ParameterError
+from privcheck.relations import LARGEST, LONGEST, Pair
+from privcheck.trajectories import Trajectories
+from privcheck.verification.candidates import UserPair, candidate_pairs
+from privcheck.verification.witness import describe as witnessed
+from privcheck_audits.engine.scores import Moved, moved
+
+_SIZES = ("H", "S", "A")
+_SHOWN = 3  # steps of a trajectory that words list
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Canary:
+    """A pair of neighbours with what tells them apart.
+
+    Attributes:
+        pair: The user's data in D and in D′; None where the user is absent.
+        groups: The coordinates that differ.
+        mu: √Σ(Δ/σ)² over the Gaussian coordinates.
+        pure: Σ|Δ|/b over the Laplace coordinates.
+        words: The pair in words.
+        group: The user's, of a partition of the users; empty without one.
+    """
+
+    pair: UserPair
+    groups: tuple[Moved, ...]
+    mu: float
+    pure: float
+    words: str
+    group: str = ""
+
+    @property
+    def gaussian(self) -> bool:
+        """Returns whether all coordinates that differ have Gaussian noise."""
+        return all(group.noise.law == "gaussian" for group in self.groups)
+
+
+def sizes(values: Mapping[str, Fraction]) -> tuple[int, int, int]:
+    """Returns H, S and A of a tabular declaration.
+
+    Raises:
+        ParameterError: One is not among its parameters.
+    """
+    missing = [name for name in _SIZES if name not in values]
+    if missing:
+        raise ParameterError(f"canaries of tabular declarations need H, S and A; {missing[0]} is no parameter")
+    H, S, A = (int(values[name]) for name in _SIZES)
+    return H, S, A
+
+
+def canary(declaration: Declaration, values: Mapping[str, Fraction], pair: UserPair, group: str = "") -> Canary:
+    """Returns the pair with the exact loss of its releases."""
+    groups = moved(declaration, values, pair, group)
+    gaussian = (float(np.square(g.change / g.noise.scale).sum()) for g in groups if g.noise.law == "gaussian")
+    laplace = (float(np.abs(g.change / g.noise.scale).sum()) for g in groups if g.noise.law == "laplace")
+    tabular = all(user is None or isinstance(user, Trajectories) for user in pair)
+    return Canary(
+        pair=pair,
+        groups=groups,
+        mu=math.sqrt(sum(gaussian)),
+        pure=sum(laplace),
+        words=describe(pair) if tabular else witnessed(pair),
+        group=group,
+    )
+
+
+def worst_canary(declaration: Declaration, values: Mapping[str, Fraction]) -> Canary:
+    """Returns the pair with the largest exact loss of those that verification tries as witnesses.
+
+    The pair is chosen by computation, before anything is drawn.
+    """
+    found = [
+        canary(declaration, values, pair, group)
+        for group in declaration.groups
+        for pair in candidate_pairs(declaration, values, group)
+    ]
+    if not found:
+        message = (
+            f"{declaration.name}: no pair of neighbours can be held in memory: trajectories are written out up to "
+            f"{LONGEST} steps, states and actions are numbers up to {LARGEST}; audit smaller sizes"
+        )
+        raise ParameterError(message, name="H", given=values.get("H"))
+    return max(found, key=lambda c: (c.mu**2 / 2 + c.pure, c.mu))
+
+
+def random_users(
+    users: int, values: Mapping[str, Fraction], rng: np.random.Generator, *, first: tuple[int, int] | None = None
+) -> Trajectories:
+    """Returns users with states and actions drawn uniformly, and rewards of which half are 0 or 1.
+
+    Corners matter: uniform rewards alone miss small errors in a sensitivity.
+
+    Args:
+        users: How many.
+        values: The declaration's parameters.
+        rng: The randomness.
+        first: The state and action of step 1, where the relation fixes them.
+    """
+    H, S, A = sizes(values)
+    states = rng.integers(0, S, size=(users, H + 1), dtype=np.int32)
+    actions = rng.integers(0, A, size=(users, H), dtype=np.int32)
+    rewards = np.where(rng.random((users, H)) < 0.5, rng.integers(0, 2, size=(users, H)), rng.random((users, H)))
+    if first is not None:
+        states[:, 0], actions[:, 0] = first
+    return Trajectories(states=states, actions=actions, rewards=rewards, num_states=S, num_actions=A)
+
+
+def describe(pair: Pair) -> str:
+    """Returns the pair in words."""
+    one, other = (_user(user) for user in pair)
+    return f"in D the user {one}; in D′ the user {other}"
+
+
+def _user(user: Trajectories | None) -> str:
+    if user is None:
+        return "is absent"
+    parts = (
+        _sequence("state", user.states[0]),
+        _sequence("action", user.actions[0]),
+        _sequence("reward", user.rewards[0]),
+    )
+    return "has " + ", ".join(parts)
+
+
+def _sequence(name: str, values: NDArray[np.int32] | NDArray[np.float64]) -> str:
+    if (values == values[0]).all():
+        return f"{name} {values[0]:g} throughout"
+    shown = ", ".join(f"{v:g}" for v in values[:_SHOWN])
+    return f"{name}s {shown}{', …' if values.size > _SHOWN else ''}"

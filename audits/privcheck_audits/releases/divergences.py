@@ -1,0 +1,170 @@
+"""ρ-zCDP in its own unit: the Kullback–Leibler divergence from below, which no ρ-zCDP mechanism has above ρ."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from privcheck.accounting import account
+from privcheck.results import AuditResult
+from privcheck_audits.bounds import (
+    DivergencePlan,
+    GuessPlan,
+    Moments,
+    divergence_plan,
+    moments,
+    pure_epsilon_at_least,
+    rho_at_least,
+)
+from privcheck_audits.engine.blocks import Tally, tally
+from privcheck_audits.engine.prefixes import Prefixes
+from privcheck_audits.engine.scores import Moved, likelihood_trials
+from privcheck_audits.plan.common import Evidence
+from privcheck_audits.releases.attacks import (
+    Target,
+    claimed_rho,
+    concluded,
+    counts,
+    marked,
+    ranked,
+    ranked_words,
+    reachable_ranked,
+)
+from privcheck_audits.releases.reach import best_plan, loss_law
+from privcheck_audits.show.pictures import pictured
+
+_PILOT: Final = 65_536  # runs of the declared law, from which the reachable limit is estimated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Both:
+    """What a block came to for the divergence and for the coin flip: the same runs serve both.
+
+    Attributes:
+        tally: Guesses.
+        moments: Sums of the clipped score.
+    """
+
+    tally: Tally
+    moments: Moments
+
+    @property
+    def runs(self) -> int:
+        """Returns the number of runs."""
+        return self.tally.runs
+
+    def __add__(self, other: Both) -> Both:
+        return Both(tally=self.tally + other.tally, moments=self.moments + other.moments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Block:
+    """A block of trials: importable, so that it can run in any process."""
+
+    groups: tuple[Moved, ...]
+    plan: GuessPlan | None
+    clipped: DivergencePlan
+    seed: int
+    thresholds: tuple[float, ...] = ()
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Both:
+        scored = likelihood_trials(self.groups, rng, runs)
+        # refuses scores that are not finite
+        counted = tally(scored, self.plan, first=first, seed=self.seed, thresholds=self.thresholds)
+        return Both(tally=counted, moments=moments(scored.score, scored.secret, self.clipped))
+
+
+def divergence(target: Target) -> AuditResult:
+    """Returns the bound on ρ from a clipped score; valid against any mechanism."""
+    seen = Prefixes[Both]()
+    counted, seconds, clipped = _counted(target, None, seen)
+    rho, evidence = _bounded(target, counted.moments, clipped)
+    lower = pure_epsilon_at_least(rho) if target.request.delta == 0 else None
+    reachable = evidence["rho_reachable"]
+    assert isinstance(reachable, float)
+    result = concluded(
+        target,
+        lower=lower,
+        evidence=evidence,
+        method=_words(clipped),
+        seconds=seconds,
+        reachable=None if lower is None else pure_epsilon_at_least(reachable),
+    )
+    return pictured(result, target.request, counted=counted.tally)
+
+
+def with_coin_flip(target: Target) -> AuditResult:
+    """Returns the bounds on ε and on ρ from the same runs, each at half of α."""
+    half = replace(target, request=replace(target.request, confidence=1 - target.alpha / 2))
+    law = loss_law(half.canary.groups)
+    plan = best_plan(law, 2 * half.request.trials, alpha=half.alpha, delta=half.request.delta)
+    seen = Prefixes[Both]()
+    counted, seconds, clipped = _counted(half, plan, seen)
+    _, of_rho = _bounded(half, counted.moments, clipped)
+    lower, of_epsilon = ranked(half, counted.tally, plan)
+    found = {str(of_epsilon["refuted"]), str(of_rho["refuted"])} - {"nothing"}
+    parts = [name for name in ("claim", "declaration") if any(name in words for words in found)]
+    result = concluded(
+        target,
+        lower=lower,
+        evidence=of_epsilon | of_rho | {"refuted": " and ".join(parts) or "nothing"},
+        method=f"two tests at half of α each. {ranked_words(half, plan)}. {_words(clipped)}",
+        seconds=seconds,
+        reachable=reachable_ranked(half, law, plan, counted.tally.runs),
+    )
+    return pictured(
+        result,
+        target.request,
+        counted=counted.tally,
+        seen=seen,
+        bound=lambda some: ranked(half, some.tally, plan)[0],
+        limit=lambda runs: reachable_ranked(half, law, plan, runs),
+    )
+
+
+def _counted(target: Target, plan: GuessPlan | None, seen: Prefixes[Both]) -> tuple[Both, float, DivergencePlan]:
+    clipped = divergence_plan(claimed_rho(target.request)["rho_claimed"])
+    work = _Block(
+        groups=target.canary.groups, plan=plan, clipped=clipped, seed=target.request.seed, thresholds=marked(target)
+    )
+    return *counts(target, work, Both, Tally, Moments, seen=seen), clipped
+
+
+def _bounded(target: Target, found: Moments, clipped: DivergencePlan) -> tuple[float, Evidence]:
+    request = target.request
+    rho = rho_at_least(found, clipped, alpha=target.alpha)
+    claimed = claimed_rho(request)["rho_claimed"]
+    accounted = account(request.declaration).at(request.values).rho
+    refuted = [name for name, limit in (("claim", claimed), ("declaration", accounted)) if rho > limit]
+    implied = f"no ρ below {_down(rho)} holds, so no ε below {_down(pure_epsilon_at_least(rho))} at δ = 0"
+    return rho, {
+        "rho_lower": rho,
+        "rho_claimed": claimed,
+        "rho_upper": accounted if math.isfinite(accounted) else "inf",
+        "rho_reachable": _reachable(target, found.pairs, clipped),
+        "implied": implied,
+        "refuted": " and ".join(refuted) or "nothing",
+    }
+
+
+def _reachable(target: Target, pairs: int, clipped: DivergencePlan) -> float:
+    """Returns what so many pairs of runs of the declared law would certify, from a few runs scaled up."""
+    pilot = likelihood_trials(target.canary.groups, np.random.default_rng(0), _PILOT)
+    few = moments(pilot.score, pilot.secret, clipped)
+    up = pairs / few.pairs
+    many = Moments(pairs=pairs, sums=tuple(up * s for s in few.sums), squares=tuple(up * s for s in few.squares))
+    return rho_at_least(many, clipped, alpha=target.alpha)
+
+
+def _words(clipped: DivergencePlan) -> str:
+    return (
+        f"Donsker–Varadhan: KL from the mean of the log-likelihood ratio clipped at ±{clipped.clip:.3g}, "
+        f"{len(clipped.scales)} attempts, empirical Bernstein; ρ-zCDP has KL ≤ ρ whatever the mechanism"
+    )
+
+
+def _down(value: float) -> str:
+    return f"{math.floor(value * 1e4) / 1e4:.4f}"

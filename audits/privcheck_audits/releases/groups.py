@@ -1,0 +1,259 @@
+"""Several users at once: k who are moved alike, for small ε; many canaries of one run, each with a hidden bit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.accounting import account
+from privcheck.declaration import Declaration
+from privcheck.errors import ParameterError
+from privcheck.mechanisms import Noise
+from privcheck.relations import ReplaceOne
+from privcheck.results import AuditResult
+from privcheck.statistics import Statistic
+from privcheck.trajectories import Trajectories, take
+from privcheck_audits.bounds import GuessPlan, OneRun, group_size
+from privcheck_audits.engine.blocks import BLOCK, Tally, blocks, tally, total
+from privcheck_audits.engine.scores import Scored, hidden_bits
+from privcheck_audits.plan.common import Evidence
+from privcheck_audits.plan.methods import on_curve
+from privcheck_audits.releases.attacks import Target, coin_flip, concluded, curve, size_words, where
+from privcheck_audits.releases.canaries import Canary, canary, sizes
+from privcheck_audits.releases.reach import best_plan, expected_counts, loss_law
+
+_CURVE_AIM: Final = 3.0  # k·μ at which a guess on the curve says most about one user's μ
+_MOST: Final = 4_096  # canaries of one run
+_GRID: Final = 2.0**30  # scores are multiples of 2⁻³⁰ nats, as in `privcheck_audits.engine.scores`
+
+
+def group(target: Target) -> AuditResult:
+    """Returns the bound on one user's loss from k users who all change as the canary does.
+
+    Statistics are sums over users, so k users who change alike move them k times as far. k·ε is 1 to 2 (on the curve
+    k·μ is about 3), where guesses say most.
+    """
+    request = target.request
+    if on_curve(request):
+        mu = account(request.declaration).at(request.values).mu or 1.0
+        users = max(1, round(_CURVE_AIM / mu))
+    else:
+        users = group_size(target.bound.least)
+    one = target.canary
+    groups = tuple(replace(g, change=g.change * users) for g in one.groups)
+    many = replace(one, groups=groups, mu=one.mu * users, pure=one.pure * users)
+    return (curve if on_curve(request) else coin_flip)(replace(target, canary=many, users=users))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Table:
+    """One release, and where in it each canary is seen.
+
+    Attributes:
+        statistic: What is computed of all users.
+        noise: What is added.
+        cells: (m, c) flat cells that each canary alone moves.
+        with_first: (m, c) what stands there where the canary is as in D.
+        change: (c,) f(D) − f(D′) at a canary's cells, the same for all.
+    """
+
+    statistic: Statistic[Trajectories]
+    noise: Noise
+    cells: NDArray[np.int64]
+    with_first: NDArray[np.float64]
+    change: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Crowd:
+    """Many canaries of one run: each is as in D or as in D′ by a hidden bit of its own.
+
+    Attributes:
+        first: The m canaries as in D.
+        second: As in D′; None where they are absent there.
+        tables: The releases.
+    """
+
+    first: Trajectories
+    second: Trajectories | None
+    tables: tuple[_Table, ...]
+
+    @property
+    def canaries(self) -> int:
+        """Returns m."""
+        return self.first.users
+
+    def __call__(self, rng: np.random.Generator) -> Scored:
+        """Returns the scores of the canaries of one fresh run, from the whole statistics and the noise on them."""
+        secret = hidden_bits(rng, self.canaries)
+        data = _mixed(self.first, self.second, secret)
+        score = np.zeros(self.canaries)
+        for table in self.tables:
+            exact = table.statistic.compute(data)
+            noisy = table.noise.add(exact, rng).reshape(-1)
+            score += table.noise.log_ratio(noisy[table.cells] - table.with_first, table.change)
+        return Scored(score=np.rint(score * _GRID) / _GRID, secret=secret)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Crowds:
+    """A block of runs with many canaries each: importable, so that it can run in any process."""
+
+    crowd: Crowd
+    plan: GuessPlan
+    seed: int
+
+    def __call__(self, rng: np.random.Generator, bits: int, first: int) -> Tally:
+        parts = [self.crowd(rng) for _ in range(bits // self.crowd.canaries)]
+        scored = Scored(
+            score=np.concatenate([part.score for part in parts]),
+            secret=np.concatenate([part.secret for part in parts]),
+        )
+        return tally(scored, self.plan, first=first, seed=self.seed)
+
+
+def one_run(target: Target) -> AuditResult:
+    """Returns the bound from many canaries of one run, or of as few runs as hold 2N canaries.
+
+    Every run computes the statistics of all its users and adds the noise to all of their cells. Canaries of different
+    runs are different users, so the counts of several runs may be added.
+
+    Raises:
+        ParameterError: No two canaries have cells of their own.
+    """
+    request = target.request
+    crowd, one = crowded(request.declaration, request.values)
+    runs = max(1, round(2 * request.trials / crowd.canaries))
+    bits = runs * crowd.canaries
+    law = loss_law(one.groups)
+    plan = best_plan(law, bits, alpha=target.alpha, delta=request.delta)
+    if request.delta > 0:  # every attempt sums a long tail: one will do
+        plan = GuessPlan(shares=plan.shares[:1], weights=(1.0,))
+    crowd(np.random.default_rng(0))  # Numba compiles before the clock starts
+    began = time.perf_counter()
+    block = crowd.canaries * max(1, BLOCK // crowd.canaries)
+    counted = total(blocks(_Crowds(crowd=crowd, plan=plan, seed=request.seed), bits, block=block, **where(target)))
+    seconds = time.perf_counter() - began
+    attempts = _attempts(bits, counted.ranked_errors, counted.ranked_guesses)
+    lower, best = _bound(attempts, plan, alpha=target.alpha, delta=request.delta)
+    evidence: Evidence = {
+        "errors": best.errors,
+        "guesses": best.guesses,
+        "error_rate": best.errors / best.guesses,
+        "canaries_of_a_run": crowd.canaries,
+        "runs_of_the_mechanism": runs,
+        "runs": bits,  # hidden bits
+        "attempts": len(plan.shares),
+        "refuted": target.bound.refuted(lower),
+    }
+    expected = _attempts(bits, *expected_counts(law, plan, bits))
+    result = concluded(
+        target,
+        lower=lower,
+        evidence=evidence,
+        method=f"one run with {crowd.canaries} canaries, each in D or D′ by a hidden fair bit of its own, "
+        f"{runs:,} times with other users; bits guessed at {len(plan.shares)} shares fixed in advance"
+        + size_words(target),
+        seconds=seconds,
+        reachable=_bound(expected, plan, alpha=target.alpha, delta=request.delta)[0],
+    )
+    return replace(result, trials=-(-bits // 2), witness=f"{crowd.canaries} users, of whom the first: {one.words}")
+
+
+def crowded(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[Crowd, Canary]:
+    """Returns as many canaries as find cells of their own, and the first of them alone, with its loss.
+
+    Every one stays in one state and plays one action throughout: in D one of two actions, in D′ the other (with a
+    single action, two states); where users may be absent, one action in D and nothing in D′. The reward is the one that
+    tells more.
+
+    Args:
+        declaration: What is released.
+        values: Its parameters.
+
+    Raises:
+        ParameterError: There are no such cells.
+    """
+    found = [_crowd(declaration, values, reward) for reward in (1.0, 0.0)]
+    crowd, one = max(found, key=lambda pair: pair[1].mu ** 2 / 2 + pair[1].pure)
+    return crowd, one
+
+
+def _crowd(declaration: Declaration, values: Mapping[str, Fraction], reward: float) -> tuple[Crowd, Canary]:
+    H, S, A = sizes(values)
+    cells = [(s, a) for s in range(S) for a in range(A)]
+    replaced = isinstance(declaration.relation, ReplaceOne)
+    if replaced:  # two actions of one state, or two states; the odd one out is left
+        rows = [cells[s * A : s * A + A - A % 2] for s in range(S)] if A > 1 else [cells[: S - S % 2]]
+        cells = [cell for row in rows for cell in row]
+    cells = cells[: 2 * _MOST if replaced else _MOST]
+    if not cells:
+        raise ParameterError(f"{declaration.name}: with S = {S} and A = {A} no two users have cells of their own")
+    first = _staying(cells[0::2] if replaced else cells, H, S, A, reward)
+    second = _staying(cells[1::2], H, S, A, reward) if replaced else None
+    alone = [take(first, slice(j, j + 1)) for j in range(first.users)]
+    other = [None if second is None else take(second, slice(j, j + 1)) for j in range(first.users)]
+    tables = []
+    for release in declaration.releases:
+        moved = [release.moved(pair, values) for pair in zip(alone, other, strict=True)]
+        if not moved[0].cells.size:
+            continue
+        where_moved = np.stack([m.cells for m in moved])
+        change = np.stack([m.change for m in moved])
+        if np.unique(where_moved).size < where_moved.size or np.ptp(change, axis=0).any():
+            raise ParameterError(f"{declaration.name}: {release.name}: two canaries have no cells of their own")
+        exact = release.statistic.compute(first).reshape(-1)
+        tables.append(
+            _Table(
+                statistic=release.statistic,
+                noise=release.mechanism.at(values),
+                cells=where_moved,
+                with_first=exact[where_moved],
+                change=change[0],
+            )
+        )
+    crowd = Crowd(first=first, second=second, tables=tuple(tables))
+    return crowd, canary(declaration, values, (alone[0], other[0]))
+
+
+def _staying(cells: list[tuple[int, int]], H: int, S: int, A: int, reward: float) -> Trajectories:
+    users = np.array(cells, dtype=np.int32)
+    return Trajectories(
+        states=np.repeat(users[:, :1], H + 1, axis=1),
+        actions=np.repeat(users[:, 1:], H, axis=1),
+        rewards=np.full((len(cells), H), reward),
+        num_states=S,
+        num_actions=A,
+    )
+
+
+def _mixed(first: Trajectories, second: Trajectories | None, secret: NDArray[np.bool_]) -> Trajectories:
+    if second is None:
+        return take(first, np.flatnonzero(secret))
+    on_first = secret[:, None]
+    return Trajectories(
+        states=np.where(on_first, first.states, second.states),
+        actions=np.where(on_first, first.actions, second.actions),
+        rewards=np.where(on_first, first.rewards, second.rewards),
+        num_states=first.num_states,
+        num_actions=first.num_actions,
+    )
+
+
+def _attempts(canaries: int, errors: tuple[int, ...], guesses: tuple[int, ...]) -> list[OneRun]:
+    return [OneRun(canaries=canaries, guesses=g, errors=e) for e, g in zip(errors, guesses, strict=True)]
+
+
+def _bound(attempts: list[OneRun], plan: GuessPlan, *, alpha: float, delta: float) -> tuple[float, OneRun]:
+    found = [
+        (attempt.epsilon(alpha=alpha * weight, delta=delta), number)
+        for number, (attempt, weight) in enumerate(zip(attempts, plan.weights, strict=True))
+    ]
+    lower, number = max(found)
+    return lower, attempts[number]

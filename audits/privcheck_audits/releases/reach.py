@@ -1,0 +1,166 @@
+"""The reachable limit: what the best test could certify at a given number of runs, were the declaration exactly true.
+
+Every report prints it beside its bound, so that a weak bound is not mistaken for a private mechanism. It is computed
+from the declared law before any run, by convolution on a grid: an estimate (of the median), never a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtr
+from scipy.stats import beta
+
+from privcheck.accounting.engine.gdp import gdp_epsilon
+from privcheck_audits.bounds import (
+    CurveFlip,
+    GuessPlan,
+    anytime_epsilon,
+    anytime_mu,
+    guess_plan,
+    ranked_bound,
+    revealed_at_most,
+)
+from privcheck_audits.bounds.ranks import REVEALED
+from privcheck_audits.engine.scores import Moved
+
+_POINTS: Final = 1 << 15  # of the grid
+_WIDTH: Final = 9.0  # standard deviations of a Gaussian's likelihood ratio that the grid covers
+_SEARCHED: Final = 0.9  # of α, while the favourite is looked for: about what it gets
+_SHARES: Final = np.geomspace(1 / 4096, 1.0, 241)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LossLaw:
+    """How often the sign of the likelihood ratio is wrong when D and D′ are equally likely, largest |ratio| first.
+
+    Attributes:
+        share: (points,) ascending from 0 to 1: of runs with the largest |log-likelihood ratio|.
+        errors: (points,) the probability that a run is among that share and its sign is wrong.
+    """
+
+    share: NDArray[np.float64]
+    errors: NDArray[np.float64]
+
+    def error_rate(self, share: float) -> float:
+        """Returns the error rate of guessing, by the sign, on the given share of runs, which is above 0."""
+        return float(np.interp(share, self.share, self.errors)) / share
+
+
+def loss_law(groups: Sequence[Moved]) -> LossLaw:
+    """Returns the law of the likelihood ratio of the declared noise at the coordinates that differ."""
+    steps = np.concatenate(
+        [np.zeros(0), *(np.abs(g.change) / g.noise.scale for g in groups if g.noise.law == "laplace")]
+    )
+    mu = float(np.sqrt(sum((g.change**2).sum() / g.noise.scale**2 for g in groups if g.noise.law == "gaussian")))
+    width = float(steps.sum()) + mu**2 / 2 + _WIDTH * mu
+    if width == 0:
+        return _ordered(np.zeros(1), np.ones(1))
+    half = _POINTS // 2 - 1
+    cell = width / (half - steps.size)  # room for the rounding of each step to the grid
+    transform = np.ones(_POINTS // 2 + 1, dtype=np.complex128)
+    for step, count in zip(*np.unique(steps, return_counts=True), strict=True):
+        transform *= np.fft.rfft(_laplace(float(step), cell)) ** int(count)
+    if mu > 0:
+        transform *= np.fft.rfft(_gaussian(mu, cell))
+    under_first = np.maximum(np.fft.irfft(transform, _POINTS), 0.0)  # index i stands for i·cell, modulo the grid
+    positions = np.arange(1, half + 1)
+    mass = np.concatenate([[under_first[0]], under_first[positions] + under_first[-positions]])[::-1]
+    return _ordered(cell * np.arange(half, -1, -1, dtype=np.float64), mass)
+
+
+def reachable_curve(mu: float, runs: int, *, alpha: float, delta: float, users: int = 1) -> float:
+    """Returns the ε(δ) that the coin flip on the curve certifies at its expected number of errors if μ is the truth.
+
+    Args:
+        mu: Of one user.
+        runs: In all.
+        alpha: One minus the confidence.
+        delta: In (0, 1).
+        users: How many are moved at once.
+    """
+    flip = CurveFlip(errors=_curve_errors(users * mu, runs), runs=runs)
+    return gdp_epsilon(flip.mu(alpha=alpha) / users, delta, rounding="down")
+
+
+def reachable_anytime_curve(mu: float, runs: int, *, alpha: float, delta: float) -> float:
+    """Returns the ε(δ) that wealth on the curve certifies at its expected number of errors if μ is the truth."""
+    return gdp_epsilon(anytime_mu(_curve_errors(mu, runs), runs, alpha=alpha), delta, rounding="down")
+
+
+def reachable_guesses(law: LossLaw, plan: GuessPlan, runs: int, *, alpha: float, delta: float) -> float:
+    """Returns the ε that the plan's attempts certify at their expected numbers of errors if the law is the truth."""
+    return ranked_bound(*expected_counts(law, plan, runs), plan, runs=runs, alpha=alpha, delta=delta).epsilon
+
+
+def reachable_anytime(law: LossLaw, plan: GuessPlan, runs: int, *, alpha: float, delta: float) -> float:
+    """Returns the ε that wealth certifies at its attempts' expected numbers of errors if the law is the truth."""
+    return anytime_epsilon(*expected_counts(law, plan, runs), runs, plan=plan, alpha=alpha, delta=delta)
+
+
+def best_plan(law: LossLaw, runs: int, *, alpha: float, delta: float) -> GuessPlan:
+    """Returns the guess plan whose favourite is the share at which this law would be certified best.
+
+    The bound of `CoinFlip` at every share at once: any choice is valid that is made before a run is drawn.
+    """
+    every = GuessPlan(shares=tuple(_SHARES.tolist()), weights=(1 / _SHARES.size,) * _SHARES.size)
+    errors, guesses = (np.array(counts) for counts in expected_counts(law, every, runs))
+    tested = guesses - revealed_at_most(runs, delta, alpha=alpha * REVEALED)
+    right = np.maximum(tested - errors, 1)
+    level = _SEARCHED * alpha * (1 - REVEALED if delta > 0 else 1)
+    rate = np.where(tested > errors, beta.isf(level, errors + 1, right), 1.0)
+    found = np.where(rate < 0.5, np.log1p(-np.minimum(rate, 0.5)) - np.log(rate), 0.0)
+    return guess_plan(float(_SHARES[int(np.argmax(found))]))
+
+
+def _curve_errors(mu: float, runs: int) -> int:
+    return min(runs, int(np.ceil(runs * ndtr(-mu / 2))))
+
+
+def expected_counts(law: LossLaw, plan: GuessPlan, runs: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Returns the expected errors, rounded up, and the guesses of each attempt."""
+    guesses = plan.ranks(runs)
+    errors = tuple(
+        min(number, int(np.ceil(number * law.error_rate(share))))
+        for share, number in zip(plan.shares, guesses, strict=True)
+    )
+    return errors, guesses
+
+
+def _ordered(loss: NDArray[np.float64], mass: NDArray[np.float64]) -> LossLaw:
+    """Returns the law of a |ratio| with the values `loss`, descending; at l the sign is wrong with odds e^(−l)."""
+    return LossLaw(
+        share=np.concatenate([[0.0], np.cumsum(mass)]),
+        errors=np.concatenate([[0.0], np.cumsum(mass * expit(-loss))]),
+    )
+
+
+def _laplace(step: float, cell: float) -> NDArray[np.float64]:
+    """Returns the law of (|x + Δ| − |x|)/b for x ~ Lap(b), Δ/b = step, on the circular grid.
+
+    Half of the mass is an atom at +step, e^(−step)/2 one at −step; between them the density is e^((y − step)/2)/4.
+    """
+    reach = max(1, round(step / cell))
+    edges = (np.arange(-reach, reach) + 0.5) * (step / reach)
+    below = np.concatenate([[-step], edges, [step]])
+    inner = np.diff(np.exp((below - step) / 2)) / 2  # the density integrated over each cell
+    inner[-1] += 0.5
+    inner[0] += 0.5 * np.exp(-step)
+    return _wrapped(np.arange(-reach, reach + 1), inner)
+
+
+def _gaussian(mu: float, cell: float) -> NDArray[np.float64]:
+    half = _POINTS // 2 - 1
+    positions = np.arange(-half, half + 1)
+    edges = (np.arange(-half, half + 2) - 0.5) * cell
+    return _wrapped(positions, np.diff(ndtr((edges - mu**2 / 2) / mu)))
+
+
+def _wrapped(positions: NDArray[np.int64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
+    grid = np.zeros(_POINTS)
+    grid[positions % _POINTS] = mass
+    return grid

@@ -1,0 +1,1 @@
+"""What an audit hands over for its report."""

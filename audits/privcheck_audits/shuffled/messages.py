@@ -1,0 +1,168 @@
+"""Trials of what leaves a shuffler: messages of the counters in which two batches differ, scored by their exact ratio.
+
+A batch of n users is audited whose other users all hold the data of D′, so that every counter that the pair moves
+stands at 0 or at n on D′. What leaves is the multiset of messages of each counter:
+
+* every bit a message of its own: the number of ones is all there is to see, Bin(N, p) plus the users' own;
+* integers z = bit + Σy: how often 0, 1, …, m + 1 were sent. With P = Bin(m, p), one 1 among bits 0 makes the ratio of
+  D to D′ the mean of P(z − 1)/P(z) over the n messages, one 0 among bits 1 that of P(z)/P(z − 1): exchange the hidden
+  user with each of the n. A message m + 1, or 0, makes it infinite.
+
+Counters have noise of their own, so that the ratio of all of them is the product. Nothing is binned: scores of ±∞ are
+outputs that one of the two neighbours cannot produce.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr, bdtrc, expit
+
+from privcheck.mechanisms import Noise, noise_bits
+from privcheck.mechanisms.bits import draw_messages
+from privcheck_audits.engine.scores import Moved, Scored, hidden_bits
+from privcheck_audits.releases.reach import LossLaw
+
+_GRID: Final = 2.0**30  # scores are multiples of 2⁻³⁰ nats
+_CHUNK: Final = 160_000  # numbers drawn at a time: they stay in the cache until they are scored
+_REACH: Final = 12.0  # standard deviations of a number of ones whose scores are tabulated
+_MORE: Final = 60  # numbers beyond them
+
+Array = NDArray[np.float64]
+
+
+def as_sums(groups: Sequence[Moved]) -> tuple[Moved, ...]:
+    """Returns the counters of which only the sum of the messages is looked at, which anyone can form."""
+    return tuple(replace(group, noise=replace(group.noise, law="shuffled bits")) for group in groups)
+
+
+def width(group: Moved) -> int:
+    """Returns how many numbers of one counter are looked at: 1, the sum, or how often each of 0 … m + 1 was sent."""
+    return (
+        noise_bits(group.noise.senders, group.noise.threshold)[0] + 2 if group.noise.law == "shuffled integers" else 1
+    )
+
+
+def shown_probability(groups: Sequence[Moved]) -> float:
+    """Returns the probability that a run on D sends what cannot be sent on D′, by the known law.
+
+    A number of ones above N, or below the users' own; a message m + 1 where all bits are 0 on D′, or 0 where all are 1.
+    """
+    hidden = 1.0
+    for group in groups:
+        m, p = noise_bits(group.noise.senders, group.noise.threshold)
+        size, trials = np.abs(group.change), group.noise.senders * m
+        rising = group.change > 0
+        if group.noise.law == "shuffled integers":
+            shown = np.where(rising, p**m, (1 - p) ** m)
+        else:
+            within = np.minimum(size, trials + 1.0)
+            shown = np.where(rising, bdtrc(trials - within, trials, p), bdtr(within - 1, trials, p))
+            shown = np.where(size > trials, 1.0, shown)
+        hidden *= float(np.prod(1 - shown))
+    return 1 - hidden
+
+
+def message_trials(groups: Sequence[Moved], rng: np.random.Generator, runs: int) -> Scored:
+    """Returns the scores of fresh runs, each on D or D′ by a hidden bit; ±∞ where one neighbour cannot send that.
+
+    The messages come from the mechanism's own samplers, which the channel uses too. Scores are rounded to a grid, so
+    that equal ratios are equal scores.
+
+    Args:
+        groups: The counters that differ, by noise; for "shuffled integers" each by ±1.
+        rng: The block's generator.
+        runs: How many.
+    """
+    secret = hidden_bits(rng, runs)
+    score = np.zeros(runs)
+    step = max(1, _CHUNK // max(1, sum(group.change.size * width(group) for group in groups)))
+    for start in range(0, runs, step):
+        part = slice(start, min(start + step, runs))
+        for group in groups:
+            trial = _integers if group.noise.law == "shuffled integers" else _sums
+            score[part] += trial(group, rng, secret[part])
+    return Scored(score=np.rint(score * _GRID) / _GRID, secret=secret)
+
+
+def integers_log_ratio(counts: NDArray[np.int64], rising: NDArray[np.bool_], senders: int, threshold: float) -> Array:
+    """Returns ln p(messages | D) − ln p(messages | D′) of each counter; ±∞ where one of the two cannot send them.
+
+    Args:
+        counts: (…, cells, m + 2) how many users send 0, 1, …, m + 1.
+        rising: (cells,) whether the one user holds a 1 on D and a 0 on D′, as all the others do; otherwise the reverse.
+        senders: n.
+        threshold: τ.
+    """
+    m, p = noise_bits(senders, threshold)
+    z = np.arange(1, m + 1, dtype=np.float64)
+    up = z / (m + 1 - z) * ((1 - p) / p)  # P(z − 1)/P(z)
+    one, none = np.concatenate([[0.0], up, [0.0]]), np.concatenate([[0.0], 1 / up, [0.0]])
+    means = np.where(rising, counts @ one, counts @ none) / senders
+    given_away = np.where(rising, counts[..., m + 1], counts[..., 0]) > 0
+    with np.errstate(divide="ignore"):
+        found: Array = np.where(given_away, np.inf, np.log(means))
+    return found
+
+
+def simulated_law(groups: Sequence[Moved], rng: np.random.Generator, runs: int) -> LossLaw:
+    """Returns the law of the likelihood ratio from so many runs of the known law, for the limit: not a bound.
+
+    Each run counts for its chance of a wrong sign, 1/(1 + e^|score|), not for what happened.
+    """
+    size = np.sort(np.abs(message_trials(groups, rng, runs).score))[::-1]
+    return LossLaw(share=np.arange(runs + 1) / runs, errors=np.concatenate([[0.0], np.cumsum(expit(-size)) / runs]))
+
+
+def _sums(group: Moved, rng: np.random.Generator, secret: NDArray[np.bool_]) -> Array:
+    m, p = noise_bits(group.noise.senders, group.noise.threshold)
+    drawn = group.noise.draw(rng, (secret.size, group.change.size))
+    ones = np.rint(drawn + group.noise.senders * m * p).astype(np.int64)
+    change = group.change.astype(np.int64)
+    ones -= np.where(secret[:, None], 0, change)  # less the users' own on D: on D′ they are fewer by the change
+    score = np.zeros(secret.size)
+    for moved in np.unique(change).tolist():
+        score += _looked_up(group.noise, moved, ones[:, change == moved])
+    return score
+
+
+def _looked_up(noise: Noise, change: int, ones: NDArray[np.int64]) -> Array:
+    first, table = _table(noise, change)
+    at = ones - first
+    if at.min(initial=0) >= 0 and at.max(initial=0) < table.size:
+        summed: Array = table[at].sum(axis=1)
+        return summed
+    found: Array = _scores(noise, change, ones.reshape(-1)).reshape(ones.shape).sum(axis=1)  # once in e^70 draws
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _table(noise: Noise, change: int) -> tuple[int, Array]:
+    """Returns the scores of all numbers of ones that occur, and the first of them; less the users' own on D."""
+    m, p = noise_bits(noise.senders, noise.threshold)
+    trials, more = noise.senders * m, abs(change)
+    half = math.ceil(_REACH * noise.scale) + more + _MORE
+    first, last = max(-more, math.floor(trials * p) - half), min(trials + more, math.ceil(trials * p) + half)
+    return first, _scores(noise, change, np.arange(first, last + 1))
+
+
+def _scores(noise: Noise, change: int, ones: NDArray[np.int64]) -> Array:
+    m, p = noise_bits(noise.senders, noise.threshold)
+    drawn = (ones.astype(np.float64) - noise.senders * m * p)[:, None]
+    with np.errstate(invalid="ignore"):  # beyond what either neighbour can send, which never occurs
+        return noise.log_ratio(drawn, np.array([float(change)]))
+
+
+def _integers(group: Moved, rng: np.random.Generator, secret: NDArray[np.bool_]) -> Array:
+    n = group.noise.senders
+    rising = group.change > 0
+    held = np.where(rising, np.where(secret[:, None], 1, 0), np.where(secret[:, None], n - 1, n))
+    counts = draw_messages(rng, held, n, group.noise.threshold)
+    summed: Array = integers_log_ratio(counts, rising, n, group.noise.threshold).sum(axis=1)
+    return summed

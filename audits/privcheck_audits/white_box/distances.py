@@ -1,0 +1,167 @@
+"""How far one user moved a release, in the norms that it is charged in, and what several pairs come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal
+
+import numpy as np
+
+from privcheck.declaration import Release
+from privcheck.pictures import ShownPair
+from privcheck.relations import Relation
+from privcheck.runtime.ledger import charge
+from privcheck.statistics import SparseDifference
+from privcheck_audits.white_box.streams import Array
+
+Norm = Literal["l1", "l2", "linf"]
+NORMS: Final[tuple[Norm, ...]] = ("l1", "l2", "linf")
+ROUNDING: Final = 1e-12  # relative, for statistics that sum floats; distances of whole numbers are compared exactly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distance:
+    """How far one user moved a release, in one norm.
+
+    Attributes:
+        release: The release's name.
+        norm: Which norm; of symmetric matrices in the coordinates in which their noise is independent.
+        measured: The distance of the exact values of all outputs; ∞ where the two runs did not release the same slices.
+        charged: The sensitivity that the ledger is charged.
+        exceeds: Whether measured is more than charged.
+        pair: The neighbours in words.
+    """
+
+    release: str
+    norm: Norm
+    measured: float
+    charged: float
+    exceeds: bool
+    pair: str
+
+    @property
+    def ratio(self) -> float:
+        """Returns measured/charged; 0 where both are 0."""
+        if self.charged > 0:
+            return self.measured / self.charged
+        return math.inf if self.measured > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What replays of some pairs came to; more pairs add up.
+
+    Attributes:
+        pairs: How many.
+        distances: The largest, by release and norm.
+        policies: Policies that an agent was asked for on D, over all pairs; 0 where no agent runs.
+        changes: How many of them differed from the one before: a policy that never moves shows nothing.
+        departures: How many were another one on D′, behind the same billboard; the billboard lemma allows none.
+        departure: The first pair of which one was, in words; empty without.
+        plainest: The first pair that exceeds a charge, made as plain as it can be, in words; empty without.
+        shown: A pair side by side: the first that shows a violation, else the first that was tried; None where none
+            can be shown.
+    """
+
+    pairs: int
+    distances: tuple[Distance, ...]
+    policies: int = 0
+    changes: int = 0
+    departures: int = 0
+    departure: str = ""
+    plainest: str = ""
+    shown: ShownPair | None = None
+
+    def __add__(self, other: Replayed) -> Replayed:
+        before, after = (self, other) if self.broken or not other.broken else (other, self)
+        return Replayed(
+            pairs=self.pairs + other.pairs,
+            distances=worst([*self.distances, *other.distances]),
+            policies=self.policies + other.policies,
+            changes=self.changes + other.changes,
+            departures=self.departures + other.departures,
+            departure=self.departure or other.departure,
+            plainest=before.plainest or after.plainest,
+            shown=before.shown or after.shown,
+        )
+
+    @property
+    def broken(self) -> bool:
+        """Returns whether a pair exceeds a charge, or moves a policy."""
+        return bool(self.plainest) or self.departures > 0 or any(distance.exceeds for distance in self.distances)
+
+
+def worst(found: Iterable[Distance]) -> tuple[Distance, ...]:
+    """Returns the distance with the largest measured/charged for each release and norm."""
+    best: dict[tuple[str, str], Distance] = {}
+    for distance in found:
+        key = (distance.release, distance.norm)
+        if key not in best or (distance.exceeds, distance.ratio) > (best[key].exceeds, best[key].ratio):
+            best[key] = distance
+    return tuple(best.values())
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Moved:
+    """Adds up one release's distance, slice by slice.
+
+    Attributes:
+        release: Of whose statistic the slices are.
+        rounding: What floats may be off by, relative to the charge.
+        slack: What they may be off by besides.
+        same_slices: Whether both runs released the same, finite slices.
+    """
+
+    release: Release
+    rounding: float = ROUNDING
+    slack: float = 0.0
+    same_slices: bool = True
+    _l1: float = 0.0
+    _squares: float = 0.0  # until all slices are in: exact for whole numbers
+    _largest: float = 0.0
+    _whole: bool = True
+
+    def add(self, ours: Array, theirs: Array) -> None:
+        """Adds one slice, or several along a first axis: the exact values on D and on D′."""
+        if ours.shape != theirs.shape or not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
+            self.same_slices = False
+            return
+        change = self._independent(ours - theirs)
+        size = np.abs(change)
+        self._whole = self._whole and bool((size == np.rint(size)).all())
+        self._l1 += float(size.sum())
+        self._squares += float(np.square(size).sum())
+        self._largest = max(self._largest, float(size.max(initial=0.0)))
+
+    def distances(self, relation: Relation, values: Mapping[str, Fraction], words: str) -> Iterator[Distance]:
+        """Yields the distance in each norm, beside what the ledger is charged."""
+        due_for = charge(self.release, relation, values)
+        found = {"l1": self._l1, "l2": math.sqrt(self._squares), "linf": self._largest}
+        for norm in NORMS:
+            limit = float(getattr(due_for, norm))
+            allowed = limit if self._whole else limit * (1 + self.rounding) + self.slack
+            yield Distance(
+                release=self.release.name,
+                norm=norm,
+                measured=found[norm] if self.same_slices else math.inf,
+                charged=limit,
+                exceeds=not (self.same_slices and found[norm] <= allowed),
+                pair=words,
+            )
+
+    def _independent(self, change: Array) -> Array:
+        """Returns the change in coordinates in which the noise is independent and of one scale."""
+        if not getattr(self.release.statistic, "symmetric", False):
+            return change
+        apart = np.abs(change - np.swapaxes(change, -1, -2)).max(initial=0.0)
+        if apart > 1e-9 * max(1.0, np.abs(change).max(initial=0.0)):
+            self.same_slices = False  # no symmetric noise protects it
+            return change
+        rows, columns = np.triu_indices(change.shape[-1])
+        entries = change[..., rows, columns].ravel()
+        mirrored = np.broadcast_to(rows != columns, (entries.size // rows.size, rows.size)).ravel()
+        sparse = SparseDifference(cells=np.arange(entries.size), change=entries, mirrored=mirrored)
+        return self.release.mechanism.whitened(sparse).change

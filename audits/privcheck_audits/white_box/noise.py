@@ -1,0 +1,150 @@
+"""Noise as declared: is the declared law drawn, at the declared scale, independently everywhere?
+
+The auditor sees the exact value and the output of every slice (only auditors do), so it sees the noise itself. What is
+declared is read from the mechanism's symbolic face (law and std), what is drawn from the channel, from the counter of a
+tree (whose P-sums are told apart by the differences of its sums), or from a running agent
+(`privcheck_audits.white_box.online_noise`). The tests are `privcheck_audits.white_box.noise_tests`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from privcheck.declaration import Declaration, Release
+from privcheck.results import Progress, silent
+from privcheck.runtime import Billboard, Channel, Ledger, NoiseSource, SimulatedNoise, TreeCounter
+from privcheck.runtime.counters import Fresh
+from privcheck.schedules import Tree
+from privcheck_audits.white_box.noise_tests import Listener, NoiseTest, Sums, declared_noise, judged
+from privcheck_audits.white_box.streams import Array, MakeCounter, Nodes, Seats, Users, outputs
+
+
+def noise_sums(
+    declaration: Declaration,
+    values: Mapping[str, Fraction],
+    users: Users,
+    *,
+    runs: range,
+    rng: np.random.Generator,
+    seed: int,
+    source: Callable[[int], NoiseSource] = SimulatedNoise,
+    counter: MakeCounter = TreeCounter,
+) -> Sums:
+    """Returns what fresh runs of the channel and of the counters drew.
+
+    Args:
+        declaration: What is released.
+        values: Its parameters.
+        users: In their order.
+        runs: Their numbers.
+        rng: Seeds the noise of each run and output.
+        seed: Of the audit, for messages.
+        source: Makes the channel's noise source from a seed.
+        counter: Makes the counter of a tree.
+
+    Raises:
+        ParameterError: A release has a law that is not tested here.
+        ChannelError: Releases are declared to share their noise, which a channel does not draw.
+        AuditError: An output is not finite.
+    """
+    heard, seats = Listener(declaration, values, seed=seed), Seats(users, values)
+    parts = {release.name: release.statistic.shape(values)[0] for release in declaration.releases}
+    last = {release.name: outputs(release, values) for release in declaration.releases}
+    trees = [r for r in declaration.releases if isinstance(r.schedule, Tree) and last[r.name]]
+    channel = _Channel(declaration, values, source)
+    for run in runs:
+        sums = {r.name: _TreeNoise(r, values, counter, last[r.name], int(rng.integers(2**63))) for r in trees}
+        for output in range(1, max(last.values()) + 1):
+            channel.open(int(rng.integers(2**63)))
+            out = [r for r in declaration.releases if output <= last[r.name]]
+            closed = {r.name: sums[r.name].close(seats, output) for r in out if r.name in sums}
+            for part in range(max((parts[r.name] for r in out), default=0)):
+                noises = {}
+                for release in out:
+                    if part >= parts[release.name]:
+                        continue
+                    if release.name in closed:
+                        noises[release.name] = closed[release.name][part : part + 1]
+                    else:
+                        exact = seats.exact(release, output, step=part)
+                        noises[release.name] = channel.noise(release.name, exact, part)
+                heard.hear(noises, run=run, output=output, part=part)
+    return heard.sums()
+
+
+def noise_tests(
+    declaration: Declaration,
+    values: Mapping[str, Fraction],
+    users: Users,
+    *,
+    runs: int,
+    seed: int,
+    source: Callable[[int], NoiseSource] = SimulatedNoise,
+    counter: MakeCounter = TreeCounter,
+    progress: Progress = silent,
+) -> tuple[NoiseTest, ...]:
+    """Returns the tests of what so many runs of the channel drew.
+
+    Args:
+        declaration: What is released.
+        values: Its parameters.
+        users: In their order.
+        runs: Of the channel, each with noise of its own.
+        seed: Of all of them.
+        source: Makes a run's noise source from a seed.
+        counter: Makes the counter of a tree.
+        progress: Called at the end.
+
+    Raises:
+        ParameterError: As for `noise_sums`.
+        ChannelError: As for `noise_sums`.
+        AuditError: As for `noise_sums`.
+    """
+    rng = np.random.default_rng(seed)
+    sums = noise_sums(declaration, values, users, runs=range(runs), rng=rng, seed=seed, source=source, counter=counter)
+    progress(runs, runs)
+    return judged(sums, declared_noise(declaration, values))
+
+
+class _Channel:
+    """A channel that tells its noise, opened anew for every output."""
+
+    def __init__(
+        self, declaration: Declaration, values: Mapping[str, Fraction], source: Callable[[int], NoiseSource]
+    ) -> None:
+        self._declaration, self._values, self._source = declaration, values, source
+        noise = source(0)
+        ledger = Ledger(declaration, values, noise=noise.words)
+        self._channel = Channel(declaration, values, noise=noise, billboard=Billboard(), ledger=ledger)
+
+    def open(self, seed: int) -> None:
+        """Opens the channel of another output, with noise from a seed of its own."""
+        noise = self._source(seed)
+        ledger = Ledger(self._declaration, self._values, noise=noise.words)
+        self._channel = self._channel.again(noise=noise, billboard=Billboard(), ledger=ledger)
+
+    def noise(self, name: str, exact: Array, part: int) -> Array:
+        """Returns the noise of one slice, (1, …)."""
+        noise: Array = self._channel.release(name, exact, part=part) - exact
+        return noise[np.newaxis]
+
+
+class _TreeNoise:
+    """A tree's counter, whose noise is told apart by P-sums."""
+
+    def __init__(
+        self, release: Release, values: Mapping[str, Fraction], counter: MakeCounter, leaves: int, seed: int
+    ) -> None:
+        noise: Fresh = release.mechanism.at(values)
+        self._counter = counter(release.statistic.shape(values), noise, leaves=leaves)
+        self._release, self._rng = release, np.random.default_rng(seed)
+        self._sum, self._nodes = np.zeros(release.statistic.shape(values)), Nodes()
+
+    def close(self, seats: Seats, output: int) -> Array:
+        """Returns the noise of the P-sum that closes with a user, (slices, …)."""
+        own = seats.exact(self._release, output)
+        self._sum += own
+        return self._nodes.close(output, self._counter.release(own, self._rng) - self._sum)

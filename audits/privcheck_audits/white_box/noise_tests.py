@@ -1,0 +1,279 @@
+"""What noise sounds like: sums over all that was drawn, and the tests of what is declared.
+
+Every test is valid at any number of draws, and α is divided among them: what draws as declared is accused with
+probability at most α.
+
+* scale: Σx²/σ² ~ χ²(n) for Gaussian, 2Σ|x|/b ~ χ²(2n) for Laplace noise, two-sided; of a tree at each level too
+* law: the distance of the distribution functions (Dvoretzky–Kiefer–Wolfowitz with Massart's constant)
+* symmetry of matrices that are declared symmetric
+* independence: the signs of two coordinates agree with probability ½; neighbouring coordinates, the same coordinate at
+  the next step, in the next run, in the outputs before (of a tree in the P-sum before, the one before of the same
+  length, and the left half), and in another release (at the same position, and at the same leading indices). Which
+  coordinate is compared with which makes a forest, along whose edges agreements are independent: the count is binomial.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom, chi2
+
+from privcheck.declaration import Declaration
+from privcheck.errors import AuditError, ParameterError
+from privcheck.mechanisms import Noise
+from privcheck.schedules import Tree
+from privcheck_audits.white_box.streams import Array, level, related
+
+LAWS: Final = ("gaussian", "laplace")
+_BINS: Final = 512  # of the probability integral transform
+_SEEN: Final = 1 << 16  # coordinates of a slice whose signs are compared
+_OUT: Final = 1 + 1e-9  # outward rounding of p-values
+_BAR: Final = "|"  # between the parts of a key, which are words of ours and names of releases
+_ROUNDED: Final = 1e-9  # of the scale: by how much a matrix may miss its own transpose
+
+Signs = NDArray[np.bool_]
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseTest:
+    """One test.
+
+    Attributes:
+        name: What was tested.
+        where: The release, or two.
+        p_value: Two-sided, rounded up.
+        figure: What was measured: drawn scale over declared scale, distance of the distribution functions, the share of
+            agreeing signs, or by how many scales a matrix misses its transpose.
+        draws: From how many numbers.
+    """
+
+    name: str
+    where: str
+    p_value: float
+    figure: float
+    draws: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """What the tests are computed from; runs add up.
+
+    Attributes:
+        sizes: By release, and by release and level of a tree: how many numbers, and Σx² (Gaussian) or Σ|x| (Laplace).
+        bins: By release, how many numbers in each of the bins of equal probability.
+        agreements: By comparison and release (or two): how often two signs agreed, of how many.
+        asymmetry: By release of symmetric matrices, the largest difference of two entries that ought to be one.
+    """
+
+    sizes: Mapping[str, tuple[int, float]]
+    bins: Mapping[str, NDArray[np.int64]]
+    agreements: Mapping[str, tuple[int, int]]
+    asymmetry: Mapping[str, float]
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            sizes=_added(self.sizes, other.sizes),
+            bins={name: _none(self.bins, name) + _none(other.bins, name) for name in {**self.bins, **other.bins}},
+            agreements=_added(self.agreements, other.agreements),
+            asymmetry={
+                name: max(self.asymmetry.get(name, 0.0), other.asymmetry.get(name, 0.0))
+                for name in {**self.asymmetry, **other.asymmetry}
+            },
+        )
+
+
+def declared_noise(declaration: Declaration, values: Mapping[str, Fraction]) -> dict[str, Noise]:
+    """Returns the law and scale that the declaration's expressions state for each release.
+
+    Raises:
+        ParameterError: A release has a law that is not tested here.
+    """
+    found = {}
+    for release in declaration.releases:
+        law = release.mechanism.law
+        if law not in LAWS:
+            raise ParameterError(f"{release.name}: noise of law {law!r} cannot be tested", name=release.name, given=law)
+        std, symmetric = release.mechanism.std.number(values), release.mechanism.at(values).symmetric
+        scale = std if law == "gaussian" else std / math.sqrt(2)
+        found[release.name] = Noise(law=law, scale=scale, symmetric=symmetric)
+    return found
+
+
+class Listener:
+    """Hears the noise of every slice, and keeps the sums that tests need.
+
+    Args:
+        declaration: What is released.
+        values: Its parameters.
+        seed: Of the audit, for messages.
+    """
+
+    def __init__(self, declaration: Declaration, values: Mapping[str, Fraction], *, seed: int) -> None:
+        self._declared = declared_noise(declaration, values)
+        self._trees = {release.name for release in declaration.releases if isinstance(release.schedule, Tree)}
+        self._seed = seed
+        self._sizes: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
+        self._bins: dict[str, NDArray[np.int64]] = {}
+        self._agreements: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        self._asymmetry: dict[str, float] = {}
+        self._run = -1
+        self._signs: dict[tuple[str, int, int], Signs] = {}  # of this run, by release, output and first slice
+        self._before: dict[tuple[str, int, int], Signs] = {}  # of the run before
+
+    def hear(self, noises: Mapping[str, Array], *, run: int, output: int, part: int = 0) -> None:
+        """Takes the noise of slices that left together.
+
+        Args:
+            noises: By release, (slices, …): output less exact value. A tree's is that of the P-sum that closes.
+            run: Which run; runs come one after the other.
+            output: Which output, counted from 1.
+            part: Which slice of it is the first.
+
+        Raises:
+            AuditError: A number is not finite.
+        """
+        if run != self._run:
+            self._run, self._before, self._signs = run, self._signs, {}
+        flat = {name: self._independent(name, noise) for name, noise in noises.items()}
+        for name, noise in flat.items():
+            self._measure(name, noise, output)
+            signs = noise[:, :_SEEN] > 0
+            self._agree("neighbouring coordinates", name, signs[:, 1:], signs[:, :-1])
+            self._agree("successive steps", name, signs[1:], signs[:-1])
+            if (last := self._signs.get((name, output, part - 1))) is not None:
+                self._agree("successive steps", name, signs[:1], last[-1:])
+            before = related(output) if name in self._trees else {"successive outputs": output - 1}
+            for kind, earlier in before.items():
+                if (heard := self._signs.get((name, earlier, part))) is not None:
+                    self._agree(kind, name, signs, heard)
+            if (once := self._before.get((name, output, part))) is not None:
+                self._agree("runs", name, signs, once)
+            self._signs[name, output, part] = signs
+        for one, other in combinations(flat, 2):
+            for kind, left, right in _aligned(noises[one], noises[other], flat[one], flat[other]):
+                self._agree(kind, f"{one} and {other}", left, right)
+
+    def sums(self) -> Sums:
+        """Returns what was heard so far."""
+        return Sums(
+            sizes=dict(self._sizes),
+            bins=dict(self._bins),
+            agreements=dict(self._agreements),
+            asymmetry=dict(self._asymmetry),
+        )
+
+    def _independent(self, name: str, noise: Array) -> Array:
+        """Returns (slices, numbers) in which the noise is independent and of one scale."""
+        declared = self._declared[name]
+        if not np.isfinite(noise).all():
+            message = f"run {self._run} of the noise audit with seed {self._seed} has an output that is not finite"
+            raise AuditError(message, trial=self._run, seed=self._seed)
+        if declared.symmetric:
+            apart = float(np.abs(noise - np.swapaxes(noise, -1, -2)).max(initial=0.0)) / declared.scale
+            self._asymmetry[name] = max(self._asymmetry.get(name, 0.0), apart)
+            rows, columns = np.triu_indices(noise.shape[-1])
+            noise = noise[..., rows, columns]
+            if declared.symmetric == "goe":
+                noise = np.where(rows == columns, noise / math.sqrt(2), noise)
+        return noise.reshape(len(noise), -1)
+
+    def _measure(self, name: str, noise: Array, output: int) -> None:
+        declared, numbers = self._declared[name], noise.ravel()
+        size = float(numbers @ numbers) if declared.law == "gaussian" else float(np.abs(numbers).sum())
+        for key in (name, _key(name, f"level {level(output)}")) if name in self._trees else (name,):
+            number, sum_ = self._sizes[key]
+            self._sizes[key] = number + numbers.size, sum_ + size
+        index = np.minimum((declared.cdf(numbers) * _BINS).astype(np.int64), _BINS - 1)
+        self._bins[name] = _none(self._bins, name) + np.bincount(index, minlength=_BINS)
+
+    def _agree(self, kind: str, where: str, one: Signs, other: Signs) -> None:
+        if one.size:
+            agreed, pairs = self._agreements[_key(kind, where)]
+            self._agreements[_key(kind, where)] = agreed + int((one == other).sum()), pairs + one.size
+
+
+def judged(sums: Sums, declared: Mapping[str, Noise]) -> tuple[NoiseTest, ...]:
+    """Returns the tests of what was heard against what is declared, by release."""
+    found = []
+    for name, noise in declared.items():
+        for key, (number, size) in sorted(sums.sizes.items()):
+            release, _, tree_level = key.partition(_BAR)
+            if release == name:
+                found.append(_scale_test(f"{name}, {tree_level}" if tree_level else name, noise, number, size))
+        if name in sums.bins:
+            found.append(_law_test(name, sums.bins[name]))
+        if name in sums.asymmetry:
+            apart = sums.asymmetry[name]
+            certain = 1.0 if apart <= _ROUNDED else 0.0
+            found.append(
+                NoiseTest(name="symmetry", where=name, p_value=certain, figure=apart, draws=sums.sizes[name][0])
+            )
+    for key, (agreed, pairs) in sums.agreements.items():
+        kind, _, where = key.partition(_BAR)
+        found.append(_independence(kind, where, agreed, pairs))
+    return tuple(found)
+
+
+def _added(
+    one: Mapping[str, tuple[int, Number]], other: Mapping[str, tuple[int, Number]]
+) -> dict[str, tuple[int, Number]]:
+    found = dict(one)
+    for name, (number, size) in other.items():
+        here = found.get(name)
+        found[name] = (number, size) if here is None else (here[0] + number, here[1] + size)
+    return found
+
+
+def _none(bins: Mapping[str, NDArray[np.int64]], name: str) -> NDArray[np.int64]:
+    return bins.get(name, np.zeros(_BINS, dtype=np.int64))
+
+
+def _key(*words: str) -> str:
+    return _BAR.join(words)
+
+
+def _aligned(one: Array, other: Array, flat_one: Array, flat_other: Array) -> list[tuple[str, Signs, Signs]]:
+    """Returns the signs of two releases' slices that are compared, (slices, …) each."""
+    slices = min(len(one), len(other))
+    size = min(flat_one.shape[1], flat_other.shape[1], _SEEN)
+    found = [("the same position", flat_one[:slices, :size] > 0, flat_other[:slices, :size] > 0)]
+    short, long = sorted((one[:slices], other[:slices]), key=lambda array: array.ndim)
+    if short.ndim < long.ndim and long.shape[1 : short.ndim] == short.shape[1:]:
+        signs = short.reshape(slices, -1)[:, :_SEEN] > 0
+        leading = long.reshape(slices, math.prod(short.shape[1:]), -1)[:, :_SEEN, 0] > 0
+        found.append(("the same leading indices", signs, leading))
+    return found
+
+
+def _scale_test(where: str, declared: Noise, number: int, size: float) -> NoiseTest:
+    if declared.law == "gaussian":
+        statistic, degrees = size / declared.scale**2, number
+        ratio = math.sqrt(statistic / degrees)
+    else:
+        statistic, degrees = 2 * size / declared.scale, 2 * number
+        ratio = statistic / degrees
+    tail = 2 * min(float(chi2.cdf(statistic, degrees)), float(chi2.sf(statistic, degrees)))
+    return NoiseTest(name="scale", where=where, p_value=min(1.0, tail * _OUT), figure=ratio, draws=number)
+
+
+def _law_test(where: str, bins: NDArray[np.int64]) -> NoiseTest:
+    number, levels = int(bins.sum()), np.arange(1, _BINS) / _BINS
+    distance = float(np.abs(np.cumsum(bins)[:-1] / number - levels).max())
+    tail = 2 * math.exp(-2 * number * distance**2)
+    return NoiseTest(name="law", where=where, p_value=min(1.0, tail * _OUT), figure=distance, draws=number)
+
+
+def _independence(kind: str, where: str, agreed: int, pairs: int) -> NoiseTest:
+    tail = 2 * min(float(binom.cdf(agreed, pairs, 0.5)), float(binom.sf(agreed - 1, pairs, 0.5)))
+    return NoiseTest(
+        name=f"independence: {kind}", where=where, p_value=min(1.0, tail * _OUT), figure=agreed / pairs, draws=pairs
+    )

@@ -1,0 +1,157 @@
+"""Lockstep replay of running online agents: D′ behind D's billboard, with one user who answers otherwise.
+
+After every episode the noisy tables of the run on D′ are replaced by those of D, so that both runs ask for the same
+policies; that they do, bit for bit, is the billboard lemma's premise, and is checked. What reached the privatizer's
+noise is compared output by output: of a tree the P-sum that closes, of a local privatizer the user's message, of
+batches the batch's tables.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from privcheck.finite_mdp import FiniteMDP
+from privcheck_algorithms.online.driver import Replicate
+from privcheck_audits.engine.blocks import total
+from privcheck_audits.show.side_by_side import shown_pair
+from privcheck_audits.white_box.distances import Distance, Moved, Replayed
+from privcheck_audits.white_box.responses import random_responses, response_pairs
+from privcheck_audits.white_box.streams import Nodes
+from privcheck_audits.white_box.watching import Tables, Twin, Watched, policies, same_policies
+
+_ROUNDING: Final = 1e-9  # relative: of P-sums of costs and rewards, which are differences of sums over all users
+_EPS: Final = 8 * float(np.finfo(np.float64).eps)  # of a message that is a difference of noisy sums
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OnlinePairs:
+    """A block of pairs: the worst response functions first, as the first user; then those and others, anywhere.
+
+    Attributes:
+        agent: The agent.
+    """
+
+    agent: Watched
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Replayed:
+        """Returns what so many pairs came to."""
+        return total(self._one(rng, number) for number in range(first, first + runs))
+
+    def _one(self, rng: np.random.Generator, number: int) -> Replayed:
+        mdp, K = self.agent.request.world.mdp, self.agent.request.episodes
+        fixed = list(response_pairs(self.agent.declaration, mdp))
+        position = 1 if number < len(fixed) else int(rng.integers(1, max(2, K)))
+        if number < len(fixed) or number % 3 == 0:
+            one, other, words = fixed[number % len(fixed)]
+        else:
+            one, other, words = random_responses(mdp, rng, model=number % 3 == 1)
+        return replay_agent(self.agent, (one, other), position, seed=int(rng.integers(2**63)), words=words)
+
+
+def replay_agent(
+    agent: Watched, pair: tuple[FiniteMDP, FiniteMDP], position: int, *, seed: int, words: str
+) -> Replayed:
+    """Returns how far one user moved each release of a running agent, and whether policies stayed the same.
+
+    Args:
+        agent: The agent.
+        pair: The user's response functions in D and D′, as worlds.
+        position: Which user it is, counted from 1.
+        seed: Of the users and of D's noise.
+        words: The pair in words.
+    """
+    release_values = agent.request.values
+    moved = {release.name: Moved(release=release, rounding=_ROUNDING) for release in agent.declaration.releases}
+    arms = [_Arm(agent, seed, mdp) for mdp in pair]
+    ours, theirs = (arm.one for arm in arms)
+    changes = departures = extra = 0
+    before: dict[str, bytes] = {}
+    for episode in range(1, agent.request.episodes + 1):
+        exact = [arm.play(episode, alone=episode == position) for arm in arms]
+        departures += not same_policies(ours, theirs)
+        policy = {name: array.tobytes() for name, array in policies(ours).items()}
+        changes += bool(before) and policy != before
+        before = policy
+        extra = max(extra, *(agent.watch.undeclared(arm.one) for arm in arms))
+        for name, mine in exact[0].items():
+            moved[name].slack = max(moved[name].slack, _slack(agent, ours))
+            moved[name].add(mine, exact[1][name])
+        _behind(theirs, ours, agent.watch.board)
+    where = f"user {position}: {words}"
+    found = [d for m in moved.values() for d in m.distances(agent.declaration.relation, release_values, where)]
+    if extra:
+        found.append(
+            Distance(
+                release="numbers that are not declared",
+                norm="l1",
+                measured=math.inf,
+                charged=0.0,
+                exceeds=True,
+                pair=f"{extra} numbers more than are declared stand on the billboard",
+            )
+        )
+    return Replayed(
+        pairs=1,
+        distances=tuple(found),
+        policies=agent.request.episodes,
+        changes=changes,
+        departures=departures,
+        departure=f"{where}; behind the same billboard the agent plays another policy" if departures else "",
+        shown=shown_pair(pair, f"How user {position} answers in D and in D′, whatever the agent does."),
+    )
+
+
+class _Arm:
+    """A run on D or on D′."""
+
+    def __init__(self, agent: Watched, seed: int, mdp: FiniteMDP) -> None:
+        self._agent = agent
+        self._players = {alone: agent.player(seed, mdp=mdp if alone else None) for alone in (True, False)}
+        self.one: Replicate = self._players[False].start(0)
+        self._nodes = {release.name: Nodes() for release in agent.declaration.releases}
+        self._twin = Twin(agent, seed) if agent.local else None
+        self._quiet = {
+            alone: agent.player(seed, mdp=mdp if alone else None, quiet=True)
+            for alone in ((True, False) if agent.local else ())
+        }
+
+    def play(self, episode: int, *, alone: bool) -> Tables:
+        """Plays an episode; returns what noise was added to, nothing where nothing left.
+
+        Args:
+            episode: Its number.
+            alone: Its user is the one in whom D and D′ differ.
+        """
+        watch = self._agent.watch
+        message = None
+        if self._twin is not None:
+            message = self._twin.message(self._quiet[alone], self.one, episode)
+        self._players[alone].play(self.one, episode)
+        output = watch.output(episode)
+        if self._twin is not None:
+            self._twin.check(self.one, episode)
+        if output is None:
+            return {}
+        if message is not None:
+            return message
+        exact = watch.exact(self.one, output)
+        return {n: self._nodes[n].close(output, table) for n, table in exact.items()} if self._agent.tree else exact
+
+
+def _behind(one: Replicate, other: Replicate, board: tuple[str, ...]) -> None:
+    """Puts a replicate behind another one's billboard; the users who follow answer both alike."""
+    for name in board:
+        one.arrays[name][...] = other.arrays[name]
+    one.generators["users"].bit_generator.state = other.generators["users"].bit_generator.state
+
+
+def _slack(agent: Watched, one: Replicate) -> float:
+    """Returns by how much the distance of two messages may be off: each is a difference of noisy sums."""
+    if not agent.local:
+        return 0.0
+    cells = 2 * agent.request.world.mdp.horizon
+    return cells * _EPS * float(np.abs(one.arrays["noisy"]).max(initial=0.0))

@@ -1,0 +1,321 @@
+"""Users in order, and in which outputs of a release they are: what the views that look inside run a declaration on.
+
+One user is a `Trajectories` or a `Regressors` of one row, or None: a user who is not there, or whose data are zeroed
+out. Data of other kinds are taken one user at a time, without others beside them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Declaration, Release
+from privcheck.errors import ParameterError
+from privcheck.regressors import Regressors
+from privcheck.relations import ReplaceOne
+from privcheck.runtime.counters import lowest_bit
+from privcheck.schedules import EveryEpisode, PerUser, Tree
+from privcheck.statistics import FeatureSums, GramMatrices, OneStepEach
+from privcheck.trajectories import Trajectories, concatenate
+from privcheck.verification.candidates import UserPair, candidate_pairs, column_bounds
+from privcheck_audits.releases.canaries import random_users
+
+__all__ = ["UserPair"]
+
+Array = NDArray[np.float64]
+Users = Sequence[Any]
+
+OUTPUTS: Final = 8  # users or outputs of a stream that is run
+_USERS: Final = 50  # of what leaves once
+_CELLS: Final = 60_000  # of one step's statistics, above which fewer states or dimensions are taken
+_SIZES: Final = ("S", "A", "d", "d1", "d2")  # parameters that may be made smaller for that, one after the other
+
+
+class Counter(Protocol):
+    """What takes users' contributions one by one and lets noisy sums out: `privcheck.runtime.TreeCounter`."""
+
+    def release(self, increment: Array, rng: np.random.Generator) -> Array:
+        """Returns the noisy sum over all users so far."""
+        ...
+
+
+MakeCounter = Callable[..., Counter]  # from shape and noise, and leaves by name
+
+
+def tractable(declaration: Declaration, values: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """Returns parameters at which all outputs of all releases can be run in moments, as few of them changed as need be.
+
+    Streams get at most `OUTPUTS` outputs, and tables that are too large fewer states or dimensions. Sensitivities and
+    noise are formulas in the parameters, so what is wrong at one size is wrong at others.
+
+    Raises:
+        ParameterError: A statistic is too large, and no parameter that makes it smaller is known.
+    """
+    at = dict(values)
+    for release in declaration.releases:
+        if isinstance(release.schedule, Tree | EveryEpisode):
+            for name in release.schedule.times.symbols - release.statistic.symbols:
+                at[name] = min(at[name], Fraction(OUTPUTS))
+    while (most := _cells(declaration, at)) > _CELLS:
+        larger = [name for name in _SIZES if at.get(name, 0) > 4]
+        if not larger:
+            message = f"{declaration.name}: a step has {most} cells, at most {_CELLS} are run: set smaller sizes"
+            raise ParameterError(message, name=declaration.name, given=most)
+        name = max(larger, key=lambda each: at[each])
+        at[name] = Fraction(max(4, int(at[name]) * 3 // 4))
+    return at
+
+
+def outputs(release: Release, values: Mapping[str, Fraction]) -> int:
+    """Returns how many outputs of a release are run: of a stream all, of users' own those of as many users."""
+    if isinstance(release.schedule, Tree):
+        return int(release.schedule.leaves.number(values))
+    if isinstance(release.schedule, EveryEpisode):
+        return int(release.schedule.outputs.number(values))
+    return OUTPUTS if isinstance(release.schedule, PerUser) else 1
+
+
+def audience(declaration: Declaration, values: Mapping[str, Fraction]) -> int:
+    """Returns how many users there are: as many as the longest stream has outputs, or 50 where there is none."""
+    streams = [
+        outputs(r, values) for r in declaration.releases if isinstance(r.schedule, Tree | EveryEpisode | PerUser)
+    ]
+    return max(1, *streams) if streams else _USERS
+
+
+def others(declaration: Declaration, values: Mapping[str, Fraction], rng: np.random.Generator, number: int) -> Users:
+    """Returns so many random users who keep every bound; none where the declaration's kind of data is not known."""
+    linear = _linear(declaration)
+    if linear:
+        return [_regressors(linear, values, rng) for _ in range(number)]
+    if declaration.candidates is not None and not {"H", "S", "A"} <= set(values):
+        return []
+    drawn = random_users(number, values, rng, first=_first(declaration))
+    if any(_bits(release) for release in declaration.releases):
+        drawn = replace(drawn, rewards=np.rint(drawn.rewards))
+    return [drawn.user(index) for index in range(number)]
+
+
+def random_pair(
+    declaration: Declaration, values: Mapping[str, Fraction], rng: np.random.Generator, *, first: bool
+) -> UserPair | None:
+    """Returns two random neighbours; None where the declaration's kind of data is not known.
+
+    Args:
+        declaration: Whose relation.
+        values: Its parameters.
+        rng: The randomness.
+        first: Under relations of absence, whether it is in D that the user is there.
+    """
+    pair = others(declaration, values, rng, 2)
+    if not pair:
+        return None
+    if not isinstance(declaration.relation, ReplaceOne):
+        return (pair[0], None) if first else (None, pair[0])
+    if declaration.relation.initial == "fixed" and isinstance(pair[0], Regressors):
+        return pair[0], _starting_like(*pair)
+    return pair[0], pair[1]
+
+
+def canaries(declaration: Declaration, values: Mapping[str, Fraction]) -> list[tuple[Declaration, UserPair]]:
+    """Returns the pairs that verification tries as witnesses, each with the releases it is about.
+
+    Those for all releases of a group of users together come first. What moves Gram matrices and feature sums most
+    together moves none of them as far as it can be moved, so each of these has pairs for itself after them.
+    """
+    found = []
+    for group in declaration.groups:
+        seen = only(declaration, declaration.seen_by(group))
+        found += [(seen, pair) for pair in candidate_pairs(declaration, values, group)]
+    if declaration.candidates is None:
+        alone = [only(declaration, [release]) for release in _linear(declaration)]
+        found += [(one, pair) for one in alone if len(alone) > 1 for pair in candidate_pairs(one, values, "")]
+    return found
+
+
+def only(declaration: Declaration, releases: Sequence[Release]) -> Declaration:
+    """Returns the declaration of some of the releases alone, about all users."""
+    return replace(declaration, releases=tuple(replace(release, users="") for release in releases))
+
+
+def seated(users: Users, user: Any, position: int) -> Users:
+    """Returns the users with one more, at a position counted from 0."""
+    return [*users[:position], user, *users[position:]]
+
+
+class Seats:
+    """Users in their order, and what any of them hold together; put together once for an output.
+
+    Args:
+        users: In their order.
+        values: The declaration's parameters.
+    """
+
+    def __init__(self, users: Users, values: Mapping[str, Fraction]) -> None:
+        self._users, self._values = users, values
+        self._output = 0  # of which it is kept what some users hold together
+        self._kept: dict[tuple[int, int], Any] = {}
+
+    def exact(self, release: Release, output: int, *, step: int | None = None) -> Array:
+        """Returns the exact value of an output, or its slice at one step; zeros of nobody.
+
+        Args:
+            release: Whose statistic.
+            output: Counted from 1; of a tree, that of the one user who comes with it.
+            step: Counted from 0.
+        """
+        data = self.held([release], output)
+        if data is not None:
+            return np.asarray(release.statistic.compute(data, step=step))
+        shape = release.statistic.shape(self._values)
+        return np.zeros(shape if step is None else shape[1:])
+
+    def held(self, releases: Sequence[Release], output: int) -> Any:
+        """Returns the data that an output of each of these releases holds; None of nobody, or where they differ."""
+        if output != self._output:
+            self._output, self._kept = output, {}
+        whose = {_due(release, output, len(self._users)) for release in releases}
+        if len(whose) != 1:
+            return None
+        who = whose.pop()
+        if who not in self._kept:
+            present = [user for user in self._users[slice(*who)] if user is not None]
+            self._kept[who] = join(present) if present else None
+        return self._kept[who]
+
+
+def _due(release: Release, output: int, users: int) -> tuple[int, int]:
+    """Returns whose data an output holds: from which user to before which, counted from 0."""
+    if isinstance(release.schedule, Tree | PerUser):
+        return output - 1, output
+    return 0, output if isinstance(release.schedule, EveryEpisode) else users
+
+
+def join(users: Users) -> Any:
+    """Returns one dataset of all users; of regressors the columns that all of them have.
+
+    Raises:
+        ParameterError: There are several, of a kind of data that cannot be put together.
+    """
+    if len(users) == 1:
+        return users[0]
+    if isinstance(users[0], Trajectories):
+        return concatenate(users)
+    if isinstance(users[0], Regressors):
+        columns: dict[str, Any] = {}
+        for kind in ("vectors", "targets", "weights"):
+            names = [name for name in getattr(users[0], kind) if all(name in getattr(user, kind) for user in users)]
+            columns[kind] = {name: np.concatenate([user.column(kind, name) for user in users]) for name in names}
+        return Regressors(**columns)
+    raise ParameterError(f"users' data of type {type(users[0]).__name__} cannot be put together", given=users[0])
+
+
+def refuse_absence(declaration: Declaration) -> str:
+    """Returns why one user cannot be left out of the data; empty where one can."""
+    if isinstance(declaration.relation, ReplaceOne):
+        return ""
+    dealt = [r.name for r in declaration.releases if isinstance(r.statistic, OneStepEach)]
+    return f"{', '.join(dealt)}: users are dealt out in their order, and nobody can be left out" if dealt else ""
+
+
+class Nodes:
+    """Takes a tree's prefix sums apart: what the P-sum that closes with each user adds.
+
+    The prefix of t is that of t without its lowest bit, and the P-sum that closes with t. Only the prefixes of t's own
+    bits are kept, as in the counter itself.
+    """
+
+    def __init__(self) -> None:
+        self._open: list[tuple[int, Array]] = []
+
+    def close(self, user: int, prefix: Array) -> Array:
+        """Returns the P-sum that closes with this user, counted from 1; users come one after the other.
+
+        Args:
+            user: t.
+            prefix: The sum over users 1 to t; it is kept and must not change.
+        """
+        before = user - (user & -user)
+        while self._open and self._open[-1][0] > before:
+            self._open.pop()
+        node: Array = prefix - self._open[-1][1] if before else prefix
+        self._open.append((user, prefix))
+        return node
+
+
+def related(user: int) -> dict[str, int]:
+    """Returns the P-sums that one is compared with, by what they are to it, and by the user they close with.
+
+    >>> related(4)
+    {'successive P-sums': 3, 'a P-sum and its left half': 2}
+    >>> related(6)
+    {'successive P-sums': 5, 'P-sums of one length': 2, 'a P-sum and its left half': 5}
+    """
+    size = user & -user
+    found = {
+        "successive P-sums": user - 1,
+        "P-sums of one length": user - 2 * size,
+        "a P-sum and its left half": user - size // 2 if size > 1 else 0,
+    }
+    return {kind: other for kind, other in found.items() if other > 0}
+
+
+def level(user: int) -> int:
+    """Returns the level in the tree of the P-sum that closes with this user: 0 for that of one user."""
+    return lowest_bit(user)
+
+
+def _cells(declaration: Declaration, values: Mapping[str, Fraction]) -> int:
+    return sum(math.prod(release.statistic.shape(values)[1:]) for release in declaration.releases)
+
+
+def _linear(declaration: Declaration) -> list[Release]:
+    return [r for r in declaration.releases if isinstance(r.statistic, GramMatrices | FeatureSums)]
+
+
+def _first(declaration: Declaration) -> tuple[int, int] | None:
+    fixed = isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed"
+    return (0, 0) if fixed else None
+
+
+def _bits(release: Release) -> bool:
+    return bool(getattr(getattr(release.statistic, "table", release.statistic), "bits", False))
+
+
+def _regressors(releases: Sequence[Release], values: Mapping[str, Fraction], rng: np.random.Generator) -> Regressors:
+    """Returns one user whose vectors point anywhere and whose numbers are 0, at their bound, or between."""
+    shape = releases[0].statistic.shape(values)
+    lengths, targets, weights = column_bounds(releases, values, int(shape[0]))
+    statistics = [r.statistic for r in releases if isinstance(r.statistic, GramMatrices | FeatureSums)]
+    vectors = {}
+    for name, bound in lengths.items():
+        d = next(s.shape(values)[-1] for s in statistics if s.vector.name == name)
+        direction = rng.standard_normal((1, bound.size, d))
+        direction /= np.linalg.norm(direction, axis=2, keepdims=True)
+        vectors[name] = direction * (bound * _share(rng, bound.size) * (1 - 1e-12))[np.newaxis, :, np.newaxis]
+    return Regressors(
+        vectors=vectors,
+        targets={name: bound * _share(rng, bound.size) for name, bound in targets.items()},
+        weights={name: bound * _share(rng, bound.size) for name, bound in weights.items()},
+    )
+
+
+def _share(rng: np.random.Generator, size: int) -> Array:
+    """Returns shares of a bound, half of them 0 or 1: corners matter, and uniform numbers alone miss them."""
+    return np.where(rng.random(size) < 0.5, rng.integers(0, 2, size=size), rng.random(size))
+
+
+def _starting_like(first: Regressors, other: Regressors) -> Regressors:
+    columns: dict[str, dict[str, Array]] = {}
+    for kind in ("vectors", "targets", "weights"):
+        columns[kind] = {name: column.copy() for name, column in getattr(other, kind).items()}
+        if kind == "vectors":  # a feature is of state and action alone, which step 1 has in common
+            for name, column in columns[kind].items():
+                column[:, 0] = first.vectors[name][:, 0]
+    return Regressors(**columns)

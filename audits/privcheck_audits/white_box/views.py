@@ -1,0 +1,285 @@
+"""The views that look inside: lockstep replay and noise as declared, for any declaration whose noise is additive.
+
+They see exact values, which only auditors do, and bound no ε: they say whether the running code is what was declared.
+Streams are run with a few users and outputs, large tables with few states: sensitivities and noise are formulas in
+these numbers. What runs here are the declared statistics, the channel and the tree's counter; agents with a loop of
+their own are run by `privcheck_audits.white_box.online_views`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from privcheck.accounting.account import shared_draws
+from privcheck.declaration import Declaration
+from privcheck.errors import ParameterError
+from privcheck.pictures import Bars, ShownPair
+from privcheck.results import AuditRequest, AuditResult, AuditView
+from privcheck_audits.engine.blocks import A, Work, blocks, total
+from privcheck_audits.plan.common import Evidence, audited, check, limits, placed, size_note
+from privcheck_audits.show.pictures import drawn_bars, moved_bars
+from privcheck_audits.show.side_by_side import shown_pair
+from privcheck_audits.white_box.distances import Distance, Replayed
+from privcheck_audits.white_box.lockstep import replay, where
+from privcheck_audits.white_box.noise import noise_sums
+from privcheck_audits.white_box.noise_tests import LAWS, Sums, declared_noise, judged
+from privcheck_audits.white_box.shrinking import shrunken
+from privcheck_audits.white_box.streams import (
+    UserPair,
+    Users,
+    audience,
+    canaries,
+    only,
+    others,
+    random_pair,
+    refuse_absence,
+    tractable,
+)
+
+_PAIRS: Final = 4  # a block
+_RUNS: Final = 8  # a block; successive runs are compared within one
+
+
+def blind(declaration: Declaration, view: AuditView) -> str:
+    """Returns why a declaration cannot be audited from one of these views; empty where it can."""
+    if view == "lockstep":
+        return refuse_absence(declaration)
+    if view != "noise":
+        return ""
+    other = [release.name for release in declaration.releases if release.mechanism.law not in LAWS]
+    if other:
+        return f"the noise of {', '.join(other)} is not added to the value: there is none to be told apart from it"
+    shared = shared_draws(declaration)
+    return f"{', '.join(shared)}: declared with noise that is shared, which a channel does not draw" if shared else ""
+
+
+def lockstep(request: AuditRequest) -> AuditResult:
+    """Returns whether some pair moves a release further than it is charged; `trials` is the number of pairs.
+
+    The pairs that verification tries come first, as the first user; then random pairs and those again, anywhere in the
+    order of users.
+
+    Raises:
+        ParameterError: A number of the request is out of its range, or there is no pair to try.
+    """
+    check(request)
+    began = time.perf_counter()
+    if why := blind(request.declaration, "lockstep"):
+        raise ParameterError(f"{request.declaration.name}: {why}", name="view", given="lockstep")
+    values = tractable(request.declaration, request.values)
+    rng = np.random.default_rng(np.random.SeedSequence(request.seed, spawn_key=(2,)))
+    fixed = tuple(canaries(request.declaration, values))
+    base = others(request.declaration, values, rng, audience(request.declaration, values) - 1)
+    if not fixed and not base:
+        message = f"{request.declaration.name}: no pair of neighbours is known: give the declaration `candidates`"
+        raise ParameterError(message, name="candidates")
+    work = _Pairs(declaration=request.declaration, values=values, fixed=fixed, base=base)
+    return replayed(request, work, began=began, values=values)
+
+
+def noise(request: AuditRequest) -> AuditResult:
+    """Returns whether the declared noise is drawn; `trials` is the number of runs.
+
+    Raises:
+        ParameterError: A number of the request is out of its range, or the noise is no additive one of its own.
+        AuditError: An output is not finite.
+    """
+    check(request)
+    began = time.perf_counter()
+    if why := blind(request.declaration, "noise"):
+        raise ParameterError(f"{request.declaration.name}: {why}", name="view", given="noise")
+    values = tractable(request.declaration, request.values)
+    rng = np.random.default_rng(np.random.SeedSequence(request.seed, spawn_key=(3,)))
+    number = audience(request.declaration, values)
+    users = others(request.declaration, values, rng, number) or [None] * number
+    return heard(
+        request,
+        _Runs(declaration=request.declaration, values=values, users=users, seed=request.seed),
+        began=began,
+        values=values,
+        who="what the channel drew",
+    )
+
+
+def replayed(
+    request: AuditRequest,
+    work: Work[Replayed],
+    *,
+    began: float,
+    values: Mapping[str, Fraction],
+    method: str = "",
+    **more: str,
+) -> AuditResult:
+    """Returns the result of replaying `trials` pairs, in blocks.
+
+    Args:
+        request: What is asked.
+        work: Replays the pairs of a block.
+        began: When the audit did.
+        values: The parameters at which it runs.
+        method: What is compared, in words; of the statistics where nothing is given.
+        more: Evidence.
+    """
+    found: Replayed = total(_blocks(request, work, block=_PAIRS, stream=0, kinds=(Replayed, Distance, ShownPair)))
+    broken = [distance for distance in found.distances if distance.exceeds]
+    top = max(broken or found.distances, key=lambda distance: distance.ratio)
+    evidence: Evidence = {f"{d.release}_{d.norm}_moved_over_charged": _finite(d.ratio) for d in found.distances}
+    evidence |= {
+        "release": top.release,
+        "norm": top.norm,
+        "moved": _finite(top.measured),
+        "charged": top.charged,
+        "pairs": found.pairs,
+        **more,
+    }
+    witness = top.pair
+    if found.plainest:
+        evidence["plainest_pair"] = found.plainest
+    if found.policies:
+        evidence |= {"policies": found.policies, "policies_that_moved": found.changes, "departures": found.departures}
+        witness = found.departure or witness  # after it the two runs have other users
+    return _result(
+        request,
+        began,
+        violated=bool(broken) or found.departures > 0,
+        method=method
+        or "lockstep replay: the distance of the exact values on D and, behind D's billboard, on D′ against the "
+        "sensitivity charged; exact, without error probability",
+        witness=witness,
+        evidence=evidence | size_note(request.values, values),
+        bars=moved_bars(found.distances),
+        pair=found.shown,
+    )
+
+
+def heard(
+    request: AuditRequest, work: Work[Sums], *, began: float, values: Mapping[str, Fraction], who: str, **more: str
+) -> AuditResult:
+    """Returns the result of the tests of what `trials` runs drew, in blocks.
+
+    Args:
+        request: What is asked.
+        work: Listens to the runs of a block.
+        began: When the audit did.
+        values: The parameters at which it runs.
+        who: What is tested, in words.
+        more: Evidence.
+    """
+    sums: Sums = total(_blocks(request, work, block=_RUNS, stream=1, kinds=(Sums,)))
+    declared = declared_noise(request.declaration, values)
+    found = judged(sums, declared)
+    level = (1 - request.confidence) / max(1, len(found))
+    broken = sorted((test for test in found if test.p_value < level), key=lambda test: test.p_value)
+    evidence: Evidence = {f"drawn_over_declared_scale_{t.where}": t.figure for t in found if t.name == "scale"}
+    refuted = "; ".join(f"{t.name} of {t.where} ({t.figure:.4g})" for t in broken) or "nothing"
+    evidence |= {
+        "tests": len(found),
+        "smallest_p_value": min((test.p_value for test in found), default=1.0),
+        "level_of_each_test": level,
+        "draws": sum(int(bins.sum()) for bins in sums.bins.values()),
+        **more,
+        **size_note(request.values, values),
+        "refuted": refuted,
+    }
+    return _result(
+        request,
+        began,
+        violated=bool(broken),
+        method=f"noise as declared: {len(found)} tests of scale, law and independence of {who}, valid at any number of "
+        "draws, α divided among them",
+        witness=refuted,
+        evidence=evidence,
+        bars=drawn_bars((test for test in found if test.where in declared), declared, level),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Pairs:
+    """A block of pairs."""
+
+    declaration: Declaration
+    values: Mapping[str, Fraction]
+    fixed: tuple[tuple[Declaration, UserPair], ...]
+    base: Users
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Replayed:
+        return total(self._one(rng, number) for number in range(first, first + runs))
+
+    def _one(self, rng: np.random.Generator, number: int) -> Replayed:
+        seen, pair, position = self._chosen(rng, number)
+        run = partial(replay, seen, self.values, self.base, seed=int(rng.integers(2**62)), position=position)
+        distances, plainest = run(pair), ""
+        shown = shown_pair(pair, "The first pair that was tried, step by step.") if number == 0 else None
+        if any(distance.exceeds for distance in distances):
+            plain = shrunken(pair, lambda other: any(distance.exceeds for distance in run(other)))
+            plainest = where(plain, position if self.base else None)
+            shown = shown_pair(plain, "A pair that exceeds a charge, made as plain as it can be, step by step.")
+        return Replayed(pairs=1, distances=distances, plainest=plainest, shown=shown)
+
+    def _chosen(self, rng: np.random.Generator, number: int) -> tuple[Declaration, UserPair, int]:
+        if number < len(self.fixed):
+            return *self.fixed[number], 0
+        position, groups = int(rng.integers(len(self.base) + 1)), self.declaration.groups
+        group = groups[int(rng.integers(len(groups)))]
+        seen = only(self.declaration, self.declaration.seen_by(group))
+        pair = random_pair(seen, self.values, rng, first=number % 4 < 2) if self.base else None
+        if pair is None or (number % 2 and self.fixed):
+            return *self.fixed[int(rng.integers(len(self.fixed)))], position
+        return seen, pair, position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Runs:
+    """A block of runs of the channel and the counters."""
+
+    declaration: Declaration
+    values: Mapping[str, Fraction]
+    users: Users
+    seed: int
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Sums:
+        return noise_sums(
+            self.declaration, self.values, self.users, runs=range(first, first + runs), rng=rng, seed=self.seed
+        )
+
+
+def _blocks(request: AuditRequest, work: Work[A], *, block: int, stream: int, kinds: tuple[type, ...]) -> Iterator[A]:
+    return blocks(work, request.trials, stream=stream, block=block, **placed(request, *kinds))
+
+
+def _result(
+    request: AuditRequest,
+    began: float,
+    *,
+    violated: bool,
+    method: str,
+    witness: str,
+    evidence: Evidence,
+    bars: Bars,
+    pair: ShownPair | None = None,
+) -> AuditResult:
+    """Returns what an audit that bounds no ε found, beside the bounds of the request."""
+    result = audited(
+        request,
+        limits(request, request.values),
+        violated=violated,
+        lower=None,
+        reachable=None,
+        method=method,
+        witness=witness,
+        evidence=evidence,
+        seconds=time.perf_counter() - began,
+    )
+    return replace(result, bars=bars, pair=pair)
+
+
+def _finite(figure: float) -> float | str:
+    return figure if math.isfinite(figure) else "slices differ"

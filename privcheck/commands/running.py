@@ -1,0 +1,208 @@
+"""The commands that draw and learn: audit, run, check."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from privcheck.commands.options import (
+    VERDICTS,
+    Bars,
+    confidence_option,
+    data_option,
+    delta_option,
+    env_option,
+    finish,
+    json_option,
+    out_option,
+    reported,
+    rewards_option,
+    seed_option,
+    set_option,
+    trials_option,
+    workers_option,
+    write_result,
+)
+
+METHODS_HELP = (
+    "The test: coin-flip, curve, clopper-pearson, divergence, sequential (stops once the claim is refuted), one-run, "
+    "group; auto is the view's own."
+)
+
+
+@click.command()
+@click.argument("name")
+@click.option("--view", default="releases", show_default=True, help="releases, policy, lockstep or noise.")
+@click.option("--method", default="auto", show_default=True, metavar="METHOD", help=METHODS_HELP)
+@trials_option
+@confidence_option
+@delta_option
+@seed_option
+@workers_option
+@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers run the trials (extra [cluster]).")
+@set_option
+@out_option
+@json_option
+@reported
+def audit(
+    name: str, *, view: str, method: str, sets: tuple[str, ...], delta: str | None, out: Path | None, as_json: bool,
+    **how: Any,
+) -> None:  # fmt: skip
+    """Bound the privacy loss of NAME from below; with --out, the same command resumes an audit that was stopped."""
+    from privcheck.commands import auditing, learned
+    from privcheck.commands.printing import audited
+    from privcheck.commands.provenance import Began
+    from privcheck.commands.setting import parse_delta, parse_sets, resolve_setting
+    from privcheck.reports import save_report
+
+    setting = resolve_setting(name, parse_sets(sets))
+    at, began = parse_delta(delta, setting), Began()
+    earlier = {} if out is None else auditing.earlier_views(setting, out)  # refused before anything is drawn
+    with Bars() as bars:
+        result = learned.audit(setting, view=view, method=method, delta=at, out=out, progress=bars(view), **how)
+    if out is not None:
+        write_result(out / "audit.json", result)
+        command = ["privcheck", *sys.argv[1:]]
+        report = auditing.audit_report(setting, result, earlier, command=command, began=began)
+        click.echo(f"report: {save_report(report, out)[1]}", err=True)
+    finish(result, audited, as_json=as_json)
+    sys.exit(VERDICTS[result["verdict"]])
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME…")
+@env_option
+@data_option
+@rewards_option
+@click.option("--replicates", type=click.IntRange(min=1), default=1, show_default=True, help="Independent repetitions.")
+@seed_option
+@workers_option
+@set_option
+@out_option
+@json_option
+@reported
+def run(
+    names: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, replicates: int, seed: int,
+    workers: int | None, sets: tuple[str, ...], out: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Run the agent NAME on sampled users or your own data; several that learn as they act are compared.
+
+    With --out, the same command continues a run of an online agent that was stopped.
+    """
+    from privcheck.commands import learned, online
+    from privcheck.commands.printing import ran, ran_online
+
+    if online.online_only(names):
+        if env is None or data is not None or rewards is not None:
+            raise click.UsageError(f"{', '.join(names)} learns as it acts: give --env ENV, not --data or --rewards")
+        result = _online(names, env, sets, replicates=replicates, seed=seed, workers=workers, out=out)
+        finish(result, ran_online, as_json=as_json)
+        return
+    setting, source = _setting_and_data(names[0], sets, env=env, data=data, rewards=rewards, seed=seed)
+    with Bars() as bars:
+        result = learned.run(setting, source, replicates=replicates, seed=seed, out=out, progress=bars("run"))
+    if out is not None:
+        write_result(out / "run.json", result)
+    finish(result, ran, as_json=as_json)
+
+
+def _online(names: tuple[str, ...], env: str, sets: tuple[str, ...], *, out: Path | None, **how: Any) -> dict[str, Any]:
+    from privcheck.commands import online
+    from privcheck.commands.setting import parse_sets
+
+    world, given = online.load_world(env, parse_sets(sets), seed=how["seed"])
+    settings = online.online_settings(names, given, world)
+    with Bars() as bars:
+        if len(settings) == 1:
+            result = online.run_online(settings[0], world, out=out, progress=bars(names[0]), **how)
+        else:
+            result = online.compare(settings, world, out=out, progress=bars, **how)
+    if out is not None:
+        from privcheck.reports.online import save_runs
+
+        save_runs(result, out)
+    return result
+
+
+@click.command()
+@click.argument("name")
+@env_option
+@data_option
+@rewards_option
+@click.option("--replicates", type=click.IntRange(min=1), help="Repetitions of the run; 5 on simulated users, else 1.")
+@delta_option
+@trials_option
+@confidence_option
+@seed_option
+@workers_option
+@set_option
+@out_option
+@json_option
+@reported
+def check(
+    name: str, *, env: str | None, data: str | None, rewards: Path | None, delta: str | None, seed: int,
+    sets: tuple[str, ...], out: Path | None, as_json: bool, **how: Any,
+) -> None:  # fmt: skip
+    """Check NAME: account, verify, audit and run it, and write one report."""
+    from privcheck.commands import checking
+    from privcheck.commands.setting import parse_delta
+    from privcheck.reports import render_text, save_report
+
+    setting, source = _setting_and_source(name, sets, env=env, data=data, rewards=rewards, seed=seed)
+    at = parse_delta(delta, setting)  # everything is parsed before anything is written
+    directory = out if out is not None else Path("runs") / name
+    with Bars() as bars:
+        report = checking.check(
+            setting,
+            source,
+            delta=at,
+            seed=seed,
+            out=directory,
+            command=["privcheck", *sys.argv[1:]],
+            progress=bars,
+            **how,
+        )
+    _, page = save_report(report, directory)
+    click.echo(f"report: {page}", err=True)
+    finish(report, render_text, as_json=as_json)
+    sys.exit(checking.exit_code(report))
+
+
+def _setting_and_source(
+    name: str, sets: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, seed: int
+) -> tuple[Any, Any]:
+    """Returns the setting with the data it learns from, or with the model it acts in; defaults where none is named.
+
+    Where there is a declaration only, the setting alone.
+    """
+    from privcheck import registry
+    from privcheck.commands import online
+    from privcheck.commands.setting import parse_sets, resolve_setting
+
+    algorithm = registry.algorithm(name)
+    if algorithm.agent is None and algorithm.online is None and algorithm.declare is not None:
+        if (env, data, rewards) != (None, None, None):
+            raise click.UsageError(f"{name} has no agent: nothing learns from --env, --data or --rewards")
+        return resolve_setting(name, parse_sets(sets)), None
+    if not online.online_only((name,)):
+        usual = "icu-sepsis" if env is None and data is None else data
+        return _setting_and_data(name, sets, env=env, data=usual, rewards=rewards, seed=seed)
+    if data is not None or rewards is not None:
+        raise click.UsageError(f"{name} learns as it acts: give --env ENV, not --data or --rewards")
+    world, given = online.load_world(env or "riverswim", parse_sets(sets), seed=seed)
+    return online.online_settings((name,), given, world)[0], world
+
+
+def _setting_and_data(
+    name: str, sets: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, seed: int
+) -> tuple[Any, Any]:
+    from privcheck import registry
+    from privcheck.commands.data import load
+    from privcheck.commands.setting import parse_sets, resolve_setting
+
+    registry.algorithm(name)  # a wrong name is said before data are read
+    source = load(env=env, data=data, rewards=rewards, given=parse_sets(sets), algorithm=name, seed=seed)
+    return resolve_setting(name, source.given, sizes=source.sizes), source

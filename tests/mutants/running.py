@@ -1,0 +1,61 @@
+"""Mutants of the running side: a noise source that repeats itself, and an agent that sees what it must not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.mechanisms import Noise
+from privcheck.runtime import SimulatedNoise
+from privcheck_audits.linear.runs import LinearRuns
+from privcheck_audits.policy.online import OnlineRuns
+from privcheck_audits.policy.runs import Whole
+
+
+class SharedNoise:
+    """A noise source that draws every release from one stream.
+
+    The true loss is ∞: the difference of two releases of the same size is exact.
+
+    Args:
+        seed: Of the stream.
+    """
+
+    words = "simulated, one stream for all releases"
+    protects = True
+
+    def __init__(self, seed: int) -> None:
+        self._honest = SimulatedNoise(seed)
+
+    def add(self, noise: Noise, value: NDArray[np.float64], *, release: int, part: int) -> NDArray[np.float64]:
+        """Returns value + noise, the same whatever the release."""
+        return self._honest.add(noise, value, release=0, part=part)
+
+
+def peeking(whole: Whole, release: str = "visits") -> Whole:
+    """Returns the agent that plans from the exact values of one release; the true loss is ∞ where they show."""
+    return replace(whole, noise={**whole.noise, release: Noise(law="none", scale=0.0)})
+
+
+def peeking_online(whole: OnlineRuns) -> OnlineRuns:
+    """Returns the online agent that plans from exact counts; the true loss is ∞ where they move a policy."""
+    return replace(whole, quiet=True)
+
+
+def quieter(runs: LinearRuns, factor: float) -> LinearRuns:
+    """Returns the linear agent whose releases draw `factor` times the declared noise; the agent knows nothing of it.
+
+    Args:
+        runs: The honest one.
+        factor: 0 for an agent that peeks, whose true loss is ∞ where the policies show it.
+    """
+    quiet = Noise(law="none", scale=0.0)
+    return replace(
+        runs,
+        streams={
+            name: replace(s, noise=replace(s.noise, scale=s.noise.scale * factor) if factor else quiet)
+            for name, s in runs.streams.items()
+        },
+    )
