@@ -1,7 +1,8 @@
 """Audits of any Python function with a claim: what goes in and what comes out.
 
 The auditors themselves are found by name through the entry points (`privcheck.auditors`), as algorithms and audit plans
-are.
+are. Each is called with all arguments of the function here that asks it, by name after the first two: "blackbox", or
+the one that was named, with those of `audit_mechanism`, "float-noise" and "one-run" with those of their functions.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.errors import AuditError, UnknownNameError
+from privcheck.entry_points import load_entry
+from privcheck.errors import AuditError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck.results import Progress, silent
 
@@ -96,42 +97,6 @@ class MechanismError(AuditError):
         self.finished = finished
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MechanismRequest:
-    """What the entry points "blackbox" and "float-noise" of the group `privcheck.auditors` are asked to do.
-
-    The attributes are the arguments of `audit_mechanism`.
-    """
-
-    mechanism: Mechanism
-    claim: MechanismClaim
-    neighbours: Neighbours
-    trials: int
-    confidence: float
-    seed: int
-    stop: bool
-    workers: int
-    executor: Workers
-    directory: Path | None
-    progress: Progress
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OneRunRequest:
-    """What the entry point "one-run" is asked to do; the attributes are the arguments of `audit_one_run`."""
-
-    agent: Agent
-    claim: PureDP | ApproxDP
-    canaries: int
-    runs: int
-    confidence: float
-    seed: int
-    workers: int
-    executor: Workers
-    directory: Path | None
-    progress: Progress
-
-
 def audit_mechanism(
     mechanism: Mechanism,
     claim: MechanismClaim,
@@ -145,6 +110,7 @@ def audit_mechanism(
     executor: Workers = None,
     directory: Path | None = None,
     progress: Progress = silent,
+    auditor: str = "blackbox",
 ) -> MechanismAudit:
     """Returns whether outputs of a function refute its claim, and a lower bound on its loss.
 
@@ -171,16 +137,18 @@ def audit_mechanism(
             there. The result does not depend on it, nor on workers that die.
         directory: Where finished blocks are kept. An audit that was killed goes on from there to the same result.
         progress: Called after each block of runs.
+        auditor: The registered auditor that is asked; it may be a third party's.
 
     Raises:
+        UnknownNameError: No such auditor is registered.
         ParameterError: An argument is out of its range, the function cannot be sent to the executor's workers, or the
             directory belongs to another audit.
         MechanismError: The function raised or returned something else than `size` rows of numbers; the audit of the
             runs before is its `finished`.
     """
-    request = MechanismRequest(
-        mechanism=mechanism,
-        claim=claim,
+    return _load(auditor)(
+        mechanism,
+        claim,
         neighbours=neighbours,
         trials=trials,
         confidence=confidence,
@@ -191,7 +159,6 @@ def audit_mechanism(
         directory=directory,
         progress=progress,
     )
-    return _audited("blackbox", request)
 
 
 def audit_float_noise(
@@ -215,20 +182,16 @@ def audit_float_noise(
         ParameterError: An argument is out of its range.
         MechanismError: The function raised or returned something else than `size` rows of numbers.
     """
-    request = MechanismRequest(
-        mechanism=mechanism,
-        claim=claim,
+    return _load("float-noise")(
+        mechanism,
+        claim,
         neighbours=neighbours,
         trials=trials,
         confidence=confidence,
         seed=seed,
-        stop=False,
         workers=workers,
-        executor=None,
-        directory=None,
         progress=progress,
     )
-    return _audited("float-noise", request)
 
 
 def audit_one_run(
@@ -277,9 +240,9 @@ def audit_one_run(
         MechanismError: The agent raised or returned something else than a number for each canary; the audit of the runs
             before is its `finished`.
     """
-    request = OneRunRequest(
-        agent=agent,
-        claim=claim,
+    return _load("one-run")(
+        agent,
+        claim,
         canaries=canaries,
         runs=runs,
         confidence=confidence,
@@ -289,12 +252,8 @@ def audit_one_run(
         directory=directory,
         progress=progress,
     )
-    return _audited("one-run", request)
 
 
-def _audited(name: str, request: MechanismRequest | OneRunRequest) -> MechanismAudit:
-    points = {point.name: point for point in entry_points(group="privcheck.auditors")}
-    if name not in points:
-        raise UnknownNameError("auditor", name, sorted(points))
-    found: MechanismAudit = points[name].load()(request)
-    return found
+def _load(name: str) -> Callable[..., MechanismAudit]:
+    """Returns an auditor: a function of the same arguments as the one here that calls it, none left out."""
+    return cast("Callable[..., MechanismAudit]", load_entry("auditors", name))

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
 from privcheck.declaration import Declaration, Parameter
+from privcheck.entry_points import list_entries, load_entry
 from privcheck.errors import ParameterError, UnknownNameError
 from privcheck.results import (
     AuditRequest,
@@ -154,7 +154,7 @@ def names(group: str) -> list[str]:
     Args:
         group: "algorithms", "environments", "environment_families" or "audits".
     """
-    return sorted(_points(group))
+    return sorted(list_entries(group))
 
 
 def algorithm(name: str) -> Algorithm:
@@ -163,7 +163,7 @@ def algorithm(name: str) -> Algorithm:
     Raises:
         UnknownNameError: There is none.
     """
-    return cast("Algorithm", _load("algorithms", name))
+    return cast("Algorithm", load_entry("algorithms", name))
 
 
 def environment(name: str) -> Environment:
@@ -174,10 +174,10 @@ def environment(name: str) -> Environment:
     """
     family, colon, rest = name.partition(":")
     if colon and family in names("environment_families"):
-        return cast("Callable[[str], Environment]", _load("environment_families", family))(rest)
+        return cast("Callable[[str], Environment]", load_entry("environment_families", family))(rest)
     if name not in names("environments"):
         raise UnknownNameError("environment", name, [*names("environments"), *_families()])
-    return cast("Environment", _load("environments", name))
+    return cast("Environment", load_entry("environments", name))
 
 
 def _families() -> list[str]:
@@ -190,18 +190,7 @@ def audit_plan(name: str) -> AuditPlan:
     Raises:
         UnknownNameError: There is no such algorithm, or no plan at all.
     """
-    points = _points("audits")
-    if name not in points and name in _points("algorithms") and ANY_PLAN in points:
-        return cast("AuditPlan", _load("audits", ANY_PLAN))
-    return cast("AuditPlan", _load("audits", name))
-
-
-def _points(group: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=f"privcheck.{group}")}
-
-
-def _load(group: str, name: str) -> object:
-    points = _points(group)
-    if name not in points:
-        raise UnknownNameError(group.rstrip("s"), name, sorted(points))
-    return points[name].load()
+    points = list_entries("audits")
+    if name not in points and name in list_entries("algorithms") and ANY_PLAN in points:
+        return cast("AuditPlan", load_entry("audits", ANY_PLAN))
+    return cast("AuditPlan", load_entry("audits", name))

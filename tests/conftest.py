@@ -1,8 +1,11 @@
-"""Hypothesis profiles, and the guard that the tested package is the installed one."""
+"""Hypothesis profiles, the guard that the tested package is the installed one, and a third party's distribution."""
 
 from __future__ import annotations
 
 import os
+import sys
+import types
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,3 +34,21 @@ def pytest_configure() -> None:
         if not {"site-packages", "dist-packages"} & set(where.parts):
             message = f"{package.__name__} is imported from the source tree: expected the installed wheel"
             raise pytest.UsageError(f"PRIVCHECK_TEST_WHEEL=1, but {message}; run `pytest`, not `python -m pytest`")
+
+
+@pytest.fixture
+def register(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Returns a function that registers a value for this test: by an entry point, as a third party's wheel does."""
+
+    def add(group: str, name: str, value: object) -> None:
+        site = tmp_path_factory.mktemp("site")
+        module = types.ModuleType(f"somebody_{site.name}")
+        module.VALUE = value  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        metadata = site / f"{module.__name__}-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module.__name__}\nVersion: 1.0\n")
+        (metadata / "entry_points.txt").write_text(f"[privcheck.{group}]\n{name} = {module.__name__}:VALUE\n")
+        monkeypatch.syspath_prepend(site)
+
+    return add

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, cast
 
 from privcheck.accounting import account
 from privcheck.auditors import Mechanism, MechanismAudit, MechanismClaim, Neighbours, Workers, audit_mechanism
 from privcheck.declaration import Declaration
-from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
+from privcheck.entry_points import load_entry
+from privcheck.errors import DeclarationError, ParameterError
 from privcheck.guarantees import ApproxDP, PureDP
 from privcheck.results import AuditRequest, AuditResult
 from privcheck.symbols import Exact
@@ -180,11 +180,8 @@ def _delta(declaration: Declaration) -> float:
 
 
 def _view(view: str, request: AuditRequest) -> AuditResult:
-    points = {point.name: point for point in entry_points(group="privcheck.auditors")}
-    if view not in points:
-        raise UnknownNameError("view", view, sorted(points))
-    found: AuditResult = points[view].load()(request)
-    return found
+    attack = cast("Callable[[AuditRequest], AuditResult]", load_entry("auditors", view, kind="view"))
+    return attack(request)
 
 
 def _down(value: float) -> str:

@@ -10,7 +10,6 @@ import dataclasses
 import json
 import statistics
 import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,6 @@ import small_declarations as small
 sys.path.pop(0)
 
 import mutants
-from privcheck import registry
 from privcheck.commands.cli import main
 from privcheck.registry import Algorithm
 from privcheck_audits.engine.pools import processes
@@ -129,18 +127,10 @@ def test_bets_find_half_of_the_noise_in_the_promised_number_of_runs(law, sets, p
     ("law", "sets", "promised"),
     [("laplace", (), LAPLACE_RUNS), ("gaussian", ("--set", f"rho={EPSILON_ONE['rho']}"), GAUSSIAN_RUNS)],
 )
-def test_so_does_the_command(law, sets, promised, monkeypatch):
+def test_so_does_the_command(law, sets, promised, register):
     broken = mutants.rescaled_noise(getattr(small, law)(), 0.5)
     algorithm = Algorithm(name="small", title="half of the noise", source="a test", declare=lambda _: broken)
-
-    class Registered(EntryPoint):
-        def load(self):
-            return algorithm
-
-    real = registry._points
-    point = Registered(name="small", value="nowhere:NOTHING", group="privcheck.algorithms")
-    added = {"algorithms": {"small": point}}
-    monkeypatch.setattr(registry, "_points", lambda group: real(group) | added.get(group, {}))
+    register("algorithms", "small", algorithm)
     runs = []
     for seed in range(25):
         arguments = ["audit", "small", "--method", "sequential", "--seed", str(seed), "--json", *sets]

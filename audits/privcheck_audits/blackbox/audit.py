@@ -8,14 +8,16 @@ are bet on as well (`privcheck_audits.blackbox.anytime`). Users call `privcheck.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 
-from privcheck.auditors import MechanismAudit, MechanismError, MechanismRequest
+from privcheck.auditors import Mechanism, MechanismAudit, MechanismClaim, MechanismError, Neighbours, Workers
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
+from privcheck.results import Progress
 from privcheck_audits.blackbox.anytime import Purse, anytime, refutes
 from privcheck_audits.blackbox.counts import Counts
 from privcheck_audits.blackbox.inputs import probe
@@ -30,7 +32,20 @@ _MOST_NUMBERS: Final = 12_000_000  # of the outputs that are held in memory for 
 Ended = Literal["done", "stopped", "interrupted"]
 
 
-def audit_mechanism(request: MechanismRequest) -> MechanismAudit:
+def audit_mechanism(
+    mechanism: Mechanism,
+    claim: MechanismClaim,
+    *,
+    neighbours: Neighbours,
+    trials: int,
+    confidence: float,
+    seed: int,
+    workers: int,
+    progress: Progress,
+    stop: bool = False,
+    executor: Workers = None,
+    directory: Path | None = None,
+) -> MechanismAudit:
     """Returns the audit; see `privcheck.audit_mechanism`.
 
     Raises:
@@ -40,46 +55,54 @@ def audit_mechanism(request: MechanismRequest) -> MechanismAudit:
         KeyboardInterrupt: No run had been tested yet.
     """
     began = time.perf_counter()
-    target = _target(request.claim)
-    _check(request)
-    if request.executor is not None:
-        refuse_unsendable(request.mechanism, request.executor, name="mechanism")
-        refuse_unsendable(request.neighbours, request.executor, name="neighbours")
-    probed = [probe(request.mechanism, pair, number=i, seed=request.seed) for i, pair in enumerate(request.neighbours)]
-    whole = 2 * request.trials * len(probed)
+    target = _target(claim)
+    _refuse(neighbours, trials=trials, confidence=confidence, seed=seed, workers=workers)
+    if executor is not None:
+        refuse_unsendable(mechanism, executor, name="mechanism")
+        refuse_unsendable(neighbours, executor, name="neighbours")
+    probed = [probe(mechanism, pair, number=i, seed=seed) for i, pair in enumerate(neighbours)]
+    plan = {
+        "mechanism": getattr(mechanism, "__qualname__", type(mechanism).__qualname__),
+        "claim": str(claim),
+        "trials": trials,
+        "confidence": confidence,
+        "pairs": len(neighbours),
+        "stop": stop,
+    }
+    whole = 2 * trials * len(probed)
     pairs = [
         Audited(
             source=each.source,
             target=target,
-            trials=request.trials,
-            held=_MOST_NUMBERS // (len(probed) if request.stop else 1),
-            how=_how(request, outputs=each.outputs),
-            purse=Purse(target=target) if request.stop else None,
+            trials=trials,
+            held=_MOST_NUMBERS // (len(probed) if stop else 1),
+            how=How(workers=workers, executor=executor, checkpoint=_keep(directory, plan, outputs=each.outputs)),
+            purse=Purse(target=target) if stop else None,
         )
         for each in probed
     ]
-    alpha = 1 - request.confidence
-    spent = _LOOKS * alpha if request.stop else 0.0
+    alpha = 1 - confidence
+    spent = _LOOKS * alpha if stop else 0.0
 
-    def stop() -> bool:
-        request.progress(sum(pair.runs for pair in pairs), whole)
-        return request.stop and refutes([p.purse for p in pairs if p.purse], target.claimed, alpha=spent)
+    def settle() -> bool:
+        progress(sum(pair.runs for pair in pairs), whole)
+        return stop and refutes([p.purse for p in pairs if p.purse], target.claimed, alpha=spent)
 
     def result(ended: Ended) -> MechanismAudit:
         found = _verdict(pairs, target, ended, alpha=alpha - spent, looks=spent)
         return MechanismAudit(
-            claim=str(request.claim),
+            claim=str(claim),
             verdict="violation" if ended == "stopped" or found.lower > target.claimed else "consistent",
             unit=target.unit,
             claimed=target.claimed,
             lower=found.lower,
-            reachable=reachable(target, max(2 * request.trials - pair.learned for pair in pairs), alpha=alpha - spent),
+            reachable=reachable(target, max(2 * trials - pair.learned for pair in pairs), alpha=alpha - spent),
             delta=target.delta,
-            trials=request.trials,
+            trials=trials,
             runs=sum(pair.runs for pair in pairs),
             ended=ended,
-            confidence=request.confidence,
-            seed=request.seed,
+            confidence=confidence,
+            seed=seed,
             pair=found.attempt.pair,
             method=_words(found, pairs[found.attempt.pair]),
             notes=tuple(dict.fromkeys(note for each in probed for note in each.notes)),
@@ -95,9 +118,9 @@ def audit_mechanism(request: MechanismRequest) -> MechanismAudit:
         )
 
     try:
-        ended = _through([pair.learn for pair in pairs], stop, in_turn=request.stop)
+        ended = _through([pair.learn for pair in pairs], settle, in_turn=stop)
         if ended == "done":
-            ended = _through([pair.test for pair in pairs], stop, in_turn=request.stop)
+            ended = _through([pair.test for pair in pairs], settle, in_turn=stop)
     except MechanismError as error:
         if not _anything(pairs):
             raise
@@ -177,20 +200,10 @@ def _words(found: Best, pair: Audited) -> str:
     return f"{way}, score “{pair.scores.names[found.attempt.score]}”"
 
 
-def _how(request: MechanismRequest, *, outputs: str) -> How:
-    checkpoint = None
-    if request.directory is not None:
-        plan = {
-            "mechanism": getattr(request.mechanism, "__qualname__", type(request.mechanism).__qualname__),
-            "outputs": outputs or "not repeatable",
-            "claim": str(request.claim),
-            "trials": request.trials,
-            "confidence": request.confidence,
-            "pairs": len(request.neighbours),
-            "stop": request.stop,
-        }
-        checkpoint = Checkpoint(directory=request.directory, plan=plan)
-    return How(workers=request.workers, executor=request.executor, checkpoint=checkpoint)
+def _keep(directory: Path | None, plan: Mapping[str, str | float], *, outputs: str) -> Checkpoint | None:
+    if directory is None:
+        return None
+    return Checkpoint(directory=directory, plan={**plan, "outputs": outputs or "not repeatable"})
 
 
 def _target(claim: object) -> Target:
@@ -212,19 +225,16 @@ def _target(claim: object) -> Target:
     return found
 
 
-def _check(request: MechanismRequest) -> None:
+def _refuse(neighbours: Any, *, trials: int, confidence: float, seed: int, workers: int) -> None:
     for name, good, wanted, given in (
-        ("trials", request.trials >= LEAST, f"at least {LEAST}: scores are learned", request.trials),
-        ("confidence", 0 < request.confidence < 1, "strictly between 0 and 1", request.confidence),
-        ("seed", request.seed >= 0, "at least 0", request.seed),
-        ("workers", request.workers >= 1, "at least 1", request.workers),
+        ("trials", trials >= LEAST, f"at least {LEAST}: scores are learned", trials),
+        ("confidence", 0 < confidence < 1, "strictly between 0 and 1", confidence),
+        ("seed", seed >= 0, "at least 0", seed),
+        ("workers", workers >= 1, "at least 1", workers),
     ):
         if not good:
             raise ParameterError(f"{name}: expected {wanted}, got {given!r}", name=name, given=given)
-    given_pairs: Any = request.neighbours
-    pairs = list(given_pairs) if isinstance(given_pairs, list | tuple) else []
+    pairs = list(neighbours) if isinstance(neighbours, list | tuple) else []
     if not pairs or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
         wanted = "a list of pairs [(D, D′), …], one at least"
-        raise ParameterError(
-            f"neighbours: expected {wanted}, got {given_pairs!r}", name="neighbours", given=given_pairs
-        )
+        raise ParameterError(f"neighbours: expected {wanted}, got {neighbours!r}", name="neighbours", given=neighbours)

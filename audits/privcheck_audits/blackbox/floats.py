@@ -7,13 +7,13 @@ with NumPy noise falls to it, whatever its design, so it is an audit of its own 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.auditors import Mechanism, MechanismAudit, MechanismRequest
+from privcheck.auditors import Mechanism, MechanismAudit, MechanismClaim
 from privcheck_audits.blackbox.audit import audit_mechanism
 
 _DIGITS: Final = 53
@@ -57,6 +57,6 @@ def fingerprint(values: NDArray[np.float64]) -> NDArray[np.float64]:
     )
 
 
-def audit_float_noise(request: MechanismRequest) -> MechanismAudit:
+def audit_float_noise(mechanism: Mechanism, claim: MechanismClaim, **how: Any) -> MechanismAudit:
     """Returns the audit of the mechanism's floating-point fingerprint; see `privcheck.audit_float_noise`."""
-    return audit_mechanism(replace(request, mechanism=Fingerprint(mechanism=request.mechanism)))
+    return audit_mechanism(Fingerprint(mechanism=mechanism), claim, **how)

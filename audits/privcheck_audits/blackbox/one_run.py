@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from privcheck.auditors import Agent, MechanismAudit, MechanismError, OneRunRequest
+from privcheck.auditors import Agent, MechanismAudit, MechanismError, Workers
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP, PureDP
+from privcheck.results import Progress
 from privcheck_audits.bounds import CoinFlip, OneRun, guess_plan, revealed_at_most
 from privcheck_audits.engine.blocks import blocks
 from privcheck_audits.engine.checkpoints import Checkpoint
@@ -121,7 +123,19 @@ class _Run:
         return MechanismError(f"the agent, in run {run}, seed {self.seed}, {problem}", trial=run, seed=self.seed)
 
 
-def audit_one_run(request: OneRunRequest) -> MechanismAudit:
+def audit_one_run(
+    agent: Agent,
+    claim: PureDP | ApproxDP,
+    *,
+    canaries: int,
+    runs: int,
+    confidence: float,
+    seed: int,
+    workers: int,
+    executor: Workers,
+    directory: Path | None,
+    progress: Progress,
+) -> MechanismAudit:
     """Returns the audit; see `privcheck.audit_one_run`.
 
     Raises:
@@ -131,35 +145,35 @@ def audit_one_run(request: OneRunRequest) -> MechanismAudit:
         KeyboardInterrupt: No run had ended yet.
     """
     began = time.perf_counter()
-    epsilon, delta = _claim(request.claim)
-    _check(request)
-    if request.executor is not None:
-        refuse_unsendable(request.agent, request.executor, name="agent")
-    attempts = _Attempts.of(request.canaries)
-    alpha = 1 - request.confidence
+    epsilon, delta = _claim(claim)
+    _refuse(canaries=canaries, runs=runs, confidence=confidence, seed=seed, workers=workers)
+    if executor is not None:
+        refuse_unsendable(agent, executor, name="agent")
+    attempts = _Attempts.of(canaries)
+    alpha = 1 - confidence
     found = _Errors(runs=0, wrong=np.zeros(len(attempts.names), dtype=np.int64))
 
     def result(counted: _Errors) -> MechanismAudit:
-        lower, number = _bound(counted, attempts, request.canaries, delta=delta, alpha=alpha)
+        lower, number = _bound(counted, attempts, canaries, delta=delta, alpha=alpha)
         guesses = counted.runs * int(attempts.inside[number] + attempts.outside[number])
         return MechanismAudit(
-            claim=str(request.claim),
+            claim=str(claim),
             verdict="violation" if lower > epsilon else "consistent",
             unit="epsilon",
             claimed=epsilon,
             lower=lower,
-            reachable=_reachable(epsilon, delta, request.canaries * request.runs, alpha=alpha),
+            reachable=_reachable(epsilon, delta, canaries * runs, alpha=alpha),
             delta=delta,
-            trials=request.runs,
+            trials=runs,
             runs=counted.runs,
-            ended="done" if counted.runs == request.runs else "interrupted",
-            confidence=request.confidence,
-            seed=request.seed,
+            ended="done" if counted.runs == runs else "interrupted",
+            confidence=confidence,
+            seed=seed,
             pair=0,
             method=f"guesses of canaries, {attempts.names[number]}",
             notes=(),
             evidence={
-                "canaries": request.canaries,
+                "canaries": canaries,
                 "right_guesses": guesses - int(counted.wrong[number]),
                 "wrong_guesses": int(counted.wrong[number]),
                 "alpha_of_this_attempt": alpha * attempts.weights[number],
@@ -168,17 +182,17 @@ def audit_one_run(request: OneRunRequest) -> MechanismAudit:
             seconds=time.perf_counter() - began,
         )
 
-    work = _Run(agent=request.agent, canaries=request.canaries, attempts=attempts, seed=request.seed)
+    work = _Run(agent=agent, canaries=canaries, attempts=attempts, seed=seed)
     parts = blocks(
         work,
-        request.runs,
-        seed=request.seed,
+        runs,
+        seed=seed,
         stream=_STREAM,
         block=1,
-        workers=request.workers,
-        executor=request.executor,
-        checkpoint=_kept(request),
-        progress=request.progress,
+        workers=workers,
+        executor=executor,
+        checkpoint=_keep(directory, agent, claim, canaries),
+        progress=progress,
     )
     try:
         for part in parts:
@@ -219,12 +233,12 @@ def _reachable(epsilon: float, delta: float, coins: int, *, alpha: float) -> flo
     return CoinFlip(errors=errors, guesses=coins, revealed=revealed).epsilon(alpha=alpha)
 
 
-def _kept(request: OneRunRequest) -> Checkpoint | None:
-    if request.directory is None:
+def _keep(directory: Path | None, agent: Agent, claim: PureDP | ApproxDP, canaries: int) -> Checkpoint | None:
+    if directory is None:
         return None
-    agent = getattr(request.agent, "__qualname__", type(request.agent).__qualname__)
-    plan = {"agent": agent, "claim": str(request.claim), "canaries": request.canaries}
-    return Checkpoint(directory=request.directory, plan=plan, kinds=(_Errors,))
+    name = getattr(agent, "__qualname__", type(agent).__qualname__)
+    plan = {"agent": name, "claim": str(claim), "canaries": canaries}
+    return Checkpoint(directory=directory, plan=plan, kinds=(_Errors,))
 
 
 def _claim(claim: object) -> tuple[float, float]:
@@ -237,13 +251,13 @@ def _claim(claim: object) -> tuple[float, float]:
     return epsilon, delta
 
 
-def _check(request: OneRunRequest) -> None:
+def _refuse(*, canaries: int, runs: int, confidence: float, seed: int, workers: int) -> None:
     for name, good, wanted, given in (
-        ("canaries", request.canaries >= _LEAST, f"at least {_LEAST}", request.canaries),
-        ("runs", request.runs >= 1, "at least 1", request.runs),
-        ("confidence", 0 < request.confidence < 1, "strictly between 0 and 1", request.confidence),
-        ("seed", request.seed >= 0, "at least 0", request.seed),
-        ("workers", request.workers >= 1, "at least 1", request.workers),
+        ("canaries", canaries >= _LEAST, f"at least {_LEAST}", canaries),
+        ("runs", runs >= 1, "at least 1", runs),
+        ("confidence", 0 < confidence < 1, "strictly between 0 and 1", confidence),
+        ("seed", seed >= 0, "at least 0", seed),
+        ("workers", workers >= 1, "at least 1", workers),
     ):
         if not good:
             raise ParameterError(f"{name}: expected {wanted}, got {given!r}", name=name, given=given)

@@ -1,0 +1,42 @@
+"""What third parties register: auditors of functions are called with the caller's arguments, all of them."""
+
+import inspect
+
+import pytest
+
+from privcheck import PureDP, audit_float_noise, audit_mechanism, audit_one_run
+from privcheck.entry_points import list_entries, load_entry
+from privcheck.errors import UnknownNameError
+
+
+def laplace(given, runs, rng):
+    return given + rng.laplace(0, 1, runs)
+
+
+def test_a_third_partys_auditor_is_called_by_its_name_with_every_argument(register):
+    calls = []
+    register("auditors", "theirs", lambda *first, **rest: calls.append((first, rest)))
+    assert audit_mechanism(laplace, PureDP(1), neighbours=[(0, 1)], trials=500, stop=True, auditor="theirs") is None
+    (first, rest), named = calls[0], set(inspect.signature(audit_mechanism).parameters)
+    assert first == (laplace, PureDP(1))
+    assert set(rest) == named - {"mechanism", "claim", "auditor"}
+    assert (rest["neighbours"], rest["trials"], rest["stop"], rest["seed"]) == ([(0, 1)], 500, True, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("blackbox", audit_mechanism), ("float-noise", audit_float_noise), ("one-run", audit_one_run)],
+)
+def test_ours_take_what_their_functions_hand_on(name, function):
+    handed = set(inspect.signature(function).parameters) - {"auditor"}
+    taken = inspect.signature(load_entry("auditors", name)).parameters
+    if name == "float-noise":  # hands everything after the claim on to the black box
+        taken = inspect.signature(load_entry("auditors", "blackbox")).parameters
+    assert handed <= set(taken)
+    assert {p.name for p in taken.values() if p.default is p.empty} <= handed
+
+
+def test_an_unknown_auditor_is_refused_with_the_names_there_are():
+    with pytest.raises(UnknownNameError, match=r"auditor.*nobody.*blackbox"):
+        audit_mechanism(laplace, PureDP(1), neighbours=[(0, 1)], auditor="nobody")
+    assert "nobody" not in list_entries("auditors")
