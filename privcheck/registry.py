@@ -1,7 +1,7 @@
 """Algorithms, environments and audits by name, from entry points: third parties register their own the same way.
 
 Entry-point groups: `privcheck.algorithms` (an `Algorithm`), `privcheck.environments` (an `Environment`),
-`privcheck.environment_families` (a function from what follows the colon in `gym:FrozenLake-v1` to an `Environment`),
+`privcheck.environment_families` (a function from what follows the colon in `FAMILY:MEMBER` to an `Environment`),
 `privcheck.audits` (an `AuditPlan` under its algorithm's name).
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 
 from privcheck.declaration import Declaration, Parameter
 from privcheck.entry_points import list_entries, load_entry
@@ -26,6 +26,7 @@ from privcheck.results import (
     World,
 )
 
+Use = Literal["datasets", "online"]
 ANY_PLAN = "any"  # the entry point of the plan for algorithms that have none of their own
 
 
@@ -37,11 +38,13 @@ class Choice:
         name: What is chosen.
         readings: The names; the first is the default.
         meaning: What the choice is about.
+        private_rewards: The reading that data without a public reward function ask for; empty where they ask for none.
     """
 
     name: str
     readings: tuple[str, ...]
     meaning: str
+    private_rewards: str = ""
 
     def check(self, given: str) -> str:
         """Returns the reading.
@@ -112,6 +115,8 @@ class Environment:
         sample: Draws a dataset for the parameters' values and a seed; None where only online agents can use it.
         model: Makes the model that online agents act in, for the parameters' values and a seed (of a model that is
             itself drawn at random); None where there is none.
+        usual_for: What it is taken for where no environment is named: for "datasets" to learn from, or for "online"
+            agents.
     """
 
     name: str
@@ -120,6 +125,7 @@ class Environment:
     parameters: tuple[Parameter, ...]
     sample: Callable[[Mapping[str, int], int], Dataset] | None = None
     model: Callable[[Mapping[str, int], int], World] | None = None
+    usual_for: tuple[Use, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,21 +173,36 @@ def algorithm(name: str) -> Algorithm:
 
 
 def environment(name: str) -> Environment:
-    """Returns the environment of that name, or of that family: `gym:FrozenLake-v1`, `table:model.npz`.
+    """Returns the environment of that name, or of that family: `FAMILY:MEMBER`.
 
     Raises:
         UnknownNameError: There is none.
     """
-    family, colon, rest = name.partition(":")
+    family, colon, member = name.partition(":")
     if colon and family in names("environment_families"):
-        return cast("Callable[[str], Environment]", load_entry("environment_families", family))(rest)
-    if name not in names("environments"):
-        raise UnknownNameError("environment", name, [*names("environments"), *_families()])
+        return cast("Callable[[str], Environment]", load_entry("environment_families", family))(member)
+    if not has_environment(name):
+        families = [f"{family}:…" for family in names("environment_families")]
+        raise UnknownNameError("environment", name, [*names("environments"), *families])
     return cast("Environment", load_entry("environments", name))
 
 
-def _families() -> list[str]:
-    return [f"{family}:…" for family in names("environment_families")]
+def has_environment(name: str) -> bool:
+    """Returns whether that is an environment's name, or a family's with a member behind a colon; loads nothing."""
+    family, colon, _ = name.partition(":")
+    return name in names("environments") or bool(colon and family in names("environment_families"))
+
+
+def usual_environment(use: Use) -> str:
+    """Returns the name of the environment that is taken where none is named: the first, by name, that offers itself.
+
+    Raises:
+        UnknownNameError: None does.
+    """
+    for name in names("environments"):
+        if use in environment(name).usual_for:
+            return name
+    raise UnknownNameError("environment", f"usual for {use}", names("environments"))
 
 
 def audit_plan(name: str) -> AuditPlan:

@@ -77,6 +77,19 @@ class RunRequest:
     progress: Progress = silent
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """What an agent says about its own run, to be read before its figures.
+
+    Attributes:
+        title: In a few words.
+        text: In a sentence or two.
+    """
+
+    title: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunResult:
     """What an agent did.
@@ -89,6 +102,7 @@ class RunResult:
         ledger: The first replicate's ledger; None for a non-private agent.
         diagnostics: Figures about the learning, from the billboard only, by name.
         seconds: Wall time of the learning alone.
+        remarks: What the agent has to say about them, from the billboard only.
     """
 
     returns: NDArray[np.float64] | None
@@ -98,6 +112,7 @@ class RunResult:
     ledger: Ledger | None
     diagnostics: Mapping[str, float]
     seconds: float
+    remarks: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ def load(
         data: An environment's name or a file's path.
         rewards: A file with the public reward function, for data from a file.
         given: The user's NAME=VALUE pairs.
-        algorithm: Whose readings follow from the data: without a public reward function, `rewards=released`.
+        algorithm: Whose choices say which readings go with data that have no public reward function.
         seed: Of the sampled trajectories.
 
     Raises:
@@ -49,7 +49,7 @@ def load(
         raise ParameterError("give exactly one of --env ENVIRONMENT and --data FILE (or an environment's name)")
     name = env if env is not None else data
     assert name is not None
-    if env is not None or name in registry.names("environments") or name.startswith("gym:"):
+    if env is not None or registry.has_environment(name):
         if rewards is not None:
             raise ParameterError(f"--rewards goes with a file: {name} brings its own reward function")
         return _from_environment(name, given, seed)
@@ -88,11 +88,9 @@ def _from_file(path: Path, rewards: Path | None, given: Mapping[str, str], algor
         public=False,
         facts=read.facts,
     )
-    readings = {c.name for c in registry.algorithm(algorithm).choices}
-    chosen = dict(given)
-    if public is None and "rewards" in readings:
-        chosen.setdefault("rewards", "released")
-    return Source(data=dataset, given=chosen, sizes=_sizes(dataset))
+    choices = registry.algorithm(algorithm).choices if public is None else ()
+    asked = {choice.name: choice.private_rewards for choice in choices if choice.private_rewards}
+    return Source(data=dataset, given=asked | dict(given), sizes=_sizes(dataset))
 
 
 def _sizes(data: Dataset) -> dict[str, int]:

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from typing import Any
 
 from privcheck import registry
-from privcheck.commands.provenance import PACKAGES
+from privcheck.commands.provenance import packages
 from privcheck.runtime import NoNoise, SimulatedNoise
 
 OWN = ("privcheck", "privcheck_algorithms", "privcheck_audits")
@@ -18,7 +18,7 @@ OWN = ("privcheck", "privcheck_algorithms", "privcheck_audits")
 def diagnose() -> dict[str, Any]:
     """Returns versions, cores, noise sources, registered names and every problem found."""
     versions, problems = {}, []
-    for name in PACKAGES:
+    for name in packages():
         try:
             versions[name] = version(name)
         except PackageNotFoundError:

@@ -92,6 +92,7 @@ def run(
         "spent": _spent(result.ledger, setting),
         "ledger": ledger_summary(result.ledger, out),
         "diagnostics": dict(result.diagnostics),
+        "remarks": [{"title": remark.title, "text": remark.text} for remark in result.remarks],
         "seconds": result.seconds,
         "episodes_per_second": episodes * replicates / max(result.seconds, 1e-9),
     }

@@ -48,7 +48,7 @@ def load_world(env: str, given: Mapping[str, str], *, seed: int) -> tuple[World,
     """Returns the environment's model and what is left of the user's NAME=VALUE pairs.
 
     Args:
-        env: A registered environment's name, or a family's: `gym:FrozenLake-v1`, `table:model.npz`.
+        env: A registered environment's name, or a family's with its member, `FAMILY:MEMBER`.
         given: The user's NAME=VALUE pairs.
         seed: Of a model that is itself drawn at random.
 

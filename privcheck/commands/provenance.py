@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import platform
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import requires, version
 from typing import Any
 
 from privcheck.reports import SCHEMA
-
-PACKAGES = ("privcheck", "numpy", "scipy", "numba", "sympy", "dp-accounting", "matplotlib", "icu-sepsis")
 
 
 def _now() -> str:
@@ -32,6 +31,12 @@ class Began:
     clock: float = field(default_factory=time.perf_counter)
 
 
+def packages() -> tuple[str, ...]:
+    """Returns the distribution and what it cannot do without, as its metadata say."""
+    needed = [line for line in requires("privcheck") or () if "extra ==" not in line]
+    return ("privcheck", *sorted(re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in needed))
+
+
 def about() -> dict[str, Any]:
     """Returns by which version of privcheck a report was made, and which form it has."""
     return {"version": version("privcheck"), "schema": SCHEMA}
@@ -46,7 +51,7 @@ def provenance(began: Began, *, command: Sequence[str], seeds: Mapping[str, int]
         seeds: By what they seeded.
     """
     return {
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages()}},
         "seeds": dict(seeds),
         "command": " ".join(command),
         "started": began.at,

@@ -188,11 +188,11 @@ def _setting_and_source(
             raise click.UsageError(f"{name} has no agent: nothing learns from --env, --data or --rewards")
         return resolve_setting(name, parse_sets(sets)), None
     if not online.online_only((name,)):
-        usual = "icu-sepsis" if env is None and data is None else data
-        return _setting_and_data(name, sets, env=env, data=usual, rewards=rewards, seed=seed)
+        usual = registry.usual_environment("datasets") if env is None and data is None else env
+        return _setting_and_data(name, sets, env=usual, data=data, rewards=rewards, seed=seed)
     if data is not None or rewards is not None:
         raise click.UsageError(f"{name} learns as it acts: give --env ENV, not --data or --rewards")
-    world, given = online.load_world(env or "riverswim", parse_sets(sets), seed=seed)
+    world, given = online.load_world(env or registry.usual_environment("online"), parse_sets(sets), seed=seed)
     return online.online_settings((name,), given, world)[0], world
 
 

@@ -8,13 +8,12 @@ from typing import Any, Literal
 
 from privcheck.reports import audited
 from privcheck.reports.curves import crossing, privacy
-from privcheck.reports.wording import capital, figure, percent, ratio, section, spelled, value_of, words
+from privcheck.reports.wording import capital, figure, percent, ratio, rows, section, spelled, value_of, words
 
 Tone = Literal["good", "bad", "open", "mark", "plain"]
 Role = Literal["private", "twin", "reference"]
 
 VIEW_ORDER = ("releases", "lockstep", "noise", "policy")
-_MOSTLY = 0.5  # below this share of visits above the noise, a policy was learned from noise more than from data
 
 _METHODS = {
     "proved": "symbolically, for all parameters",
@@ -257,7 +256,7 @@ def notices(report: Mapping[str, Any]) -> tuple[Notice, ...]:
 
     Last, what the run itself says about its figures (`run.value.note`).
     """
-    return (*_contradictions(report), *_noise(report), *_mostly_noise(report), *_remark(report))
+    return (*_contradictions(report), *_noise(report), *_remarks(report))
 
 
 def _contradictions(report: Mapping[str, Any]) -> list[Notice]:
@@ -308,17 +307,10 @@ def _noise(report: Mapping[str, Any]) -> list[Notice]:
     return []
 
 
-def _mostly_noise(report: Mapping[str, Any]) -> list[Notice]:
-    share = value_of(section(report, "run", "diagnostics").get("share_above_noise"))
-    if share is None or share >= _MOSTLY:
-        return []
-    text = (
-        f"Only {percent(share, rounding='down')} of the visits lie in cells whose noisy count exceeds the noise bound. "
-        "The policy was learned from noise more than from data; its value says little about larger datasets."
-    )
-    return [Notice(tone="open", title="Learned mostly from noise", text=text)]
-
-
-def _remark(report: Mapping[str, Any]) -> list[Notice]:
-    note = words(section(report, "run", "value"), "note")
-    return [Notice(tone="open", title="How to read the learned value", text=note)] if note else []
+def _remarks(report: Mapping[str, Any]) -> list[Notice]:
+    """Returns what the agent says about its run, and what goes with the data it learned from."""
+    run = section(report, "run")
+    said = [(words(remark, "title"), words(remark, "text")) for remark in rows(run, "remarks")]
+    note = words(section(run, "value"), "note")
+    said += [("How to read the learned value", note)] if note else []
+    return [Notice(tone="open", title=title, text=text) for title, text in said]

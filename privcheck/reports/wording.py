@@ -121,7 +121,7 @@ def capital(text: str) -> str:
 
 
 def label(name: str) -> str:
-    """Returns a field's name in words: `share_above_noise` is "share above noise"."""
+    """Returns a field's name in words: `noise_bound` is "noise bound"."""
     return spelled(name.replace("_", " ")) if name not in _LETTERS else _LETTERS[name]
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,7 @@ def test_the_main_job_learns_and_records(patients, tmp_path: Path) -> None:
     assert (result.returns > patients.references["clinicians"]).all()  # .701 ± .002 over seeds, measured
     assert (result.returns < patients.references["optimum"]).all()
     assert result.baseline == learn(request_for(patients, "apvi")).returns[0]
+    assert result.remarks == ()  # most visits are above the noise
     assert result.policy.shape == (20, 24, 25)
     assert set(np.unique(result.policy)) == {0.0, 1.0}
     assert (result.policy.sum(axis=2) == 1).all()
@@ -136,3 +138,11 @@ def test_apvi_stands_alone(patients) -> None:
     assert result.returns.tolist() == [result.returns[0]] * 3
     with pytest.raises(ParameterError, match="above 1"):
         learn(request_for(patients, "apvi", options={"C": "1/2"}))
+
+
+def test_a_run_that_learned_from_noise_says_so(patients) -> None:
+    request = request_for(patients, "dp-apvi-laplace", seed=1)
+    result = learn(request)
+    assert result.diagnostics["share_above_noise"] < 0.5
+    assert [remark.title for remark in result.remarks] == ["Learned mostly from noise"]
+    assert f"Only {math.floor(1000 * result.diagnostics['share_above_noise']) / 10:g} %" in result.remarks[0].text

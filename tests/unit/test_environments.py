@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privcheck.errors import ParameterError, PrivcheckError
-from privcheck.registry import environment
+from privcheck.registry import environment, has_environment, usual_environment
 from privcheck_algorithms.environments import ICU_SEPSIS, RIVERSWIM
 from privcheck_algorithms.environments.icu_sepsis import ACTIONS, DEATH, END, STATES, SURVIVAL, groups, load
 from privcheck_algorithms.environments.riverswim import riverswim
@@ -22,6 +22,17 @@ def icu(users: int = 2_000, H: int = 20, states: int = 24, seed: int = 0):
 def test_both_are_registered() -> None:
     assert environment("icu-sepsis") is ICU_SEPSIS
     assert environment("riverswim") is RIVERSWIM
+
+
+def test_what_is_taken_where_no_environment_is_named_says_so_itself(register) -> None:
+    assert (usual_environment("datasets"), usual_environment("online")) == ("icu-sepsis", "riverswim")
+    register("environments", "a-river", RIVERSWIM)
+    assert usual_environment("online") == "a-river"
+
+
+def test_a_name_is_an_environments_or_a_path() -> None:
+    assert all(has_environment(name) for name in ("riverswim", "gym:anything", "table:"))
+    assert not any(has_environment(name) for name in ("gym", "C:/x.csv", "users.parquet"))
 
 
 @pytest.mark.parametrize(("S", "H", "value"), [(6, 20, 3.3972639592), (4, 6, 0.475791)])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privcheck.declaration import Declaration, Parameter
 from privcheck.errors import ParameterError
-from privcheck.results import Dataset, RunRequest, RunResult
+from privcheck.results import Dataset, Remark, RunRequest, RunResult
 from privcheck.runtime import Billboard, Channel, Ledger, NoiseSource, Privatizer, SimulatedNoise
 from privcheck_algorithms.baselines.apvi import OPTIONS as TWIN_OPTIONS
 from privcheck_algorithms.baselines.apvi import apvi, unknown_penalty
@@ -30,6 +30,7 @@ OPTIONS = (
     *TWIN_OPTIONS,
     Parameter(name="C2", default=16, kind="real", meaning="factor of the penalty for noise"),
 )
+_MOSTLY = 0.5  # below this share of visits above the noise, a policy was learned from noise more than from data
 NO_REWARDS = np.zeros((0, 0))  # in the place of reward sums where the reward function is public
 
 
@@ -309,6 +310,7 @@ def learn(request: RunRequest) -> RunResult:
         ledger=runs[0][1],
         diagnostics=runs[0][0].diagnostics,
         seconds=seconds,
+        remarks=_remarks(runs[0][0].diagnostics["share_above_noise"]),
     )
 
 
@@ -316,6 +318,17 @@ def replicate_seed(seed: int, replicate: int) -> int:
     """Returns the seed of one replicate's noise: 128 bits, the same whatever the number of replicates."""
     words = np.random.SeedSequence(seed, spawn_key=(replicate,)).generate_state(4, np.uint32)
     return int.from_bytes(words.astype("<u4").tobytes(), "little")
+
+
+def _remarks(share: float) -> tuple[Remark, ...]:
+    if share >= _MOSTLY:
+        return ()
+    down = math.floor(1000 * share) / 10
+    text = (
+        f"Only {down:g} % of the visits lie in cells whose noisy count exceeds the noise bound. "
+        "The policy was learned from noise more than from data; its value says little about larger datasets."
+    )
+    return (Remark(title="Learned mostly from noise", text=text),)
 
 
 def _twin(request: RunRequest, given: Setting) -> float:

@@ -29,6 +29,7 @@ REWARDS = Choice(
     name="rewards",
     readings=("known", "released"),
     meaning="known: the reward function is public, as in the paper; released: noisy reward sums are a third release",
+    private_rewards="released",
 )
 
 

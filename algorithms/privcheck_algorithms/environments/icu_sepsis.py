@@ -211,4 +211,5 @@ ICU_SEPSIS = Environment(
     ),
     sample=_sample,
     model=_model,
+    usual_for=("datasets",),
 )

@@ -100,4 +100,5 @@ RIVERSWIM = Environment(
     ),
     sample=_sample,
     model=_model,
+    usual_for=("online",),
 )
