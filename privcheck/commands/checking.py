@@ -13,9 +13,10 @@ from privcheck.commands.data import Source
 from privcheck.commands.declared import budget, calibrated, show, verified
 from privcheck.commands.learned import VIEWS, audit, refuse_second_release, run
 from privcheck.commands.online import run_online
-from privcheck.commands.provenance import Began, about, provenance
+from privcheck.commands.provenance import Began, about, parameters_used, provenance
 from privcheck.commands.setting import Setting
 from privcheck.errors import ParameterError
+from privcheck.reports.values import Calibrated, Judged
 from privcheck.results import Progress, World
 
 SAMPLED = ("releases", "policy")
@@ -85,10 +86,10 @@ def check(
         "title": setting.algorithm.title,
         "source": setting.algorithm.source,
         "model": setting.declared.model,
-        "parameters": {name: str(value) for name, value in setting.values.items()},
+        "parameters": parameters_used(setting),
         "options": setting.options_used,
         "choices": dict(setting.choices),
-        "verdict": {key: verdict[key] for key in ("verdict", "method", "sentence")},
+        "verdict": Judged(verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence),
         "show": show(setting),
         "budget": budget(setting, delta, full=True),
         "verify": verdict,
@@ -99,7 +100,7 @@ def check(
     }
 
 
-def _enough(setting: Setting, delta: float) -> dict[str, Any] | None:
+def _enough(setting: Setting, delta: float) -> Calibrated | None:
     """Returns the least noise for what the claim amounts to in (ε, δ)-DP; under a pure claim at δ = 1e-5 if δ is 0.
 
     None where the claim leaves ε = 0 or ∞, or no amount of the declared noise would do (messages that are integers, a
@@ -123,9 +124,9 @@ def _views(setting: Setting) -> list[str]:
 def exit_code(report: dict[str, Any]) -> int:
     """Returns 1 where the claim fails or an audit found a violation, 3 where it is undecided, else 0."""
     views = (report.get("audit") or {}).get("views", {})
-    if report["verify"]["verdict"] == "fails" or any(v["verdict"] == "violation" for v in views.values()):
+    if report["verify"].verdict == "fails" or any(v["verdict"] == "violation" for v in views.values()):
         return 1
     spent = (report["run"] or {}).get("spent") or {}
-    if report["verify"]["verdict"] == "undecided" or math.isinf(float(spent.get("rho", 0.0))):
+    if report["verify"].verdict == "undecided" or math.isinf(float(spent.get("rho", 0.0))):
         return 3
     return 0

@@ -79,7 +79,7 @@ def budget(name: str, *, sets: tuple[str, ...], delta: str | None, as_json: bool
 def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tuple[str, ...], as_json: bool) -> None:
     """Judge the claim of NAME, or of all: does it hold for the declared releases?"""
     from privcheck.commands.declared import verified, verified_all
-    from privcheck.commands.printing import verdicts
+    from privcheck.commands.printing import verdict, verdicts
     from privcheck.commands.setting import parse_sets, resolve_setting
 
     if everything == (name is not None):
@@ -93,9 +93,13 @@ def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tupl
 
         for path in write_pages(pages):
             click.echo(f"page: {path}", err=True)
-    results = [verified(resolve_setting(name, parse_sets(sets)))] if name is not None else verified_all()
-    finish({"results": results} if everything else results[0], verdicts, as_json=as_json)
-    sys.exit(max((VERDICTS[r["verdict"]] for r in results), key=lambda code: (code == 1, code), default=0))
+    if name is not None:
+        result = verified(resolve_setting(name, parse_sets(sets)))
+        finish(result, verdict, as_json=as_json)
+        sys.exit(VERDICTS[result.verdict])
+    every = verified_all()
+    finish(every, verdicts, as_json=as_json)
+    sys.exit(max((VERDICTS[r.verdict] for r in every.results), key=lambda code: (code == 1, code), default=0))
 
 
 @main.command()

@@ -1,4 +1,4 @@
-"""The commands that need no data: list, show, budget, verify."""
+"""The commands that need no data: list, show, budget, verify, calibrate."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ import numpy as np
 from privcheck import registry
 from privcheck.accounting import Account, ReleaseCost, account, claim_delta, claim_epsilon
 from privcheck.accounting.bridge import second_opinion
+from privcheck.accounting.derivation import Line
 from privcheck.calibration import LeastNoise, least_noise
+from privcheck.commands.provenance import parameters_used
 from privcheck.commands.setting import Setting, resolve_setting
 from privcheck.regressors import Regressors
+from privcheck.releases import Release
+from privcheck.reports import values as report
 from privcheck.trajectories import Trajectories
 from privcheck.verification import Verification, Witness, verify
 from privcheck.verification.deciding import monotone
@@ -23,104 +27,105 @@ _SHOWN_STEPS = 50  # of the pairs that findings carry
 _SHOWN_POINTS = 20  # of the parameters' box, where a trend is not proved: `show` answers at once
 
 
-def list_algorithms() -> dict[str, Any]:
+def list_algorithms() -> report.Listing:
     """Returns every registered algorithm with its model, claim and parameters."""
-    return {"algorithms": [_listed(resolve_setting(name, {})) for name in registry.names("algorithms")]}
+    return report.Listing(algorithms=tuple(_listed(resolve_setting(name, {})) for name in registry.names("algorithms")))
 
 
-def _listed(setting: Setting) -> dict[str, Any]:
+def _listed(setting: Setting) -> report.Listed:
     algorithm, declaration = setting.algorithm, setting.declaration
-    return {
-        "name": algorithm.name,
-        "title": algorithm.title,
-        "source": algorithm.source,
-        "model": declaration.model if declaration else None,
-        "claim": declaration.claim_words if declaration else None,
-        "parameters": [
-            {"name": p.name, "default": str(p.default), "kind": p.kind, "meaning": p.meaning}
+    return report.Listed(
+        name=algorithm.name,
+        title=algorithm.title,
+        source=algorithm.source,
+        model=declaration.model if declaration else None,
+        claim=declaration.claim_words if declaration else None,
+        parameters=tuple(
+            report.ListedParameter(name=p.name, default=str(p.default), kind=p.kind, meaning=p.meaning)
             for p in (*(declaration.parameters if declaration else ()), *algorithm.options)
-        ],
-        "choices": [
-            {"name": c.name, "readings": list(c.readings), "default": c.readings[0], "meaning": c.meaning}
+        ),
+        choices=tuple(
+            report.ListedChoice(name=c.name, readings=c.readings, default=c.readings[0], meaning=c.meaning)
             for c in algorithm.choices
-        ],
-        "agent": algorithm.agent is not None or algorithm.online is not None,
-    }
+        ),
+        agent=algorithm.agent is not None or algorithm.online is not None,
+    )
 
 
-def show(setting: Setting) -> dict[str, Any]:
+def show(setting: Setting) -> report.Shown:
     """Returns the declaration in words and LaTeX, with the derivation of its cost line by line."""
     declaration = setting.declared
     composed = account(declaration)
-    releases = [
-        {
-            "name": r.name,
-            "statistic": r.statistic.name,
-            "latex": rf"{r.statistic.latex} + {r.mechanism.latex}",
-            "shape": list(r.statistic.shape(setting.values)),
-            "mechanism": r.mechanism.words,
-            "schedule": r.schedule.words,
-            "users": r.users or None,
-            "stated": str(r.stated.value) if r.stated else None,
-            "source": r.source,
-            "preconditions": list(r.statistic.preconditions),
-        }
-        for r in declaration.releases
-    ]
-    derivation = [
-        {
-            "rule": line.rule,
-            "theorem": line.theorem,
-            "where": line.where,
-            "symbol": line.symbol,
-            "text": line.note,
-            "inputs": [
-                {"symbol": symbol, "value": str(value), "latex": f"{symbol} = {value.latex()}"}
-                for symbol, value in line.inputs
-            ],
-            "latex": f"{line.symbol} = {line.result.latex()}",
-            "mathml": line.result.mathml(),
-            "result": str(line.result),
-        }
-        for line in composed.derivation
-    ]
+    derivation = tuple(map(_step, composed.derivation))
     lines = [
         r"\begin{align*}",
-        *(rf"  &\text{{{d['where']}:}}\ {_equation(d)} \\" for d in derivation),
+        *(rf"  &\text{{{step.where}:}}\ {_equation(step)} \\" for step in derivation),
         r"\end{align*}",
     ]
-    return {
-        "name": declaration.name,
-        "title": declaration.title,
-        "source": declaration.source,
-        "model": declaration.model,
-        "relation": declaration.relation.words,
-        "releases": releases,
-        "claim": f"{declaration.claim_words} ({declaration.claim.source})",
-        "claim_latex": declaration.claim.guarantee.latex(),
-        "latex": "\n".join(lines),
-        "derivation": derivation,
-        "trends": _trends(composed),
-    }
+    return report.Shown(
+        name=declaration.name,
+        title=declaration.title,
+        source=declaration.source,
+        model=declaration.model,
+        relation=declaration.relation.words,
+        releases=tuple(_release(r, setting.values) for r in declaration.releases),
+        claim=f"{declaration.claim_words} ({declaration.claim.source})",
+        claim_latex=declaration.claim.guarantee.latex(),
+        latex="\n".join(lines),
+        derivation=derivation,
+        trends=_trends(composed),
+    )
 
 
-def _trends(composed: Account) -> list[dict[str, str]]:
+def _release(release: Release, values: Mapping[str, Fraction]) -> report.ShownRelease:
+    return report.ShownRelease(
+        name=release.name,
+        statistic=release.statistic.name,
+        latex=rf"{release.statistic.latex} + {release.mechanism.latex}",
+        shape=tuple(release.statistic.shape(values)),
+        mechanism=release.mechanism.words,
+        schedule=release.schedule.words,
+        users=release.users or None,
+        stated=str(release.stated.value) if release.stated else None,
+        source=release.source,
+        preconditions=tuple(release.statistic.preconditions),
+    )
+
+
+def _step(line: Line) -> report.DerivationStep:
+    return report.DerivationStep(
+        rule=line.rule,
+        theorem=line.theorem,
+        where=line.where,
+        symbol=line.symbol,
+        text=line.note,
+        inputs=tuple(
+            report.StepInput(symbol=symbol, value=str(value), latex=f"{symbol} = {value.latex()}")
+            for symbol, value in line.inputs
+        ),
+        latex=f"{line.symbol} = {line.result.latex()}",
+        mathml=line.result.mathml(),
+        result=str(line.result),
+    )
+
+
+def _trends(composed: Account) -> tuple[report.Trend, ...]:
     """Returns how the composed cost moves with each parameter; nothing where it is infinite."""
     cost = composed.rho if composed.pure is None else composed.pure
     if cost.infinite:
-        return []
+        return ()
     parameters = composed.declaration.parameters
-    found = ((p.name, monotone(cost, p.name, parameters, most=_SHOWN_POINTS)) for p in parameters)
-    return [{"parameter": name, "trend": m.trend, "method": m.method} for name, m in found]
+    moves = ((p.name, monotone(cost, p.name, parameters, most=_SHOWN_POINTS)) for p in parameters)
+    return tuple(report.Trend(parameter=name, trend=m.trend, method=m.method) for name, m in moves)
 
 
-def _equation(line: Mapping[str, Any]) -> str:
+def _equation(step: report.DerivationStep) -> str:
     """Returns a line of the derivation in LaTeX: the result, and behind it what it was computed from."""
-    given = r",\ ".join(item["latex"] for item in line["inputs"])
-    return str(line["latex"]) + (rf"\quad\text{{from}}\quad {given}" if given else "")
+    given = r",\ ".join(item.latex for item in step.inputs)
+    return step.latex + (rf"\quad\text{{from}}\quad {given}" if given else "")
 
 
-def budget(setting: Setting, delta: float, *, full: bool = False) -> dict[str, Any]:
+def budget(setting: Setting, delta: float, *, full: bool = False) -> report.Budget:
     """Returns what the declared releases cost, release by release and together, at δ.
 
     Args:
@@ -137,49 +142,46 @@ def budget(setting: Setting, delta: float, *, full: bool = False) -> dict[str, A
     methods = list(numbers.methods(delta))
     if full and (opinion := second_opinion(numbers, delta)) is not None:
         methods.append(opinion)
-    return {
-        "algorithm": declaration.name,
-        "parameters": {name: str(value) for name, value in values.items()},
-        "relation": declaration.relation.words,
-        "model": declaration.model,
-        "releases": [
-            {
-                "name": cost.release.name,
-                "count": int(cost.release.schedule.times.number(values)),
-                "schedule": cost.release.schedule.words,
-                "users": cost.release.users or None,
-                "sensitivity": {
-                    "l1": cost.sensitivity.l1.number(values, rounding="up"),
-                    "l2": cost.sensitivity.l2.number(values, rounding="up"),
-                    "charged": str(
-                        cost.sensitivity.l2 if cost.release.mechanism.law == "gaussian" else cost.sensitivity.l1
-                    ),
-                    "reason": cost.sensitivity.reason,
-                },
-                "mechanism": cost.release.mechanism.words,
-                "std": cost.release.mechanism.std.number(cost.release.quietest(values), rounding="up"),
-                "cost": {
-                    "rho": _finite(cost.rho.number(cost.release.quietest(values), rounding="up")),
-                    "pure_epsilon": _pure(cost, values),
-                    "expression": _price(cost),
-                },
-            }
-            for cost in composed.costs
-        ],
-        "guarantee": {
-            "epsilon": _finite(methods[0].epsilon),
-            "delta": delta,
-            "rho": _finite(numbers.rho),
-            "mu": _finite(numbers.mu),
-            "pure_epsilon": _finite(numbers.pure),
-        },
-        "methods": [{"name": m.name, "epsilon": _number(m.epsilon), "direction": m.direction} for m in methods],
-        "curve": _curve(setting, composed) if full else None,
-    }
+    return report.Budget(
+        algorithm=declaration.name,
+        parameters=parameters_used(setting),
+        relation=declaration.relation.words,
+        model=declaration.model,
+        releases=tuple(_priced(cost, values) for cost in composed.costs),
+        guarantee=report.Guarantee(
+            epsilon=_finite(methods[0].epsilon),
+            delta=delta,
+            rho=_finite(numbers.rho),
+            mu=_finite(numbers.mu),
+            pure_epsilon=_finite(numbers.pure),
+        ),
+        methods=tuple(report.MethodBound(name=m.name, epsilon=m.epsilon, direction=m.direction) for m in methods),
+        curve=_curve(setting, composed) if full else None,
+    )
 
 
-def _pure(cost: ReleaseCost, values: Mapping[str, Fraction]) -> float | None:
-    return None if cost.pure is None else cost.pure.number(cost.release.quietest(values), rounding="up")
+def _priced(cost: ReleaseCost, values: Mapping[str, Fraction]) -> report.BudgetRelease:
+    release, moved = cost.release, cost.sensitivity
+    quietest = release.quietest(values)
+    return report.BudgetRelease(
+        name=release.name,
+        count=int(release.schedule.times.number(values)),
+        schedule=release.schedule.words,
+        users=release.users or None,
+        sensitivity=report.ReleaseSensitivity(
+            l1=moved.l1.number(values, rounding="up"),
+            l2=moved.l2.number(values, rounding="up"),
+            charged=str(moved.l2 if release.mechanism.law == "gaussian" else moved.l1),
+            reason=moved.reason,
+        ),
+        mechanism=release.mechanism.words,
+        std=release.mechanism.std.number(quietest, rounding="up"),
+        cost=report.ReleasePrice(
+            rho=_finite(cost.rho.number(quietest, rounding="up")),
+            pure_epsilon=None if cost.pure is None else cost.pure.number(quietest, rounding="up"),
+            expression=_price(cost),
+        ),
+    )
 
 
 def _price(cost: ReleaseCost) -> str:
@@ -188,7 +190,7 @@ def _price(cost: ReleaseCost) -> str:
     return str(cost.rho if cost.pure is None else cost.pure)
 
 
-def calibrated(setting: Setting, *, epsilon: float, delta: float) -> dict[str, Any]:
+def calibrated(setting: Setting, *, epsilon: float, delta: float) -> report.Calibrated:
     """Returns the least noise for (ε, δ), release by release, against the declared one.
 
     Args:
@@ -196,88 +198,85 @@ def calibrated(setting: Setting, *, epsilon: float, delta: float) -> dict[str, A
         epsilon: Target ε.
         delta: Target δ.
     """
-    found = least_noise(setting.declared, setting.values, epsilon=epsilon, delta=delta)
-    return {
-        "algorithm": setting.algorithm.name,
-        "parameters": {name: str(value) for name, value in setting.values.items()},
-        "target": {"epsilon": epsilon, "delta": delta},
-        "releases": _least(found.releases),
-        "guarantee": {
-            "epsilon": found.epsilon,
-            "delta": delta,
-            "method": found.method,
-            "direction": "upper",
-            "tolerance": found.tolerance,
-        },
-        "gaussian": None if found.gaussian is None else _least(found.gaussian),
-        "batches": None if found.batches is None else _least(found.batches),
-    }
+    least = least_noise(setting.declared, setting.values, epsilon=epsilon, delta=delta)
+    return report.Calibrated(
+        algorithm=setting.algorithm.name,
+        parameters=parameters_used(setting),
+        target=report.Target(epsilon=epsilon, delta=delta),
+        releases=_needed(least.releases),
+        guarantee=report.Certified(
+            epsilon=least.epsilon, delta=delta, method=least.method, direction="upper", tolerance=least.tolerance
+        ),
+        gaussian=None if least.gaussian is None else _needed(least.gaussian),
+        batches=None if least.batches is None else _needed(least.batches),
+    )
 
 
-def _least(rows: Sequence[LeastNoise]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": row.name,
-            "law": row.law,
-            "published_std": row.published_std,
-            "needed_std": row.needed_std,
-            "ratio": row.ratio,
-        }
+def _needed(rows: Sequence[LeastNoise]) -> tuple[report.NeededNoise, ...]:
+    return tuple(
+        report.NeededNoise(
+            name=row.name,
+            law=row.law,
+            published_std=row.published_std,
+            needed_std=row.needed_std,
+            ratio=row.ratio,
+        )
         for row in rows
-    ]
+    )
 
 
-def _curve(setting: Setting, composed: Account) -> dict[str, list[float]]:
+def _curve(setting: Setting, composed: Account) -> report.DeltaCurve:
     """Returns δ against ε for the accountant and for the claim, over the range that is worth looking at."""
     numbers = composed.at(setting.values)
     claim = setting.declared.claim.guarantee
     furthest = numbers.epsilon(1e-10)
     if not math.isfinite(furthest):  # no ε holds at such a δ: as far as the claim reaches
         furthest = claim_epsilon(claim, setting.values, 0.5) * 2
-    epsilons = np.linspace(0.0, furthest * 1.05, 61)
-    claimed = [claim_delta(claim, setting.values, float(e)) for e in epsilons]
-    return {
-        "epsilon": epsilons.tolist(),
-        "delta_upper": [numbers.delta(float(e)) for e in epsilons],
-        "delta_claim": claimed,
-    }
+    epsilons = np.linspace(0.0, furthest * 1.05, 61).tolist()
+    return report.DeltaCurve(
+        epsilon=tuple(epsilons),
+        delta_upper=tuple(numbers.delta(e) for e in epsilons),
+        delta_claim=tuple(claim_delta(claim, setting.values, e) for e in epsilons),
+    )
 
 
-def verified(setting: Setting) -> dict[str, Any]:
+def verified(setting: Setting) -> report.Verified:
     """Returns the verdict on the claim, with the findings and the witness."""
     verification = verify(setting.declared, setting.values)
-    return {
-        "algorithm": verification.algorithm,
-        "parameters": {name: str(value) for name, value in setting.values.items()},
-        "claim": verification.claim,
-        "verdict": verification.verdict,
-        "joint": verification.joint,
-        "method": verification.method,
-        "given": list(verification.given),
-        "rests_on": [{"basis": g.basis, "where": g.where, "what": g.what, "by": g.by} for g in verification.rests_on],
-        "upper_ratio": _number(verification.upper_ratio),
-        "lower_ratio": _number(verification.lower_ratio),
-        "findings": [
-            {
-                "code": f.code,
-                "severity": f.severity,
-                "where": f.where,
-                "message": f.message,
-                "evidence": f.evidence,
-                "witness": _witness(f.witness, most=_SHOWN_STEPS),
-            }
+    return report.Verified(
+        algorithm=verification.algorithm,
+        parameters=parameters_used(setting),
+        claim=verification.claim,
+        verdict=verification.verdict,
+        joint=verification.joint,
+        method=verification.method,
+        given=verification.given,
+        rests_on=tuple(
+            report.VerdictGround(basis=g.basis, where=g.where, what=g.what, by=g.by) for g in verification.rests_on
+        ),
+        upper_ratio=verification.upper_ratio,
+        lower_ratio=verification.lower_ratio,
+        findings=tuple(
+            report.VerdictFinding(
+                code=f.code,
+                severity=f.severity,
+                where=f.where,
+                message=f.message,
+                evidence=f.evidence,
+                witness=_witness(f.witness, most=_SHOWN_STEPS),
+            )
             for f in verification.findings
-        ],
-        "witness": _witness(verification.witness),
-        "repair": verification.repair,
-        "sentence": sentence(verification),
-    }
+        ),
+        witness=_witness(verification.witness),
+        repair=verification.repair,
+        sentence=sentence(verification),
+    )
 
 
-def verified_all() -> list[dict[str, Any]]:
+def verified_all() -> report.AllVerified:
     """Returns the verdict on every registered declaration, at its defaults."""
     settings = (resolve_setting(name, {}) for name in registry.names("algorithms"))
-    return [verified(setting) for setting in settings if setting.declaration is not None]
+    return report.AllVerified(results=tuple(verified(one) for one in settings if one.declaration is not None))
 
 
 def sentence(verification: Verification) -> str:
@@ -299,18 +298,18 @@ def sentence(verification: Verification) -> str:
     return f"The accountant's bound is {up} times the claim and {known}: not decided."
 
 
-def _witness(witness: Witness | None, *, most: int | None = None) -> dict[str, Any] | None:
+def _witness(witness: Witness | None, *, most: int | None = None) -> report.VerdictWitness | None:
     """Returns the witness; its pair is left out where it is longer than `most` steps (Python's `verify` has it)."""
     if witness is None:
         return None
     steps = max((u.horizon for u in witness.pair if isinstance(u, Trajectories | Regressors)), default=0)
-    return {
-        "words": witness.words,
-        "loss": _number(witness.loss),
-        "changes": {name: {"l1": l1, "l2_squared": l2} for name, (l1, l2) in witness.changes.items()},
-        "group": witness.group or None,
-        "pair": None if most is not None and steps > most else [_user(user) for user in witness.pair],
-    }
+    return report.VerdictWitness(
+        words=witness.words,
+        loss=witness.loss,
+        changes={name: report.Change(l1=l1, l2_squared=l2) for name, (l1, l2) in witness.changes.items()},
+        group=witness.group or None,
+        pair=None if most is not None and steps > most else tuple(_user(user) for user in witness.pair),
+    )
 
 
 def _user(user: object) -> dict[str, Any] | str | None:
@@ -324,10 +323,6 @@ def _user(user: object) -> dict[str, Any] | str | None:
         kinds = {"vectors": user.vectors, "targets": user.targets, "weights": user.weights}
         return {kind: {name: c[0].tolist() for name, c in columns.items()} for kind, columns in kinds.items()}
     return None if user is None else str(user)
-
-
-def _number(value: float) -> float | str:
-    return value if math.isfinite(value) else "inf"
 
 
 def _finite(value: float | None) -> float | None:

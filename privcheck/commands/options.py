@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 VERDICTS = {"holds": 0, "consistent": 0, "fails": 1, "violation": 1, "undecided": 3}
 
 Command = Callable[..., Any]
+Result = TypeVar("Result")
 
 
 def reported(command: Command) -> Command:
@@ -79,16 +80,20 @@ out_option = click.option(
 )
 
 
-def finish(result: dict[str, Any], words: Callable[[dict[str, Any]], str], *, as_json: bool) -> None:
+def finish(result: Result, words: Callable[[Result], str], *, as_json: bool) -> None:
     """Prints the result, in words or as one JSON object."""
-    click.echo(json.dumps(result, allow_nan=False) if as_json else words(result).rstrip("\n"))
+    from privcheck.reports.values import document
+
+    click.echo(json.dumps(document(result), allow_nan=False) if as_json else words(result).rstrip("\n"))
 
 
-def write_result(path: Path, result: dict[str, Any]) -> None:
+def write_result(path: Path, result: object) -> None:
     """Keeps the result as JSON, under a temporary name until it is whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(result, allow_nan=False, indent=1) + "\n", encoding="utf-8")
+    from privcheck.reports.values import document
+
+    partial.write_text(json.dumps(document(result), allow_nan=False, indent=1) + "\n", encoding="utf-8")
     partial.replace(path)
 
 

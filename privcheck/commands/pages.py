@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from privcheck import registry
 from privcheck.accounting import claim_epsilon
@@ -14,12 +13,13 @@ from privcheck.commands.declared import budget, calibrated, verified
 from privcheck.commands.setting import Setting, resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP
+from privcheck.reports.values import Verified
 from privcheck.reports.wording import figure, spelled
 
 COMMAND = "privcheck verify --all --pages docs/findings"
 _DELTA = 1e-5  # where the claim itself has no δ
 
-Judged = tuple[Setting, Mapping[str, Any]]
+Judged = tuple[Setting, Verified]
 
 
 def write_pages(directory: Path) -> list[Path]:
@@ -60,16 +60,16 @@ def _index(judged: Mapping[registry.Paper, Sequence[Judged]]) -> Iterator[str]:
     yield ""
     results = [(paper, result) for paper, systems in judged.items() for _, result in systems]
     rows = [
-        (f"[{r['algorithm']}]({paper.name}.md#{r['algorithm']})", _verdict(r), *_ratios(r), r["joint"] or "–")
+        (f"[{r.algorithm}]({paper.name}.md#{r.algorithm})", _verdict(r), *_ratios(r), r.joint or "–")
         for paper, r in results
     ]
     yield from _table(("system", "verdict", "cost/claim", "worst pair/claim", "joint DP"), rows)
     yield ""
-    open_ones = [r for _, r in results if r["verdict"] == "undecided"]
+    open_ones = [r for _, r in results if r.verdict == "undecided"]
     if not open_ones:
         yield "No system is left undecided at its default parameters."
     for r in open_ones:
-        yield f"* `{r['algorithm']}` is undecided: {r['sentence']}"
+        yield f"* `{r.algorithm}` is undecided: {r.sentence}"
     yield ""
     yield from ("```{toctree}", ":maxdepth: 1", "", *(paper.name for paper in judged), "```")
 
@@ -86,7 +86,7 @@ def _page(paper: registry.Paper, systems: Sequence[Judged]) -> Iterator[str]:
     )
     yield ""
     rows = [
-        (f"[{r['algorithm']}](#{r['algorithm']})", spelled(r["claim"]), _verdict(r), *_ratios(r), r["joint"] or "–")
+        (f"[{r.algorithm}](#{r.algorithm})", spelled(r.claim), _verdict(r), *_ratios(r), r.joint or "–")
         for _, r in systems
     ]
     yield from _table(("system", "claim", "verdict", "cost/claim", "worst pair/claim", "joint DP"), rows)
@@ -94,33 +94,33 @@ def _page(paper: registry.Paper, systems: Sequence[Judged]) -> Iterator[str]:
         yield from _system(setting, result)
 
 
-def _system(setting: Setting, result: Mapping[str, Any]) -> Iterator[str]:
+def _system(setting: Setting, result: Verified) -> Iterator[str]:
     declaration = setting.declared
-    at = ", ".join(f"{name} = {value}" for name, value in result["parameters"].items())
-    yield from ("", f"## {result['algorithm']}", "")
+    at = ", ".join(f"{name} = {value}" for name, value in result.parameters.items())
+    yield from ("", f"## {result.algorithm}", "")
     yield f"{declaration.title}. {declaration.source}. Neighbours: {declaration.relation.words}. At {spelled(at)}."
     yield ""
-    yield f"**{_verdict(result).capitalize()}.** {result['sentence']}"
-    if result["repair"]:
-        yield f"Least change: {result['repair']}."
+    yield f"**{_verdict(result).capitalize()}.** {result.sentence}"
+    if result.repair:
+        yield f"Least change: {result.repair}."
     yield ""
-    for finding in result["findings"]:
-        link = f"[{finding['code']}](../reference/findings.md#{finding['code']})"
-        yield f"* {link} ({finding['severity']}, {spelled(finding['where'])}): {spelled(finding['message'])}."
+    for finding in result.findings:
+        link = f"[{finding.code}](../reference/findings.md#{finding.code})"
+        yield f"* {link} ({finding.severity}, {spelled(finding.where)}): {spelled(finding.message)}."
     yield ""
     yield from _costs(setting)
     yield from _readings(setting)
     yield from _least_noise(setting)
-    if result["witness"] is not None:
-        words = result["witness"]["words"]
-        yield f"The worst pair known: {words}. `privcheck verify {result['algorithm']} --json` prints it whole."
+    if result.witness is not None:
+        words = result.witness.words
+        yield f"The worst pair known: {words}. `privcheck verify {result.algorithm} --json` prints it whole."
 
 
 def _costs(setting: Setting) -> Iterator[str]:
-    found = budget(setting, _delta_of(setting))
+    priced = budget(setting, _delta_of(setting))
     rows = [
-        (r["name"], r["users"] or "all", figure(r["count"]), spelled(r["mechanism"]), spelled(r["cost"]["expression"]))
-        for r in found["releases"]
+        (r.name, r.users or "all", figure(r.count), spelled(r.mechanism), spelled(r.cost.expression))
+        for r in priced.releases
     ]
     yield from _table(("release", "users", "outputs with one user", "noise", "cost"), rows)
     yield ""
@@ -142,22 +142,19 @@ def _least_noise(setting: Setting) -> Iterator[str]:
     claim, delta = setting.declared.claim.guarantee, _delta_of(setting)
     epsilon = claim_epsilon(claim, setting.values, delta)
     try:
-        found = calibrated(setting, epsilon=epsilon, delta=delta)
+        least = calibrated(setting, epsilon=epsilon, delta=delta)
     except ParameterError as error:
         yield f"Least noise: {error}."
         yield ""
         return
-    variants = {"as declared": "releases", "Gaussian instead": "gaussian", "disjoint batches instead": "batches"}
+    variants = (
+        ("as declared", least.releases), ("Gaussian instead", least.gaussian),
+        ("disjoint batches instead", least.batches),
+    )  # fmt: skip
     rows = [
-        (
-            words,
-            row["name"],
-            figure(row["published_std"]),
-            figure(row["needed_std"], rounding="up"),
-            figure(row["ratio"]),
-        )
-        for words, key in variants.items()
-        for row in found[key] or ()
+        (words, row.name, figure(row.published_std), figure(row.needed_std, rounding="up"), figure(row.ratio))
+        for words, noises in variants
+        for row in noises or ()
     ]
     yield f"What the claim promises, ε = {figure(epsilon)} at δ = {figure(delta)}, needs this much noise:"
     yield ""
@@ -170,13 +167,13 @@ def _delta_of(setting: Setting) -> float:
     return claim.delta.number(setting.values, rounding="down") if isinstance(claim, ApproxDP) else _DELTA
 
 
-def _verdict(result: Mapping[str, Any]) -> str:
-    given = ", given" if result["given"] and result["verdict"] == "holds" else ""
-    return f"{result['verdict']}, {result['method']}{given}" if result["verdict"] != "undecided" else "undecided"
+def _verdict(result: Verified) -> str:
+    given = ", given" if result.given and result.verdict == "holds" else ""
+    return f"{result.verdict}, {result.method}{given}" if result.verdict != "undecided" else "undecided"
 
 
-def _ratios(result: Mapping[str, Any]) -> tuple[str, str]:
-    return figure(result["upper_ratio"], rounding="up"), figure(result["lower_ratio"], rounding="down")
+def _ratios(result: Verified) -> tuple[str, str]:
+    return figure(result.upper_ratio, rounding="up"), figure(result.lower_ratio, rounding="down")
 
 
 def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

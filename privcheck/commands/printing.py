@@ -1,140 +1,134 @@
-"""Short text for the terminal, from the same dictionaries that `--json` prints."""
+"""Short text for the terminal, from the same values that `--json` prints."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privcheck.reports import SCHEMA, render_text
+from privcheck.reports import render_text
+from privcheck.reports.values import (
+    SCHEMA,
+    AllVerified,
+    Budget,
+    Calibrated,
+    Judged,
+    Listing,
+    NeededNoise,
+    Shown,
+    Trend,
+    Verified,
+)
 from privcheck.reports.wording import spelled
 
 
-def listing(result: Mapping[str, Any]) -> str:
+def listing(result: Listing) -> str:
     """Returns one line an algorithm."""
     rows = [
-        (a["name"], a["claim"] or "none", a["model"] or "not private", "yes" if a["agent"] else "no", a["title"])
-        for a in result["algorithms"]
+        (one.name, one.claim or "none", one.model or "not private", "yes" if one.agent else "no", one.title)
+        for one in result.algorithms
     ]
     return columns([("name", "claim", "model", "agent", "title"), *rows])
 
 
-def shown(result: Mapping[str, Any]) -> str:
+def shown(result: Shown) -> str:
     """Returns the declaration with its derivation, line by line."""
-    parts = [
-        f"{result['name']}: {result['title']}",
-        f"  {result['source']}",
-        f"  neighbours: {result['relation']}; model: {result['model']}",
-        f"  claim: {result['claim']}",
-        "",
-        columns(
-            [
-                ("release", "statistic", "shape", "noise", "stated sensitivity"),
-                *(
-                    (r["name"], r["statistic"], "×".join(map(str, r["shape"])), r["mechanism"], r["stated"] or "none")
-                    for r in result["releases"]
-                ),
-            ]
-        ),
-        "",
-        columns(
-            [
-                ("derivation", "rule", "result", "why"),
-                *(
-                    (d["where"], d["rule"], f"{_plain(d['symbol'])} = {d['result']}", d["text"] or d["theorem"])
-                    for d in result["derivation"]
-                ),
-            ]
-        ),
-        *([] if not result["trends"] else ["", _trends(result["trends"])]),
-        "",
-        result["latex"],
+    releases = [
+        (r.name, r.statistic, "×".join(map(str, r.shape)), r.mechanism, r.stated or "none") for r in result.releases
     ]
-    return "\n".join(parts)
+    steps = [
+        (step.where, step.rule, f"{_plain(step.symbol)} = {step.result}", step.text or step.theorem)
+        for step in result.derivation
+    ]
+    return "\n".join([
+        f"{result.name}: {result.title}",
+        f"  {result.source}",
+        f"  neighbours: {result.relation}; model: {result.model}",
+        f"  claim: {result.claim}",
+        "",
+        columns([("release", "statistic", "shape", "noise", "stated sensitivity"), *releases]),
+        "",
+        columns([("derivation", "rule", "result", "why"), *steps]),
+        *([] if not result.trends else ["", _trends(result.trends)]),
+        "",
+        result.latex,
+    ])  # fmt: skip
 
 
-def budgeted(result: Mapping[str, Any]) -> str:
+def budgeted(result: Budget) -> str:
     """Returns what the releases cost: the guarantee first, then every method, then release by release."""
-    found = result["guarantee"]
-    at = f"({found['epsilon']:.6g}, {found['delta']:g})-DP" if found["epsilon"] is not None else "no finite ε at this δ"
-    rows = [(m["name"], f"{float(m['epsilon']):.9g}", m["direction"]) for m in result["methods"]]
+    total = result.guarantee
+    at = f"({total.epsilon:.6g}, {total.delta:g})-DP" if total.epsilon is not None else "no finite ε at this δ"
+    rows = [(m.name, f"{m.epsilon:.9g}", m.direction) for m in result.methods]
     costs = [
-        (
-            r["name"],
-            r["sensitivity"]["charged"],
-            str(r["count"]),
-            r["mechanism"],
-            f"{r['std']:.6g}",
-            r["cost"]["expression"],
-        )
-        for r in result["releases"]
+        (r.name, r.sensitivity.charged, str(r.count), r.mechanism, f"{r.std:.6g}", r.cost.expression)
+        for r in result.releases
     ]
-    rho = "no finite ρ" if found["rho"] is None else f"ρ = {found['rho']:.6g}"
-    return "\n".join(
-        [
-            f"{result['algorithm']}: {at}, {rho} for: {result['relation']}",
-            "",
-            columns([("method", f"ε at δ = {found['delta']:g}", "direction"), *rows]),
-            "",
-            columns([("release", "sensitivity", "outputs", "noise", "std", "cost"), *costs]),
-        ]
-    )
+    rho = "no finite ρ" if total.rho is None else f"ρ = {total.rho:.6g}"
+    return "\n".join([
+        f"{result.algorithm}: {at}, {rho} for: {result.relation}",
+        "",
+        columns([("method", f"ε at δ = {total.delta:g}", "direction"), *rows]),
+        "",
+        columns([("release", "sensitivity", "outputs", "noise", "std", "cost"), *costs]),
+    ])  # fmt: skip
 
 
-def calibrated(result: Mapping[str, Any]) -> str:
+def calibrated(result: Calibrated) -> str:
     """Returns the least noise beside the declared one."""
-    target, found = result["target"], result["guarantee"]
+    target, reached = result.target, result.guarantee
     heading = ("release", "law", "published std", "needed std", "needed/published")
     head = (
-        f"{result['algorithm']}: ({target['epsilon']:g}, {target['delta']:g})-DP needs this noise; certified "
-        f"ε ≤ {found['epsilon']:.9g} ({found['method']}), least to {found['tolerance']:.1g} relative"
+        f"{result.algorithm}: ({target.epsilon:g}, {target.delta:g})-DP needs this noise; certified "
+        f"ε ≤ {reached.epsilon:.9g} ({reached.method}), least to {reached.tolerance:.1g} relative"
     )
-    parts = [head, "", columns([heading, *_noise_rows(result["releases"])])]
-    if result["gaussian"] is not None:
-        parts += ["", "with Gaussian noise instead:", columns([heading, *_noise_rows(result["gaussian"])])]
-    if result["batches"] is not None:
+    parts = [head, "", columns([heading, *_noise_rows(result.releases)])]
+    if result.gaussian is not None:
+        parts += ["", "with Gaussian noise instead:", columns([heading, *_noise_rows(result.gaussian)])]
+    if result.batches is not None:
         title = "with disjoint batches instead, each user in one output:"
-        parts += ["", title, columns([heading, *_noise_rows(result["batches"])])]
+        parts += ["", title, columns([heading, *_noise_rows(result.batches)])]
     return "\n".join(parts)
 
 
-def _trends(found: Sequence[Mapping[str, str]]) -> str:
+def _trends(trends: Sequence[Trend]) -> str:
     verbs = {"nondecreasing": "rises", "nonincreasing": "falls", "constant": "stays", "neither": "rises and falls"}
-    parts = [f"{verbs[t['trend']]} with {spelled(t['parameter'])} ({t['method']})" for t in found]
+    parts = [f"{verbs[t.trend]} with {spelled(t.parameter)} ({t.method})" for t in trends]
     return f"the cost {', '.join(parts)}"
 
 
-def _noise_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    return [
-        (r["name"], r["law"], f"{r['published_std']:.6g}", f"{r['needed_std']:.6g}", f"{r['ratio']:.6g}") for r in rows
-    ]
+def _noise_rows(rows: Sequence[NeededNoise]) -> list[tuple[str, ...]]:
+    return [(r.name, r.law, f"{r.published_std:.6g}", f"{r.needed_std:.6g}", f"{r.ratio:.6g}") for r in rows]
 
 
-def verdicts(result: Mapping[str, Any]) -> str:
-    """Returns the verdict with its findings, or a table of all."""
-    if "results" not in result:
-        return _as_report(result, verify=result, verdict={k: result[k] for k in ("verdict", "method", "sentence")})
+def verdict(result: Verified) -> str:
+    """Returns the verdict with its findings."""
+    brief = Judged(verdict=result.verdict, method=result.method, sentence=result.sentence)
+    return _as_report(result.algorithm, verify=result, verdict=brief)
+
+
+def verdicts(result: AllVerified) -> str:
+    """Returns a table of all verdicts, and one of all findings."""
     rows = [("system", "verdict", "how", "joint DP", "cost/claim", "witness/claim", "claim")]
-    for r in result["results"]:
-        ratios = (f"{float(r['upper_ratio']):.4g}", f"{float(r['lower_ratio']):.4g}")
-        how = r["method"] + (", given" if r["given"] else "")
-        rows.append((r["algorithm"], r["verdict"], how, r["joint"] or "", *ratios, spelled(r["claim"])))
-    found: dict[tuple[str, str, str], list[str]] = {}
-    for r in result["results"]:
-        for f in r["findings"]:
-            found.setdefault((r["algorithm"], f["severity"], f["code"]), []).append(f["where"])
-    findings = [("system", "severity", "finding", "where"), *((*key, ", ".join(w)) for key, w in found.items())]
+    places: dict[tuple[str, str, str], list[str]] = {}
+    for r in result.results:
+        how = r.method + (", given" if r.given else "")
+        ratios = (f"{r.upper_ratio:.4g}", f"{r.lower_ratio:.4g}")
+        rows.append((r.algorithm, r.verdict, how, r.joint or "", *ratios, spelled(r.claim)))
+        for f in r.findings:
+            places.setdefault((r.algorithm, f.severity, f.code), []).append(f.where)
+    findings = [("system", "severity", "finding", "where"), *((*key, ", ".join(w)) for key, w in places.items())]
     hint = "`privcheck verify NAME` explains a system's findings and shows the pair of neighbours behind them."
     return "\n".join([columns(rows), "", columns(findings), "", hint])
 
 
 def audited(result: Mapping[str, Any]) -> str:
     """Returns the audit's verdict and bound."""
-    return _as_report(result, audit=result)
+    return _as_report(result["algorithm"], audit=result)
 
 
 def ran(result: Mapping[str, Any]) -> str:
     """Returns what was learned and spent."""
-    return _as_report(result, run=result)
+    return _as_report(result["algorithm"], run=result)
 
 
 def ran_online(result: Mapping[str, Any]) -> str:
@@ -205,8 +199,8 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:]])
 
 
-def _as_report(result: Mapping[str, Any], **sections: Any) -> str:
-    return render_text({"privcheck": {"schema": SCHEMA}, "algorithm": result["algorithm"], **sections})
+def _as_report(algorithm: str, **sections: Any) -> str:
+    return render_text({"privcheck": {"schema": SCHEMA}, "algorithm": algorithm, **sections})
 
 
 def _plain(symbol: str) -> str:

@@ -1,4 +1,4 @@
-"""Where a report comes from: versions, seeds, command line, time."""
+"""Where a report comes from: versions, seeds, command line, time, parameters."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import requires, version
-from typing import Any
 
-from privcheck.reports import SCHEMA
+from privcheck.commands.setting import Setting
+from privcheck.reports.values import About, Provenance
 
 
 def _now() -> str:
@@ -37,12 +37,17 @@ def packages() -> tuple[str, ...]:
     return ("privcheck", *sorted(re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in needed))
 
 
-def about() -> dict[str, Any]:
+def about() -> About:
     """Returns by which version of privcheck a report was made, and which form it has."""
-    return {"version": version("privcheck"), "schema": SCHEMA}
+    return About(version=version("privcheck"))
 
 
-def provenance(began: Began, *, command: Sequence[str], seeds: Mapping[str, int]) -> dict[str, Any]:
+def parameters_used(setting: Setting) -> dict[str, str]:
+    """Returns the declaration's parameters as exact texts."""
+    return {name: str(value) for name, value in setting.values.items()}
+
+
+def provenance(began: Began, *, command: Sequence[str], seeds: Mapping[str, int]) -> Provenance:
     """Returns versions, seeds, command line and duration, up to now.
 
     Args:
@@ -50,10 +55,10 @@ def provenance(began: Began, *, command: Sequence[str], seeds: Mapping[str, int]
         command: The command line.
         seeds: By what they seeded.
     """
-    return {
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages()}},
-        "seeds": dict(seeds),
-        "command": " ".join(command),
-        "started": began.at,
-        "seconds": time.perf_counter() - began.clock,
-    }
+    return Provenance(
+        versions={"python": platform.python_version(), **{name: version(name) for name in packages()}},
+        seeds=dict(seeds),
+        command=" ".join(command),
+        started=began.at,
+        seconds=time.perf_counter() - began.clock,
+    )

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
 from privcheck.errors import FileFormatError, ParameterError
+from privcheck.reports.values import SCHEMA, to_json
 
 Report = dict[str, Any]
 
-SCHEMA = 1
 JSON_NAME = "report.json"
 SECTIONS = (
     "parameters", "options", "choices", "verdict", "show", "budget", "verify", "calibrate", "audit", "run",
@@ -36,7 +34,7 @@ def checked(report: Mapping[str, Any]) -> Report:
         ParameterError: There is a NaN or a value JSON has no form for (the message says where), the schema number is
             missing or newer than this version reads, or a section is not an object.
     """
-    data: Report = _plain(report, "report")
+    data: Report = to_json(report)
     about = data.get("privcheck")
     schema = about.get("schema") if isinstance(about, dict) else None
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
@@ -95,39 +93,3 @@ def load_report(path: Path) -> Report:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f'{constant} is not allowed; infinities are written as "inf"')
-
-
-def _plain(value: Any, where: str) -> Any:
-    plain: Any = value
-    if isinstance(value, str):
-        plain = _text(value, where)
-    elif isinstance(value, float):
-        plain = _float(value, where)
-    elif isinstance(value, Mapping):
-        plain = {_text(str(key), where): _plain(item, f"{where}.{key}") for key, item in value.items()}
-    elif isinstance(value, (list, tuple)):
-        plain = [_plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
-    elif isinstance(value, (Fraction, Path)):
-        plain = str(value)
-    elif hasattr(value, "tolist"):  # NumPy scalars and arrays
-        plain = _plain(value.tolist(), where)
-    elif value is not None and not isinstance(value, (bool, int)):
-        message = f"{where}: a value of type {type(value).__name__} has no place in a report"
-        raise ParameterError(message, name=where, given=value)
-    return plain
-
-
-def _float(value: float, where: str) -> float | str:
-    if math.isnan(value):
-        raise ParameterError(f"{where} is NaN; expected a number, or null where there is none", name=where)
-    if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return float(value)
-
-
-def _text(value: str, where: str) -> str:
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ParameterError(f"{where}: not a text that can be written: {error}", name=where, given=value) from None
-    return str(value)

@@ -19,6 +19,7 @@ from privcheck.commands.declared import budget, calibrated, show, verified
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import Draw
 from privcheck.errors import ParameterError
+from privcheck.reports.values import to_json
 from privcheck.verification import verify
 
 pytestmark = pytest.mark.slow
@@ -100,13 +101,13 @@ def test_five_per_cent_more_noise_costs_less(name):
 @pytest.mark.parametrize("name", DECLARED)
 def test_the_commands_have_the_fields_that_scripts_rely_on(name):
     setting = resolve_setting(name, {})
-    assert show(setting).keys() >= {"name", "relation", "releases", "claim", "latex"}
-    spent = budget(setting, 1e-5)
+    assert to_json(show(setting)).keys() >= {"name", "relation", "releases", "claim", "latex"}
+    spent = to_json(budget(setting, 1e-5))
     assert spent.keys() >= {"algorithm", "parameters", "relation", "model", "releases", "guarantee", "methods"}
     assert spent["guarantee"].keys() >= {"epsilon", "delta", "rho", "mu", "pure_epsilon"}
     assert all(r.keys() >= {"name", "count", "sensitivity", "mechanism", "cost"} for r in spent["releases"])
     assert all(m.keys() >= {"name", "epsilon", "direction"} for m in spent["methods"])
-    judged = verified(setting)
+    judged = to_json(verified(setting))
     assert judged.keys() >= {
         "algorithm", "claim", "verdict", "joint", "method", "upper_ratio", "lower_ratio", "findings", "witness",
     }  # fmt: skip
@@ -129,11 +130,11 @@ def test_the_least_noise_has_the_fields_that_scripts_rely_on(name):
             calibrated(setting, epsilon=1.0, delta=1e-5)
         return
     found = calibrated(setting, epsilon=1.0, delta=1e-5)
-    assert [r["name"] for r in found["releases"]] == [r.name for r in setting.declared.releases]
-    for row in found["releases"]:
-        assert row["needed_std"] == pytest.approx(row["ratio"] * row["published_std"], rel=1e-9)
-        assert 0 < row["ratio"] < math.inf
-    assert found["guarantee"]["epsilon"] <= 1.0
+    assert [r.name for r in found.releases] == [r.name for r in setting.declared.releases]
+    for row in found.releases:
+        assert row.needed_std == pytest.approx(row.ratio * row.published_std, rel=1e-9)
+        assert 0 < row.ratio < math.inf
+    assert found.guarantee.epsilon <= 1.0
 
 
 @pytest.mark.parametrize("name", DECLARED)

@@ -13,6 +13,7 @@ from privcheck.commands.declared import budget, list_algorithms, show, verified
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
+from privcheck.reports.values import from_json, to_json
 from privcheck.results import RunRequest
 from privcheck.runtime import Ledger, read_ledger
 
@@ -46,8 +47,9 @@ def test_the_registered_name_is_its_own(name):
 def test_shown_accounted_and_verified_as_json(name, given):
     setting = resolve_setting(name, given)
     for result in (show(setting), budget(setting, 1e-5), verified(setting)):
-        json.dumps(result, allow_nan=False)
-    assert verified(setting)["verdict"] in {"holds", "fails", "undecided"}
+        text = json.dumps(to_json(result), allow_nan=False)
+        assert from_json(type(result), json.loads(text)) == result
+    assert verified(setting).verdict in {"holds", "fails", "undecided"}
 
 
 @pytest.mark.parametrize(("name", "given"), CASES)
@@ -122,7 +124,7 @@ def test_a_ledger_without_noise_has_spent_everything():
 
 
 def test_the_list_names_everything():
-    assert [a["name"] for a in list_algorithms()["algorithms"]] == NAMES
+    assert [one.name for one in list_algorithms().algorithms] == NAMES
 
 
 def test_unknown_names_and_parameters_are_refused():

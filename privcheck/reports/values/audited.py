@@ -1,0 +1,75 @@
+"""What audits found. The fields are those of the JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from privcheck.pictures import Bars, History, ShownPair, TradeOff
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """One audit; see `privcheck.results.AuditResult`.
+
+    Attributes:
+        algorithm: Whose releases or agent.
+        view: Which audit.
+        trials: N, runs under each neighbour.
+        confidence: 1 − α of the whole audit.
+        delta: At which the three ε are.
+        epsilon_lower: The loss is at least this; None where the view bounds no ε.
+        epsilon_upper: The accountant's bound; None where there is none.
+        epsilon_claimed: What the claim allows; None where it allows everything.
+        verdict: At the parameters asked for.
+        reachable: What the best test could have certified with as many runs.
+        method: The test.
+        witness: The neighbours, in words.
+        evidence: Figures behind the verdict, by name.
+        seconds: Wall time.
+        trials_per_second: Runs a second, 2N in all.
+        claim: What was claimed.
+        seed: Of the trials.
+        trade_off: Picture; no verdict rests on this nor on the following.
+        history: Picture.
+        pair: Picture.
+        bars: Picture.
+    """
+
+    algorithm: str = ""
+    view: str
+    trials: int
+    confidence: float
+    delta: float
+    epsilon_lower: float | None
+    epsilon_upper: float | None
+    epsilon_claimed: float | None
+    verdict: Literal["violation", "consistent", "undecided"]
+    reachable: float | None
+    method: str
+    witness: str
+    evidence: Mapping[str, Any]
+    seconds: float
+    trials_per_second: float
+    claim: str = ""
+    seed: int = 0
+    trade_off: TradeOff | None = None
+    history: History | None = None
+    pair: ShownPair | None = None
+    bars: Bars | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audits(Audited):
+    """The audits of a report: the first view's own fields, and every view by name."""
+
+    views: Mapping[str, Audited]
+
+
+def together(views: Mapping[str, Audited]) -> Audits | None:
+    """Returns audits of several views as one section of a report; None where there are none."""
+    first = next(iter(views.values()), None)
+    if first is None:
+        return None
+    return Audits(**{field.name: getattr(first, field.name) for field in fields(Audited)}, views=views)

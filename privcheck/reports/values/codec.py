@@ -1,0 +1,184 @@
+"""Report values to JSON and back: the one encoder, and the one decoder, which says where a document is wrong.
+
+Infinities are written as the strings "inf" and "-inf"; NaN is refused on the way out and on the way in. Fields that a
+document lacks or that are null take their default, fields that a class does not know are ignored: documents may grow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from privcheck.errors import ParameterError
+
+T = TypeVar("T")
+
+SCHEMA = 1  # of every JSON document
+
+_INFINITE = {"inf": math.inf, "-inf": -math.inf}
+_CALLED = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", type(None): "null"}
+
+
+def to_json(value: Any, where: str = "report") -> Any:
+    """Returns a value as plain JSON: dataclasses as objects, tuples and arrays as lists, fractions and paths as texts.
+
+    Args:
+        value: A report value, or any part of one.
+        where: How messages call it.
+
+    Raises:
+        ParameterError: There is a NaN, or a value that JSON has no form for; the message says where.
+    """
+    plain: Any = value
+    if isinstance(value, str):
+        plain = _text(value, where)
+    elif isinstance(value, float):
+        plain = _float(value, where)
+    elif dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+        plain = {name: to_json(getattr(value, name), f"{where}.{name}") for name in names}
+    elif isinstance(value, Mapping):
+        plain = {_text(str(key), where): to_json(item, f"{where}.{key}") for key, item in value.items()}
+    elif isinstance(value, (list, tuple)):
+        plain = [to_json(item, f"{where}[{index}]") for index, item in enumerate(value)]
+    elif isinstance(value, (Fraction, Path)):
+        plain = str(value)
+    elif hasattr(value, "tolist"):  # NumPy scalars and arrays
+        plain = to_json(value.tolist(), where)
+    elif value is not None and not isinstance(value, (bool, int)):
+        message = f"{where}: a value of type {type(value).__name__} has no place in a report"
+        raise ParameterError(message, name=where, given=value)
+    return plain
+
+
+def document(value: Any) -> dict[str, Any]:
+    """Returns a whole JSON document: the value's fields behind the number of the form that it has.
+
+    Raises:
+        ParameterError: As `to_json`.
+    """
+    return {"schema": SCHEMA, **to_json(value)}
+
+
+def from_json(kind: type[T], data: Any, where: str = "report") -> T:
+    """Returns the value of a class that a JSON document holds.
+
+    Args:
+        kind: A dataclass of report values.
+        data: As `json.loads` returns it; tuples and NumPy arrays are taken too.
+        where: How messages call it.
+
+    Raises:
+        ParameterError: A field without a default is missing, or one is of another type; the message says which, what
+            was expected and what was given.
+    """
+    return cast("T", _read(kind, to_json(data, where), where))
+
+
+def _read(kind: Any, data: Any, where: str) -> Any:
+    """Returns plain JSON as a value of a type: a dataclass, a mapping, a tuple, a union, a literal or a plain type."""
+    if get_origin(kind) in {Union, types.UnionType}:
+        kind = _member(get_args(kind), data)
+    origin, given, read = get_origin(kind), get_args(kind), data
+    if origin is Literal:
+        if not isinstance(data, str) or data not in given:
+            raise _refused(where, f"one of {', '.join(given)}", data)
+    elif origin is tuple:
+        read = tuple(_read(one, item, f"{where}[{k}]") for k, (one, item) in enumerate(_paired(given, data, where)))
+    elif origin is Mapping:
+        read = {key: _read(given[1], item, f"{where}.{key}") for key, item in _object(data, where).items()}
+    elif dataclasses.is_dataclass(kind):
+        read = _read_fields(cast("type", kind), _object(data, where), where)
+    elif kind is not Any:
+        read = _read_plain(kind, data, where)
+    return read
+
+
+def _read_fields(kind: type, data: dict[str, Any], where: str) -> Any:
+    hints, read = _hints(kind), {}
+    for field in dataclasses.fields(kind):
+        if data.get(field.name) is None and field.name not in _required(kind):  # null is as good as missing
+            continue
+        if field.name not in data:
+            raise ParameterError(f"{where}.{field.name} is missing", name=f"{where}.{field.name}")
+        read[field.name] = _read(hints[field.name], data[field.name], f"{where}.{field.name}")
+    return kind(**read)
+
+
+def _object(data: Any, where: str) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise _refused(where, "an object", data)
+    return data
+
+
+def _read_plain(kind: type, data: Any, where: str) -> Any:
+    if kind is float and isinstance(data, str) and data in _INFINITE:
+        return _INFINITE[data]
+    accepted = (int, float) if kind is float else kind
+    if isinstance(data, accepted) and (kind is bool or not isinstance(data, bool)):
+        return data
+    raise _refused(where, _CALLED[kind], data)
+
+
+def _member(kinds: tuple[Any, ...], data: Any) -> Any:
+    """Returns the member of a union that plain JSON is of: by its type, and of classes by the fields that are there."""
+    if data is None and type(None) in kinds:
+        return type(None)
+    left = [kind for kind in kinds if kind is not type(None)]
+    if isinstance(data, dict):
+        classes = [kind for kind in left if dataclasses.is_dataclass(kind)]
+        whole = [kind for kind in classes if data.keys() >= _required(cast("type", kind))]
+        left = whole or classes or [kind for kind in left if get_origin(kind) is Mapping] or left
+    else:
+        fitting = [kind for kind in left if kind in _CALLED and isinstance(data, kind)]
+        left = fitting or [kind for kind in left if isinstance(data, list) and get_origin(kind) is tuple] or left
+    return left[0]
+
+
+def _paired(kinds: tuple[Any, ...], data: Any, where: str) -> list[tuple[Any, Any]]:
+    """Returns the items of a list with the type of each: `tuple[int, ...]` or `tuple[int, int]`."""
+    if not isinstance(data, list):
+        raise _refused(where, "a list", data)
+    if kinds[-1] is Ellipsis:
+        return [(kinds[0], item) for item in data]
+    if len(kinds) != len(data):
+        raise ParameterError(f"{where}: expected {len(kinds)} items, got {len(data)}", name=where, given=data)
+    return list(zip(kinds, data, strict=True))
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+@cache
+def _required(kind: type) -> frozenset[str]:
+    missing = dataclasses.MISSING
+    return frozenset(f.name for f in dataclasses.fields(kind) if f.default is missing and f.default_factory is missing)
+
+
+def _refused(where: str, expected: str, data: Any) -> ParameterError:
+    shown = repr(data) if isinstance(data, (str, int, float)) and len(repr(data)) < 40 else type(data).__name__
+    return ParameterError(f"{where}: expected {expected}, got {shown}", name=where, given=data)
+
+
+def _float(value: float, where: str) -> float | str:
+    if math.isnan(value):
+        raise ParameterError(f"{where} is NaN; expected a number, or null where there is none", name=where)
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return float(value)
+
+
+def _text(value: str, where: str) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ParameterError(f"{where}: not a text that can be written: {error}", name=where, given=value) from None
+    return str(value)

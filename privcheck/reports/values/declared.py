@@ -1,0 +1,367 @@
+"""What is said of a declaration: listed, shown, accounted, verified, calibrated. The fields are those of the JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedParameter:
+    """A parameter or option of an algorithm, as `privcheck list` names it."""
+
+    name: str
+    default: str
+    kind: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedChoice:
+    """A reading of an ambiguous text."""
+
+    name: str
+    readings: tuple[str, ...]
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A registered algorithm.
+
+    Attributes:
+        name: What users type.
+        title: One line.
+        source: Paper and algorithm.
+        model: Of trust; None for a non-private baseline.
+        claim: In words; None for a non-private baseline.
+        parameters: The declaration's, then the agent's options.
+        choices: The readings.
+        agent: Whether there is one to run.
+    """
+
+    name: str
+    title: str
+    source: str
+    model: str | None
+    claim: str | None
+    parameters: tuple[ListedParameter, ...]
+    choices: tuple[ListedChoice, ...]
+    agent: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What `privcheck list` prints."""
+
+    algorithms: tuple[Listed, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRelease:
+    """One declared release.
+
+    Attributes:
+        name: Its name.
+        statistic: What is released.
+        latex: Statistic and noise.
+        shape: Of the statistic.
+        mechanism: In words.
+        source: Where the paper says so.
+        schedule: When it is released.
+        users: Whose data it holds; None where everybody's.
+        stated: The sensitivity that the paper states; None where it states none.
+        preconditions: What the data must satisfy.
+    """
+
+    name: str
+    statistic: str
+    latex: str
+    shape: tuple[int, ...]
+    mechanism: str
+    schedule: str = ""
+    users: str | None = None
+    stated: str | None
+    source: str
+    preconditions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepInput:
+    """What a step of a derivation was computed from."""
+
+    symbol: str
+    value: str
+    latex: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivationStep:
+    """One step from sensitivity to cost.
+
+    Attributes:
+        rule: Its name.
+        theorem: What it rests on.
+        where: Of which release.
+        symbol: Of the result, in LaTeX.
+        text: Why.
+        inputs: What it was computed from.
+        latex: The whole equation.
+        mathml: Its right-hand side.
+        result: The same as text.
+    """
+
+    rule: str
+    theorem: str
+    where: str
+    symbol: str
+    text: str
+    inputs: tuple[StepInput, ...] = ()
+    latex: str
+    mathml: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """How the cost moves with one parameter, and how that is known."""
+
+    parameter: str
+    trend: str
+    method: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A declaration in words and LaTeX, with the derivation of its cost."""
+
+    name: str
+    title: str
+    source: str
+    model: str
+    relation: str
+    releases: tuple[ShownRelease, ...]
+    claim: str
+    claim_latex: str
+    latex: str
+    derivation: tuple[DerivationStep, ...]
+    trends: tuple[Trend, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseSensitivity:
+    """How far one user moves a release: in both norms, rounded up, and the charged one as an expression, with why."""
+
+    l1: float
+    l2: float
+    charged: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasePrice:
+    """What a release costs, rounded up; None where it has no finite cost in that currency."""
+
+    rho: float | None
+    pure_epsilon: float | None
+    expression: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetRelease:
+    """One release with its price.
+
+    Attributes:
+        name: Its name.
+        count: Outputs that hold one user.
+        schedule: When it is released.
+        users: Whose data it holds; None where everybody's.
+        sensitivity: How far one user moves it.
+        mechanism: In words.
+        std: The noise's standard deviation.
+        cost: What it costs.
+    """
+
+    name: str
+    count: int
+    schedule: str = ""
+    users: str | None = None
+    sensitivity: ReleaseSensitivity
+    mechanism: str
+    std: float
+    cost: ReleasePrice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantee:
+    """What all releases cost together, rounded up; None where there is no finite bound in a currency."""
+
+    epsilon: float | None
+    delta: float
+    rho: float | None
+    mu: float | None
+    pure_epsilon: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodBound:
+    """ε by one method of accounting, and which way it errs."""
+
+    name: str
+    epsilon: float
+    direction: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaCurve:
+    """δ against ε, as the accountant bounds it from above and as it is claimed."""
+
+    epsilon: tuple[float, ...]
+    delta_upper: tuple[float, ...]
+    delta_claim: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What the declared releases cost.
+
+    Attributes:
+        algorithm: Whose.
+        parameters: At which values.
+        relation: The neighbours, in words.
+        model: Of trust.
+        releases: Release by release.
+        guarantee: All together.
+        methods: ε by each method of accounting.
+        curve: δ(ε), for reports.
+    """
+
+    algorithm: str
+    parameters: Mapping[str, str]
+    relation: str
+    model: str
+    releases: tuple[BudgetRelease, ...]
+    guarantee: Guarantee
+    methods: tuple[MethodBound, ...]
+    curve: DeltaCurve | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictGround:
+    """A fact that a verdict rests on: on which basis, where, what, and by whom or what."""
+
+    basis: str
+    where: str
+    what: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """How far a pair of neighbours moves one release; the ℓ₂ distance squared."""
+
+    l1: float
+    l2_squared: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictWitness:
+    """A pair of neighbours with its exact loss.
+
+    Attributes:
+        words: What they are.
+        loss: In the claim's unit.
+        changes: By release.
+        group: The user's group in a partition of the users; None without one.
+        pair: The user in D and in D′: columns by name, None where there is no such user; None where it is too long.
+    """
+
+    words: str
+    loss: float
+    changes: Mapping[str, Change]
+    group: str | None = None
+    pair: tuple[Mapping[str, Any] | str | None, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictFinding:
+    """A finding; see `privcheck.verification.findings`."""
+
+    code: str
+    severity: Literal["critical", "theoretical", "negligible"]
+    where: str
+    message: str
+    evidence: Mapping[str, str]
+    witness: VerdictWitness | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """The verdict on a claim; see `privcheck.verification.verdict.Verification`."""
+
+    algorithm: str
+    parameters: Mapping[str, str]
+    claim: str
+    verdict: Literal["holds", "fails", "undecided"]
+    joint: Literal["follows", "unproved", "refuted"] | None
+    method: Literal["proved", "checked", "witness"]
+    given: tuple[str, ...] = ()
+    rests_on: tuple[VerdictGround, ...] = ()
+    upper_ratio: float
+    lower_ratio: float
+    findings: tuple[VerdictFinding, ...]
+    witness: VerdictWitness | None
+    repair: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllVerified:
+    """What `privcheck verify --all` prints."""
+
+    results: tuple[Verified, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The (ε, δ) to calibrate to."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeededNoise:
+    """The declared and the needed standard deviation of one release's noise, and the second over the first."""
+
+    name: str
+    law: str
+    published_std: float
+    needed_std: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certified:
+    """The ε that the needed noise is certified to have at δ, by which method, least up to a relative tolerance."""
+
+    epsilon: float
+    delta: float
+    method: str
+    direction: str
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """The least noise for a target; with Gaussian noise or disjoint batches instead where that is another question."""
+
+    algorithm: str
+    parameters: Mapping[str, str]
+    target: Target
+    releases: tuple[NeededNoise, ...]
+    guarantee: Certified
+    gaussian: tuple[NeededNoise, ...] | None = None
+    batches: tuple[NeededNoise, ...] | None = None

@@ -1,0 +1,177 @@
+"""What agents learned and spent. The fields are those of the JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpentCost:
+    """What a run has cost, from its ledger; None where there is no finite bound in a currency."""
+
+    rho: float | None
+    pure_epsilon: float | None
+    mu: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRelease:
+    """One charged release of a ledger: law, scale and sensitivities that were charged, and its number of slices."""
+
+    release: str
+    law: str
+    scale: float
+    l1: float
+    l2: float
+    slices: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerSummary:
+    """What stands in a ledger.
+
+    Attributes:
+        path: Its file's name; None where it was not written.
+        entries: Slices.
+        digest: The last link of its hash chain.
+        noise: Where the noise came from.
+        protects: Whether noise of that source protects anybody; None where an older report does not say.
+        releases: Release by release.
+    """
+
+    path: str | None
+    entries: int
+    digest: str
+    noise: str
+    protects: bool | None = None
+    releases: tuple[LedgerRelease, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedValue:
+    """The true value of what was learned, over replicates.
+
+    Attributes:
+        mean: None where nobody knows it.
+        std: None for a single replicate.
+        baseline: The non-private twin's; None where it must not be computed.
+        optimal: The best policy's.
+        references: Of known policies.
+        claimed: The agent's own estimate.
+        note: How to read these; None where there is nothing to say.
+    """
+
+    mean: float | None
+    std: float | None
+    baseline: float | None
+    optimal: float | None
+    references: Mapping[str, float]
+    claimed: float
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What an agent learned from data; see `privcheck.results.RunResult`."""
+
+    algorithm: str
+    environment: str
+    description: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    replicates: int
+    episodes: int
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    value: LearnedValue
+    spent: SpentCost | None
+    ledger: LedgerSummary | None
+    diagnostics: Mapping[str, float]
+    seconds: float
+    episodes_per_second: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regret:
+    """Cumulative regret after all episodes.
+
+    Attributes:
+        mean: Over replicates.
+        std: None for a single replicate.
+        optimal: The optimum's, 0.
+        maximum: K·V*, the most there could be.
+        share: Mean over maximum; None where that is 0.
+        twin: The non-private twin's name; None where there is none.
+        baseline: Its mean regret; None where it was not run.
+    """
+
+    mean: float
+    std: float | None
+    optimal: float
+    maximum: float
+    share: float | None
+    twin: str | None
+    baseline: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """A curve over episodes: mean and standard deviation over replicates; no deviation for a single one."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCurves:
+    """Curves over episodes, at these numbers of episodes."""
+
+    episodes: tuple[int, ...]
+    regret: Band
+    value: Band
+    switches: Band
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OdometerReading:
+    """What the user who has paid most has paid from an episode on."""
+
+    episode: int
+    rho: float | None
+    pure_epsilon: float | None
+    mu: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RanOnline:
+    """What an agent did that learns as it acts; see `privcheck.results.OnlineResult`."""
+
+    algorithm: str
+    title: str
+    environment: str
+    description: str
+    facts: Mapping[str, Any]
+    replicates: int
+    episodes: int
+    parameters: Mapping[str, str]
+    options: Mapping[str, str]
+    choices: Mapping[str, str]
+    optimal_value: float
+    regret: Regret
+    curves: RunCurves
+    spent: SpentCost | None
+    odometer: tuple[OdometerReading, ...] | None
+    ledger: LedgerSummary | None
+    diagnostics: Mapping[str, float]
+    seconds: float
+    episodes_per_second: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Several online agents in one environment."""
+
+    environment: str
+    algorithms: tuple[str, ...]
+    results: tuple[RanOnline, ...]

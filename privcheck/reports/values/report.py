@@ -1,0 +1,81 @@
+"""A whole report: everything about one algorithm, or its audits alone. The fields are those of report.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from privcheck.reports.values.audited import Audits
+from privcheck.reports.values.codec import SCHEMA
+from privcheck.reports.values.declared import Budget, Calibrated, Shown, Verified
+from privcheck.reports.values.learned import Ran, RanOnline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """Which version of privcheck made a report, and the form that it has."""
+
+    version: str
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The verdict in brief."""
+
+    verdict: Literal["holds", "fails", "undecided"]
+    method: Literal["proved", "checked", "witness"]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Versions, seeds, command line, start and duration."""
+
+    versions: Mapping[str, str]
+    seeds: Mapping[str, int]
+    command: str
+    started: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a page shows; a section that is None was not asked for, or there is none.
+
+    Attributes:
+        privcheck: Who made it.
+        algorithm: Its name.
+        title: One line about it.
+        source: Paper and algorithm.
+        model: Of trust.
+        parameters: The declaration's.
+        options: The agent's.
+        choices: The readings.
+        verdict: In brief.
+        show: The declaration.
+        budget: What it costs.
+        verify: The verdict.
+        calibrate: The least noise for the same guarantee.
+        audit: Every audit.
+        run: What the agent learned.
+        provenance: Where it comes from.
+    """
+
+    privcheck: About
+    algorithm: str = ""
+    title: str = ""
+    source: str = ""
+    model: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
+    verdict: Judged | None = None
+    show: Shown | None = None
+    budget: Budget | None = None
+    verify: Verified | None = None
+    calibrate: Calibrated | None = None
+    audit: Audits | None = None
+    run: Ran | RanOnline | None = None
+    provenance: Provenance | None = None
