@@ -41,6 +41,7 @@ from privcheck.reports.values.learned import (
     RanOnline,
     Regret,
     RunCurves,
+    RunRemark,
     SpentCost,
 )
 from privcheck.reports.values.report import About, Judged, Provenance, Report
@@ -50,6 +51,6 @@ __all__ = [
     "Change", "Compared", "DeltaCurve", "DerivationStep", "Guarantee", "Judged", "LearnedValue", "LedgerRelease",
     "LedgerSummary", "Listed", "ListedChoice", "ListedParameter", "Listing", "MethodBound", "NeededNoise",
     "OdometerReading", "Provenance", "Ran", "RanOnline", "Regret", "ReleasePrice", "ReleaseSensitivity", "Report",
-    "RunCurves", "Shown", "ShownRelease", "SpentCost", "StepInput", "Target", "Trend", "VerdictFinding",
+    "RunCurves", "RunRemark", "Shown", "ShownRelease", "SpentCost", "StepInput", "Target", "Trend", "VerdictFinding",
     "VerdictGround", "VerdictWitness", "Verified", "document", "from_json", "to_json", "together",
 ]  # fmt: skip

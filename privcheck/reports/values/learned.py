@@ -73,6 +73,14 @@ class LearnedValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunRemark:
+    """What an agent says about its run, to be read before its figures."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
     """What an agent learned from data; see `privcheck.results.RunResult`."""
 
@@ -88,6 +96,7 @@ class Ran:
     spent: SpentCost | None
     ledger: LedgerSummary | None
     diagnostics: Mapping[str, float]
+    remarks: tuple[RunRemark, ...] = ()
     seconds: float
     episodes_per_second: float
 
