@@ -1,4 +1,4 @@
-"""Finite models that online agents act in: validated when the value is made, as trajectories are.
+"""Finite models with a known truth: validated when the value is made, as trajectories are.
 
 Indices are 0-based; a model may change with the step (transition and reward of shape (H, …)) or not (first axis 1).
 """
@@ -63,6 +63,10 @@ class FiniteMDP:
     def actions(self) -> int:
         """Returns A."""
         return int(self.transition.shape[2])
+
+    def part(self, h: int) -> int:
+        """Returns where step h, counted from 0, stands on the first axis of transition and rewards."""
+        return h if self.transition.shape[0] > 1 else 0
 
     @property
     def fixed_start(self) -> bool:

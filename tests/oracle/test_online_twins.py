@@ -10,7 +10,7 @@ from privcheck.commands.online import online_settings
 from privcheck.results import OnlineRequest, World
 from privcheck_algorithms.baselines import OPPO, UCB_VI
 from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.environments.riverswim import online_riverswim
+from privcheck_algorithms.environments.riverswim import riverswim
 from privcheck_algorithms.online.optimism import Bonus, exponentials, plan, value_bonus
 from privcheck_algorithms.online.tables import as_declared, as_vector, size, split
 from privcheck_algorithms.online.world import (
@@ -19,13 +19,13 @@ from privcheck_algorithms.online.world import (
     value_anew,
     value_greedy,
     value_mixed,
-    value_of,
     world,
 )
 from privcheck_algorithms.private_ucb_po.agent import run as run_po
 from privcheck_algorithms.private_ucb_vi.agent import run as run_vi
 from privcheck_algorithms.privatizers import noise, tree
 from twins.online import trace
+from twins.planning import best_backward, value_backward
 
 PRIVATE = [
     ("private-ucb-vi-central", "vi", run_vi), ("private-ucb-vi-local", "vi", run_vi),
@@ -54,12 +54,12 @@ def test_kernels_equal_the_papers_text(name, kind, run, epsilon, precision):
     for number in range(2):
         slow = trace(request, kind=kind, number=number)
         assert result.regret[number] == pytest.approx(slow.regret, rel=1e-12)  # the grid is every episode
-        assert result.value[number] == pytest.approx([value_of(mdp, p) for p in slow.policies], rel=1e-12)
+        assert result.value[number] == pytest.approx([value_backward(mdp, p) for p in slow.policies], rel=1e-12)
     assert np.allclose(result.policy, trace(request, kind=kind).policies[-1], rtol=1e-9)
     assert result.switches[0, -1] > 5
 
 
-@pytest.mark.parametrize("mdp", [online_riverswim(4, H=6), random_mdp(S=5, A=3, H=4, seed=8)], ids=["river", "random"])
+@pytest.mark.parametrize("mdp", [riverswim(4, H=6), random_mdp(S=5, A=3, H=4, seed=8)], ids=["river", "random"])
 @pytest.mark.parametrize("place", ["central", "local"])
 def test_without_noise_the_private_agents_are_their_twins_exactly(mdp, place):
     for name, quiet, twin in (("private-ucb-vi", run_vi, UCB_VI), ("private-ucb-po", run_po, OPPO)):
@@ -95,7 +95,7 @@ def naive_ucb_vi(request, number=0):
     failure, scale = float(request.options["failure"]), float(request.options["bonus_scale"])
     L_c = np.sqrt(2 * np.log(4 * S * A * K * H / failure))
     N, C, M = np.zeros((H, S, A)), np.zeros((H, S, A)), np.zeros((H, S, A, S))
-    best = naive_optimum(mdp)
+    best = best_backward(mdp)
     regret, w = [], world(mdp)
     path, taken, costs = np.zeros(H + 1, np.int64), np.zeros(H, np.int64), np.zeros(H)
     for _ in range(K):
@@ -104,7 +104,7 @@ def naive_ucb_vi(request, number=0):
             quality = C[h] / n[h] + (M[h] / n[h][..., None]) @ value - scale * (1 + H) * L_c / np.sqrt(n[h])
             quality = np.clip(quality, 0, H - h)
             value, actions[h] = quality.min(axis=1), quality.argmin(axis=1)
-        regret.append(best - value_of(mdp, np.eye(A)[actions]))
+        regret.append(best - value_backward(mdp, np.eye(A)[actions]))
         roll_greedy(w, actions, rng, path, taken, costs)
         steps = np.arange(H)
         N[steps, path[:-1], taken] += 1
@@ -113,15 +113,7 @@ def naive_ucb_vi(request, number=0):
     return np.cumsum(regret)
 
 
-def naive_optimum(mdp):
-    value = np.zeros(mdp.states)
-    for h in reversed(range(mdp.horizon)):
-        step = h if mdp.transition.shape[0] > 1 else 0
-        value = ((mdp.reward[step] + value) * mdp.transition[step]).sum(axis=2).max(axis=1)
-    return float(mdp.initial @ value)
-
-
-@pytest.mark.parametrize("mdp", [online_riverswim(4, H=6), random_mdp(S=5, A=3, H=4, seed=8)], ids=["river", "random"])
+@pytest.mark.parametrize("mdp", [riverswim(4, H=6), random_mdp(S=5, A=3, H=4, seed=8)], ids=["river", "random"])
 def test_incremental_planning_equals_planning_from_scratch(mdp):
     request = asked("ucb-vi", mdp, K=400, seed=1, bonus_scale="0.02")
     found = UCB_VI.online(request)
@@ -143,7 +135,7 @@ def test_incremental_values_equal_a_full_pass(S):
     assert w.narrow == (S == 4)
     for _ in range(200):
         actions[rng.integers(5), rng.integers(S)] = rng.integers(3)
-        exact = value_of(mdp, np.eye(3)[actions])
+        exact = value_backward(mdp, np.eye(3)[actions])
         assert value_greedy(w, actions, judged, values) == pytest.approx(exact, rel=1e-14)
         assert value_anew(w, actions, anew) == value_greedy(w, actions, judged, values)
         assert np.array_equal(anew, values)

@@ -25,9 +25,10 @@ from privcheck_algorithms.online.driver import seeds
 from privcheck_algorithms.online.optimism import Bonus, policy_bonus, value_bonus
 from privcheck_algorithms.online.private import Curator, curator, declared
 from privcheck_algorithms.online.tables import as_declared, size
-from privcheck_algorithms.online.world import World, optimum, roll_greedy, roll_mixed, value_of, world
+from privcheck_algorithms.online.world import World, roll_greedy, roll_mixed, world
 from privcheck_algorithms.planning import one_hot, uniform
 from privcheck_algorithms.privatizers import noise as kernel_noise
+from twins.planning import best_backward, value_backward
 
 Array = NDArray[np.float64]
 Tables = Mapping[str, Array]
@@ -100,7 +101,7 @@ def trace(
     opening = opener or _opener(request, source)
     rng = np.random.default_rng(seeds(request.seed, number, "users")["users"])
     bonus, eta = _constants(request, given, kind)
-    w, best, found = world(mdp), optimum(mdp).value, Trace()
+    w, best, found = world(mdp), best_backward(mdp), Trace()
     nodes: dict[int, Billboard] = {}  # by the episode that closes them
     policy, total = uniform(mdp.horizon, mdp.states, mdp.actions), 0.0
     logits = np.zeros_like(policy)
@@ -110,7 +111,7 @@ def trace(
             policy = _greedy(tables, bonus)
         else:
             quality = _qualities(tables, bonus, policy)
-        total += best - value_of(mdp, policy)
+        total += best - value_backward(mdp, policy)
         found.policies.append(policy)
         found.tables.append(tables)
         found.regret.append(total)

@@ -18,8 +18,9 @@ from privcheck_algorithms.calibrated_ucb_vi.agent import Numbers, estimate, play
 from privcheck_algorithms.calibrated_ucb_vi.kernels import expected_visits, plan
 from privcheck_algorithms.calibrated_ucb_vi.statistic import FirstVisits
 from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.environments.riverswim import online_riverswim
-from privcheck_algorithms.online.world import optimum, world
+from privcheck_algorithms.environments.riverswim import riverswim
+from privcheck_algorithms.online.world import world
+from privcheck_algorithms.planning import solve
 
 OPTION = {"bonus": 0.1, "noise_bonus": 0.2, "support": 2.5, "known": 0.25}
 
@@ -113,20 +114,20 @@ def test_estimates_of_exact_counts_are_frequencies():
 
 
 def test_with_the_true_model_the_plan_is_optimal_and_visits_add_up():
-    for mdp in (online_riverswim(4, H=6), random_mdp(S=3, A=2, H=5, seed=1)):
+    for mdp in (riverswim(4, H=6), random_mdp(S=3, A=2, H=5, seed=1)):
         T, H, S, A = mdp.transition.shape[0], mdp.horizon, mdp.states, mdp.actions
         actions = np.zeros((H, S), np.int64)
         known, zero = np.ones((T, S, A), bool), np.zeros((T, S, A))
         plan(mdp.transition, mdp.mean_reward, zero, known, np.zeros((S, A)), H, actions)
-        assert np.array_equal(actions, optimum(mdp).actions)
+        assert np.array_equal(actions, solve(mdp).actions)
         visits = np.zeros((T, S, A))
         expected_visits(mdp.transition, mdp.initial, actions[None], visits)
         assert visits.sum() == pytest.approx(H)
-        assert (visits * mdp.mean_reward).sum() == pytest.approx(optimum(mdp).value)
+        assert (visits * mdp.mean_reward).sum() == pytest.approx(solve(mdp).value)
 
 
 def test_a_batch_that_does_not_visit_a_pair_says_nothing_about_it():
-    mdp = online_riverswim(3, H=3)
+    mdp = riverswim(3, H=3)
     c = Numbers(H=3, S=3, A=2, tables=1, cap=3, sigma=1.0, sigma_rewards=1.0, option=OPTION)
     true = estimate(mdp.transition[None] * 1e9, np.zeros((1, 1, 3, 2)), np.ones((1, 1, 3, 2)), c, None)
     left, right = np.zeros((1, 3, 3), np.int64), np.ones((1, 3, 3), np.int64)
@@ -143,7 +144,7 @@ def test_the_channel_draws_at_the_declared_scale():
 
 
 def test_it_learns_without_noise_and_is_at_a_fifth_of_the_most_with_it():
-    river = online_riverswim(6, H=20)
+    river = riverswim(6, H=20)
     quiet = run(asked(river, K=4000), quiet=True)
     assert quiet.value[:, -1] == pytest.approx(quiet.optimal, rel=0.01)
     found = run(asked(river, K=20_000, replicates=20, seed=77))
@@ -152,7 +153,7 @@ def test_it_learns_without_noise_and_is_at_a_fifth_of_the_most_with_it():
 
 @pytest.mark.parametrize("turns", [1, 5])
 def test_switches_are_users_with_another_policy_than_the_user_before(turns):
-    request = asked(online_riverswim(4, H=6), K=350, replicates=1, first_batch=40, turns=turns, mu=9)  # grid: all of K
+    request = asked(riverswim(4, H=6), K=350, replicates=1, first_batch=40, turns=turns, mu=9)  # grid: all of K
     ends = schedule(350, first=40, growth=1.2).tolist()
     agent = player(request)
     one = agent.start(0)
@@ -166,12 +167,12 @@ def test_switches_are_users_with_another_policy_than_the_user_before(turns):
 def test_what_is_refused():
     for given in ({"turns": 10**9}, {"first_batch": 1, "growth": 1, "K": 10**8}):
         with pytest.raises(ParameterError, match=r"GB|batches"):
-            run(asked(online_riverswim(3, H=3), **given))
+            run(asked(riverswim(3, H=3), **given))
     with pytest.raises(ParameterError, match="GB"):
-        run(asked(online_riverswim(6, H=10**8)))
+        run(asked(riverswim(6, H=10**8)))
     with pytest.raises(ParameterError, match="growth"):
-        run(asked(online_riverswim(3, H=3), growth="0.9"))
+        run(asked(riverswim(3, H=3), growth="0.9"))
     with pytest.raises(ParameterError, match="counts=steps"):
         run(asked(random_mdp(S=3, A=2, H=3, seed=0)))
     assert run(asked(random_mdp(S=3, A=2, H=3, seed=0), counts="steps")).regret.shape[0] == 2
-    assert world(online_riverswim(3, H=3)).S == 3
+    assert world(riverswim(3, H=3)).S == 3

@@ -12,7 +12,7 @@ from privcheck.registry import environment, has_environment, usual_environment
 from privcheck_algorithms.environments import ICU_SEPSIS, RIVERSWIM
 from privcheck_algorithms.environments.icu_sepsis import ACTIONS, DEATH, END, STATES, SURVIVAL, groups, load
 from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.planning import evaluate, optimal, uniform
+from privcheck_algorithms.planning import evaluate, one_hot, solve, uniform
 
 
 def icu(users: int = 2_000, H: int = 20, states: int = 24, seed: int = 0):
@@ -37,7 +37,7 @@ def test_a_name_is_an_environments_or_a_path() -> None:
 
 @pytest.mark.parametrize(("S", "H", "value"), [(6, 20, 3.3972639592), (4, 6, 0.475791)])
 def test_riverswims_optimum(S: int, H: int, value: float) -> None:
-    assert optimal(riverswim(S), H).value == pytest.approx(value, abs=5e-7 if H == 6 else 5e-11)
+    assert solve(riverswim(S, H=H)).value == pytest.approx(value, abs=5e-7 if H == 6 else 5e-11)
 
 
 def test_riverswim_as_a_dataset() -> None:
@@ -73,14 +73,14 @@ def test_rewards_by_construction_are_the_packages() -> None:
     with np.load(Path(spec.submodule_search_locations[0], "envs", "assets", "dynamics.npz")) as file:
         packaged = file["r_mat"]
     mdp = load().mdp
-    possible = mdp.transition > 0
-    assert (packaged[possible] == np.broadcast_to(mdp.reward, possible.shape)[possible]).all()
+    possible = mdp.transition[0] > 0
+    assert (packaged[possible] == mdp.reward[0][possible]).all()
 
 
 def test_terminal_states_lead_to_the_end_without_reward() -> None:
     mdp = load().mdp
-    assert (mdp.transition[[DEATH, SURVIVAL, END], :, END] == 1).all()
-    assert (mdp.expected_reward[[DEATH, SURVIVAL, END]] == 0).all()
+    assert (mdp.transition[0, [DEATH, SURVIVAL, END], :, END] == 1).all()
+    assert (mdp.mean_reward[0, [DEATH, SURVIVAL, END]] == 0).all()
     assert (load().clinicians[[DEATH, SURVIVAL, END]] == 1 / ACTIONS).all()
 
 
@@ -137,7 +137,7 @@ def test_a_policy_on_groups_is_judged_in_the_full_model() -> None:
     value, after = 0.0, np.zeros(STATES)
     group = groups(model.sofa, 24)
     for h in reversed(range(5)):  # backward, where the code goes forward
-        quality = model.mdp.expected_reward + model.mdp.transition @ after
+        quality = model.mdp.mean_reward[0] + model.mdp.transition[0] @ after
         after = (policy[h][group] * quality).sum(axis=1)
     value = float(model.mdp.initial @ after)
     assert data.evaluate is not None
@@ -149,10 +149,12 @@ def test_a_policy_on_groups_is_judged_in_the_full_model() -> None:
 
 def test_the_unaggregated_evaluation_reaches_the_optimum() -> None:
     data = icu(users=10, H=4, states=STATES)
-    best = optimal(load().mdp, 4)
+    mdp = load().of_steps(4)
+    best = solve(mdp)
+    policy = one_hot(best.actions, ACTIONS)
     assert data.evaluate is not None
-    assert data.evaluate(best.policy) == pytest.approx(data.references["optimum"], abs=1e-12)
-    assert evaluate(load().mdp, best.policy) == pytest.approx(best.value, abs=1e-12)
+    assert data.evaluate(policy) == pytest.approx(data.references["optimum"], abs=1e-12)
+    assert evaluate(mdp, policy) == pytest.approx(best.value, abs=1e-12)
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from privcheck.errors import LedgerError, ParameterError, PrivcheckError, Unknow
 from privcheck.results import OnlineRequest, World, silent
 from privcheck.runtime import read_ledger
 from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.environments.riverswim import online_riverswim
+from privcheck_algorithms.environments.riverswim import riverswim
 from privcheck_algorithms.online.driver import BLOCKS, CHECKPOINT
 from privcheck_algorithms.online.recording import POINTS, grid
 
@@ -23,7 +23,7 @@ ONLINE = [name for name in registry.names("algorithms") if registry.algorithm(na
 
 
 def asked(name, *, K=200, S=3, H=3, replicates=2, mdp=None, directory=None, workers=1, progress=silent, **given):
-    world = World(name="test", description="test", mdp=mdp or online_riverswim(S, H=H))
+    world = World(name="test", description="test", mdp=mdp or riverswim(S, H=H))
     setting = online_settings([name], {"K": str(K)} | {k: str(v) for k, v in given.items()}, world)[0]
     return setting, OnlineRequest(
         declaration=setting.declaration, values=setting.values, options=setting.options, readings=setting.choices,
@@ -151,7 +151,7 @@ def test_no_episode_is_refused_and_one_is_played(name):
 @pytest.mark.parametrize("name", ONLINE)
 def test_one_step_one_action_and_states_that_nobody_reaches(name):
     for mdp in (
-        online_riverswim(3, H=1),
+        riverswim(3, H=1),
         random_mdp(S=3, A=1, H=3, seed=0, stationary=True),
         random_mdp(S=1, A=2, H=2, seed=0, stationary=True),
         dataclasses.replace(
@@ -237,7 +237,7 @@ def test_the_odometer_counts_nodes_by_the_paths_of_users():
 
 
 def test_first_states_that_differ_are_the_users_own():
-    mdp = dataclasses.replace(online_riverswim(3, H=3), initial=np.array([0.5, 0.5, 0.0]))
+    mdp = dataclasses.replace(riverswim(3, H=3), initial=np.array([0.5, 0.5, 0.0]))
     setting, request = asked("private-ucb-vi-central", mdp=mdp)
     with pytest.raises(ParameterError, match="initial=any"):
         setting.algorithm.online(request)
@@ -253,7 +253,7 @@ def test_more_counters_than_memory_are_refused_before_anything_is_written(tmp_pa
 
 
 def test_settings_of_several_agents():
-    world = World(name="river", description="", mdp=online_riverswim(4, H=6))
+    world = World(name="river", description="", mdp=riverswim(4, H=6))
     settings = online_settings(["ucb-vi", "private-ucb-vi-central"], {"K": "9", "epsilon": "2"}, world)
     assert [int(s.options.get("K", s.values.get("K", 0))) for s in settings] == [9, 9]
     assert settings[1].values["S"] == 4

@@ -9,30 +9,28 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from privcheck.errors import ParameterError
-from privcheck_algorithms.planning import (
-    TabularMDP,
-    evaluate,
-    one_hot,
-    optimal,
-    reward_table,
-    sample_trajectories,
-    uniform,
-)
+from privcheck.finite_mdp import FiniteMDP
+from privcheck_algorithms.planning import evaluate, one_hot, reward_table, sample_trajectories, solve, uniform
+from twins.planning import best_backward, value_backward
 
 
-def random_mdp(seed: int, S: int = 3, A: int = 2, *, sparse: bool = False) -> TabularMDP:
+def random_mdp(
+    seed: int, S: int = 3, A: int = 2, *, H: int = 3, sparse: bool = False, stationary: bool = True
+) -> FiniteMDP:
     rng = np.random.default_rng(seed)
-    transition = rng.dirichlet(np.full(S, 0.5), (S, A))
+    steps = 1 if stationary else H
+    transition = rng.dirichlet(np.full(S, 0.5), (steps, S, A))
     if sparse:
-        transition = np.eye(S)[rng.integers(S, size=(S, A))]
-    return TabularMDP(transition=transition, reward=rng.random((S, A, S)), initial=rng.dirichlet(np.ones(S)))
+        transition = np.eye(S)[rng.integers(S, size=(steps, S, A))]
+    reward, initial = rng.random((steps, S, A, S)), rng.dirichlet(np.ones(S))
+    return FiniteMDP(horizon=H, transition=transition, reward=reward, initial=initial)
 
 
 def random_policy(seed: int, H: int, S: int, A: int) -> np.ndarray:
     return np.random.default_rng(seed).dirichlet(np.ones(A), (H, S))
 
 
-def value_over_all_paths(mdp: TabularMDP, policy: np.ndarray) -> float:
+def value_over_all_paths(mdp: FiniteMDP, policy: np.ndarray) -> float:
     """Sums probability × return over every path: the definition, nothing shared with `evaluate`."""
     H, S, A = policy.shape
     total = 0.0
@@ -41,37 +39,40 @@ def value_over_all_paths(mdp: TabularMDP, policy: np.ndarray) -> float:
             chance, gain = mdp.initial[states[0]], 0.0
             for h, a in enumerate(actions):
                 s, following = states[h], states[h + 1]
-                chance *= policy[h, s, a] * mdp.transition[s, a, following]
-                gain += mdp.reward[s, a, following]
+                chance *= policy[h, s, a] * mdp.transition[mdp.part(h), s, a, following]
+                gain += mdp.reward[mdp.part(h), s, a, following]
             total += chance * gain
     return total
 
 
-@given(st.integers(0, 2**32 - 1), st.booleans())
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
 @settings(max_examples=15, deadline=None)
-def test_the_value_is_the_sum_over_all_paths(seed, sparse) -> None:
-    mdp, policy = random_mdp(seed, sparse=sparse), random_policy(seed, 3, 3, 2)
+def test_the_value_is_the_sum_over_all_paths(seed, sparse, stationary) -> None:
+    mdp, policy = random_mdp(seed, sparse=sparse, stationary=stationary), random_policy(seed, 3, 3, 2)
     assert evaluate(mdp, policy) == pytest.approx(value_over_all_paths(mdp, policy), abs=1e-12)
+    assert value_backward(mdp, policy) == pytest.approx(value_over_all_paths(mdp, policy), abs=1e-12)
     greedy = one_hot(policy.argmax(axis=2), 2)  # takes the branch over pairs that occur
     assert evaluate(mdp, greedy) == pytest.approx(value_over_all_paths(mdp, greedy), abs=1e-12)
 
 
-@given(st.integers(0, 2**32 - 1))
+@given(st.integers(0, 2**32 - 1), st.booleans())
 @settings(max_examples=15, deadline=None)
-def test_the_optimum_is_the_best_deterministic_policy(seed: int) -> None:
-    mdp = random_mdp(seed, S=2)
+def test_the_optimum_is_the_best_deterministic_policy(seed, stationary) -> None:
+    mdp = random_mdp(seed, S=2, stationary=stationary)
     best = max(
         evaluate(mdp, one_hot(np.array(choice).reshape(3, 2), 2)) for choice in itertools.product(range(2), repeat=6)
     )
-    found = optimal(mdp, 3)
+    found = solve(mdp)
     assert found.value == pytest.approx(best, abs=1e-12)
-    assert evaluate(mdp, found.policy) == pytest.approx(best, abs=1e-12)
+    assert best_backward(mdp) == pytest.approx(best, abs=1e-12)
+    assert evaluate(mdp, one_hot(found.actions, 2)) == pytest.approx(best, abs=1e-12)
     assert found.values[0] @ mdp.initial == pytest.approx(best, abs=1e-12)
 
 
-def test_samples_follow_the_model() -> None:
+@pytest.mark.parametrize("stationary", [True, False])
+def test_samples_follow_the_model(stationary) -> None:
     """Pooled χ² of initial states, actions and transitions over 3 steps; false alarms below 1e-9."""
-    mdp, policy = random_mdp(1), random_policy(2, 3, 3, 2)
+    mdp, policy = random_mdp(1, stationary=stationary), random_policy(2, 3, 3, 2)
     data = sample_trajectories(mdp, policy, users=40_000, rng=np.random.default_rng(3))
     statistic, freedom = 0.0, 0
 
@@ -87,19 +88,20 @@ def test_samples_follow_the_model() -> None:
         pool(data.actions[here, h], policy[h, s])
         for a in range(2):
             both = here & (data.actions[:, h] == a)
-            pool(data.states[both, h + 1], mdp.transition[s, a])
+            pool(data.states[both, h + 1], mdp.transition[mdp.part(h), s, a])
     assert chi2.sf(statistic, freedom) > 1e-9
     assert chi2.cdf(statistic, freedom) > 1e-9
     rows = np.arange(data.users)
     for h in range(3):
-        assert (data.rewards[rows, h] == mdp.reward[data.states[:, h], data.actions[:, h], data.states[:, h + 1]]).all()
+        reward = mdp.reward[mdp.part(h)]
+        assert (data.rewards[rows, h] == reward[data.states[:, h], data.actions[:, h], data.states[:, h + 1]]).all()
 
 
 def test_what_has_probability_zero_is_never_drawn() -> None:
-    mdp = random_mdp(5, S=4, sparse=True)
+    mdp = random_mdp(5, S=4, H=4, sparse=True)
     data = sample_trajectories(mdp, uniform(4, 4, 2), users=5_000, rng=np.random.default_rng(6))
     for h in range(4):
-        assert (mdp.transition[data.states[:, h], data.actions[:, h], data.states[:, h + 1]] == 1).all()
+        assert (mdp.transition[0, data.states[:, h], data.actions[:, h], data.states[:, h + 1]] == 1).all()
 
 
 @pytest.mark.parametrize("slack", [0.0, -3e-10, 3e-10, 2.0**-52, -(2.0**-53)])
@@ -111,7 +113,7 @@ def test_extreme_uniforms_draw_the_last_and_first_possible_state(uniform_drawn, 
 
     law = np.array([0.0, 0.1, 0.2, 0.7 + slack, 0.0])  # the first and the last state are impossible
     transition = np.broadcast_to(law, (5, 1, 5)).copy()
-    mdp = TabularMDP(transition=transition, reward=np.zeros(1), initial=law)
+    mdp = FiniteMDP(horizon=2, transition=transition[None], reward=np.zeros(1), initial=law)
     data = sample_trajectories(mdp, np.ones((2, 5, 1)), users=3, rng=Extreme())  # type: ignore[arg-type]
     assert (data.states == state).all()
 
@@ -130,43 +132,45 @@ def test_rewards_broadcast(shape: tuple[int, ...]) -> None:
     assert not table.flags.writeable
 
 
-def good() -> dict[str, np.ndarray]:
-    return {"transition": np.full((2, 1, 2), 0.5), "reward": np.zeros((2, 1, 1)), "initial": np.array([1.0, 0.0])}
+def good() -> dict[str, np.ndarray | int]:
+    transition, initial = np.full((1, 2, 1, 2), 0.5), np.array([1.0, 0.0])
+    return {"horizon": 1, "transition": transition, "reward": np.zeros((1, 2, 1, 1)), "initial": initial}
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("transition", np.full((2, 1, 3), 1 / 3)),
-        ("transition", np.full((2, 1, 2), 0.6)),
-        ("transition", np.array([[[1.5, -0.5]], [[1.0, 0.0]]])),
-        ("transition", np.full((2, 1, 2), np.nan)),
+        ("transition", np.full((1, 2, 1, 3), 1 / 3)),
+        ("transition", np.full((2, 1, 2), 0.5)),
+        ("transition", np.full((1, 2, 1, 2), 0.6)),
+        ("transition", np.array([[[[1.5, -0.5]], [[1.0, 0.0]]]])),
+        ("transition", np.full((1, 2, 1, 2), np.nan)),
         ("initial", np.array([1.0])),
         ("initial", np.array([0.5, 0.4])),
-        ("reward", np.full((2, 1, 1), 1.5)),
-        ("reward", np.full((2, 1, 1), np.nan)),
-        ("reward", np.zeros((3, 1, 1))),
+        ("reward", np.full((1, 2, 1, 1), 1.5)),
+        ("reward", np.full((1, 2, 1, 1), np.nan)),
+        ("reward", np.zeros((1, 3, 1, 1))),
     ],
 )
 def test_a_bad_model_is_refused(name: str, value: np.ndarray) -> None:
-    with pytest.raises(ParameterError, match=name):
-        TabularMDP(**{**good(), name: value})
+    named = {"transition": r"expected P", "initial": "law of the first state", "reward": "rewards"}[name]
+    with pytest.raises(ParameterError, match=named):
+        FiniteMDP(**{**good(), name: value})
 
 
 @pytest.mark.parametrize(
-    "policy", [np.ones((2, 1)), np.ones((1, 2, 2)) / 2, np.full((1, 2, 1), 0.9), np.full((1, 2, 1), np.nan)]
+    "policy",
+    [np.ones((2, 1)), np.ones((2, 2, 1)), np.ones((1, 2, 2)) / 2, np.full((1, 2, 1), 0.9), np.full((1, 2, 1), np.nan)],
 )
 def test_a_bad_policy_is_refused(policy: np.ndarray) -> None:
-    mdp = TabularMDP(**good())
+    mdp = FiniteMDP(**good())
     with pytest.raises(ParameterError, match="policy"):
         evaluate(mdp, policy)
     with pytest.raises(ParameterError, match="policy"):
         sample_trajectories(mdp, policy, users=1, rng=np.random.default_rng(0))
 
 
-def test_no_user_and_no_step_are_refused() -> None:
-    mdp = TabularMDP(**good())
+def test_no_user_is_refused() -> None:
+    mdp = FiniteMDP(**good())
     with pytest.raises(ParameterError, match="user"):
         sample_trajectories(mdp, np.ones((1, 2, 1)), users=0, rng=np.random.default_rng(0))
-    with pytest.raises(ParameterError, match="H"):
-        optimal(mdp, 0)

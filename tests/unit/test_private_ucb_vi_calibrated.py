@@ -15,16 +15,17 @@ from privcheck.mechanisms import Laplace
 from privcheck.results import OnlineRequest, World
 from privcheck.verification import verify
 from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.environments.riverswim import online_riverswim
+from privcheck_algorithms.environments.riverswim import riverswim
 from privcheck_algorithms.online.driver import seeds
 from privcheck_algorithms.online.optimism import plan, value_bonus
 from privcheck_algorithms.online.private import curator
 from privcheck_algorithms.online.tables import count, size, split
-from privcheck_algorithms.online.world import optimum, roll_greedy, value_of, world
+from privcheck_algorithms.online.world import roll_greedy, world
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
 from privcheck_algorithms.private_ucb_vi.agent import player, run
 from privcheck_algorithms.privatizers.batches import begins, outputs
 from privcheck_algorithms.privatizers.tree import levels
+from twins.planning import best_backward, value_backward
 
 NAME = "private-ucb-vi-calibrated"
 LIVELY = {"bonus_scale": "0.02", "precision_scale": "0.01", "mu": "20"}
@@ -82,10 +83,10 @@ def naive(request, number=0):
     for episode in range(K):
         if episode in {0, *(first * 2**j for j in range(20))}:
             plan(*split(counts, H, S, A), bonus, actions, values, scratch)
-        worth.append(value_of(mdp, np.eye(A)[actions]))
+        worth.append(value_backward(mdp, np.eye(A)[actions]))
         roll_greedy(w, actions, users, path, taken, costs)
         count(*split(counts, H, S, A), A, path, taken, costs)
-    return np.cumsum(optimum(mdp).value - np.array(worth))
+    return np.cumsum(best_backward(mdp) - np.array(worth))
 
 
 @pytest.mark.parametrize("first", [1, 5])
@@ -102,7 +103,7 @@ def test_without_noise_it_plans_from_all_batches_that_have_ended(first):
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_the_billboard_is_the_sum_of_batches_each_with_fresh_noise_of_its_own(law):
     """Var of 4 · 1 440 draws within 8 standard deviations (Laplace: kurtosis 6): error below 1e-9."""
-    request = asked(online_riverswim(6, H=15), K=20, replicates=1, releases="doubling", mu="0.001", first_batch=2)
+    request = asked(riverswim(6, H=15), K=20, replicates=1, releases="doubling", mu="0.001", first_batch=2)
     if law == "laplace":
         changed = tuple(
             dataclasses.replace(release, mechanism=Laplace(scale=5000)) for release in request.declaration.releases
@@ -132,7 +133,7 @@ def test_the_billboard_is_the_sum_of_batches_each_with_fresh_noise_of_its_own(la
 
 
 def test_precision_levels_follow_from_the_noise():
-    river = online_riverswim(6, H=20)
+    river = riverswim(6, H=20)
     cells = math.log(6 * 6 * 2 * 20_000 * 20 / 0.05)
     for given, terms in (
         ({}, 15),
@@ -146,7 +147,7 @@ def test_precision_levels_follow_from_the_noise():
 
 
 def test_users_of_batches_pay_once_and_those_of_a_tree_at_every_power_of_two():
-    where = World(name="test", description="", mdp=online_riverswim(3, H=3))
+    where = World(name="test", description="", mdp=riverswim(3, H=3))
     paid = {}
     for releases in ("tree", "doubling"):
         given = {"K": "200", "releases": releases}
@@ -160,7 +161,7 @@ def test_users_of_batches_pay_once_and_those_of_a_tree_at_every_power_of_two():
 def test_a_killed_run_with_batches_continues_as_if_nothing_had_happened(first, tmp_path, monkeypatch):
     monkeypatch.setattr("privcheck_algorithms.online.driver._SAVE_EVERY", 0.0)
     monkeypatch.setattr("privcheck_algorithms.online.driver._WORK", 0)
-    request = asked(online_riverswim(3, H=3), releases="doubling", first_batch=first, **LIVELY)
+    request = asked(riverswim(3, H=3), releases="doubling", first_batch=first, **LIVELY)
     straight = run(request)
     kept = dataclasses.replace(request, directory=tmp_path)
 
@@ -178,8 +179,8 @@ def test_a_killed_run_with_batches_continues_as_if_nothing_had_happened(first, t
 
 
 def test_agents_that_know_no_batches_refuse_them():
-    request = asked(online_riverswim(3, H=3), name="private-ucb-po-central")
-    batched = asked(online_riverswim(3, H=3), releases="doubling").declaration.releases[0].schedule
+    request = asked(riverswim(3, H=3), name="private-ucb-po-central")
+    batched = asked(riverswim(3, H=3), releases="doubling").declaration.releases[0].schedule
     changed = tuple(dataclasses.replace(release, schedule=batched) for release in request.declaration.releases)
     declaration = dataclasses.replace(request.declaration, releases=changed)
     with pytest.raises(ParameterError, match="expected trees or users' own releases"):

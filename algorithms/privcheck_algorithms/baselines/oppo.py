@@ -20,8 +20,8 @@ from privcheck_algorithms.online.optimism import Bonus, evaluate_and_improve, po
 from privcheck_algorithms.online.recording import DONE, SWITCHES, VALUE, differ, grid, note
 from privcheck_algorithms.online.results import blank, refuse, result
 from privcheck_algorithms.online.tables import count, size, split
-from privcheck_algorithms.online.world import World, optimum, roll_mixed, value_mixed, world
-from privcheck_algorithms.planning import uniform
+from privcheck_algorithms.online.world import World, roll_mixed, value_mixed, world
+from privcheck_algorithms.planning import solve, uniform
 
 Array = NDArray[np.float64]
 
@@ -82,7 +82,7 @@ def _learn(request: OnlineRequest) -> OnlineResult:
     refuse(request, vectors=1)
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
-    w, truth = world(mdp), optimum(mdp)
+    w, truth = world(mdp), solve(mdp)
     failure, scale, eta_scale = (float(request.options[name]) for name in ("failure", "bonus_scale", "eta_scale"))
     bonus = policy_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=0.0, E2=0.0, scale=scale)
     eta = learning_rate(A=A, H=H, K=K, scale=eta_scale)

@@ -22,7 +22,8 @@ from privcheck_algorithms.online.optimism import Bonus, backup, plan, value_bonu
 from privcheck_algorithms.online.recording import DONE, SWITCHES, VALUE, grid, note
 from privcheck_algorithms.online.results import blank, refuse, result
 from privcheck_algorithms.online.tables import count, size, split
-from privcheck_algorithms.online.world import World, optimum, roll_greedy, value_greedy, world
+from privcheck_algorithms.online.world import World, roll_greedy, value_greedy, world
+from privcheck_algorithms.planning import solve
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -147,7 +148,7 @@ def _learn(request: OnlineRequest) -> OnlineResult:
     refuse(request, vectors=1 + 4 / (request.world.mdp.states + 2))
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
-    w, truth = world(mdp), optimum(mdp)
+    w, truth = world(mdp), solve(mdp)
     failure, scale = (float(request.options[name]) for name in ("failure", "bonus_scale"))
     bonus = value_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=0.0, E2=0.0, scale=scale)
 

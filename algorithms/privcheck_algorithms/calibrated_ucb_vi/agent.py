@@ -22,7 +22,8 @@ from privcheck_algorithms.online.driver import Player, Replicate, seeds
 from privcheck_algorithms.online.private import carry_out, declared
 from privcheck_algorithms.online.recording import DONE, SWITCHES, grid
 from privcheck_algorithms.online.results import MEMORY, blank, refuse
-from privcheck_algorithms.online.world import optimum, value_greedy, world
+from privcheck_algorithms.online.world import value_greedy, world
+from privcheck_algorithms.planning import solve
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -233,7 +234,7 @@ def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
     ends = schedule(K, first=int(c.option["first_batch"]), growth=c.option["growth"])
     B, G = len(ends), int(c.option["turns"])
     refuse_tables(request, c, batches=B, turns=G)
-    w, truth = world(mdp), optimum(mdp)
+    w, truth = world(mdp), solve(mdp)
     public = None
     if c.sigma_rewards == 0.0 and request.readings.get("rewards") == "known":
         public = np.broadcast_to(mdp.mean_reward, (c.tables, c.S, c.A))

@@ -18,17 +18,10 @@ from numpy.typing import NDArray
 
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError, PrivcheckError
+from privcheck.finite_mdp import FiniteMDP
 from privcheck.registry import Environment
 from privcheck.results import Dataset, World
-from privcheck_algorithms.planning import (
-    TabularMDP,
-    evaluate,
-    finite,
-    optimal,
-    refuse_size,
-    sample_trajectories,
-    uniform,
-)
+from privcheck_algorithms.planning import evaluate, refuse_size, sample_trajectories, solve, uniform
 
 _RESETS = 1000  # a start that a reset leaves with probability 1 % is found out but for 4·10⁻⁵
 
@@ -43,26 +36,26 @@ def gym_environment(identity: str) -> Environment:
     _refuse_unknown(identity)
 
     def model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
-        mdp, facts = read_table(identity)
+        mdp, facts = read_table(identity, H=values["H"])
         return World(
             name=f"gym:{identity}",
             description=f"Gymnasium's {identity}, from its transition table, {values['H']} steps; {facts['rewards']}",
-            mdp=finite(mdp, values["H"]),
+            mdp=mdp,
             facts={"steps": values["H"], **facts},
         )
 
     def sample(values: Mapping[str, int], seed: int) -> Dataset:
         users, H = values["n"], values["H"]
         refuse_size(users, H)
-        mdp, facts = read_table(identity)
+        mdp, facts = read_table(identity, H=H)
         behaviour = uniform(H, mdp.states, mdp.actions)
         return Dataset(
             name=f"gym:{identity}",
             description=f"{users} users who act at random in Gymnasium's {identity} for {H} steps; {facts['rewards']}",
             trajectories=sample_trajectories(mdp, behaviour, users=users, rng=np.random.default_rng(seed)),
-            reward=mdp.reward,
+            reward=mdp.reward[0],
             evaluate=lambda policy: evaluate(mdp, policy),
-            references={"random": evaluate(mdp, behaviour), "optimum": optimal(mdp, H).value},
+            references={"random": evaluate(mdp, behaviour), "optimum": solve(mdp).value},
             public=True,
             facts={"users": users, "steps": H, **facts, "sampling seed": seed},
         )
@@ -97,20 +90,20 @@ def _refuse_unknown(identity: str) -> None:
         raise ParameterError(message, name="env", given=identity)
 
 
-def read_table(identity: str) -> tuple[TabularMDP, dict[str, str | int | float]]:
-    """Returns an environment's model and facts about it.
+def read_table(identity: str, *, H: int) -> tuple[FiniteMDP, dict[str, str | int | float]]:
+    """Returns an environment's model of H steps and facts about it.
 
     Raises:
         ParameterError: Its spaces are not discrete, or it has no transition table of the usual form.
     """
     env = _gymnasium().make(identity)
     try:
-        return _read(identity, env)
+        return _read(identity, env, H)
     finally:
         env.close()
 
 
-def _read(identity: str, env: Any) -> tuple[TabularMDP, dict[str, str | int | float]]:
+def _read(identity: str, env: Any, H: int) -> tuple[FiniteMDP, dict[str, str | int | float]]:
     spaces = (env.observation_space, env.action_space)
     if not all(type(space).__name__ == "Discrete" and int(space.start) == 0 for space in spaces):
         got = ", ".join(str(space) for space in spaces)
@@ -129,7 +122,7 @@ def _read(identity: str, env: Any) -> tuple[TabularMDP, dict[str, str | int | fl
     S, A = (int(space.n) for space in spaces)
     law = getattr(env.unwrapped, "initial_state_distrib", None)
     initial = _start(identity, env, S) if law is None else np.asarray(law, dtype=np.float64)
-    return _model(identity, table, initial, S, A)
+    return _model(identity, table, initial, shape=(H, S, A))
 
 
 def _start(identity: str, env: Any, S: int) -> NDArray[np.float64]:
@@ -154,8 +147,9 @@ def _state(where: str, found: Any, S: int) -> int:
 
 
 def _model(
-    identity: str, table: Mapping[Any, Any], initial: NDArray[np.float64], S: int, A: int
-) -> tuple[TabularMDP, dict[str, str | int | float]]:
+    identity: str, table: Mapping[Any, Any], initial: NDArray[np.float64], *, shape: tuple[int, int, int]
+) -> tuple[FiniteMDP, dict[str, str | int | float]]:
+    H, S, A = shape
     raw = [(s, a, *outcome) for s in range(S) for a in range(A) for outcome in _outcomes(identity, table, s, a, S)]
     leaves = {s for s, a, p, to, r, done in raw if p > 0 and not (s == to and r == 0)}
     ends = any(done and to in leaves for s, a, p, to, r, done in raw)  # elsewhere an ended episode stays where it is
@@ -176,7 +170,7 @@ def _model(
     words = "rewards as they are" if inside else f"rewards mapped from [{least:g}, {most:g}] to [0, 1]"
     first = np.append(initial, [0.0] * ends)
     try:
-        mdp = TabularMDP(transition=transition, reward=np.clip(reward, 0.0, 1.0), initial=first)
+        mdp = FiniteMDP(horizon=H, transition=transition[None], reward=np.clip(reward, 0.0, 1.0)[None], initial=first)
     except ParameterError as error:
         raise ParameterError(f"gym:{identity}: {error}", name="env", given=identity) from None
     return mdp, {"states": states, "actions": A, "rewards": words, "early end": "absorbing state" if ends else "none"}

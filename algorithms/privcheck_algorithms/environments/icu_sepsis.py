@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,20 +20,13 @@ from numpy.typing import NDArray
 
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError, PrivcheckError
+from privcheck.finite_mdp import FiniteMDP
 from privcheck.registry import Environment
 from privcheck.results import Dataset, World
 from privcheck.trajectories import Trajectories
-from privcheck_algorithms.planning import (
-    TabularMDP,
-    evaluate,
-    finite,
-    optimal,
-    refuse_size,
-    sample_trajectories,
-    uniform,
-)
+from privcheck_algorithms.planning import evaluate, refuse_size, sample_trajectories, solve, uniform
 
-STATES, ACTIONS = 716, 25
+STATES, ACTIONS, STEPS = 716, 25, 20
 DEATH, SURVIVAL, END = 713, 714, 715  # the first two lead to the third, which is absorbing
 TERMINAL = 3
 
@@ -43,14 +36,18 @@ class Model:
     """The unaggregated model.
 
     Attributes:
-        mdp: 716 states; reward 1 on a transition from a patient's state into survival.
+        mdp: 716 states, 20 steps; reward 1 on a transition from a patient's state into survival.
         clinicians: (716, 25) the clinicians' action probabilities; uniform in the terminal states.
         sofa: (716,) mean SOFA score of each state; 0 in the terminal states.
     """
 
-    mdp: TabularMDP
+    mdp: FiniteMDP
     clinicians: NDArray[np.float64]
     sofa: NDArray[np.float64]
+
+    def of_steps(self, H: int) -> FiniteMDP:
+        """Returns the same law and rewards over H steps."""
+        return replace(self.mdp, horizon=H)
 
 
 @functools.lru_cache(maxsize=1)
@@ -77,9 +74,9 @@ def load() -> Model:
     reward = np.zeros((STATES, 1, STATES))
     reward[:DEATH, 0, SURVIVAL] = 1.0
     clinicians[DEATH:] = 1.0 / ACTIONS
-    return Model(
-        mdp=TabularMDP(transition=transition, reward=reward, initial=initial), clinicians=clinicians, sofa=sofa
-    )
+    transition.flags.writeable = False  # taken as it is, not copied: 100 MB
+    mdp = FiniteMDP(horizon=STEPS, transition=transition[None], reward=reward[None], initial=initial)
+    return Model(mdp=mdp, clinicians=clinicians, sofa=sofa)
 
 
 def groups(sofa: NDArray[np.float64], states: int) -> NDArray[np.int32]:
@@ -117,7 +114,8 @@ def _sample(values: Mapping[str, int], seed: int) -> Dataset:
     model = load()
     group = groups(model.sofa, states)
     clinicians = np.broadcast_to(model.clinicians, (H, STATES, ACTIONS))
-    full = sample_trajectories(model.mdp, clinicians, users=users, rng=np.random.default_rng(seed))
+    mdp = model.of_steps(H)
+    full = sample_trajectories(mdp, clinicians, users=users, rng=np.random.default_rng(seed))
     reward = np.zeros((states, 1, states))
     reward[: states - TERMINAL, 0, states - 2] = 1.0
     return Dataset(
@@ -134,7 +132,7 @@ def _sample(values: Mapping[str, int], seed: int) -> Dataset:
             num_actions=ACTIONS,
         ),
         reward=reward,
-        evaluate=lambda policy: evaluate(model.mdp, _lifted(policy, group, states)),
+        evaluate=lambda policy: evaluate(mdp, _lifted(policy, group, states)),
         references=dict(_references(H)),
         public=True,
         facts={
@@ -160,16 +158,15 @@ def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the
     member = np.zeros((STATES, states))
     member[np.arange(STATES), group] = 1.0
     weights = (member / member.sum(axis=0)).T
-    lumped = np.einsum("gs,sat,tk->gak", weights, model.mdp.transition, member, optimize=True)
+    lumped = np.einsum("gs,sat,tk->gak", weights, model.mdp.transition[0], member, optimize=True)
     reward = np.zeros((states, 1, states))
     reward[: states - TERMINAL, 0, states - 2] = 1.0
     lumped /= lumped.sum(axis=2, keepdims=True)
-    mdp = TabularMDP(transition=lumped, reward=reward, initial=model.mdp.initial @ member)
     return World(
         name="icu-sepsis",
         description=f"the ICU-Sepsis model (MIMIC-III), {H} steps; "
         + ("states not aggregated" if states == STATES else f"its states lumped to {states} by SOFA score"),
-        mdp=finite(mdp, H),
+        mdp=FiniteMDP(horizon=H, transition=lumped[None], reward=reward[None], initial=model.mdp.initial @ member),
         facts={"steps": H, "states": states, "actions": ACTIONS, "states of the model": STATES},
     )
 
@@ -178,10 +175,11 @@ def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the
 def _references(H: int) -> dict[str, float]:
     """Returns exact expected returns in the full model: survival within H steps."""
     model = load()
+    mdp = model.of_steps(H)
     return {
-        "clinicians": evaluate(model.mdp, np.broadcast_to(model.clinicians, (H, STATES, ACTIONS))),
-        "random": evaluate(model.mdp, uniform(H, STATES, ACTIONS)),
-        "optimum": optimal(model.mdp, H).value,
+        "clinicians": evaluate(mdp, np.broadcast_to(model.clinicians, (H, STATES, ACTIONS))),
+        "random": evaluate(mdp, uniform(H, STATES, ACTIONS)),
+        "optimum": solve(mdp).value,
     }
 
 
@@ -206,7 +204,7 @@ ICU_SEPSIS = Environment(
     source="Choudhary et al. 2024, ICU-Sepsis: A Benchmark MDP Built from Real Medical Data; PyPI package icu-sepsis",
     parameters=(
         Parameter(name="n", default=20_000, kind="count", meaning="simulated patients"),
-        Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
+        Parameter(name="H", default=STEPS, kind="count", meaning="steps of an episode"),
         Parameter(name="S", default=24, kind="count", meaning="states after aggregation by SOFA, 4 to 716"),
     ),
     sample=_sample,

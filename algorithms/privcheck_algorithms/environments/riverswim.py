@@ -14,27 +14,19 @@ from privcheck.errors import ParameterError
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.registry import Environment
 from privcheck.results import Dataset, World
-from privcheck_algorithms.planning import (
-    TabularMDP,
-    evaluate,
-    finite,
-    optimal,
-    refuse_size,
-    sample_trajectories,
-    uniform,
-)
+from privcheck_algorithms.planning import evaluate, refuse_size, sample_trajectories, solve, uniform
 
 LEFT, RIGHT = 0, 1
 
 
-def riverswim(states: int) -> TabularMDP:
-    """Returns the chain of S states and two actions; users start at s = 0.
+def riverswim(states: int, *, H: int) -> FiniteMDP:
+    """Returns the chain of S states, two actions and H steps; users start at s = 0.
 
     Left is certain: s → max(0, s − 1). Right: at s = 0 stay .4, up .6; between, up .35, stay .6, down .05; at S − 1
     stay .6, down .4. Rewards .005 at (0, left) and 1 at (S − 1, right).
 
     Raises:
-        ParameterError: Fewer than 2 states.
+        ParameterError: Fewer than 2 states, or no step.
     """
     if states < 2:
         raise ParameterError(f"S: a river has at least 2 states, got {states}", name="S", given=states)
@@ -48,16 +40,7 @@ def riverswim(states: int) -> TabularMDP:
     transition[last, RIGHT, [last - 1, last]] = 0.4, 0.6
     reward = np.zeros((states, 2, 1))
     reward[0, LEFT], reward[last, RIGHT] = 0.005, 1.0
-    return TabularMDP(transition=transition, reward=reward, initial=np.eye(states)[0])
-
-
-def online_riverswim(states: int, *, H: int) -> FiniteMDP:
-    """Returns the chain as a model of H steps.
-
-    Raises:
-        ParameterError: Fewer than 2 states, or no step.
-    """
-    return finite(riverswim(states), H)
+    return FiniteMDP(horizon=H, transition=transition[None], reward=reward[None], initial=np.eye(states)[0])
 
 
 def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
@@ -66,7 +49,7 @@ def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the
     return World(
         name="riverswim",
         description=f"RiverSwim with {states} states and {H} steps; users start at the bank (simulated)",
-        mdp=online_riverswim(states, H=H),
+        mdp=riverswim(states, H=H),
         facts={"steps": H, "states": states, "actions": 2},
     )
 
@@ -75,15 +58,15 @@ def _sample(values: Mapping[str, int], seed: int) -> Dataset:
     """Returns users who act uniformly at random; exact values of random and optimum at this H."""
     users, H, states = values["n"], values["H"], values["S"]
     refuse_size(users, H)
-    mdp = riverswim(states)
+    mdp = riverswim(states, H=H)
     behaviour = uniform(H, states, 2)
     return Dataset(
         name="riverswim",
         description=f"RiverSwim with {states} states, {users} users who act at random for {H} steps (simulated)",
         trajectories=sample_trajectories(mdp, behaviour, users=users, rng=np.random.default_rng(seed)),
-        reward=mdp.reward,
+        reward=mdp.reward[0],
         evaluate=lambda policy: evaluate(mdp, policy),
-        references={"random": evaluate(mdp, behaviour), "optimum": optimal(mdp, H).value},
+        references={"random": evaluate(mdp, behaviour), "optimum": solve(mdp).value},
         public=True,
         facts={"users": users, "steps": H, "states": states, "actions": 2, "sampling seed": seed},
     )

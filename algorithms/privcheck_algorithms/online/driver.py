@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from privcheck.errors import ParameterError, PrivcheckError
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.online.recording import DONE
-from privcheck_algorithms.online.world import Truth
+from privcheck_algorithms.planning import Optimum
 
 CHECKPOINT = "checkpoint.npz"
 BLOCKS = 64  # a run has at most so many, and at least one every 2¹⁸ episodes …
@@ -66,7 +66,7 @@ class Player:
     start: Callable[[int], Replicate]
     play: Callable[[Replicate, int], None]
     label: str
-    truth: Truth
+    truth: Optimum
     diagnostics: Mapping[str, float]
 
 

@@ -13,8 +13,7 @@ from privcheck.runtime import Ledger
 from privcheck_algorithms.online.driver import Replicate
 from privcheck_algorithms.online.recording import POINTS, grid
 from privcheck_algorithms.online.tables import size
-from privcheck_algorithms.online.world import Truth
-from privcheck_algorithms.planning import one_hot
+from privcheck_algorithms.planning import Optimum, one_hot
 
 MEMORY = 8e9  # bytes that a run may take for its counters
 EPISODES = 2**53  # up to here floats count one by one
@@ -76,7 +75,7 @@ def blank(K: int) -> dict[str, NDArray[np.float64]]:
 def result(
     request: OnlineRequest,
     replicates: Sequence[Replicate],
-    truth: Truth,
+    truth: Optimum,
     *,
     seconds: float,
     ledger: Ledger | None,

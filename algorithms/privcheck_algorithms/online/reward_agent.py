@@ -15,7 +15,8 @@ from privcheck_algorithms.online.private import PRECISION_SCALE, carry_out, cura
 from privcheck_algorithms.online.recording import grid
 from privcheck_algorithms.online.results import blank, refuse
 from privcheck_algorithms.online.rewards import Rule, play
-from privcheck_algorithms.online.world import optimum, world
+from privcheck_algorithms.online.world import world
+from privcheck_algorithms.planning import solve
 
 OPTIONS = (FAILURE, BONUS_SCALE, PRECISION_SCALE)
 
@@ -56,7 +57,7 @@ def player(request: OnlineRequest, *, kind: int, label: str, pooled: bool = Fals
     if pooled and mdp.transition.shape[0] > 1:
         message = f"{label} pools its counts over the steps, but {request.world.name} changes with the step"
         raise ParameterError(message, name="env", given=request.world.name)
-    w, truth, given = world(mdp), optimum(mdp), curator(request, quiet=quiet)
+    w, truth, given = world(mdp), solve(mdp), curator(request, quiet=quiet)
     failure, scale = numbers(request.options, "failure", "bonus_scale")
     bonus = policy_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
     rule = Rule(

@@ -1,7 +1,7 @@
-"""A finite model as the kernels read it, and exact dynamic programming in it: the truth that regret is measured by.
+"""A finite model as the kernels read it, and the exact values of policies in it: the truth that regret is measured by.
 
 Costs are 1 − reward in paper 002 (section 2.1); values here are of rewards. Only the world and the yardstick are in
-this file; no agent and no privatizer reads it.
+this file; no agent and no privatizer reads it. The optimum is `planning.solve`'s.
 
 What an episode calls is inlined by force, here and in the files beside: a world is a hundred words to a compiled
 function, and a call would copy them. That is a tenth of the time of PRIVATE-UCB-VI.
@@ -9,7 +9,6 @@ function, and a call would copy them. That is a tenth of the time of PRIVATE-UCB
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -60,21 +59,6 @@ class World(NamedTuple):
     chance: Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Truth:
-    """The optimum of a model.
-
-    Attributes:
-        value: V*₁ from the law of the first state.
-        values: (H + 1, S) V*_h; the last row is 0.
-        actions: (H, S) an optimal action; the lowest among equals.
-    """
-
-    value: float
-    values: Array
-    actions: Indices
-
-
 def world(mdp: FiniteMDP) -> World:
     """Returns the model in the form the kernels read."""
     steps, S, A, _ = mdp.transition.shape
@@ -106,32 +90,6 @@ def world(mdp: FiniteMDP) -> World:
         after=after.reshape(-1),
         chance=chance.reshape(-1),
     )
-
-
-def optimum(mdp: FiniteMDP) -> Truth:
-    """Returns the optimum by backward induction, exact up to floating point.
-
-    >>> from privcheck_algorithms.environments.riverswim import online_riverswim
-    >>> f"{optimum(online_riverswim(6, H=20)).value:.10f}"
-    '3.3972639592'
-    """
-    H, S = mdp.horizon, mdp.states
-    values, actions = np.zeros((H + 1, S)), np.zeros((H, S), dtype=np.int64)
-    for h in reversed(range(H)):
-        step = h if mdp.transition.shape[0] > 1 else 0
-        quality = mdp.mean_reward[step] + mdp.transition[step] @ values[h + 1]
-        actions[h] = quality.argmax(axis=1)
-        values[h] = quality.max(axis=1)
-    return Truth(value=float(mdp.initial @ values[0]), values=values, actions=actions)
-
-
-def value_of(mdp: FiniteMDP, policy: Array) -> float:
-    """Returns the exact expected return of a policy (H, S, A) of action probabilities."""
-    value = np.zeros(mdp.states)
-    for h in reversed(range(mdp.horizon)):
-        step = h if mdp.transition.shape[0] > 1 else 0
-        value = (policy[h] * (mdp.mean_reward[step] + mdp.transition[step] @ value)).sum(axis=1)
-    return float(mdp.initial @ value)
 
 
 @njit(cache=True, nogil=True)

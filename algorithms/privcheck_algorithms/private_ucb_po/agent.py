@@ -12,8 +12,8 @@ from privcheck_algorithms.online.optimism import policy_bonus
 from privcheck_algorithms.online.private import PRECISION_SCALE, carry_out, curator, fresh_state, numbers, vectors
 from privcheck_algorithms.online.recording import grid
 from privcheck_algorithms.online.results import blank, refuse
-from privcheck_algorithms.online.world import optimum, world
-from privcheck_algorithms.planning import uniform
+from privcheck_algorithms.online.world import world
+from privcheck_algorithms.planning import solve, uniform
 from privcheck_algorithms.private_ucb_po.kernels import play
 
 OPTIONS = (FAILURE, BONUS_SCALE, ETA_SCALE, PRECISION_SCALE)
@@ -45,7 +45,7 @@ def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
     refuse(request, vectors=vectors(request))
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
-    w, truth, given = world(mdp), optimum(mdp), curator(request, quiet=quiet)
+    w, truth, given = world(mdp), solve(mdp), curator(request, quiet=quiet)
     failure, scale, eta_scale = numbers(request.options, "failure", "bonus_scale", "eta_scale")
     bonus = policy_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
     eta = learning_rate(A=A, H=H, K=K, scale=eta_scale)

@@ -21,7 +21,8 @@ from privcheck_algorithms.online.private import (
 )
 from privcheck_algorithms.online.recording import grid
 from privcheck_algorithms.online.results import blank, refuse
-from privcheck_algorithms.online.world import optimum, world
+from privcheck_algorithms.online.world import world
+from privcheck_algorithms.planning import solve
 from privcheck_algorithms.private_ucb_vi import doubling, stepwise
 from privcheck_algorithms.private_ucb_vi.kernels import play
 
@@ -56,7 +57,7 @@ def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
     refuse(request, vectors=again or vectors(request))
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
-    w, truth, given = world(mdp), optimum(mdp), curator(request, quiet=quiet, batched=True)
+    w, truth, given = world(mdp), solve(mdp), curator(request, quiet=quiet, batched=True)
     failure, scale = numbers(request.options, "failure", "bonus_scale")
     bonus = value_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
     label = "private-ucb-vi, quiet" if quiet else "private-ucb-vi"

@@ -23,7 +23,7 @@ from privcheck.relations import ReplaceOne
 from privcheck.results import AuditRequest, AuditResult, OnlineRequest, World
 from privcheck_algorithms.calibrated_ucb_vi.agent import player as calibrated_player
 from privcheck_algorithms.calibrated_ucb_vi.statistic import FirstVisits
-from privcheck_algorithms.environments.riverswim import online_riverswim
+from privcheck_algorithms.environments.riverswim import riverswim
 from privcheck_algorithms.online import rewards
 from privcheck_algorithms.online.reward_agent import player as reward_player
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
@@ -123,7 +123,7 @@ def instance(declaration: Declaration, values: Mapping[str, Fraction], options: 
         values=_small(values),
         options={name: OPTIONS.get(name, value) for name, value in options.items()},
         readings=_readings(declaration),
-        world=World(name="riverswim", description="of the later users", mdp=online_riverswim(S, H=H)),
+        world=World(name="riverswim", description="of the later users", mdp=riverswim(S, H=H)),
         episodes=K,
     )
     start = S - 1 if _any_start(declaration) else 0
