@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 from privcheck.accounting.engine.gdp import gdp_epsilon
 from privcheck.commands.setting import parse_delta, resolve_setting
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import Noise
+from privcheck.mechanisms import LAWS
 from privcheck.results import AuditMethod, AuditRequest
 from privcheck_audits.bounds import CurveFlip, clopper_pearson_pair, ranked_bound, wealth_plan
 from privcheck_audits.engine.blocks import blocks, total
@@ -53,7 +53,7 @@ TRIALS = (1_000, 10_000, 100_000, 1_000_000)
 
 
 def scalar(law, scale):
-    return (Moved(releases=("y",), noise=Noise(law=law, scale=scale), change=np.ones(1)),)
+    return (Moved(releases=("y",), noise=LAWS[law](scale=scale), change=np.ones(1)),)
 
 
 def rescaled(groups, factor):

@@ -14,9 +14,10 @@ from fractions import Fraction
 from privcheck.accounting import Account, Curve, account, calibrate, compose, gaussian, parallel
 from privcheck.accounting.account import shared_draws
 from privcheck.accounting.release_events import release_branches
+from privcheck.charges import Charge, charge_of
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
-from privcheck.runtime.ledger import Charge, charge_of
+from privcheck.mechanisms import GaussianNoise
 from privcheck.statistics import Sensitivity
 
 
@@ -86,7 +87,7 @@ def least_noise(
             f"{declaration.name}: {', '.join(leaking)} reuse their noise, and no amount of it is enough: declare fresh"
         )
         raise ParameterError(f"{message} draws first", name="draw")
-    if whole := [r.name for r in declaration.releases if r.mechanism.law == "shuffled integers"]:
+    if whole := [r.name for r in declaration.releases if r.mechanism.law.integers]:
         message = (
             f"{declaration.name}: {', '.join(whole)} leave as integer messages, each of which only its own sender's "
             "noise hides: no least noise is looked for; let each bit be a message of its own and calibrate that"
@@ -98,7 +99,7 @@ def least_noise(
         message = f"{declaration.name} releases nothing about anybody at these parameters: no noise is needed"
         raise ParameterError(message, name="parameters", given=dict(values))
     charges = {c.release.name: charge_of(c.release, c.charged, c.release.quietest(values)) for c in composed.costs}
-    if delta == 0 and (impure := [c.law for c in charges.values() if c.law != "laplace"]):
+    if delta == 0 and (impure := [c.release.mechanism.law.name for c in composed.costs if c.pure is None]):
         raise ParameterError(
             f"{impure[0].capitalize()} noise is not (ε, 0)-DP for any ε: give --delta above 0",
             name="delta",
@@ -106,7 +107,7 @@ def least_noise(
         )
     charged = {c.release.name: c.charged for c in composed.costs}
     found = calibrate((epsilon, delta), lambda factor: _scaled(declaration, charged, values, factor))
-    published = {name: _std(c) for name, c in charges.items()}
+    published = _stds(composed, charges)
     needed = tuple(_row(name, charges[name].law, std, found.scale * std) for name, std in published.items())
     return Calibration(
         target=(epsilon, delta),
@@ -145,7 +146,8 @@ def _all_gaussian(
         for group in declaration.groups
     )
     std = calibrate((epsilon, delta), lambda s: gaussian(std=s, sensitivity=together), start=together).scale
-    return tuple(_row(name, "gaussian", _std(c), std) for name, c in charges.items())
+    published = _stds(composed, charges)
+    return tuple(_row(name, GaussianNoise.name, published[name], std) for name in charges)
 
 
 def _in_batches(
@@ -157,12 +159,15 @@ def _in_batches(
     declaration = composed.declaration
     once = {c.release.name: c.release.mechanism.whiten(c.sensitivity) for c in composed.costs}
     factor = calibrate(target, lambda f: _scaled(declaration, once, values, f)).scale
-    return tuple(_row(name, c.law, _std(c), factor * _std(c)) for name, c in charges.items())
+    published = _stds(composed, charges)
+    return tuple(_row(name, c.law, published[name], factor * published[name]) for name, c in charges.items())
 
 
 def _row(name: str, law: str, published: float, needed: float) -> LeastNoise:
     return LeastNoise(name=name, law=law, published_std=published, needed_std=needed, ratio=needed / published)
 
 
-def _std(cost: Charge) -> float:
-    return cost.scale * (math.sqrt(2) if cost.law == "laplace" else 1.0)
+def _stds(composed: Account, charges: Mapping[str, Charge]) -> dict[str, float]:
+    """Returns the standard deviation of each release's noise."""
+    laws = {c.release.name: c.release.mechanism.law for c in composed.costs}
+    return {name: laws[name].of(c).std for name, c in charges.items()}

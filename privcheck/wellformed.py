@@ -104,7 +104,7 @@ def check_model(declaration: Declaration) -> None:
         raise DeclarationError(f"{owner}: {message}; declare ReplaceOne")
     for release in declaration.releases:
         where, schedule = f"{owner}: release {release.name!r}", release.schedule
-        shuffled = release.mechanism.law.startswith("shuffled")
+        shuffled = release.mechanism.law.shuffled
         if model == "local" and not isinstance(schedule, PerUser):
             message = f"in model 'local' no curator sees the data of several users, got {schedule.words!r}"
             raise DeclarationError(f"{where}: {message}; declare schedule=PerUser(), or model='central'")
@@ -131,7 +131,7 @@ def check_order(declaration: Declaration) -> None:
     """
     if not isinstance(declaration.relation, AddRemoveOne):
         return
-    if any(r.mechanism.law.startswith("shuffled") for r in declaration.releases):
+    if any(r.mechanism.law.shuffled for r in declaration.releases):
         message = "how many messages leave a shuffler is public: declare ReplaceOne or ZeroOut, not AddRemoveOne"
         raise DeclarationError(f"{declaration.name}: {message}")
     if any(isinstance(r.schedule, Tree | EveryEpisode | Batches) for r in declaration.releases):
@@ -150,7 +150,7 @@ def check_draws(declaration: Declaration) -> None:
         if len(sharing) == 1:
             message = f"release {sharing[0].name!r}: the draw {name!r} is shared with no other release"
             raise DeclarationError(f"{declaration.name}: {message}; leave its name empty, or correct it")
-        if len({(release.mechanism.law, release.mechanism.spread) for release in sharing}) > 1:
+        if len({(release.mechanism.law.name, release.mechanism.spread) for release in sharing}) > 1:
             names = ", ".join(repr(release.name) for release in sharing)
             message = f"releases {names}: one draw {name!r} of noise of different laws or spreads"
             raise DeclarationError(f"{declaration.name}: {message}; give each a draw of its own")

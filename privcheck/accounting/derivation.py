@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from privcheck.accounting.costs import ReleaseCost
 from privcheck.declaration import Declaration
-from privcheck.mechanisms import PRICED, ShuffledBits, SymmetricGaussian
+from privcheck.mechanisms import PRICED, Noise, ShuffledBits, SymmetricGaussian
 from privcheck.schedules import EveryEpisode, Tree
 from privcheck.symbols import Expr, largest, total
-
-_THEOREMS: Final = {
-    "gaussian": ("Gaussian mechanism", "Bun & Steinke 2016, Proposition 1.6: ρ = Δ₂²/(2σ²)", r"\sigma^2"),
-    "laplace": ("Laplace mechanism", "Dwork, McSherry, Nissim & Smith 2006: ε = Δ₁/b", "b"),
-    "shuffled bits": (
-        "shuffled bits",
-        "Cheu et al. 2019: n⌈τ/n⌉ noise bits, Bin(N, p) against Bin(N, p) + 1 for every counter that moves",
-        r"\tau",
-    ),
-    "shuffled integers": (
-        "shuffled integers",
-        "the multiset of messages z = bit + Σy leaves, not its sum: a message m + 1 can only hold a bit 1",
-        r"\tau",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +38,7 @@ class Line:
 def release_lines(cost: ReleaseCost, relation: str) -> list[Line]:
     """Returns the lines of one release: its sensitivity, how often one user is in it, its price."""
     name = cost.release.name
-    counts = cost.release.mechanism.law != "gaussian"
+    counts = cost.release.mechanism.law.norm == "l1"
     norm = r"\Delta_1" if counts else r"\Delta_2"
     one = cost.sensitivity.l1 if counts else cost.sensitivity.l2
     sensitivity = Line(
@@ -102,8 +86,9 @@ def _schedule_lines(cost: ReleaseCost, norm: str, one: Expr) -> Iterator[Line]:
 
 def _price(cost: ReleaseCost, norm: str) -> Line:
     mechanism, name = cost.release.mechanism, cost.release.name
-    stated = (str(mechanism.law), "as its author prices it: no theorem here does", r"\sigma")
-    rule, theorem, spread = _THEOREMS[mechanism.law] if type(mechanism) in PRICED else stated
+    law, priced = mechanism.law, type(mechanism) in PRICED
+    rule, theorem = (law.rule, law.theorem) if priced else (law.name, Noise.theorem)
+    spread = law.symbol if priced else Noise.symbol
     charged = cost.charged.l1 if norm == r"\Delta_1" else cost.charged.l2
     if isinstance(mechanism, ShuffledBits):
         return Line(

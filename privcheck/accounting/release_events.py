@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from privcheck.accounting.events import Event, gaussian, laplace, pure
-from privcheck.accounting.events.shuffled import changed_messages, moved_counters
-from privcheck.accounting.shuffle.sums import fewest_hidden
+from privcheck.accounting.events import Event
+from privcheck.charges import Charge, charge_of
 from privcheck.declaration import Release
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import noise_bits
-from privcheck.runtime.ledger import Charge, charge_of
+from privcheck.mechanisms import Noise, ShuffledNoise
 from privcheck.statistics import Sensitivity
 
 
@@ -44,63 +41,32 @@ def release_branches(
         return ()
     first = [charge_of(release, charged, settings[0]) for release, charged in releases]
     drawn = [[release.mechanism.at(at) for release, _ in releases] for at in settings]
-    rows = [
-        [
-            replace(cost, scale=noise.scale, senders=noise.senders, threshold=noise.threshold * factor**2)
-            for cost, noise in zip(first, one, strict=True)
-        ]
-        for one in drawn
-    ]
+    rows = [[_drawn(cost, noise, factor) for cost, noise in zip(first, one, strict=True)] for one in drawn]
+    laws = [release.mechanism.law for release, _ in releases]
     stepwise = [charged.stepwise for _, charged in releases]
     branches = [
-        tuple(e for cost, steps in zip(row, stepwise, strict=True) for e in _event(cost, steps, factor))
-        for row in _worst_rows(rows)
+        tuple(
+            event
+            for cost, law, steps in zip(row, laws, stepwise, strict=True)
+            if cost.l1 > 0  # else nobody moves it: no outputs, or nothing that neighbours may differ in
+            for event in law.of(cost).events(cost, stepwise=steps)
+        )
+        for row in _worst_rows(rows, laws)
     ]
     return tuple(dict.fromkeys(branches))
 
 
-def _worst_rows(rows: Sequence[Sequence[Charge]]) -> Sequence[Sequence[Charge]]:
+def _drawn(cost: Charge, noise: Noise, factor: float) -> Charge:
+    """Returns the charge with this noise at `factor` times its std, behind a shuffler with factor² times the bits."""
+    drawn = noise.charge(l1=cost.l1, l2=cost.l2, linf=cost.linf, users=cost.users)
+    return replace(drawn, scale=drawn.scale * factor, threshold=drawn.threshold * factor**2)
+
+
+def _worst_rows(rows: Sequence[Sequence[Charge]], laws: Sequence[type[Noise]]) -> Sequence[Sequence[Charge]]:
     """Returns charges for the sizes of a batch that have to be looked at, where all releases have the same noise."""
-    if any(len({(c.law, c.senders, c.threshold) for c in row}) != 1 or not row[0].senders for row in rows):
+    law = laws[0]
+    alike = all(len({(c.senders, c.threshold) for c in row}) == 1 for row in rows)
+    if not (issubclass(law, ShuffledNoise) and set(laws) == {law} and alike):
         return rows
-    noise = [(row[0].senders, *noise_bits(row[0].senders, row[0].threshold)) for row in rows]
-    fair = [i for i, (_, _, p) in enumerate(noise) if p == 0.5]
-    rare = [i for i, (_, _, p) in enumerate(noise) if p < 0.5][:1]  # all the same
-    if rows and rows[0][0].law == "shuffled integers":
-        if rare:
-            return [rows[i] for i in rare]
-        shown = fewest_hidden((noise[i][0], noise[i][1]) for i in fair)
-        return [[replace(c, senders=n, threshold=float(n * m)) for c in rows[0]] for n, m in shown]
-    least = sorted(fair, key=lambda i: noise[i][0] * noise[i][1])[:1]
-    return [rows[i] for i in (*least, *rare)]
-
-
-def _event(cost: Charge, stepwise: bool, factor: float) -> tuple[Event, ...]:  # noqa: FBT001
-    """Returns a release as events.
-
-    A Laplace release of a table whose cells move by 0 or ±Δ∞ is Δ₁/Δ∞ scalar releases. Where cells move by parts of Δ∞,
-    no worst split is proved for the whole curve, and the release is charged as any (Δ₁/b)-DP mechanism.
-    """
-    if cost.l1 == 0:
-        return ()  # nobody moves it: no outputs, or nothing that neighbours may differ in
-    if cost.senders:
-        return _shuffled(cost)
-    scale = cost.scale * factor
-    if cost.law == "gaussian":
-        return (gaussian(std=scale, sensitivity=cost.l2),)
-    if cost.law != "laplace":
-        raise ParameterError(f"no accountant knows noise of the law {cost.law!r}", name="mechanism", given=cost.law)
-    if stepwise and cost.linf > 0:
-        return (laplace(scale=scale, sensitivity=cost.linf, count=max(1, math.ceil(cost.l1 / cost.linf))),)
-    return (pure(epsilon=cost.l1 / scale * (1 + 1e-15)),)
-
-
-def _shuffled(cost: Charge) -> tuple[Event, ...]:
-    """Returns Δ₁ counters behind a shuffler, each moved by one: up or down, in any mixture."""
-    moved = math.ceil(cost.l1)
-    if moved == 0:
-        return ()
-    if cost.law == "shuffled bits":
-        return (moved_counters(users=cost.senders, threshold=cost.threshold, moved=moved),)
-    m, p = noise_bits(cost.senders, cost.threshold)
-    return (changed_messages(users=cost.senders, messages=m if p == 0.5 else 0, moved=moved),)
+    worst = law.worst_batches([(row[0].senders, row[0].threshold) for row in rows])
+    return [[replace(c, senders=n, threshold=tau) for c in rows[0]] for n, tau in worst]

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from privcheck.charges import Charge, charge
 from privcheck.declaration import Declaration
 from privcheck.errors import LedgerError
-from privcheck.runtime.ledger import Charge, Entry, charge
+from privcheck.mechanisms import LAWS, Noise
+from privcheck.runtime.ledger import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,28 +79,9 @@ def _summed(charges: Sequence[Charge]) -> tuple[float, float, float]:
     """Returns Σρ, Σε of pure DP and Σμ² of what one user pays; μ² is NaN where a release is not Gaussian."""
     rho, pure, mu_squared = 0.0, 0.0, 0.0
     for cost in charges:
-        if cost.law == "gaussian":
-            ratio = cost.l2 / cost.scale
-            mu_squared += ratio * ratio  # ∞ where it overflows, as it should be
-            rho += ratio * ratio / 2
-            pure = math.inf
-        elif cost.law == "laplace":
-            rho += cost.l1 / cost.linf * _divergence(cost.linf / cost.scale) if cost.l1 else 0.0
-            pure += cost.l1 / cost.scale
-            mu_squared = math.nan
-        else:  # no finite ρ or ε is known from a charge alone
-            rho, pure, mu_squared = math.inf, math.inf, math.nan
+        one = LAWS.get(cost.law, Noise).of(cost).spent(cost)  # ∞ of a law that is not ours
+        rho, pure, mu_squared = rho + one[0], pure + one[1], mu_squared + one[2]
     return rho, pure, mu_squared
-
-
-def _divergence(step: float) -> float:
-    """Returns x + e^(−x) − 1; its series, not below it, where the terms cancel."""
-    if step >= 0.5:
-        return step + math.expm1(-step)
-    series = 0.0
-    for k in range(14, 1, -1):  # x²/2 − x³/6 + … + x¹⁴/14!: terms alternate and fall, and the last one is added
-        series = 1 / math.factorial(k) - step * series
-    return step * step * series
 
 
 def check_ledger(

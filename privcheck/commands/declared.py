@@ -171,7 +171,7 @@ def _priced(cost: ReleaseCost, values: Mapping[str, Fraction]) -> report.BudgetR
         sensitivity=report.ReleaseSensitivity(
             l1=moved.l1.number(values, rounding="up"),
             l2=moved.l2.number(values, rounding="up"),
-            charged=str(moved.l2 if release.mechanism.law == "gaussian" else moved.l1),
+            charged=str(getattr(moved, release.mechanism.law.norm)),
             reason=moved.reason,
         ),
         mechanism=release.mechanism.words,
@@ -185,7 +185,7 @@ def _priced(cost: ReleaseCost, values: Mapping[str, Fraction]) -> report.BudgetR
 
 
 def _price(cost: ReleaseCost) -> str:
-    if cost.rho.infinite and cost.release.mechanism.law.startswith("shuffled"):
+    if cost.rho.infinite and cost.release.mechanism.law.shuffled:
         return f"{cost.charged.l1} counters of the noise's law"
     return str(cost.rho if cost.pure is None else cost.pure)
 

@@ -1,20 +1,47 @@
-"""Mechanisms: the sampler and the privacy cost of one kind of noise, in one class each."""
+"""Mechanisms: one file a law, with its sampler, its price, its likelihood ratio and the tests of what drew it.
 
-from privcheck.mechanisms.additive import Gaussian, Laplace, Mechanism, Noise
+Another law of ours is a file here and a line each in `LAWS` and `PRICED` (docs/how-to-add.md).
+"""
+
+from typing import Final
+
+from privcheck.mechanisms.base import Mechanism, Noise, lacks
 from privcheck.mechanisms.bits import draw_messages, noise_bits
-from privcheck.mechanisms.shuffled import ShuffledBits
-from privcheck.mechanisms.symmetric import SymmetricGaussian
+from privcheck.mechanisms.gaussian import Gaussian, GaussianNoise
+from privcheck.mechanisms.laplace import Laplace, LaplaceNoise
+from privcheck.mechanisms.noiseless import Noiseless
+from privcheck.mechanisms.shuffled import (
+    ShuffledBits,
+    ShuffledBitsNoise,
+    ShuffledIntegersNoise,
+    ShuffledNoise,
+    shuffled_noise,
+)
+from privcheck.mechanisms.symmetric import SymmetricGaussian, SymmetricGaussianNoise
 
+LAWS: Final[dict[str, type[Noise]]] = {  # as ledgers name them
+    law.name: law for law in (GaussianNoise, LaplaceNoise, ShuffledBitsNoise, ShuffledIntegersNoise)
+}
 PRICED = (Gaussian, Laplace, SymmetricGaussian, ShuffledBits)  # whose prices are theorems; all others' are their word
 
 __all__ = [
+    "LAWS",
     "PRICED",
     "Gaussian",
+    "GaussianNoise",
     "Laplace",
+    "LaplaceNoise",
     "Mechanism",
     "Noise",
+    "Noiseless",
     "ShuffledBits",
+    "ShuffledBitsNoise",
+    "ShuffledIntegersNoise",
+    "ShuffledNoise",
     "SymmetricGaussian",
+    "SymmetricGaussianNoise",
     "draw_messages",
+    "lacks",
     "noise_bits",
+    "shuffled_noise",
 ]

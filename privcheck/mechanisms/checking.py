@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
-from privcheck.fields import instance, one_of
-from privcheck.mechanisms import PRICED, Mechanism, ShuffledBits
+from privcheck.fields import instance
+from privcheck.mechanisms import LAWS, PRICED, Mechanism, Noise
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Expr
 
-LAWS: Final = ("gaussian", "laplace", "shuffled bits", "shuffled integers")
 _VALUES = ("law", "words", "latex", "spread", "std")
 _ASKED = ("whiten", "whitened", "zcdp", "pure", "gdp_squared", "at")
 
 
 def check_mechanism(where: str, mechanism: object) -> None:
-    """Checks that a value can be asked what a `Mechanism` is asked, and that its law is one the accountant knows.
+    """Checks that a value can be asked what a `Mechanism` is asked, and that its law is a class of noise.
 
     Raises:
         DeclarationError: It cannot, or is not.
@@ -32,8 +29,18 @@ def check_mechanism(where: str, mechanism: object) -> None:
         message = f"{where}: expected a mechanism of {names}, got {shown}"
         raise DeclarationError(f"{message}, which has no {', '.join(lacks) or 'values of its own'}")
     law, spread = (getattr(mechanism, name) for name in ("law", "spread"))
-    one_of(f"{where}, law of the mechanism", law, LAWS)
+    _check_law(f"{where}, law of the mechanism", law)
     instance(f"{where}, spread of the mechanism", spread, (Expr,))
+
+
+def _check_law(where: str, law: object) -> None:
+    """Checks that a law can be asked, and is not another one under the name of ours."""
+    if not (isinstance(law, type) and issubclass(law, Noise) and isinstance(getattr(law, "name", None), str)):
+        known = ", ".join(kind.__name__ for kind in LAWS.values())
+        message = f"{where}: expected a class of noise with a name, such as {known}, got {law!r:.200}"
+        raise DeclarationError(f"{message}; derive one from `privcheck.mechanisms.Noise`")
+    if not issubclass(law, LAWS.get(law.name, law)):
+        raise DeclarationError(f"{where}: {law.name!r} is the name of {LAWS[law.name].__name__}; choose another one")
 
 
 def check_charges(where: str, mechanism: Mechanism, sensitivity: Sensitivity) -> None:
@@ -47,7 +54,7 @@ def check_charges(where: str, mechanism: Mechanism, sensitivity: Sensitivity) ->
         return
     white = declared.whiten(sensitivity)
     asked = (
-        (mechanism.law, declared.law),
+        (mechanism.law.name, declared.law.name),
         (mechanism.spread, declared.spread),
         (mechanism.whiten(sensitivity), white),
         (mechanism.zcdp(white), declared.zcdp(white)),
@@ -55,17 +62,14 @@ def check_charges(where: str, mechanism: Mechanism, sensitivity: Sensitivity) ->
         (mechanism.gdp_squared(white), declared.gdp_squared(white)),
     )
     if wrong := [(says, truth) for says, truth in asked if says != truth]:
-        message = f"{where}: a mechanism of one's own says {wrong[0][0]} where the {declared.law} law that it declares"
-        raise DeclarationError(f"{message} says {wrong[0][1]}; hand such questions on to the declared mechanism")
+        message = f"{where}: a mechanism of one's own says {wrong[0][0]} where the {declared.law.name} law that it"
+        raise DeclarationError(f"{message} declares says {wrong[0][1]}; hand such questions on to what is declared")
 
 
 def mechanism_conditions(mechanism: Mechanism) -> tuple[Condition, ...]:
     """Returns the numbers of a mechanism and what each must be."""
     declared = getattr(mechanism, "declared", mechanism)
-    if isinstance(declared, ShuffledBits):
-        return (
-            Condition(what="the users behind the shuffler", of=declared.users, domain="count"),
-            Condition(what="the threshold of the noise bits", of=declared.threshold, domain="positive"),
-        )
-    name = "scale b of the Laplace noise" if declared.law == "laplace" else "variance of the Gaussian noise"
-    return (Condition(what=f"the {name}", of=declared.spread, domain="positive"),)
+    own: tuple[Condition, ...] | None = getattr(declared, "conditions", None)
+    if own is not None:
+        return own
+    return (Condition(what=f"the {declared.law.spread_words}", of=declared.spread, domain="positive"),)

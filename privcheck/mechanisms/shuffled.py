@@ -4,17 +4,159 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+import numpy as np
+
+from privcheck.charges import Charge
+from privcheck.domains import Condition
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.fields import number, one_of
-from privcheck.mechanisms.additive import Law, Noise, positive_scale
-from privcheck.mechanisms.bits import noise_bits
+from privcheck.mechanisms.base import Array, Noise, positive_scale
+from privcheck.mechanisms.bits import draw_ones, noise_bits, ones_cdf, ones_log_ratio
 from privcheck.statistics.base import Sensitivity, SparseDifference
 from privcheck.symbols import INFINITE, Exact, Expr, ceil, expression, minimum, sqrt
+
+if TYPE_CHECKING:
+    from privcheck.accounting.events import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffledNoise(Noise):
+    """The users' own noise bits of one counter, by how many of them are 1 less their mean; `scale` is its std.
+
+    Attributes:
+        senders: n, how many users are behind the shuffler.
+        threshold: τ, how many noise bits they are to draw.
+    """
+
+    additive: ClassVar[bool] = False
+    shuffled: ClassVar[bool] = True
+    symbol: ClassVar[str] = r"\tau"
+
+    senders: int
+    threshold: float
+
+    def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        """Returns what the analyser's estimates are off by."""
+        return draw_ones(rng, self.senders, self.threshold, shape)
+
+    def log_ratio(self, noise: Array, change: Array) -> Array:
+        """Returns the log-likelihood ratio of the numbers of ones."""
+        return ones_log_ratio(noise, change, self.senders, self.threshold)
+
+    def cdf(self, x: Array) -> Array:
+        """Returns the distribution function of `draw`."""
+        return ones_cdf(x, self.senders, self.threshold)
+
+    @property
+    def bits(self) -> tuple[int, float]:
+        """Returns (m, p): how many noise bits each user draws, and the probability of a 1."""
+        return noise_bits(self.senders, self.threshold)
+
+    @property
+    def sums(self) -> ShuffledBitsNoise:
+        """Returns the noise of the sums of the messages, which anyone can form."""
+        return ShuffledBitsNoise(scale=self.scale, senders=self.senders, threshold=self.threshold)
+
+    @property
+    def std(self) -> float:
+        """Returns the standard deviation of the number of ones."""
+        return self.scale
+
+    def charge(self, *, l1: float, l2: float, linf: float, users: str) -> Charge:
+        """Returns the charge with the users behind the shuffler."""
+        return Charge(
+            law=self.name, scale=self.scale, l1=l1, l2=l2, linf=linf, users=users, senders=self.senders,
+            threshold=self.threshold,
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, cost: Charge) -> Self:
+        """Returns the noise of a charge."""
+        return cls(scale=cost.scale, senders=cost.senders, threshold=cost.threshold)
+
+    @classmethod
+    def worst_batches(cls, batches: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        """Returns those batches (n, τ) that have to be looked at: of each other one is worse for certain."""
+        return list(batches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffledBitsNoise(ShuffledNoise):
+    """Every bit a message of its own: the number of ones is all that leaves the shuffler."""
+
+    name: ClassVar[str] = "shuffled bits"
+    rule: ClassVar[str] = "shuffled bits"
+    theorem: ClassVar[str] = (
+        "Cheu et al. 2019: n⌈τ/n⌉ noise bits, Bin(N, p) against Bin(N, p) + 1 for every counter that moves"
+    )
+
+    def events(self, cost: Charge, *, stepwise: bool) -> tuple[Event, ...]:
+        """Returns Δ₁ counters behind a shuffler, each moved by one: up or down, in any mixture."""
+        from privcheck.accounting.events.shuffled import moved_counters
+
+        moved = math.ceil(cost.l1)
+        return (moved_counters(users=self.senders, threshold=self.threshold, moved=moved),) if moved else ()
+
+    @classmethod
+    def worst_batches(cls, batches: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        """Returns of those with fair bits the one with the fewest, and one of those with rarer bits, all the same."""
+        fair, rare = _by_bits(batches)
+        least = sorted(fair, key=lambda batch: batch[0] * noise_bits(*batch)[0])[:1]
+        return [*least, *rare[:1]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffledIntegersNoise(ShuffledNoise):
+    """Each user sends the sum of their own bits, and the multiset of these sums leaves the shuffler."""
+
+    name: ClassVar[str] = "shuffled integers"
+    integers: ClassVar[bool] = True
+    rule: ClassVar[str] = "shuffled integers"
+    theorem: ClassVar[str] = (
+        "the multiset of messages z = bit + Σy leaves, not its sum: a message m + 1 can only hold a bit 1"
+    )
+
+    def events(self, cost: Charge, *, stepwise: bool) -> tuple[Event, ...]:
+        """Returns Δ₁ counters of which every message leaves."""
+        from privcheck.accounting.events.shuffled import changed_messages
+
+        moved = math.ceil(cost.l1)
+        m, p = self.bits
+        messages = m if p == 0.5 else 0
+        return (changed_messages(users=self.senders, messages=messages, moved=moved),) if moved else ()
+
+    @classmethod
+    def worst_batches(cls, batches: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        """Returns one of those with rarer bits; without any what `fewest_hidden` says of fair bits."""
+        from privcheck.accounting.shuffle.sums import fewest_hidden
+
+        fair, rare = _by_bits(batches)
+        if rare:
+            return rare[:1]
+        return [(n, float(n * m)) for n, m in fewest_hidden((n, noise_bits(n, tau)[0]) for n, tau in fair)]
+
+
+def shuffled_noise(noise: Noise) -> ShuffledNoise:
+    """Returns the noise of users' bits behind a shuffler as what it is.
+
+    Raises:
+        ParameterError: It is of another law.
+    """
+    if not isinstance(noise, ShuffledNoise):
+        message = f"expected noise bits of users behind a shuffler, got noise of the law {noise.name!r}"
+        raise ParameterError(f"{message}: declare ShuffledBits", name="mechanism", given=noise.name)
+    return noise
+
+
+def _by_bits(batches: Sequence[tuple[int, float]]) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
+    """Returns batches with fair bits, and those with rarer ones."""
+    fair = [batch for batch in batches if noise_bits(*batch)[1] == 0.5]
+    return fair, [batch for batch in batches if noise_bits(*batch)[1] < 0.5]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +187,17 @@ class ShuffledBits:
         object.__setattr__(self, "messages", messages)
 
     @property
-    def law(self) -> Law:
-        """Returns "shuffled bits" or "shuffled integers"."""
-        return "shuffled bits" if self.messages == "bits" else "shuffled integers"
+    def law(self) -> type[ShuffledNoise]:
+        """Returns the law of bits or of integers."""
+        return ShuffledBitsNoise if self.messages == "bits" else ShuffledIntegersNoise
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Returns its numbers and what each must be."""
+        return (
+            Condition(what="the users behind the shuffler", of=self.users, domain="count"),
+            Condition(what="the threshold of the noise bits", of=self.threshold, domain="positive"),
+        )
 
     @property
     def noise_bits(self) -> Expr:
@@ -130,4 +280,4 @@ def _drawn(mechanism: ShuffledBits, given: tuple[tuple[str, Fraction], ...]) -> 
         raise ParameterError(message, given=threshold)
     m, p = noise_bits(int(users), threshold)
     std = math.sqrt(int(users) * m * p * (1 - p))
-    return Noise(law=mechanism.law, scale=std, senders=int(users), threshold=threshold)
+    return mechanism.law(scale=std, senders=int(users), threshold=threshold)

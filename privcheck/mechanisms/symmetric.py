@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -9,11 +10,55 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from privcheck.errors import DeclarationError
+from privcheck.charges import Charge
+from privcheck.errors import DeclarationError, ParameterError
 from privcheck.fields import number, one_of
-from privcheck.mechanisms.additive import Gaussian, Law, Noise, positive_scale
+from privcheck.mechanisms.base import Array, Noise, Symmetry, positive_scale
+from privcheck.mechanisms.gaussian import Gaussian, GaussianNoise
 from privcheck.statistics.base import Sensitivity, SparseDifference
 from privcheck.symbols import Exact, Expr, sqrt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymmetricGaussianNoise(GaussianNoise):
+    """Gaussian noise whose last two axes are symmetric matrices, independent on and above the diagonal.
+
+    Attributes:
+        kind: "goe" has `scale` off the diagonal and √2·`scale` on it, "upper" `scale` everywhere.
+    """
+
+    kind: Literal["goe", "upper"]
+
+    @property
+    def symmetric(self) -> Symmetry:
+        """Returns the kind."""
+        return self.kind
+
+    def coordinates(self) -> Noise:
+        """Returns the Gaussian noise of the entries on and above the diagonal."""
+        return GaussianNoise(scale=self.scale)
+
+    @classmethod
+    def of(cls, cost: Charge) -> Noise:
+        """Returns the Gaussian noise of a charge."""
+        return GaussianNoise(scale=cost.scale)
+
+    def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        """Returns fresh noise of the shape.
+
+        Raises:
+            ParameterError: The last two axes are no square matrices.
+        """
+        if isinstance(shape, int) or len(shape) < 2 or shape[-1] != shape[-2]:
+            raise ParameterError(f"expected square matrices for symmetric noise, got shape {shape}", given=shape)
+        rows, columns = np.triu_indices(shape[-1])
+        drawn = self.coordinates().draw(rng, (*shape[:-2], rows.size))
+        if self.kind == "goe":
+            drawn[..., rows == columns] *= math.sqrt(2)
+        noise = np.empty(shape)
+        noise[..., rows, columns] = drawn
+        noise[..., columns, rows] = drawn
+        return noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +73,7 @@ class SymmetricGaussian:
     variance: Expr
     kind: Literal["goe", "upper"]
 
-    law: ClassVar[Law] = "gaussian"
+    law: ClassVar[type[Noise]] = SymmetricGaussianNoise
 
     def __init__(self, *, variance: Exact | Expr, kind: Literal["goe", "upper"]) -> None:
         object.__setattr__(self, "variance", number("variance, of SymmetricGaussian", variance))
@@ -89,4 +134,4 @@ class SymmetricGaussian:
 
     def at(self, values: Mapping[str, Fraction]) -> Noise:
         """Returns symmetric Gaussian noise whose std is rounded up."""
-        return Noise(law="gaussian", scale=positive_scale(self.std, values), symmetric=self.kind)
+        return SymmetricGaussianNoise(scale=positive_scale(self.std, values), kind=self.kind)

@@ -10,10 +10,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.charges import charge
 from privcheck.declaration import Declaration
 from privcheck.errors import ChannelError
 from privcheck.runtime.billboard import Billboard, digest
-from privcheck.runtime.ledger import Ledger, charge
+from privcheck.runtime.ledger import Ledger
 from privcheck.runtime.noise import NoiseSource
 
 

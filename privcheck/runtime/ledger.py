@@ -16,38 +16,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TextIO
 
-from privcheck.declaration import Declaration, Release
+from privcheck.charges import Charge
+from privcheck.declaration import Declaration
 from privcheck.errors import LedgerError
-from privcheck.relations import Relation
-from privcheck.statistics import Sensitivity
 
 VERSION = 1
 FILE_NAME = "ledger.jsonl"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
-    """What a release costs its users, as numbers.
-
-    Attributes:
-        law: The noise's law.
-        scale: Its standard deviation (Gaussian) or b (Laplace), as drawn.
-        l1: The ℓ₁ sensitivity charged, rounded up.
-        l2: The ℓ₂ sensitivity charged, rounded up.
-        linf: The ℓ∞ sensitivity charged, rounded up.
-        users: The group of users who pay it, of a partition; empty where everybody does.
-        senders: n, the users behind the shuffler, for shuffled bits and integers; 0 otherwise.
-        threshold: τ, how many noise bits they are to draw, ibid.
-    """
-
-    law: str
-    scale: float
-    l1: float
-    l2: float
-    linf: float
-    users: str = ""
-    senders: int = 0
-    threshold: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,26 +39,6 @@ class Entry:
     part: int
     charge: Charge | None
     output: str
-
-
-def charge(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Charge:
-    """Returns what the whole release is charged: the derived sensitivity of all its outputs, and the noise drawn."""
-    return charge_of(release, release.charged(relation), values)
-
-
-def charge_of(release: Release, charged: Sensitivity, values: Mapping[str, Fraction]) -> Charge:
-    """Returns the same from a sensitivity that is derived already."""
-    noise = release.mechanism.at(values)
-    return Charge(
-        law=noise.law,
-        scale=noise.scale,
-        l1=charged.l1.number(values, rounding="up"),
-        l2=charged.l2.number(values, rounding="up"),
-        linf=charged.linf.number(values, rounding="up"),
-        users=release.users,
-        senders=noise.senders,
-        threshold=noise.threshold,
-    )
 
 
 class Ledger:

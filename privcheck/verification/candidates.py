@@ -146,7 +146,7 @@ def _linear_pairs(
     horizon, d = int(shape[0]), int(shape[-1])
     if horizon * d > _MOST_NUMBERS or any(r.statistic.shape(values)[-1] != d for r in releases):
         return
-    vectors, laplace = _vectors(releases), any(r.mechanism.law == "laplace" for r in releases)
+    vectors, laplace = _vectors(releases), any(r.mechanism.law.norm == "l1" for r in releases)
     if not isinstance(declaration.relation, ReplaceOne):
         on_an_axis = {c.name: np.zeros(horizon) for c in vectors}  # a diagonal change
         alone = [_users(releases, values, horizon, d, on_an_axis)[0]]

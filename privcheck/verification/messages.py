@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from privcheck.mechanisms import noise_bits
+from privcheck.mechanisms import ShuffledNoise, shuffled_noise
 from privcheck.verification.claim import Case
 from privcheck.verification.findings import Finding
 
@@ -13,12 +13,9 @@ def message_as_sum(case: Case) -> Iterator[Finding]:
     """Yields a finding for every release of integer messages: seen from the mechanism, whatever the algorithm."""
     for cost in case.account.costs:
         release = cost.release
-        if release.mechanism.law != "shuffled integers":
+        if not release.mechanism.law.integers:
             continue
-        shown = [
-            _shown(release.mechanism.at(at).senders, release.mechanism.at(at).threshold)
-            for at in release.settings(case.values)
-        ]
+        shown = [_shown(shuffled_noise(release.mechanism.at(at))) for at in release.settings(case.values)]
         if not shown:
             continue
         probability, users, m = max(shown)
@@ -38,7 +35,7 @@ def message_as_sum(case: Case) -> Iterator[Finding]:
         )
 
 
-def _shown(senders: int, threshold: float) -> tuple[float, int, int]:
+def _shown(noise: ShuffledNoise) -> tuple[float, int, int]:
     """Returns with which probability one counter gives its user away, among how many users of how many noise bits."""
-    m, p = noise_bits(senders, threshold)
-    return (1 - p) ** m, senders, m
+    m, p = noise.bits
+    return (1 - p) ** m, noise.senders, m

@@ -13,7 +13,7 @@ from privcheck.accounting.account import shared_draws
 from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.declaration import Declaration, Release
 from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import PRICED
+from privcheck.mechanisms import PRICED, LaplaceNoise
 from privcheck.schedules import Batches, PerUser
 from privcheck.statistics import SparseDifference
 from privcheck.symbols import exact, to_float
@@ -25,7 +25,9 @@ _ROUNDED = 1 - Fraction(1, 10**12)
 
 
 def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]) -> float:
-    """Returns the loss of one pair in the claim's unit, exact but for rounding down; 0 where no formula is known.
+    """Returns the loss of one pair in the claim's unit, exact but for rounding down.
+
+    Releases whose noise no theorem prices are left out, as an attacker may: nobody knows what they draw.
 
     * ρ: ‖Δ‖₂²/2σ² for Gaussian releases, Σ g(|Δ|/b) with g(x) = x + e^(−x) − 1 for Laplace ones, which is their
       Kullback–Leibler divergence and therefore at most ρ.
@@ -43,7 +45,8 @@ def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], v
     unit = unit_of(declaration, values)
     if leaks(declaration, moved, values):
         return 1.0 if unit == "delta" else math.inf
-    releases, moved = _independent([r for r in declaration.releases if r.name in moved], moved)
+    known = [r for r in declaration.releases if r.name in moved and type(r.mechanism) in PRICED]
+    releases, moved = _independent(known, moved)
     if unit in {"epsilon", "delta"}:
         return _on_the_curve(declaration, releases, moved, values, unit)
     terms = [_term(r, moved[r.name], values, pure=unit == "pure") for r in releases]
@@ -63,15 +66,15 @@ def _on_the_curve(
     claim = declaration.claim.guarantee
     assert isinstance(claim, ApproxDP)
     delta = claim.delta.number(values, rounding="up")
-    if unit == "epsilon" and any(r.mechanism.law.startswith("shuffled") for r in releases):
+    if unit == "epsilon" and any(r.mechanism.law.shuffled for r in releases):
         return shuffled_epsilon(releases, moved, values, delta)[0]
     terms = {r.name: _term(r, moved[r.name], values, pure=False) for r in releases}
     if None in terms.values():
         return 1.0 if unit == "delta" else math.inf
-    gaussian = [terms[r.name] for r in releases if r.mechanism.law == "gaussian"]
+    gaussian = [terms[r.name] for r in releases if r.mechanism.law.gaussian]
     squared = 2 * sum((t for t in gaussian if t is not None), Fraction(0))
     mu = max(0.0, math.nextafter(math.sqrt(to_float(squared, rounding="down")), 0.0))
-    moves = _laplace_moves([r for r in releases if r.mechanism.law == "laplace"], moved, values)
+    moves = _laplace_moves([r for r in releases if r.mechanism.law is LaplaceNoise], moved, values)
     if not moves:
         return gdp_delta(mu, 0.0, rounding="down") if unit == "delta" else gdp_epsilon(mu, delta, rounding="down")
     return pair_delta(mu, moves, 0.0) if unit == "delta" else pair_epsilon(mu, moves, delta)
@@ -84,7 +87,7 @@ def _laplace_moves(
     found: dict[float, int] = {}
     for release in releases:
         change = moved[release.name]
-        if type(release.mechanism) not in PRICED or not change.times or not change.cells.size:
+        if not change.times or not change.cells.size:
             continue
         scale = _spread(release, values)
         moves, counts = np.unique(np.abs(change.change), return_counts=True)
@@ -156,36 +159,23 @@ def _term(
     release: Release, difference: SparseDifference, values: Mapping[str, Fraction], *, pure: bool
 ) -> Fraction | None:
     """Returns the part of the loss that all outputs of one release make, rounded down; None where it is unbounded."""
-    if not difference.cells.size or not difference.times or type(release.mechanism) not in PRICED:
-        return Fraction(0)  # of noise that is not ours nobody knows what it draws
-    if release.mechanism.law.startswith("shuffled") or (pure and release.mechanism.law == "gaussian"):
+    if not difference.cells.size or not difference.times:
+        return Fraction(0)
+    law = release.mechanism.law
+    if law.shuffled or (pure and law.gaussian):
         return None  # the largest message gives the user away; Gaussian tails bound no ε
     spread = _spread(release, values)
     if spread == 0:
         return None  # without noise the change is exact
     moves, counts = np.unique(np.abs(difference.change), return_counts=True)
     changes = [(exact_change(float(c)), int(k)) for c, k in zip(moves, counts, strict=True)]
-    if release.mechanism.law == "gaussian":
-        one = sum((k * c * c for c, k in changes), Fraction(0)) / (2 * spread)
-    elif pure:
-        one = sum((k * c for c, k in changes), Fraction(0)) / spread
-    else:
-        steps = [(to_float(c / spread, rounding="down"), k) for c, k in changes]
-        one = sum((k * Fraction(_divergence(x)) for x, k in steps), Fraction(0))
-    return difference.times * one
+    return difference.times * law.loss(changes, spread, pure=pure)
 
 
 def _spread(release: Release, values: Mapping[str, Fraction]) -> Fraction:
     """Returns the spread, or the next float above it where it is irrational: more noise than there is loses less."""
     spread = release.mechanism.spread.rational(values)
     return Fraction(release.mechanism.spread.number(values, rounding="up")) if spread is None else spread
-
-
-def _divergence(x: float) -> float:
-    """Returns x + e^(−x) − 1 ≥ 0, rounded down; its series where the terms cancel."""
-    if x < 1e-3:
-        return max(0.0, x * x / 2 - x**3 / 6) * (1 - 1e-14)
-    return (x + math.expm1(-x)) * (1 - 1e-12)
 
 
 def exact_change(change: float) -> Fraction:

@@ -20,7 +20,7 @@ import numpy as np
 
 from privcheck.accounting.shuffle.sums import binomial_window
 from privcheck.declaration import Release
-from privcheck.mechanisms import Noise, noise_bits
+from privcheck.mechanisms import ShuffledNoise, shuffled_noise
 from privcheck.statistics import SparseDifference
 
 _MOST: Final = 1e11  # variance of a sum whose values are enumerated
@@ -43,12 +43,12 @@ def shuffled_epsilon(
         values: The parameters.
         delta: δ, rounded up.
     """
-    shuffled = [r for r in releases if r.mechanism.law.startswith("shuffled") and moved[r.name].cells.size]
+    shuffled = [r for r in releases if r.mechanism.law.shuffled and moved[r.name].cells.size]
     if not shuffled:
         return 0.0, ""
     settings = shuffled[0].settings(values)
     same = [r for r in shuffled if r.settings(values) == settings]
-    noises = [{r.name: r.mechanism.at(at) for r in same} for at in settings]
+    noises = [{r.name: shuffled_noise(r.mechanism.at(at)) for r in same} for at in settings]
     if not noises:
         return 0.0, ""
     counters = [_extreme([(noise[r.name], moved[r.name]) for r in same]) for noise in noises]
@@ -58,11 +58,11 @@ def shuffled_epsilon(
             f"in a batch of {users} users, all noise bits of a counter that the user moves are alike with probability "
             f"{most:.6g} under D, and it then shows a number that D′ cannot send"
         )
-    integers = [r for r in same if r.mechanism.law == "shuffled integers"]
+    integers = [r for r in same if r.mechanism.law.integers]
     shown = [_shown([(noise[r.name], moved[r.name]) for r in integers]) for noise in noises]
     if (most := max(shown)) > delta:
         noise = noises[shown.index(most)][integers[0].name]
-        m = noise_bits(noise.senders, noise.threshold)[0]
+        m = noise.bits[0]
         return math.inf, (
             f"in a batch of {noise.senders} users, everybody else holding the data of D′, a message {m + 1} where "
             f"nobody else holds a 1, or 0 where everybody else does, has probability {most:.6g} under D and 0 under D′"
@@ -73,7 +73,7 @@ def shuffled_epsilon(
     return loss, f"in a batch of {users} users, the sums of the messages tell the two apart" if loss > 0 else ""
 
 
-def _shown(parts: Sequence[tuple[Noise, SparseDifference]]) -> float:
+def _shown(parts: Sequence[tuple[ShuffledNoise, SparseDifference]]) -> float:
     """Returns the probability that some counter gives the user away, rounded down.
 
     A bit 1 among zeros is shown by m noise bits that are all 1, with probability p^m; a bit 0 among ones by m that are
@@ -81,7 +81,7 @@ def _shown(parts: Sequence[tuple[Noise, SparseDifference]]) -> float:
     """
     hidden = 0.0
     for noise, change in parts:
-        m, p = noise_bits(noise.senders, noise.threshold)
+        m, p = noise.bits
         rises, falls = int((change.change > 0).sum()), int((change.change < 0).sum())
         for counters, shown in ((rises, p**m), (falls, (1 - p) ** m)):
             if counters and shown >= 1:
@@ -90,14 +90,14 @@ def _shown(parts: Sequence[tuple[Noise, SparseDifference]]) -> float:
     return -math.expm1(hidden) * _DOWN
 
 
-def _extreme(parts: Sequence[tuple[Noise, SparseDifference]]) -> float:
+def _extreme(parts: Sequence[tuple[ShuffledNoise, SparseDifference]]) -> float:
     """Returns the probability that the sum of some counter's messages is beyond what D′ can send, rounded down.
 
     All of its N = nm noise bits are 1 where the user's bit is, with probability p^N, or 0 where it is not.
     """
     hidden = 0.0
     for noise, change in parts:
-        m, p = noise_bits(noise.senders, noise.threshold)
+        m, p = noise.bits
         for counters, one in ((int((change.change > 0).sum()), p), (int((change.change < 0).sum()), 1 - p)):
             shown = math.exp(noise.senders * m * math.log(one)) if one > 0 else 0.0
             if counters and shown >= 1:
@@ -107,14 +107,13 @@ def _extreme(parts: Sequence[tuple[Noise, SparseDifference]]) -> float:
 
 
 def _sum_epsilon(
-    releases: Sequence[Release], moved: Mapping[str, SparseDifference], noise: Mapping[str, Noise], delta: float
+    releases: Sequence[Release], moved: Mapping[str, SparseDifference], noise: Mapping[str, ShuffledNoise], delta: float
 ) -> float:
     """Returns ε at δ from the sum of all counters among fair bits, or of those that move one way among equal others."""
     fair, fair_moved, best = 0, 0, 0.0
     rare: dict[tuple[float, int], tuple[int, int]] = {}
     for release in releases:
-        senders, threshold = noise[release.name].senders, noise[release.name].threshold
-        m, p = noise_bits(senders, threshold)
+        senders, (m, p) = noise[release.name].senders, noise[release.name].bits
         change = moved[release.name].change
         if p == 0.5:
             fair, fair_moved = fair + senders * m * change.size, fair_moved + change.size

@@ -53,7 +53,7 @@ from privcheck.accounting.account import shared_draws
 from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.declaration import Declaration, Release
 from privcheck.guarantees import ApproxDP
-from privcheck.mechanisms import PRICED
+from privcheck.mechanisms import PRICED, lacks
 from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics import FeatureSums, GramMatrices
 from privcheck.statistics.derived import opposed
@@ -78,7 +78,7 @@ def cost_together(declaration: Declaration, values: Mapping[str, Fraction]) -> F
     rho = rho_together(declaration, values)
     if rho is None or unit == "rho":
         return rho
-    if any(r.mechanism.law != "gaussian" for r in declaration.releases):
+    if any(not r.mechanism.law.gaussian for r in declaration.releases):
         return None
     assert isinstance(claim, ApproxDP)
     mu = math.nextafter(math.sqrt(to_float(2 * rho, rounding="up")), math.inf)
@@ -90,8 +90,7 @@ def rho_together(declaration: Declaration, values: Mapping[str, Fraction]) -> Fr
     """Returns the joint worst case in zCDP, exact or rounded up, the largest over a partition; None if unknown."""
     relation = declaration.relation
     linear = all(
-        isinstance(r.statistic, GramMatrices | FeatureSums) and r.mechanism.law == "gaussian"
-        for r in declaration.releases
+        isinstance(r.statistic, GramMatrices | FeatureSums) and r.mechanism.law.gaussian for r in declaration.releases
     )
     if linear and isinstance(relation, ReplaceOne):
         fixed = relation.initial == "fixed"
@@ -181,8 +180,8 @@ def _rewards_and_costs(
     sides = {r.name: opposed(r.statistic) for r in releases}
     if not {"rewards", "costs"} <= set(sides.values()):
         return None
-    laws = {"laplace"} if pure else {"laplace", "gaussian"}
-    if not {r.mechanism.law for r in releases} <= laws:
+    laws = [r.mechanism.law for r in releases]
+    if any(lacks(law, "unit_loss") or (pure and law.gaussian) for law in laws):
         return None
     horizon = next(r.statistic.shape(values)[0] for r in releases if sides[r.name])
     unit = {"rewards": Fraction(0), "costs": Fraction(0)}
@@ -207,12 +206,7 @@ def _unit_move(release: Release, values: Mapping[str, Fraction], *, pure: bool) 
     spread = Fraction(release.mechanism.spread.number(values, rounding="down")) if exact is None else exact
     times = release.schedule.times.rational(values)
     outputs = Fraction(release.schedule.times.number(values, rounding="up")) if times is None else times
-    if release.mechanism.law == "gaussian":
-        return outputs / (2 * spread)
-    if pure:
-        return outputs / spread
-    x = to_float(1 / spread, rounding="up")
-    return outputs * Fraction(min(x * x / 2 * _UP, (x + math.expm1(-x)) * _UP + 1e-15 * x))  # terms cancel for small x
+    return outputs * release.mechanism.law.unit_loss(spread, pure=pure)
 
 
 def _alone(release: Release, relation: Relation, values: Mapping[str, Fraction], *, pure: bool) -> Fraction:

@@ -233,7 +233,7 @@ def _repair(
 ) -> str:  # fmt: skip
     if leaking := shared_draws(declaration):
         return f"draw fresh noise for every output of {', '.join(leaking)}: no amount of noise that is reused is enough"
-    if verdict != "holds" and any(r.mechanism.law == "shuffled integers" for r in declaration.releases):
+    if verdict != "holds" and any(r.mechanism.law.integers for r in declaration.releases):
         return (
             "send every bit as a message of its own: the messages then tell nothing but the sum that the proof analyses"
         )

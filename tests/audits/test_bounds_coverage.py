@@ -13,7 +13,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import binom
 
-from privcheck.mechanisms import Noise
+from privcheck.mechanisms import LAWS
 from privcheck_audits.bounds import (
     OneRun,
     anytime_epsilon,
@@ -45,7 +45,7 @@ def limit(audits: int) -> int:
 
 
 def one(law: str, scale: float) -> tuple[Moved, ...]:
-    return (Moved(releases=("a",), noise=Noise(law=law, scale=scale), change=np.ones(1)),)
+    return (Moved(releases=("a",), noise=LAWS[law](scale=scale), change=np.ones(1)),)
 
 
 @pytest.mark.parametrize("rho", [0.125, 1.0])

@@ -15,7 +15,7 @@ import pytest
 from scipy.optimize import brentq
 
 from privcheck.accounting.engine.gdp import gdp_epsilon
-from privcheck.mechanisms import Noise
+from privcheck.mechanisms import LAWS
 from privcheck_audits.bounds import (
     CurveFlip,
     GuessPlan,
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 
 
 def one(law: str, scale: float) -> tuple[Moved, ...]:
-    return (Moved(releases=("a",), noise=Noise(law=law, scale=scale), change=np.ones(1)),)
+    return (Moved(releases=("a",), noise=LAWS[law](scale=scale), change=np.ones(1)),)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 
 import mutants
 from privcheck.declaration import resolve
-from privcheck.mechanisms import Noise
+from privcheck.mechanisms import GaussianNoise, LaplaceNoise
 from privcheck.results import AuditRequest
 from privcheck.runtime import SimulatedNoise
 from privcheck.trajectories import Trajectories, concatenate
@@ -163,9 +163,9 @@ class OtherLaw:
         self._rng = np.random.default_rng(seed)
 
     def add(self, noise, value, **_):
-        if noise.law == "gaussian":
-            return Noise(law="laplace", scale=noise.scale / math.sqrt(2)).add(value, self._rng)
-        return Noise(law="gaussian", scale=noise.scale * math.sqrt(2)).add(value, self._rng)
+        if noise.gaussian:
+            return LaplaceNoise(scale=noise.scale / math.sqrt(2)).add(value, self._rng)
+        return GaussianNoise(scale=noise.scale * math.sqrt(2)).add(value, self._rng)
 
 
 class OneNumberASlice:

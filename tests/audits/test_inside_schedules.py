@@ -18,7 +18,6 @@ from mutants.trees import CountsTwice, LevelTooFew, ReusedNodes
 from privcheck import registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import Noise
 from privcheck.regressors import Regressors
 from privcheck.relations import AddRemoveOne, ZeroOut
 from privcheck.results import AuditRequest
@@ -61,7 +60,7 @@ def test_lockstep_attains_every_charge_and_accuses_nobody(name):
     found = inside.lockstep(asked(name, "lockstep", 14))
     assert found.verdict == "consistent"
     assert found.epsilon_lower is None
-    norm = "l2" if {r.mechanism.law for r in setting_of(name).declared.releases} == {"gaussian"} else "l1"
+    norm = "l2" if {r.mechanism.law.name for r in setting_of(name).declared.releases} == {"gaussian"} else "l1"
     ratios = [v for key, v in found.evidence.items() if key.endswith(f"_{norm}_moved_over_charged")]
     assert len(ratios) == len(setting_of(name).declared.releases)
     if name != "calibrated-ucb-vi":  # whose charge is an upper bound
@@ -179,7 +178,7 @@ def test_a_matrix_of_noise_that_is_not_symmetric_is_found():
             self._rng = np.random.default_rng(seed)
 
         def add(self, noise, value, **_):
-            return Noise(law=noise.law, scale=noise.scale).add(value, self._rng)
+            return noise.coordinates().add(value, self._rng)
 
     setting = setting_of("dp-vapvi")
     users = others(setting.declared, setting.values, np.random.default_rng(0), 5)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from privcheck.commands.setting import resolve_setting
-from privcheck.mechanisms import Noise
+from privcheck.mechanisms import SymmetricGaussianNoise
 from privcheck.regressors import Regressors
 from privcheck.statistics import FeatureSums, GramMatrices
 from privcheck_audits.engine.sampling import draw
@@ -114,7 +114,7 @@ def test_every_release_draws_the_declared_noise(name):
 
 
 def test_outputs_share_noise_as_their_kind_says():
-    noise = Noise(law="gaussian", scale=2.0, symmetric="goe")
+    noise = SymmetricGaussianNoise(scale=2.0, kind="goe")
     shape, outputs = (2, 3, 3), 7
     fresh, one, tree = (
         Stream(noise=noise, shape=shape, outputs=outputs, kind=kind).draw(np.random.default_rng(1), 5)

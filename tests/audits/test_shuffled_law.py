@@ -167,7 +167,7 @@ def test_the_simulated_law_is_the_exact_one():
 
 def test_a_sum_of_integer_messages_is_the_sum_of_bits():
     summed = as_sums([group(noise(3, 6.0), 1.0, -1.0)])
-    assert [g.noise.law for g in summed] == ["shuffled bits"]
+    assert [g.noise.name for g in summed] == ["shuffled bits"]
     assert isinstance(summed[0].noise, Noise)
     one = message_trials(summed, np.random.default_rng(3), 5_000)
     other = message_trials([group(noise(3, 6.0, "bits"), 1.0, -1.0)], np.random.default_rng(3), 5_000)

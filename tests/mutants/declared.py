@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from privcheck.declaration import Declaration, Release
 from privcheck.mechanisms import Gaussian, Mechanism, Noise
-from privcheck.mechanisms.additive import Law
 from privcheck.relations import Pair, Relation
 from privcheck.statistics import Sensitivity, SparseDifference, Statistic
 from privcheck.symbols import Exact, Expr, exact, sqrt
@@ -31,8 +30,8 @@ class Rescaled:
     factor: float
 
     @property
-    def law(self) -> Law:
-        """Returns the law's name."""
+    def law(self) -> type[Noise]:
+        """Returns the declared law."""
         return self.declared.law
 
     @property

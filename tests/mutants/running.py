@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.mechanisms import Noise
+from privcheck.mechanisms import Noise, Noiseless
 from privcheck.runtime import SimulatedNoise
 from privcheck_audits.linear.runs import LinearRuns
 from privcheck_audits.policy.online import OnlineRuns
@@ -36,7 +36,7 @@ class SharedNoise:
 
 def peeking(whole: Whole, release: str = "visits") -> Whole:
     """Returns the agent that plans from the exact values of one release; the true loss is ∞ where they show."""
-    return replace(whole, noise={**whole.noise, release: Noise(law="none", scale=0.0)})
+    return replace(whole, noise={**whole.noise, release: Noiseless()})
 
 
 def peeking_online(whole: OnlineRuns) -> OnlineRuns:
@@ -51,7 +51,7 @@ def quieter(runs: LinearRuns, factor: float) -> LinearRuns:
         runs: The honest one.
         factor: 0 for an agent that peeks, whose true loss is ∞ where the policies show it.
     """
-    quiet = Noise(law="none", scale=0.0)
+    quiet = Noiseless()
     return replace(
         runs,
         streams={

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privcheck.mechanisms import Gaussian, Laplace, Noise
+from privcheck.mechanisms import Gaussian, Laplace, LaplaceNoise
 from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.statistics import RewardSums, Sensitivity, TransitionCounts, VisitCounts
 from privcheck.symbols import expression, sqrt
@@ -151,7 +151,7 @@ def test_the_cost_of_a_table_is_that_of_its_unit_changes(make, relation):
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=8), st.floats(0.25, 20))
 def test_the_pure_cost_is_the_largest_log_ratio(change, scale):
-    change, noise = np.array(change), Noise(law="laplace", scale=scale)
+    change, noise = np.array(change), LaplaceNoise(scale=scale)
     exact = Fraction(scale)
     l1 = sum(abs(Fraction(c)) for c in change)
     epsilon = Laplace(scale=exact).pure(_sensitivity(l1, l1, 1)).number()

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import Noise
+from privcheck.mechanisms import GaussianNoise, LaplaceNoise, Noiseless, SymmetricGaussianNoise
 from privcheck.runtime.counters import TreeCounter, prefix_sums, psums_holding
 from privcheck.schedules import Tree
 
 LAWS = [
-    Noise(law="laplace", scale=2.0),
-    Noise(law="gaussian", scale=3.0),
-    Noise(law="gaussian", scale=3.0, symmetric="upper"),
-    Noise(law="gaussian", scale=3.0, symmetric="goe"),
+    LaplaceNoise(scale=2.0),
+    GaussianNoise(scale=3.0),
+    SymmetricGaussianNoise(scale=3.0, kind="upper"),
+    SymmetricGaussianNoise(scale=3.0, kind="goe"),
 ]
 
 
@@ -84,7 +84,7 @@ def test_every_leaf_is_in_as_many_nodes_as_the_schedule_charges(leaves):
 
 
 @pytest.mark.parametrize("leaves", [1, 2, 3, 7, 8, 33])
-@pytest.mark.parametrize("noise", LAWS, ids=lambda n: f"{n.law} {n.symmetric}")
+@pytest.mark.parametrize("noise", LAWS, ids=lambda n: f"{n.name} {n.symmetric}")
 def test_the_same_draws_give_the_naive_tree(noise, leaves):
     """Both draw a P-sum's noise when it closes, so the same generator gives the same noises: equal, not only in law."""
     rng = np.random.default_rng(leaves)
@@ -100,17 +100,17 @@ def test_the_same_draws_give_the_naive_tree(noise, leaves):
 @given(st.integers(1, 300), st.integers(0, 2**32))
 def test_without_noise_the_sums_are_exact(leaves, seed):
     data = np.random.default_rng(seed).integers(-5, 6, (leaves, 2)).astype(float)
-    released = prefix_sums(data, Noise(law="none", scale=0.0), np.random.default_rng(0))
+    released = prefix_sums(data, Noiseless(), np.random.default_rng(0))
     assert (released == np.cumsum(data, axis=0)).all()
 
 
-@pytest.mark.parametrize("noise", LAWS, ids=lambda n: f"{n.law} {n.symmetric}")
+@pytest.mark.parametrize("noise", LAWS, ids=lambda n: f"{n.name} {n.symmetric}")
 def test_sampled_variances(noise):
     """40 000 replicates of T = 6: second moments within 7 standard errors, error below 1e-9 for 4 · 4 · 21 figures."""
     count, diagonal = 40_000, {"goe": 2.0}.get(noise.symmetric, 1.0)
     released = prefix_sums(np.zeros((6, count, 2, 2)), noise, np.random.default_rng(5))
-    variance = noise.scale**2 * (2 if noise.law == "laplace" else 1)
-    fourth = 6 if noise.law == "laplace" else 3  # kurtosis; of sums at most that
+    variance = noise.scale**2 * (2 if noise.name == "laplace" else 1)
+    fourth = 6 if noise.name == "laplace" else 3  # kurtosis; of sums at most that
     for s in range(1, 7):
         for t in range(s, 7):
             shared = len(set(naive_cover(s)) & set(naive_cover(t)))
@@ -131,7 +131,7 @@ def test_only_live_noise_is_kept():
 
 
 def test_a_released_array_is_the_callers_own():
-    counter, rng = TreeCounter((2,), Noise(law="none", scale=0.0), leaves=3), np.random.default_rng(0)
+    counter, rng = TreeCounter((2,), Noiseless(), leaves=3), np.random.default_rng(0)
     counter.release(np.ones(2), rng)[:] = 99.0
     assert counter.release(np.ones(2), rng).tolist() == [2.0, 2.0]
 

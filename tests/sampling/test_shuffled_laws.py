@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import Noise, ShuffledBits, draw_messages, noise_bits
+from privcheck.mechanisms import ShuffledBits, ShuffledBitsNoise, draw_messages, noise_bits
 from privcheck.symbols import expression
 
 REJECTED = 1e-10
@@ -40,7 +40,7 @@ def test_the_number_of_ones_is_binomial(n, tau):
 
 @pytest.mark.parametrize("tau", [95.0, 105.0])
 def test_a_threshold_that_is_off_is_rejected(tau):
-    noise = Noise(law="shuffled bits", scale=1.0, senders=1, threshold=tau)
+    noise = ShuffledBitsNoise(scale=1.0, senders=1, threshold=tau)
     ones = np.rint(noise.draw(np.random.default_rng(2), DRAWS) + tau / 2).astype(int)
     k = np.arange(120)
     assert p_value(np.bincount(ones, minlength=k.size), DRAWS * stats.binom.pmf(k, 100, 0.5) + 1e-300) < REJECTED

@@ -14,9 +14,10 @@ from scipy.stats import chi2
 
 from privcheck import registry
 from privcheck.accounting import account
+from privcheck.errors import ParameterError
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
-from privcheck.mechanisms import Noise
+from privcheck.mechanisms import LAWS, Noiseless
 from privcheck.regressors import Regressors
 from privcheck.results import AuditRequest, AuditResult
 from privcheck.trajectories import Trajectories
@@ -285,13 +286,14 @@ def test_an_interval_of_the_scale_is_that_of_its_test(law, degrees, power):
     statistic = chi2.isf(level / 2, degrees * draws)  # just refuted: the noise is too large
     ratio = (statistic / (degrees * draws)) ** power
     test = NoiseTest(name="scale", where="visits", p_value=level, figure=ratio, draws=draws)
-    (bar,) = drawn_bars([test], {"visits": Noise(law=law, scale=3.0)}, level).bars
+    (bar,) = drawn_bars([test], {"visits": LAWS[law](scale=3.0)}, level).bars
     assert bar.at_least == pytest.approx(1.0, rel=1e-9)
     assert bar.at_most > ratio > 1
     assert not bar.violated
-    (bar,) = drawn_bars([test], {"visits": Noise(law=law, scale=3.0)}, 2 * level).bars
+    (bar,) = drawn_bars([test], {"visits": LAWS[law](scale=3.0)}, 2 * level).bars
     assert bar.violated
-    assert drawn_bars([test], {"visits": Noise(law="none", scale=1.0)}, level).bars == ()
+    with pytest.raises(ParameterError, match="none"):
+        drawn_bars([test], {"visits": Noiseless()}, level)
 
 
 def test_of_replayed_pairs_one_that_exceeds_a_charge_is_shown_before_the_first():

@@ -21,7 +21,7 @@ def rescaled(declaration, factor: float):
     releases = []
     for release in declaration.releases:
         mechanism = release.mechanism
-        is_gaussian = mechanism.law == "gaussian"
+        is_gaussian = mechanism.law.gaussian
         times = exact(f"{factor:.15f}")
         spread = mechanism.spread * (times * times if is_gaussian else times)
         changed = type(mechanism)(**{"variance" if is_gaussian else "scale": spread})

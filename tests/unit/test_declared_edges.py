@@ -12,13 +12,14 @@ import pytest
 
 from privcheck.accounting import account
 from privcheck.accounting.spending import spent, spent_shares
+from privcheck.charges import Charge
 from privcheck.declaration import Claim, Declaration, Draw, Parameter, Release
 from privcheck.errors import ChannelError, DeclarationError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.runtime import Billboard, Channel, Ledger
-from privcheck.runtime.ledger import Charge, Entry
+from privcheck.runtime.ledger import Entry
 from privcheck.runtime.noise import SimulatedNoise
 from privcheck.schedules import Batches, EveryEpisode, Tree
 from privcheck.statistics import OneStepEach, RewardSums, SparseDifference, VisitCounts

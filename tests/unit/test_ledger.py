@@ -7,9 +7,10 @@ import json
 
 import pytest
 
+from privcheck.charges import Charge
 from privcheck.errors import LedgerError
 from privcheck.runtime import Ledger, read_ledger
-from privcheck.runtime.ledger import Charge, _link
+from privcheck.runtime.ledger import _link
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from privcheck.errors import ChannelError, ParameterError
-from privcheck.mechanisms import Noise
+from privcheck.mechanisms import LAWS, GaussianNoise, Noiseless
 from privcheck.runtime import SimulatedNoise
 
-GAUSSIAN = Noise(law="gaussian", scale=2.0)
+GAUSSIAN = GaussianNoise(scale=2.0)
 
 
 def test_the_same_slice_has_the_same_noise_in_any_order():
@@ -60,18 +60,18 @@ FORKED = """
 import os, sys
 import numpy as np
 from privcheck.errors import ChannelError
-from privcheck.mechanisms import Noise
+from privcheck.mechanisms import GaussianNoise
 from privcheck.runtime import SimulatedNoise
 source = SimulatedNoise(0)
 child = os.fork()
 if child == 0:
     try:
-        source.add(Noise(law="gaussian", scale=1.0), np.zeros(2), release=0, part=0)
+        source.add(GaussianNoise(scale=1.0), np.zeros(2), release=0, part=0)
     except ChannelError:
         os._exit(7)
     os._exit(0)
 _, status = os.waitpid(child, 0)
-source.add(Noise(law="gaussian", scale=1.0), np.zeros(2), release=0, part=0)  # the parent may go on
+source.add(GaussianNoise(scale=1.0), np.zeros(2), release=0, part=0)  # the parent may go on
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 
@@ -83,7 +83,7 @@ def test_a_forked_process_is_refused():
 
 
 def test_a_law_without_noise_has_no_likelihood_ratio():
-    none = Noise(law="none", scale=1.0)
+    none = Noiseless()
     assert np.array_equal(none.draw(np.random.default_rng(0), (2, 3)), np.zeros((2, 3)))
     with pytest.raises(ParameterError, match="nothing to score"):
         none.log_ratio(np.zeros(3), np.ones(3))
@@ -91,7 +91,7 @@ def test_a_law_without_noise_has_no_likelihood_ratio():
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_the_log_ratio_is_the_difference_of_log_densities(law):
-    noise = Noise(law=law, scale=1.7)
+    noise = LAWS[law](scale=1.7)
     rng = np.random.default_rng(3)
     x, change = rng.normal(0, 5, (40, 6)), rng.choice([-1.0, 0.5, 1.0], 6)
 

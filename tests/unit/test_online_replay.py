@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from privcheck.charges import charge
 from privcheck.commands.online import online_settings
 from privcheck.results import OnlineRequest, World
 from privcheck.runtime import Billboard, Channel, Ledger, ReplayChannel, SimulatedNoise
-from privcheck.runtime.ledger import charge
 from privcheck.trajectories import Trajectories
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.privatizers import tree

@@ -75,7 +75,7 @@ def test_one_draw_for_two_groups_hides_nothing():
 @pytest.mark.parametrize("noise", [Gaussian(variance=1 / rho), Laplace(scale=1 / epsilon)])
 def test_a_statistic_that_nobody_moves_costs_nothing(noise):
     sums = FeatureSums(name="s", steps=H, dimension=d, vector=Column("x", 1, "x"), target=Column("y", 0, "y"))
-    found = judged((Release("v", sums, noise),), ZCDP(rho) if noise.law == "gaussian" else PureDP(epsilon))
+    found = judged((Release("v", sums, noise),), ZCDP(rho) if noise.law.gaussian else PureDP(epsilon))
     assert (found.verdict, found.upper_ratio) == ("holds", 0.0)
 
 

@@ -28,7 +28,7 @@ def with_release(declaration: Declaration, **changes) -> Declaration:
 
 def scaled_noise(declaration: Declaration, factor: str) -> Declaration:
     mechanism = declaration.releases[0].mechanism
-    field = "variance" if mechanism.law == "gaussian" else "scale"
+    field = "variance" if mechanism.law.gaussian else "scale"
     return with_release(declaration, mechanism=type(mechanism)(**{field: mechanism.spread * exact(factor)}))
 
 
@@ -82,7 +82,7 @@ def test_replace_charged_as_add_remove_is_found(declaration):
     halved = declaration
     for i, release in enumerate(declaration.releases):
         mechanism = release.mechanism
-        field = "variance" if mechanism.law == "gaussian" else "scale"
+        field = "variance" if mechanism.law.gaussian else "scale"
         cheaper = dataclasses.replace(release, mechanism=type(mechanism)(**{field: mechanism.spread / 2}))
         halved = dataclasses.replace(halved, releases=(*halved.releases[:i], cheaper, *halved.releases[i + 1 :]))
     values = declaration.values(SMALL)

@@ -84,20 +84,11 @@ def noise_bound(declaration: Declaration, values: Mapping[str, Fraction], *, fai
         failure: δ of the utility bound.
 
     Raises:
-        ParameterError: A release has another law of noise.
+        ParameterError: A release has noise of which no bound is known.
     """
     H, S, A = (int(values[name]) for name in ("H", "S", "A"))
     numbers = H * S * A * max(2 * S, S + len(declaration.releases) - 1)
-    bounds = []
-    for release in declaration.releases:
-        noise = release.mechanism.at(values)
-        if noise.law == "gaussian":
-            bounds.append(2 * math.sqrt(2) * noise.scale * math.sqrt(math.log(2 * numbers / failure)))
-        elif noise.law == "laplace":
-            bounds.append(2 * noise.scale * math.log(numbers / failure))
-        else:
-            raise ParameterError(f"{release.name}: no bound is known for noise of law {noise.law!r}", given=noise.law)
-    return max(bounds)
+    return max(2 * release.mechanism.at(values).largest(numbers, failure) for release in declaration.releases)
 
 
 def setting(

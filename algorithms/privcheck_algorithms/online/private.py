@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.charges import charge
 from privcheck.declaration import Declaration, Parameter
 from privcheck.errors import ParameterError
 from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest, OnlineResult
 from privcheck.runtime import Ledger
-from privcheck.runtime.ledger import FILE_NAME, charge
+from privcheck.runtime.ledger import FILE_NAME
 from privcheck.schedules import Batches, PerUser, Tree
 from privcheck_algorithms.online.driver import Player, fingerprint, learn, refuse_other, seeds
 from privcheck_algorithms.online.results import MEMORY, needed, result
@@ -87,10 +88,12 @@ def curator(request: OnlineRequest, *, quiet: bool = False, batched: bool = Fals
     schedules = {type(release.schedule) for release in declaration.releases}
     if schedules not in ({Tree}, {PerUser}, *([{Batches}] if batched else [])):
         raise ParameterError(f"{declaration.name}: expected trees or users' own releases, got {schedules}")
-    laws = {(law.law, law.scale) for law in (r.mechanism.at(values) for r in declaration.releases)}
+    laws = {release.mechanism.at(values) for release in declaration.releases}
     if len(laws) != 1:
-        raise ParameterError(f"{declaration.name}: expected one noise for all counters, got {sorted(laws)}")
-    law, scale = next(iter(laws))
+        shown = sorted((law.name, law.scale) for law in laws)
+        raise ParameterError(f"{declaration.name}: expected one noise for all counters, got {shown}")
+    drawn = next(iter(laws))
+    law = noise.code(drawn)
     central, first = schedules != {PerUser}, first_batch(request) if schedules == {Batches} else 0
     if quiet:
         return Curator(central=central, law=noise.NONE, scale=0.0, E1=0.0, E2=0.0, first=first)
@@ -99,13 +102,16 @@ def curator(request: OnlineRequest, *, quiet: bool = False, batched: bool = Fals
         terms = float(batches.outputs(K, first))
     elif central:
         terms = math.log(K) if request.readings.get("log") == "ln" else float(tree.levels(K))
-    tail = 2 if law == "gaussian" else 8
-    reach, numbers = float(request.options["precision_scale"]) * scale, 6 * mdp.states * mdp.actions * K * mdp.horizon
+    tail = 2 if drawn.gaussian else 8
+    reach, numbers = (
+        float(request.options["precision_scale"]) * drawn.scale,
+        6 * mdp.states * mdp.actions * K * mdp.horizon,
+    )
     failure = float(request.options["failure"])
     return Curator(
         central=central,
-        law=noise.LAWS[law],
-        scale=scale,
+        law=law,
+        scale=drawn.scale,
         E1=reach * math.sqrt(tail * terms * math.log(numbers / failure)),
         E2=reach * math.sqrt(tail * terms * math.log(numbers * mdp.states / failure)),
         first=first,
@@ -149,7 +155,7 @@ def draws_again(request: OnlineRequest) -> float:
     if needed(request, vectors=vectors(request)) <= MEMORY:
         return 0.0
     for release in declared(request).releases:
-        if not isinstance(release.schedule, Tree) or release.mechanism.at(request.values).law != "laplace":
+        if not isinstance(release.schedule, Tree) or noise.code(release.mechanism.at(request.values)) != noise.LAPLACE:
             return 0.0
     threads = max(1, min(request.workers, request.replicates)) / request.replicates
     marks = tree.levels(K) * regrown.PARTS * H * noise.SHAPE[0] * noise.SHAPE[1]

@@ -10,10 +10,14 @@ A value is ±b·(−ln u) with u on the grid of 2⁻⁵² in (0, 1], so |noise| 
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from privcheck.errors import ParameterError
+from privcheck.mechanisms import GaussianNoise, LaplaceNoise, Noise, Noiseless
 from privcheck_algorithms.online.tables import aligned
 
 Array = NDArray[np.float64]
@@ -22,10 +26,27 @@ Words = NDArray[np.uint64]
 LANES = 16
 SHAPE = (4, LANES)  # of the streams' state
 LAPLACE, GAUSSIAN, NONE = 0, 1, 2  # laws, as the kernels know them
-LAWS = {"laplace": LAPLACE, "gaussian": GAUSSIAN, "none": NONE}
+LAWS: Final[dict[type[Noise], int]] = {
+    LaplaceNoise: LAPLACE,
+    GaussianNoise: GAUSSIAN,
+    Noiseless: NONE,
+}  # those with a kernel here
 
 _LN2 = 0.6931471805599453
 _SQRT2 = 1.4142135623730951
+
+
+def code(noise: Noise) -> int:
+    """Returns a noise's law as the kernels know it.
+
+    Raises:
+        ParameterError: No kernel draws it.
+    """
+    if type(noise) not in LAWS:
+        names = ", ".join(law.name for law in LAWS)
+        message = f"noise of the law {noise.name!r} has no kernel here, which draw {names}"
+        raise ParameterError(f"{message}: declare one of these, or write an agent on `Channel`", given=noise.name)
+    return LAWS[type(noise)]
 
 
 def lanes(seed: np.random.SeedSequence) -> Words:

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from privcheck.mechanisms import Noise
+from privcheck.mechanisms import GaussianNoise, LaplaceNoise, Noise
 
 
 def draw(noise: Noise, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -14,7 +14,7 @@ def draw(noise: Noise, rng: np.random.Generator, shape: tuple[int, ...]) -> NDAr
 
     Numba inlines NumPy's own ziggurat for normals and lets go of the interpreter lock. Other laws gain little.
     """
-    if noise.law != "gaussian" or noise.symmetric:
+    if type(noise) is not GaussianNoise:
         return noise.draw(rng, shape)
     out = np.empty(shape)
     _normals(rng, noise.scale, out.reshape(-1))
@@ -40,10 +40,10 @@ def add_log_ratio(
         on_first: (runs,) whether the run is on D.
         score: (runs,).
     """
-    if noise.law == "gaussian":
+    if type(noise) is GaussianNoise:
         weight = change / noise.scale
         _add_gaussian(rng, weight, float(weight @ weight) / 2, on_first, score)
-    elif noise.law == "laplace":
+    elif type(noise) is LaplaceNoise:
         _add_laplace(rng, change / noise.scale, on_first, score)
     else:
         output = draw(noise, rng, (score.size, change.size))

@@ -66,7 +66,7 @@ def moved(
         group: The user's, of a partition of the users.
 
     Raises:
-        ParameterError: Laplace noise hides more coordinates than a trial can draw.
+        ParameterError: Noise that is not Gaussian hides more coordinates than a trial can draw.
     """
     groups: dict[Noise, list[tuple[str, NDArray[np.float64]]]] = {}
     for release in declaration.seen_by(group):
@@ -89,7 +89,7 @@ def _all_outputs(name: str, difference: SparseDifference, noise: Noise) -> NDArr
 
     Of m outputs with Gaussian noise that are moved alike the mean is sufficient: one output moved by √m times as much.
     """
-    if noise.law == "gaussian":
+    if noise.gaussian:
         together: NDArray[np.float64] = difference.change * np.sqrt(difference.times)
         return together
     if difference.change.size * difference.times > _MOST:

@@ -57,7 +57,7 @@ def declines(declaration: Declaration) -> str:
 
 
 def _behind_a_shuffler(declaration: Declaration) -> bool:
-    return any(r.mechanism.law.startswith("shuffled") for r in declaration.releases)
+    return any(r.mechanism.law.shuffled for r in declaration.releases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

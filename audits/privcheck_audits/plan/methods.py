@@ -64,7 +64,7 @@ def refuse_unfit(
 
 
 def _no_curve(request: AuditRequest) -> str:
-    other = sorted({r.mechanism.law for r in request.declaration.releases} - {"gaussian"})
+    other = sorted({r.mechanism.law.name for r in request.declaration.releases if not r.mechanism.law.gaussian})
     if other:
         return f"it is about Gaussian releases only, and here some noise is {', '.join(other)}"
     return "" if request.delta > 0 else "at δ = 0 a Gaussian release has no finite ε; give --delta"

@@ -78,7 +78,7 @@ def instance_values(declaration: Declaration, values: Mapping[str, Fraction]) ->
     H, S, A = sizes(values)
     if H * S * A * (S + 1) <= _NUMBERS:
         return values
-    gaussian = all(release.mechanism.law == "gaussian" for release in declaration.releases)
+    gaussian = all(release.mechanism.law.gaussian for release in declaration.releases)
     small = _SMALL if gaussian else _SMALL_LAPLACE
     return {**values, **{name: min(values[name], Fraction(size)) for name, size in small.items()}}
 

@@ -30,7 +30,7 @@ class Canary:
         pair: The user's data in D and in D′; None where the user is absent.
         groups: The coordinates that differ.
         mu: √Σ(Δ/σ)² over the Gaussian coordinates.
-        pure: Σ|Δ|/b over the Laplace coordinates.
+        pure: The largest loss over the other coordinates: Σ|Δ|/b of Laplace noise.
         words: The pair in words.
         group: The user's, of a partition of the users; empty without one.
     """
@@ -45,7 +45,7 @@ class Canary:
     @property
     def gaussian(self) -> bool:
         """Returns whether all coordinates that differ have Gaussian noise."""
-        return all(group.noise.law == "gaussian" for group in self.groups)
+        return all(group.noise.gaussian for group in self.groups)
 
 
 def sizes(values: Mapping[str, Fraction]) -> tuple[int, int, int]:
@@ -62,16 +62,19 @@ def sizes(values: Mapping[str, Fraction]) -> tuple[int, int, int]:
 
 
 def canary(declaration: Declaration, values: Mapping[str, Fraction], pair: UserPair, group: str = "") -> Canary:
-    """Returns the pair with the exact loss of its releases."""
+    """Returns the pair with the exact loss of its releases.
+
+    Raises:
+        ParameterError: Of noise of a law of one's own nobody says how far apart it leaves two neighbours.
+    """
     groups = moved(declaration, values, pair, group)
-    gaussian = (float(np.square(g.change / g.noise.scale).sum()) for g in groups if g.noise.law == "gaussian")
-    laplace = (float(np.abs(g.change / g.noise.scale).sum()) for g in groups if g.noise.law == "laplace")
+    apart = [group.noise.separation(group.change) for group in groups]
     tabular = all(user is None or isinstance(user, Trajectories) for user in pair)
     return Canary(
         pair=pair,
         groups=groups,
-        mu=math.sqrt(sum(gaussian)),
-        pure=sum(laplace),
+        mu=math.sqrt(sum(squared for squared, _ in apart)),
+        pure=sum(largest for _, largest in apart),
         words=describe(pair) if tabular else witnessed(pair),
         group=group,
     )

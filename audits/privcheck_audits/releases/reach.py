@@ -16,6 +16,7 @@ from scipy.special import expit, ndtr
 from scipy.stats import beta
 
 from privcheck.accounting.engine.gdp import gdp_epsilon
+from privcheck.mechanisms import lacks
 from privcheck_audits.bounds import (
     CurveFlip,
     GuessPlan,
@@ -26,11 +27,12 @@ from privcheck_audits.bounds import (
     revealed_at_most,
 )
 from privcheck_audits.bounds.ranks import REVEALED
-from privcheck_audits.engine.scores import Moved
+from privcheck_audits.engine.scores import Moved, likelihood_trials
 
 _POINTS: Final = 1 << 15  # of the grid
 _WIDTH: Final = 9.0  # standard deviations of a Gaussian's likelihood ratio that the grid covers
 _SEARCHED: Final = 0.9  # of α, while the favourite is looked for: about what it gets
+_RUNS: Final = 1 << 17  # simulated where a law of noise gives no law of its loss
 _SHARES: Final = np.geomspace(1 / 4096, 1.0, 241)
 
 
@@ -52,25 +54,46 @@ class LossLaw:
 
 
 def loss_law(groups: Sequence[Moved]) -> LossLaw:
-    """Returns the law of the likelihood ratio of the declared noise at the coordinates that differ."""
-    steps = np.concatenate(
-        [np.zeros(0), *(np.abs(g.change) / g.noise.scale for g in groups if g.noise.law == "laplace")]
-    )
-    mu = float(np.sqrt(sum((g.change**2).sum() / g.noise.scale**2 for g in groups if g.noise.law == "gaussian")))
+    """Returns the law of the likelihood ratio of the declared noise at the coordinates that differ.
+
+    Where a law of noise gives no `loss_masses`, it is that of simulated runs.
+
+    Raises:
+        ParameterError: Nor does it give a likelihood ratio.
+    """
+    others = [group for group in groups if not group.noise.gaussian]
+    if any(lacks(type(group.noise), "loss_masses") for group in others):
+        return sampled_law(likelihood_trials(groups, np.random.default_rng(0), _RUNS).score)
+    by_law = {
+        law: np.concatenate([g.noise.loss_steps(g.change) for g in others if type(g.noise) is law])
+        for law in dict.fromkeys(type(group.noise) for group in others)
+    }
+    steps = np.concatenate([np.zeros(0), *by_law.values()])
+    mu = float(np.sqrt(sum((g.change**2).sum() / g.noise.scale**2 for g in groups if g.noise.gaussian)))
     width = float(steps.sum()) + mu**2 / 2 + _WIDTH * mu
     if width == 0:
         return _ordered(np.zeros(1), np.ones(1))
     half = _POINTS // 2 - 1
     cell = width / (half - steps.size)  # room for the rounding of each step to the grid
     transform = np.ones(_POINTS // 2 + 1, dtype=np.complex128)
-    for step, count in zip(*np.unique(steps, return_counts=True), strict=True):
-        transform *= np.fft.rfft(_laplace(float(step), cell)) ** int(count)
+    for law, moves in by_law.items():
+        for step, count in zip(*np.unique(moves, return_counts=True), strict=True):
+            transform *= np.fft.rfft(_centred(law.loss_masses(float(step), cell))) ** int(count)
     if mu > 0:
         transform *= np.fft.rfft(_gaussian(mu, cell))
     under_first = np.maximum(np.fft.irfft(transform, _POINTS), 0.0)  # index i stands for i·cell, modulo the grid
     positions = np.arange(1, half + 1)
     mass = np.concatenate([[under_first[0]], under_first[positions] + under_first[-positions]])[::-1]
     return _ordered(cell * np.arange(half, -1, -1, dtype=np.float64), mass)
+
+
+def sampled_law(scores: NDArray[np.float64]) -> LossLaw:
+    """Returns the law of the likelihood ratio from runs of the known law, for the limit: not a bound.
+
+    Each run counts for its chance of a wrong sign, 1/(1 + e^|score|), not for what happened.
+    """
+    size, runs = np.sort(np.abs(scores))[::-1], scores.size
+    return LossLaw(share=np.arange(runs + 1) / runs, errors=np.concatenate([[0.0], np.cumsum(expit(-size)) / runs]))
 
 
 def reachable_curve(mu: float, runs: int, *, alpha: float, delta: float, users: int = 1) -> float:
@@ -139,25 +162,16 @@ def _ordered(loss: NDArray[np.float64], mass: NDArray[np.float64]) -> LossLaw:
     )
 
 
-def _laplace(step: float, cell: float) -> NDArray[np.float64]:
-    """Returns the law of (|x + Δ| − |x|)/b for x ~ Lap(b), Δ/b = step, on the circular grid.
-
-    Half of the mass is an atom at +step, e^(−step)/2 one at −step; between them the density is e^((y − step)/2)/4.
-    """
-    reach = max(1, round(step / cell))
-    edges = (np.arange(-reach, reach) + 0.5) * (step / reach)
-    below = np.concatenate([[-step], edges, [step]])
-    inner = np.diff(np.exp((below - step) / 2)) / 2  # the density integrated over each cell
-    inner[-1] += 0.5
-    inner[0] += 0.5 * np.exp(-step)
-    return _wrapped(np.arange(-reach, reach + 1), inner)
-
-
 def _gaussian(mu: float, cell: float) -> NDArray[np.float64]:
     half = _POINTS // 2 - 1
     positions = np.arange(-half, half + 1)
     edges = (np.arange(-half, half + 2) - 0.5) * cell
     return _wrapped(positions, np.diff(ndtr((edges - mu**2 / 2) / mu)))
+
+
+def _centred(mass: NDArray[np.float64]) -> NDArray[np.float64]:
+    reach = mass.size // 2
+    return _wrapped(np.arange(-reach, reach + 1), mass)
 
 
 def _wrapped(positions: NDArray[np.int64], mass: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -98,7 +98,7 @@ def instances(request: AuditRequest) -> list[Mapping[str, Fraction]]:
     node and a violation is not hidden behind coordinates that must all be extreme at once. Gaussian coordinates hide
     nothing: their likelihood ratio is that of one number.
     """
-    if "H" not in request.values or all(r.mechanism.law == "gaussian" for r in request.declaration.releases):
+    if "H" not in request.values or all(r.mechanism.law.gaussian for r in request.declaration.releases):
         return [request.values]
     short = {"K": Fraction(2)} if "K" in request.values else {}
     small = [{**request.values, **short, "H": Fraction(h)} for h in (1, 2) if h <= request.values["H"]]

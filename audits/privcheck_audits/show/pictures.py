@@ -40,7 +40,6 @@ __all__ = ["Prefixes", "drawn_bars", "history", "moved_bars", "of_parts", "pictu
 _LIMITS: Final = 24  # points of the limit
 _LEAST: Final = 50  # trials, where the limit begins
 _NORMS: Final = {"l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞"}
-_FREEDOM: Final = {"gaussian": (1, 0.5), "laplace": (2, 1.0)}  # χ² degrees a draw; scale is this power of χ²/degrees
 
 C = TypeVar("C", bound=Counted)
 
@@ -174,11 +173,12 @@ def drawn_bars(tests: Iterable[NoiseTest], declared: Mapping[str, Noise], level:
     """
     bars = []
     for test in tests:
-        if test.name != "scale" or declared[test.where].law not in _FREEDOM:
+        if test.name != "scale":
             continue
-        freedom, power = _FREEDOM[declared[test.where].law]
-        degrees = freedom * test.draws
-        low, high = ((degrees / float(quantile(level / 2, degrees))) ** power for quantile in (chi2.isf, chi2.ppf))
+        noise = declared[test.where]
+        _, degrees = noise.scale_statistic(test.draws, 0.0)
+        ends = (float(quantile(level / 2, degrees)) for quantile in (chi2.isf, chi2.ppf))
+        low, high = (noise.scale_ratio(degrees / end) for end in ends)
         bars.append(
             Bar(
                 name=test.where,
@@ -186,7 +186,7 @@ def drawn_bars(tests: Iterable[NoiseTest], declared: Mapping[str, Noise], level:
                 at_least=test.figure * low,
                 at_most=test.figure * high,
                 violated=test.p_value < level,
-                words=f"{test.draws} draws, declared {declared[test.where].scale:.6g}",
+                words=f"{test.draws} draws, declared {noise.scale:.6g}",
             )
         )
     return Bars(quantity="scale drawn / scale declared", one_sided=False, bars=tuple(bars))

@@ -14,7 +14,7 @@ import numpy as np
 
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import noise_bits
+from privcheck.mechanisms import shuffled_noise
 from privcheck.relations import LARGEST, LONGEST
 from privcheck.verification.candidates import UserPair, candidate_pairs
 from privcheck.verification.witness import describe
@@ -46,7 +46,7 @@ class Attack:
     @property
     def integers(self) -> bool:
         """Returns whether every integer message is looked at, not their sum alone."""
-        return any(group.noise.law == "shuffled integers" for group in self.groups)
+        return any(group.noise.integers for group in self.groups)
 
     @property
     def counters(self) -> int:
@@ -57,7 +57,7 @@ class Attack:
     def noise_bits(self) -> tuple[int, float]:
         """Returns (m, p) of the first counter; (0, ½) where no counter is moved."""
         for group in self.groups:
-            return noise_bits(group.noise.senders, group.noise.threshold)
+            return shuffled_noise(group.noise).bits
         return 0, 0.5
 
     @property
@@ -128,7 +128,7 @@ def _pair(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[Use
 
 
 def _senders(groups: Sequence[Moved]) -> int:
-    return min(group.noise.senders for group in groups)
+    return min(shuffled_noise(group.noise).senders for group in groups)
 
 
 def _strength(groups: Sequence[Moved]) -> float:
@@ -141,7 +141,7 @@ def _integers(groups: Sequence[Moved]) -> list[Moved]:
     kept: list[Moved] = []
     left = _NUMBERS
     for group in groups:
-        if group.noise.law != "shuffled integers" or width(group) > _WIDEST:
+        if not group.noise.integers or width(group) > _WIDEST:
             continue
         change = group.change[np.abs(group.change) == 1][: left // width(group)]
         left -= change.size * width(group)

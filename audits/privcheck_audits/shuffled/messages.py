@@ -22,12 +22,11 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, bdtrc, expit
+from scipy.special import bdtr, bdtrc
 
-from privcheck.mechanisms import Noise, noise_bits
-from privcheck.mechanisms.bits import draw_messages
+from privcheck.mechanisms import ShuffledNoise, draw_messages, noise_bits, shuffled_noise
 from privcheck_audits.engine.scores import Moved, Scored, hidden_bits
-from privcheck_audits.releases.reach import LossLaw
+from privcheck_audits.releases.reach import LossLaw, sampled_law
 
 _GRID: Final = 2.0**30  # scores are multiples of 2⁻³⁰ nats
 _CHUNK: Final = 160_000  # numbers drawn at a time: they stay in the cache until they are scored
@@ -39,14 +38,13 @@ Array = NDArray[np.float64]
 
 def as_sums(groups: Sequence[Moved]) -> tuple[Moved, ...]:
     """Returns the counters of which only the sum of the messages is looked at, which anyone can form."""
-    return tuple(replace(group, noise=replace(group.noise, law="shuffled bits")) for group in groups)
+    return tuple(replace(group, noise=shuffled_noise(group.noise).sums) for group in groups)
 
 
 def width(group: Moved) -> int:
     """Returns how many numbers of one counter are looked at: 1, the sum, or how often each of 0 … m + 1 was sent."""
-    return (
-        noise_bits(group.noise.senders, group.noise.threshold)[0] + 2 if group.noise.law == "shuffled integers" else 1
-    )
+    noise = shuffled_noise(group.noise)
+    return noise.bits[0] + 2 if noise.integers else 1
 
 
 def shown_probability(groups: Sequence[Moved]) -> float:
@@ -56,10 +54,11 @@ def shown_probability(groups: Sequence[Moved]) -> float:
     """
     hidden = 1.0
     for group in groups:
-        m, p = noise_bits(group.noise.senders, group.noise.threshold)
-        size, trials = np.abs(group.change), group.noise.senders * m
+        noise = shuffled_noise(group.noise)
+        m, p = noise.bits
+        size, trials = np.abs(group.change), noise.senders * m
         rising = group.change > 0
-        if group.noise.law == "shuffled integers":
+        if noise.integers:
             shown = np.where(rising, p**m, (1 - p) ** m)
         else:
             within = np.minimum(size, trials + 1.0)
@@ -86,7 +85,7 @@ def message_trials(groups: Sequence[Moved], rng: np.random.Generator, runs: int)
     for start in range(0, runs, step):
         part = slice(start, min(start + step, runs))
         for group in groups:
-            trial = _integers if group.noise.law == "shuffled integers" else _sums
+            trial = _integers if group.noise.integers else _sums
             score[part] += trial(group, rng, secret[part])
     return Scored(score=np.rint(score * _GRID) / _GRID, secret=secret)
 
@@ -112,27 +111,24 @@ def integers_log_ratio(counts: NDArray[np.int64], rising: NDArray[np.bool_], sen
 
 
 def simulated_law(groups: Sequence[Moved], rng: np.random.Generator, runs: int) -> LossLaw:
-    """Returns the law of the likelihood ratio from so many runs of the known law, for the limit: not a bound.
-
-    Each run counts for its chance of a wrong sign, 1/(1 + e^|score|), not for what happened.
-    """
-    size = np.sort(np.abs(message_trials(groups, rng, runs).score))[::-1]
-    return LossLaw(share=np.arange(runs + 1) / runs, errors=np.concatenate([[0.0], np.cumsum(expit(-size)) / runs]))
+    """Returns the law of the likelihood ratio from so many runs of the known law, for the limit: not a bound."""
+    return sampled_law(message_trials(groups, rng, runs).score)
 
 
 def _sums(group: Moved, rng: np.random.Generator, secret: NDArray[np.bool_]) -> Array:
-    m, p = noise_bits(group.noise.senders, group.noise.threshold)
-    drawn = group.noise.draw(rng, (secret.size, group.change.size))
-    ones = np.rint(drawn + group.noise.senders * m * p).astype(np.int64)
+    noise = shuffled_noise(group.noise)
+    m, p = noise.bits
+    drawn = noise.draw(rng, (secret.size, group.change.size))
+    ones = np.rint(drawn + noise.senders * m * p).astype(np.int64)
     change = group.change.astype(np.int64)
     ones -= np.where(secret[:, None], 0, change)  # less the users' own on D: on D′ they are fewer by the change
     score = np.zeros(secret.size)
     for moved in np.unique(change).tolist():
-        score += _looked_up(group.noise, moved, ones[:, change == moved])
+        score += _looked_up(noise, moved, ones[:, change == moved])
     return score
 
 
-def _looked_up(noise: Noise, change: int, ones: NDArray[np.int64]) -> Array:
+def _looked_up(noise: ShuffledNoise, change: int, ones: NDArray[np.int64]) -> Array:
     first, table = _table(noise, change)
     at = ones - first
     if at.min(initial=0) >= 0 and at.max(initial=0) < table.size:
@@ -143,26 +139,27 @@ def _looked_up(noise: Noise, change: int, ones: NDArray[np.int64]) -> Array:
 
 
 @functools.lru_cache(maxsize=64)
-def _table(noise: Noise, change: int) -> tuple[int, Array]:
+def _table(noise: ShuffledNoise, change: int) -> tuple[int, Array]:
     """Returns the scores of all numbers of ones that occur, and the first of them; less the users' own on D."""
-    m, p = noise_bits(noise.senders, noise.threshold)
+    m, p = noise.bits
     trials, more = noise.senders * m, abs(change)
     half = math.ceil(_REACH * noise.scale) + more + _MORE
     first, last = max(-more, math.floor(trials * p) - half), min(trials + more, math.ceil(trials * p) + half)
     return first, _scores(noise, change, np.arange(first, last + 1))
 
 
-def _scores(noise: Noise, change: int, ones: NDArray[np.int64]) -> Array:
-    m, p = noise_bits(noise.senders, noise.threshold)
+def _scores(noise: ShuffledNoise, change: int, ones: NDArray[np.int64]) -> Array:
+    m, p = noise.bits
     drawn = (ones.astype(np.float64) - noise.senders * m * p)[:, None]
     with np.errstate(invalid="ignore"):  # beyond what either neighbour can send, which never occurs
         return noise.log_ratio(drawn, np.array([float(change)]))
 
 
 def _integers(group: Moved, rng: np.random.Generator, secret: NDArray[np.bool_]) -> Array:
-    n = group.noise.senders
+    noise = shuffled_noise(group.noise)
+    n = noise.senders
     rising = group.change > 0
     held = np.where(rising, np.where(secret[:, None], 1, 0), np.where(secret[:, None], n - 1, n))
-    counts = draw_messages(rng, held, n, group.noise.threshold)
-    summed: Array = integers_log_ratio(counts, rising, n, group.noise.threshold).sum(axis=1)
+    counts = draw_messages(rng, held, n, noise.threshold)
+    summed: Array = integers_log_ratio(counts, rising, n, noise.threshold).sum(axis=1)
     return summed

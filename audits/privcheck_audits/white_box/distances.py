@@ -10,10 +10,10 @@ from typing import Final, Literal
 
 import numpy as np
 
+from privcheck.charges import charge
 from privcheck.declaration import Release
 from privcheck.pictures import ShownPair
 from privcheck.relations import Relation
-from privcheck.runtime.ledger import charge
 from privcheck.statistics import SparseDifference
 from privcheck_audits.white_box.streams import Array
 

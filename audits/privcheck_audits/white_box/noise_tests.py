@@ -3,7 +3,8 @@
 Every test is valid at any number of draws, and α is divided among them: what draws as declared is accused with
 probability at most α.
 
-* scale: Σx²/σ² ~ χ²(n) for Gaussian, 2Σ|x|/b ~ χ²(2n) for Laplace noise, two-sided; of a tree at each level too
+* scale: Σx²/σ² ~ χ²(n) for Gaussian, 2Σ|x|/b ~ χ²(2n) for Laplace noise, two-sided (`Noise.scale_statistic`); of a
+  tree at each level too
 * law: the distance of the distribution functions (Dvoretzky–Kiefer–Wolfowitz with Massart's constant)
 * symmetry of matrices that are declared symmetric
 * independence: the signs of two coordinates agree with probability ½; neighbouring coordinates, the same coordinate at
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -26,13 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, chi2
 
-from privcheck.declaration import Declaration
+from privcheck.declaration import Declaration, Release
 from privcheck.errors import AuditError, ParameterError
-from privcheck.mechanisms import Noise
+from privcheck.mechanisms import Mechanism, Noise, lacks
 from privcheck.schedules import Tree
 from privcheck_audits.white_box.streams import Array, level, related
 
-LAWS: Final = ("gaussian", "laplace")
 _BINS: Final = 512  # of the probability integral transform
 _SEEN: Final = 1 << 16  # coordinates of a slice whose signs are compared
 _OUT: Final = 1 + 1e-9  # outward rounding of p-values
@@ -68,7 +68,7 @@ class Sums:
     """What the tests are computed from; runs add up.
 
     Attributes:
-        sizes: By release, and by release and level of a tree: how many numbers, and Σx² (Gaussian) or Σ|x| (Laplace).
+        sizes: By release, and by release and level of a tree: how many numbers, and their `Noise.size`.
         bins: By release, how many numbers in each of the bins of equal probability.
         agreements: By comparison and release (or two): how often two signs agreed, of how many.
         asymmetry: By release of symmetric matrices, the largest difference of two entries that ought to be one.
@@ -91,20 +91,26 @@ class Sums:
         )
 
 
+def untested(releases: Sequence[Release]) -> str:
+    """Returns why the noise of releases cannot be tested; empty where it can."""
+    if other := [release.name for release in releases if not release.mechanism.law.additive]:
+        return f"the noise of {', '.join(other)} is not added to the value: there is none to be told apart from it"
+    reasons = {release.name: lacks(release.mechanism.law, "cdf", "of_std") for release in releases}
+    return "; ".join(f"{name}: {why}" for name, why in reasons.items() if why)
+
+
 def declared_noise(declaration: Declaration, values: Mapping[str, Fraction]) -> dict[str, Noise]:
     """Returns the law and scale that the declaration's expressions state for each release.
 
     Raises:
         ParameterError: A release has a law that is not tested here.
     """
+    if why := untested(declaration.releases):
+        raise ParameterError(f"{declaration.name}: {why}", name="view", given="noise")
     found = {}
     for release in declaration.releases:
-        law = release.mechanism.law
-        if law not in LAWS:
-            raise ParameterError(f"{release.name}: noise of law {law!r} cannot be tested", name=release.name, given=law)
-        std, symmetric = release.mechanism.std.number(values), release.mechanism.at(values).symmetric
-        scale = std if law == "gaussian" else std / math.sqrt(2)
-        found[release.name] = Noise(law=law, scale=scale, symmetric=symmetric)
+        declared: Mechanism = getattr(release.mechanism, "declared", release.mechanism)
+        found[release.name] = declared.at(values).of_std(release.mechanism.std.number(values))
     return found
 
 
@@ -188,7 +194,7 @@ class Listener:
 
     def _measure(self, name: str, noise: Array, output: int) -> None:
         declared, numbers = self._declared[name], noise.ravel()
-        size = float(numbers @ numbers) if declared.law == "gaussian" else float(np.abs(numbers).sum())
+        size = declared.size(numbers)
         for key in (name, _key(name, f"level {level(output)}")) if name in self._trees else (name,):
             number, sum_ = self._sizes[key]
             self._sizes[key] = number + numbers.size, sum_ + size
@@ -255,12 +261,8 @@ def _aligned(one: Array, other: Array, flat_one: Array, flat_other: Array) -> li
 
 
 def _scale_test(where: str, declared: Noise, number: int, size: float) -> NoiseTest:
-    if declared.law == "gaussian":
-        statistic, degrees = size / declared.scale**2, number
-        ratio = math.sqrt(statistic / degrees)
-    else:
-        statistic, degrees = 2 * size / declared.scale, 2 * number
-        ratio = statistic / degrees
+    statistic, degrees = declared.scale_statistic(number, size)
+    ratio = declared.scale_ratio(statistic / degrees)
     tail = 2 * min(float(chi2.cdf(statistic, degrees)), float(chi2.sf(statistic, degrees)))
     return NoiseTest(name="scale", where=where, p_value=min(1.0, tail * _OUT), figure=ratio, draws=number)
 

@@ -30,7 +30,7 @@ from privcheck_audits.show.side_by_side import shown_pair
 from privcheck_audits.white_box.distances import Distance, Replayed
 from privcheck_audits.white_box.lockstep import replay, where
 from privcheck_audits.white_box.noise import noise_sums
-from privcheck_audits.white_box.noise_tests import LAWS, Sums, declared_noise, judged
+from privcheck_audits.white_box.noise_tests import Sums, declared_noise, judged, untested
 from privcheck_audits.white_box.shrinking import shrunken
 from privcheck_audits.white_box.streams import (
     UserPair,
@@ -54,9 +54,8 @@ def blind(declaration: Declaration, view: AuditView) -> str:
         return refuse_absence(declaration)
     if view != "noise":
         return ""
-    other = [release.name for release in declaration.releases if release.mechanism.law not in LAWS]
-    if other:
-        return f"the noise of {', '.join(other)} is not added to the value: there is none to be told apart from it"
+    if why := untested(declaration.releases):
+        return why
     shared = shared_draws(declaration)
     return f"{', '.join(shared)}: declared with noise that is shared, which a channel does not draw" if shared else ""
 
