@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import Gaussian, Laplace, SymmetricGaussian
 from privcheck.releases import Release
 from privcheck.schedules import Batches, EveryEpisode
 
@@ -27,7 +26,7 @@ def settled(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[D
         values: The parameters that the sizes depend on.
 
     Raises:
-        ParameterError: The releases are in batches of different sizes.
+        ParameterError: The releases are in batches of different sizes, or no other spread can be set.
     """
     depending = [release for release in declaration.releases if _depends(release)]
     if not depending:
@@ -43,7 +42,7 @@ def settled(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[D
 
 
 def _depends(release: Release) -> bool:
-    additive = type(release.mechanism) in {Gaussian, Laplace, SymmetricGaussian}
+    additive = not release.mechanism.law.shuffled  # users' own bits are those of every batch
     return additive and release.batch_sizes is not None and "n" in release.mechanism.spread.symbols
 
 
@@ -53,7 +52,7 @@ def _of_size(release: Release, size: int) -> Release:
     assert isinstance(release.schedule, Batches)
     schedule = Batches(size=release.schedule.size) if size else EveryEpisode(outputs=0)
     spread = release.mechanism.spread.filled({"n": Fraction(max(size, 1))})
-    if isinstance(release.mechanism, Laplace):
-        return replace(release, mechanism=Laplace(scale=spread), schedule=schedule)
-    assert isinstance(release.mechanism, Gaussian | SymmetricGaussian)
-    return replace(release, mechanism=replace(release.mechanism, variance=spread), schedule=schedule)
+    if not hasattr(release.mechanism, "with_spread"):
+        message = f"{release.name}: the spread of its noise depends on n, the size of a batch, and no other can be set"
+        raise ParameterError(f"{message}: give {type(release.mechanism).__name__} the method `with_spread`", name="n")
+    return replace(release, mechanism=release.mechanism.with_spread(spread), schedule=schedule)

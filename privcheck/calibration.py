@@ -17,7 +17,7 @@ from privcheck.accounting.release_events import release_branches
 from privcheck.charges import Charge, charge_of
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import GaussianNoise
+from privcheck.mechanisms import GaussianNoise, lacks
 from privcheck.statistics import Sensitivity
 
 
@@ -77,7 +77,8 @@ def least_noise(
         delta: Target δ in [0, 1); at 0 every release has to be pure.
 
     Raises:
-        ParameterError: The target is out of range, noise that is not pure is asked for δ = 0, or messages are integers.
+        ParameterError: The target is out of range, noise that is not pure is asked for δ = 0, or messages are integers,
+            or the accountant cannot ask a law of noise of one's own.
     """
     if not (0 < epsilon < math.inf and 0 <= delta < 1):
         message = f"expected a target with ε above 0 and δ in [0, 1), got ε = {epsilon:g}, δ = {delta:g}"
@@ -93,6 +94,8 @@ def least_noise(
             "noise hides: no least noise is looked for; let each bit be a message of its own and calibrate that"
         )
         raise ParameterError(message, name="messages")
+    if mute := [why for r in declaration.releases if (why := lacks(r.mechanism.law, "events", "std"))]:
+        raise ParameterError(f"{declaration.name}: {mute[0]}", name="mechanism")
     values = declaration.values(values)
     composed = account(declaration)
     if all(c.charged.l1.rational(values) == 0 or not c.release.settings(values) for c in composed.costs):

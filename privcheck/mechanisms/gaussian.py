@@ -139,6 +139,10 @@ class Gaussian:
         """Returns the variance."""
         return self.variance
 
+    def with_spread(self, spread: Expr) -> Gaussian:
+        """Returns the mechanism with another variance."""
+        return replace(self, variance=spread)
+
     @property
     def std(self) -> Expr:
         """Returns σ."""

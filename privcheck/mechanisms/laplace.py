@@ -155,6 +155,10 @@ class Laplace:
         """Returns b."""
         return self.scale
 
+    def with_spread(self, spread: Expr) -> Laplace:
+        """Returns the mechanism with another scale."""
+        return replace(self, scale=spread)
+
     @property
     def std(self) -> Expr:
         """Returns √2·b."""

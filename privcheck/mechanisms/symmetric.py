@@ -96,6 +96,10 @@ class SymmetricGaussian:
         """Returns the variance above the diagonal."""
         return self.variance
 
+    def with_spread(self, spread: Expr) -> SymmetricGaussian:
+        """Returns the mechanism with another variance."""
+        return replace(self, variance=spread)
+
     @property
     def std(self) -> Expr:
         """Returns the standard deviation of an entry above the diagonal."""

@@ -122,10 +122,11 @@ def doubts(declaration: Declaration, tried: Sequence[Tried], values: Mapping[str
         for one in tried
         if not one.pairs
     ]
+    *ours, last = (kind.__name__ for kind in PRICED)
     found += [
         Doubt(
             why=f"{r.name}: no theorem here prices {r.mechanism.words}",
-            remedy="declare Gaussian, Laplace, SymmetricGaussian or ShuffledBits noise",
+            remedy=f"declare {', '.join(ours)} or {last} noise",
         )
         for r in declaration.releases
         if not _priced(r)

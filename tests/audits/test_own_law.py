@@ -1,0 +1,178 @@
+"""A law of noise that is not ours works wherever additive noise does; what it cannot be asked is refused, never 0.
+
+Random parts are seeded; audits of correct noise are at confidence 1 − 1e-9, so that no reseed fails one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import own_law as own
+import small_declarations as small
+
+import mutants
+from privcheck import account, verify
+from privcheck.accounting.spending import spent
+from privcheck.calibration import least_noise
+from privcheck.charges import charge
+from privcheck.declaration import Release
+from privcheck.errors import DeclarationError, ParameterError
+from privcheck.guarantees import PureDP
+from privcheck.mechanisms import GaussianNoise, LaplaceNoise, Noise, lacks
+from privcheck.runtime import Billboard, Channel, Ledger, SimulatedNoise, read_ledger
+from privcheck.statistics import VisitCounts
+from privcheck.symbols import A, H, S, epsilon
+from privcheck_algorithms.dp_apvi.agent import noise_bound
+from privcheck_algorithms.privatizers import noise as kernels
+from privcheck_audits.engine.scores import Moved, likelihood_trials
+from privcheck_audits.plan.any_declaration import ANY
+from privcheck_audits.releases.canaries import worst_canary
+from privcheck_audits.releases.reach import loss_law
+
+SURE = 1 - 1e-9
+OURS = LaplaceNoise(scale=2.0)
+THEIRS = own.DoubleExponentialNoise(scale=2.0)
+
+
+def declared(law: type[Noise] = own.DoubleExponentialNoise):
+    release = Release("visits", VisitCounts(H, S, A), own.OwnNoise(scale=1 / epsilon, law=law))
+    return small.declared(PureDP(epsilon), (release,), small.EPSILON, small.ONE_USER)
+
+
+def audited(declaration, **asked):
+    return ANY.audit(small.request(declaration, confidence=SURE, **asked))
+
+
+def test_it_is_accounted_and_verified_as_far_as_its_author_s_word_goes():
+    declaration = declared()
+    values = declaration.values()
+    numbers = account(declaration).at(values)
+    assert numbers.pure == numbers.epsilon(0.0) == 1
+    verdict = verify(declaration, values)
+    assert verdict.verdict == "undecided"
+    assert verdict.repair == "declare Gaussian, Laplace, SymmetricGaussian or ShuffledBits noise"
+    assert verdict.rests_on[0].what == "the price of noise of one's own, scale 1/epsilon"
+    assert least_noise(declaration, values, epsilon=2, delta=0).releases[0].ratio == pytest.approx(0.5, rel=1e-6)
+
+
+def test_its_releases_are_audited_by_its_exact_likelihood_ratio():
+    result, ours = audited(declared(), trials=50_000), audited(small.laplace(), trials=50_000)
+    assert result.verdict == "consistent"
+    assert 0.9 < result.epsilon_lower <= 1
+    assert result.reachable == pytest.approx(ours.reachable, rel=0.02)  # simulated, and from the closed form
+    half = audited(mutants.rescaled_noise(declared(), 0.5), trials=50_000)
+    assert half.verdict == "violation"
+    assert 1.5 < half.epsilon_lower <= 2
+
+
+@pytest.mark.parametrize("method", ["group", "one-run", "sequential"])
+def test_every_test_of_its_releases_takes_it(method):
+    sets = {"epsilon": "1/2"} if method == "group" else {"S": 40, "A": 20}
+    result = audited(declared(), method=method, trials=5_000, sets=sets)
+    assert result.verdict in ("consistent", "undecided")
+    assert result.epsilon_lower <= 1
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "consistent"), (0.5, "violation"), (1.1, "violation")])
+def test_its_noise_is_tested_by_its_distribution_function(factor, verdict):
+    declaration = mutants.rescaled_noise(declared(), factor)
+    result = audited(declaration, view="noise", trials=200, sets={"H": 2, "S": 10, "A": 5})
+    assert result.verdict == verdict
+
+
+def test_what_it_leaves_out_is_derived_as_laplace_has_it():
+    rng = np.random.default_rng(1)
+    noise, change = rng.laplace(0, 2, (50, 3)), np.array([1.0, -2.0, 0.5])
+    assert np.allclose(THEIRS.log_ratio(noise, change), OURS.log_ratio(noise, change), rtol=1e-14)
+    assert np.allclose(THEIRS.cdf(noise), OURS.cdf(noise), rtol=1e-14)
+    numbers = noise.ravel()
+    one, other = (law.scale_statistic(numbers.size, law.size(numbers)) for law in (THEIRS, OURS))
+    assert one == pytest.approx(other, rel=1e-12)
+    laws = [loss_law((Moved(releases=("a",), noise=law, change=change),)) for law in (THEIRS, OURS)]
+    rates = [[law.error_rate(share) for share in (0.1, 0.5, 1.0)] for law in laws]
+    assert rates[0] == pytest.approx(rates[1], abs=0.005)
+
+
+def test_its_ledger_names_it_and_prices_nothing(tmp_path):
+    declaration = declared()
+    values = declaration.values()
+    path = tmp_path / "ledger.jsonl"
+    ledger = Ledger(declaration, values, noise="simulated", path=path)
+    channel = Channel(declaration, values, noise=SimulatedNoise(0), billboard=Billboard(), ledger=ledger)
+    channel.release("visits", np.zeros((4, 2)), part=0)
+    ledger.close()
+    header, entries = read_ledger(path)
+    assert entries[0].charge == charge(declaration.releases[0], declaration.relation, values)
+    assert (entries[0].charge.law, entries[0].charge.l1) == ("double exponential", 1.0)
+    cost = spent(header, entries)
+    assert math.isinf(cost.rho)
+    assert math.isinf(cost.pure_epsilon)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Silent(Noise):
+    name = "mute"
+
+
+MUTE = own.MuteNoise(scale=1.0)
+MOVED = (Moved(releases=("visits",), noise=MUTE, change=np.ones(1)),)
+
+
+@pytest.mark.parametrize(
+    ("ask", "what"),
+    [
+        (lambda: worst_canary(declared(own.MuteNoise), declared().values()), "`separation`"),
+        (lambda: audited(declared(own.MuteNoise)), "`events`"),  # the accountant's figure stands beside every audit
+        (lambda: likelihood_trials(MOVED, np.random.default_rng(0), 5), "`log_ratio`"),
+        (lambda: loss_law(MOVED), "`log_ratio`"),
+        (lambda: audited(declared(own.MuteNoise), view="noise"), "`cdf`"),
+        (lambda: MUTE.scale_statistic(3, 1.0), "`cdf`"),
+        (lambda: account(declared(own.MuteNoise)).at(declared().values()), "`events`"),
+        (lambda: least_noise(declared(own.MuteNoise), declared().values(), epsilon=1, delta=0), "`events`"),
+        (lambda: noise_bound(declared(own.MuteNoise), declared().values(), failure=0.1), "`largest`"),
+        (lambda: own.MuteNoise.loss([], 1, pure=True), "`loss`"),
+        (lambda: kernels.code(MUTE), "has no kernel"),
+        (lambda: Silent(scale=1.0).draw(np.random.default_rng(0), 3), "`draw`"),
+    ],
+)
+def test_what_a_law_cannot_be_asked_is_refused_by_name(ask, what):
+    with pytest.raises(ParameterError, match=what) as refused:
+        ask()
+    assert "noise of the law 'mute' has no" in str(refused.value)
+
+
+def test_a_mute_law_is_blind_to_the_noise_view_and_says_why():
+    assert "give MuteNoise the method `cdf`" in ANY.lacks(declared(own.MuteNoise), "noise")
+    assert ANY.lacks(declared(), "noise") == ""
+    assert lacks(LaplaceNoise, "log_ratio", "cdf", "events", "loss", "loss_masses") == ""
+
+
+def test_a_law_is_a_class_with_a_name_of_its_own():
+    @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+    class Forged(own.DoubleExponentialNoise):
+        name = "gaussian"
+
+    with pytest.raises(DeclarationError, match="'gaussian' is the name of GaussianNoise"):
+        declared(Forged)
+    with pytest.raises(DeclarationError, match="expected a class of noise with a name"):
+        declared("laplace")
+    with pytest.raises(DeclarationError, match="expected a class of noise with a name"):
+        declared(Noise)
+
+
+def test_a_mechanism_that_draws_another_law_than_it_says_is_refused():
+    class Swapped(own.OwnNoise):
+        def at(self, values):
+            return GaussianNoise(scale=float(values["epsilon"]))
+
+    release = Release("visits", VisitCounts(H, S, A), Swapped(scale=1 / epsilon))
+    declaration = small.declared(PureDP(epsilon), (release,), small.EPSILON, small.ONE_USER)
+    with pytest.raises(DeclarationError, match="says the law 'double exponential' and draws GaussianNoise"):
+        account(declaration).at(declaration.values())
