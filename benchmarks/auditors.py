@@ -30,7 +30,7 @@ from privcheck.results import AuditMethod, AuditRequest
 from privcheck_audits.bounds import CurveFlip, clopper_pearson_pair, ranked_bound, wealth_plan
 from privcheck_audits.engine.blocks import blocks, total
 from privcheck_audits.engine.sampling import draw
-from privcheck_audits.engine.scores import Moved, likelihood_trials
+from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
 from privcheck_audits.engine.sequential import sequential, sequential_on_the_curve
 from privcheck_audits.releases.attacks import Guesses
 from privcheck_audits.releases.canaries import worst_canary
@@ -53,7 +53,7 @@ TRIALS = (1_000, 10_000, 100_000, 1_000_000)
 
 
 def scalar(law, scale):
-    return (Moved(releases=("y",), noise=LAWS[law](scale=scale), change=np.ones(1)),)
+    return (MovedGroup(releases=("y",), noise=LAWS[law](scale=scale), change=np.ones(1)),)
 
 
 def rescaled(groups, factor):

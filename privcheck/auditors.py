@@ -21,8 +21,10 @@ from privcheck.errors import AuditError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck.results import Progress, silent
 
-Mechanism = Callable[[Any, int, np.random.Generator], Any]  # (dataset, size, rng) → array whose first axis is `size`
-Agent = Callable[[NDArray[np.bool_], np.random.Generator], Any]  # (included, rng) → a score of each canary
+MechanismFunction = Callable[
+    [Any, int, np.random.Generator], Any
+]  # (dataset, size, rng) → array whose first axis is `size`
+CanaryAgent = Callable[[NDArray[np.bool_], np.random.Generator], Any]  # (included, rng) → a score of each canary
 Neighbours = Sequence[tuple[Any, Any]]
 MechanismClaim = PureDP | ApproxDP | ZCDP | GaussianDP
 Workers = Executor | Callable[[], Executor] | None
@@ -98,7 +100,7 @@ class MechanismError(AuditError):
 
 
 def audit_mechanism(
-    mechanism: Mechanism,
+    mechanism: MechanismFunction,
     claim: MechanismClaim,
     *,
     neighbours: Neighbours,
@@ -162,7 +164,7 @@ def audit_mechanism(
 
 
 def audit_float_noise(
-    mechanism: Mechanism,
+    mechanism: MechanismFunction,
     claim: MechanismClaim,
     *,
     neighbours: Neighbours,
@@ -195,7 +197,7 @@ def audit_float_noise(
 
 
 def audit_one_run(
-    agent: Agent,
+    agent: CanaryAgent,
     claim: PureDP | ApproxDP,
     *,
     canaries: int,

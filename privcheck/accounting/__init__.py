@@ -31,7 +31,7 @@ from privcheck.accounting.conversions import (
 from privcheck.accounting.costs import ReleaseCost
 from privcheck.accounting.currencies import Cost, Currency
 from privcheck.accounting.curve import Curve, compose, parallel
-from privcheck.accounting.derivation import Line
+from privcheck.accounting.derivation import DerivationLine
 from privcheck.accounting.dp_events import from_dp_event
 from privcheck.accounting.events import (
     Event,
@@ -86,12 +86,12 @@ __all__ = [
     "Cost",
     "Currency",
     "Curve",
+    "DerivationLine",
     "Event",
     "Figure",
     "Figures",
     "Filter",
     "JointClaim",
-    "Line",
     "Method",
     "NumericAccount",
     "Odometer",

@@ -10,7 +10,7 @@ from typing import Literal
 
 from privcheck.accounting.costs import ReleaseCost
 from privcheck.accounting.curve import Curve, compose, parallel
-from privcheck.accounting.derivation import Line, release_lines, total_lines
+from privcheck.accounting.derivation import DerivationLine, release_lines, total_lines
 from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.accounting.engine.zcdp import classical_epsilon, pure_delta, zcdp_delta, zcdp_epsilon
 from privcheck.accounting.events import Event
@@ -56,7 +56,7 @@ class Account:
     rho: Expr
     pure: Expr | None
     mu_squared: Expr | None
-    derivation: tuple[Line, ...]
+    derivation: tuple[DerivationLine, ...]
 
     def at(self, values: Mapping[str, Fraction]) -> NumericAccount:
         """Returns the cost at given parameters, every number rounded up.

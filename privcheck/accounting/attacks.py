@@ -18,7 +18,7 @@ import numpy as np
 from privcheck.accounting.answers import cached_job
 from privcheck.accounting.engine.laws import UNIT, Floats, as_floats
 from privcheck.accounting.engine.methods import Errs, atoms_of
-from privcheck.accounting.parameters import Real, real
+from privcheck.accounting.reals import Real, real
 
 if TYPE_CHECKING:
     from privcheck.accounting.curve import Curve

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from privcheck.accounting.curve import Curve
-from privcheck.accounting.parameters import Real
+from privcheck.accounting.reals import Real
 from privcheck.errors import ParameterError
 
 PRECONDITIONS: dict[str, str] = {

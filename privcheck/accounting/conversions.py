@@ -20,7 +20,7 @@ import numpy as np
 from privcheck.accounting.engine import gdp, zcdp
 from privcheck.accounting.engine.methods import Errs
 from privcheck.accounting.figures import Figure
-from privcheck.accounting.parameters import Real, real
+from privcheck.accounting.reals import Real, real
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from privcheck.symbols import Rounding

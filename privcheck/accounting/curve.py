@@ -20,7 +20,7 @@ from privcheck.accounting.engine.laws import Direction
 from privcheck.accounting.engine.methods import GAUSSIAN, Errs
 from privcheck.accounting.events import Event
 from privcheck.accounting.figures import Figure, Figures
-from privcheck.accounting.parameters import Real, real, reals
+from privcheck.accounting.reals import Real, real, reals
 from privcheck.errors import ParameterError
 
 

@@ -13,7 +13,7 @@ from privcheck.symbols import Expr, largest, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class DerivationLine:
     """One line of a derivation.
 
     Attributes:
@@ -35,13 +35,13 @@ class Line:
     note: str = ""
 
 
-def release_lines(cost: ReleaseCost, relation: str) -> list[Line]:
+def release_lines(cost: ReleaseCost, relation: str) -> list[DerivationLine]:
     """Returns the lines of one release: its sensitivity, how often one user is in it, its price."""
     name = cost.release.name
     counts = cost.release.mechanism.law.norm == "l1"
     norm = r"\Delta_1" if counts else r"\Delta_2"
     one = cost.sensitivity.l1 if counts else cost.sensitivity.l2
-    sensitivity = Line(
+    sensitivity = DerivationLine(
         rule="sensitivity",
         theorem=f"derived for: {relation}",
         where=name,
@@ -52,7 +52,7 @@ def release_lines(cost: ReleaseCost, relation: str) -> list[Line]:
     return [sensitivity, *_schedule_lines(cost, norm, one), _price(cost, norm)]
 
 
-def _schedule_lines(cost: ReleaseCost, norm: str, one: Expr) -> Iterator[Line]:
+def _schedule_lines(cost: ReleaseCost, norm: str, one: Expr) -> Iterator[DerivationLine]:
     """Yields how one contribution becomes the change of all outputs, where the two differ."""
     release = cost.release
     all_of_them = cost.charged.l1 if norm == r"\Delta_1" else cost.charged.l2
@@ -63,7 +63,7 @@ def _schedule_lines(cost: ReleaseCost, norm: str, one: Expr) -> Iterator[Line]:
             else "the first user's data is in every later output"
         )
         inputs = (("m", release.schedule.times), (norm, one))
-        yield Line(
+        yield DerivationLine(
             rule="schedule",
             theorem=theorem,
             where=release.name,
@@ -73,7 +73,7 @@ def _schedule_lines(cost: ReleaseCost, norm: str, one: Expr) -> Iterator[Line]:
             note=release.schedule.words,
         )
     elif isinstance(release.mechanism, SymmetricGaussian) and release.mechanism.kind == "goe":
-        yield Line(
+        yield DerivationLine(
             rule="matrix",
             theorem="entries on and above the diagonal, the diagonal in units of √2: ‖D‖_F/√2",
             where=release.name,
@@ -84,14 +84,14 @@ def _schedule_lines(cost: ReleaseCost, norm: str, one: Expr) -> Iterator[Line]:
         )
 
 
-def _price(cost: ReleaseCost, norm: str) -> Line:
+def _price(cost: ReleaseCost, norm: str) -> DerivationLine:
     mechanism, name = cost.release.mechanism, cost.release.name
     law, priced = mechanism.law, type(mechanism) in PRICED
     rule, theorem = (law.rule, law.theorem) if priced else (law.name, Noise.theorem)
     spread = law.symbol if priced else Noise.symbol
     charged = cost.charged.l1 if norm == r"\Delta_1" else cost.charged.l2
     if isinstance(mechanism, ShuffledBits):
-        return Line(
+        return DerivationLine(
             rule=rule,
             theorem=theorem,
             where=name,
@@ -100,7 +100,7 @@ def _price(cost: ReleaseCost, norm: str) -> Line:
             inputs=((norm, charged), (spread, mechanism.threshold), ("p", mechanism.probability)),
             note=mechanism.words,
         )
-    return Line(
+    return DerivationLine(
         rule=rule,
         theorem=theorem,
         where=name,
@@ -111,7 +111,9 @@ def _price(cost: ReleaseCost, norm: str) -> Line:
     )
 
 
-def total_lines(declaration: Declaration, costs: Sequence[ReleaseCost], rho: Expr, pure: Expr | None) -> list[Line]:
+def total_lines(
+    declaration: Declaration, costs: Sequence[ReleaseCost], rho: Expr, pure: Expr | None
+) -> list[DerivationLine]:
     """Returns the composition, and over a partition of the users the maximum."""
     if rho.infinite and any(isinstance(c.release.mechanism, ShuffledBits) for c in costs):
         return [_counters(declaration, costs)]
@@ -125,7 +127,7 @@ def total_lines(declaration: Declaration, costs: Sequence[ReleaseCost], rho: Exp
     groups = [group for group in declaration.groups if group]
     note = f"a user is in one of {', '.join(groups)}: their parts do not add up, the largest counts" if groups else ""
     return [
-        Line(
+        DerivationLine(
             rule="composition" if not groups else "composition, parallel over users",
             theorem=theorem if not groups else f"{theorem}; McSherry 2009: disjoint users, the maximum",
             where="all releases",
@@ -137,10 +139,10 @@ def total_lines(declaration: Declaration, costs: Sequence[ReleaseCost], rho: Exp
     ]
 
 
-def _counters(declaration: Declaration, costs: Sequence[ReleaseCost]) -> Line:
+def _counters(declaration: Declaration, costs: Sequence[ReleaseCost]) -> DerivationLine:
     """Returns how many counters one user moves: what their exact laws are composed for, at the parameters."""
     moved = {c.release.name: c.charged.l1 for c in costs}
-    return Line(
+    return DerivationLine(
         rule="composition of exact laws, parallel over users",
         theorem="independent noise in every counter: their losses add up (Dwork & Rothblum 2016), at the parameters",
         where="all releases",

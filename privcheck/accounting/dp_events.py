@@ -47,7 +47,7 @@ from privcheck.accounting.events import (
     zcdp,
 )
 from privcheck.accounting.events.base import event as composed_event
-from privcheck.accounting.parameters import Real, real, whole
+from privcheck.accounting.reals import Real, real, whole
 from privcheck.accounting.repeating import repeat_and_select
 from privcheck.errors import ParameterError
 

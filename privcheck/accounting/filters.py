@@ -22,7 +22,7 @@ from privcheck.accounting.currencies import THEOREMS, Cost, Name
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.events import Event
 from privcheck.accounting.figures import Figure
-from privcheck.accounting.parameters import Real, real
+from privcheck.accounting.reals import Real, real
 from privcheck.accounting.sums import (
     add_lost,
     add_up,

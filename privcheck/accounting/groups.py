@@ -29,7 +29,7 @@ from privcheck.accounting.engine.orders import Bound, RenyiLaw, corners_of
 from privcheck.accounting.engine.profiles import profile_law
 from privcheck.accounting.events import Event, Piece, discrete_laplace
 from privcheck.accounting.events.base import event
-from privcheck.accounting.parameters import Real, whole
+from privcheck.accounting.reals import Real, whole
 from privcheck.errors import ParameterError
 
 _MOST: Final = 10_000  # users of a group

@@ -10,7 +10,7 @@ from privcheck.accounting.currencies import THEOREMS, UNITS, Cost, Name
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.events import Event
 from privcheck.accounting.figures import Figure
-from privcheck.accounting.parameters import Real
+from privcheck.accounting.reals import Real
 from privcheck.accounting.sums import (
     add_up,
     amount_of,

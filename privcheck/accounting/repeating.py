@@ -14,7 +14,7 @@ from privcheck.accounting.curve import Curve, compose
 from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.events import Event
 from privcheck.accounting.events.base import event
-from privcheck.accounting.parameters import Real, real
+from privcheck.accounting.reals import Real, real
 from privcheck.errors import ParameterError
 
 Repeats = Literal["geometric", "logarithmic", "negative binomial", "poisson"]

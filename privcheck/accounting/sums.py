@@ -14,7 +14,7 @@ from privcheck.accounting.engine.gdp import SMALLEST, gdp_delta, gdp_epsilon
 from privcheck.accounting.engine.zcdp import pure_delta, zcdp_delta, zcdp_epsilon
 from privcheck.accounting.events import Event
 from privcheck.accounting.figures import Figure
-from privcheck.accounting.parameters import real
+from privcheck.accounting.reals import real
 from privcheck.errors import ParameterError
 from privcheck.symbols import exact, to_float
 

@@ -12,7 +12,7 @@ import numpy as np
 from privcheck import registry
 from privcheck.accounting import Account, ReleaseCost, account, claim_delta, claim_epsilon
 from privcheck.accounting.bridge import second_opinion
-from privcheck.accounting.derivation import Line
+from privcheck.accounting.derivation import DerivationLine
 from privcheck.calibration import LeastNoise, least_noise
 from privcheck.commands.provenance import parameters_used
 from privcheck.commands.setting import Setting, resolve_setting
@@ -92,7 +92,7 @@ def _release(release: Release, values: Mapping[str, Fraction]) -> report.ShownRe
     )
 
 
-def _step(line: Line) -> report.DerivationStep:
+def _step(line: DerivationLine) -> report.DerivationStep:
     return report.DerivationStep(
         rule=line.rule,
         theorem=line.theorem,

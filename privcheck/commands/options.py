@@ -97,7 +97,7 @@ def write_result(path: Path, result: object) -> None:
     partial.replace(path)
 
 
-class Bars:
+class ProgressBars:
     """Progress bars on standard error, one after the other; none where nobody looks."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ import click
 
 from privcheck.commands.options import (
     VERDICTS,
-    Bars,
+    ProgressBars,
     confidence_option,
     data_option,
     delta_option,
@@ -61,7 +61,7 @@ def audit(
     setting = resolve_setting(name, parse_sets(sets))
     at, began = parse_delta(delta, setting), Began()
     earlier = {} if out is None else auditing.earlier_views(setting, out)  # refused before anything is drawn
-    with Bars() as bars:
+    with ProgressBars() as bars:
         result = learned.audit(setting, view=view, method=method, delta=at, out=out, progress=bars(view), **how)
     if out is not None:
         write_result(out / "audit.json", result)
@@ -102,7 +102,7 @@ def run(
         finish(result, ran_online, as_json=as_json)
         return
     setting, source = _setting_and_data(names[0], sets, env=env, data=data, rewards=rewards, seed=seed)
-    with Bars() as bars:
+    with ProgressBars() as bars:
         result = learned.run(setting, source, replicates=replicates, seed=seed, out=out, progress=bars("run"))
     if out is not None:
         write_result(out / "run.json", result)
@@ -115,7 +115,7 @@ def _online(names: tuple[str, ...], env: str, sets: tuple[str, ...], *, out: Pat
 
     world, given = online.load_world(env, parse_sets(sets), seed=how["seed"])
     settings = online.online_settings(names, given, world)
-    with Bars() as bars:
+    with ProgressBars() as bars:
         if len(settings) == 1:
             result = online.run_online(settings[0], world, out=out, progress=bars(names[0]), **how)
         else:
@@ -154,7 +154,7 @@ def check(
     setting, source = _setting_and_source(name, sets, env=env, data=data, rewards=rewards, seed=seed)
     at = parse_delta(delta, setting)  # everything is parsed before anything is written
     directory = out if out is not None else Path("runs") / name
-    with Bars() as bars:
+    with ProgressBars() as bars:
         report = checking.check(
             setting,
             source,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, cast
 
 from privcheck.accounting import account
-from privcheck.auditors import Mechanism, MechanismAudit, MechanismClaim, Neighbours, Workers, audit_mechanism
+from privcheck.auditors import MechanismAudit, MechanismClaim, MechanismFunction, Neighbours, Workers, audit_mechanism
 from privcheck.declaration import Declaration
 from privcheck.entry_points import load_entry
 from privcheck.errors import DeclarationError, ParameterError
@@ -17,13 +17,13 @@ from privcheck.symbols import Exact
 from privcheck.testing.session import ALLOWANCE, CONFIDENCE, TRIALS, Allowance, Audited
 from privcheck.verification import Verification, verify
 
-View = Literal["releases", "lockstep", "noise"]
+DeclarationView = Literal["releases", "lockstep", "noise"]
 _PAIRS = 50  # of the lockstep view, two runs each
 _RUNS = 50  # of the noise view
 
 
 def assert_private(
-    mechanism: Mechanism,
+    mechanism: MechanismFunction,
     claim: MechanismClaim,
     *,
     neighbours: Neighbours,
@@ -85,7 +85,7 @@ def assert_declaration(
     declaration: Declaration,
     sets: Mapping[str, Exact] | None = None,
     *,
-    views: Sequence[View] = ("lockstep", "noise", "releases"),
+    views: Sequence[DeclarationView] = ("lockstep", "noise", "releases"),
     trials: int | None = None,
     confidence: float | None = None,
     seed: int | None = None,

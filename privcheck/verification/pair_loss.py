@@ -19,7 +19,7 @@ from privcheck.statistics import SparseDifference
 from privcheck.symbols import exact, to_float
 from privcheck.verification.hockey_stick import pair_delta, pair_epsilon
 from privcheck.verification.shuffled_loss import shuffled_epsilon
-from privcheck.verification.units import Unit, unit_of
+from privcheck.verification.units import LossUnit, unit_of
 
 _ROUNDED = 1 - Fraction(1, 10**12)
 
@@ -60,7 +60,7 @@ def _on_the_curve(
     releases: Sequence[Release],
     moved: Mapping[str, SparseDifference],
     values: Mapping[str, Fraction],
-    unit: Unit,
+    unit: LossUnit,
 ) -> float:
     """Returns ε at the claim's δ, or δ at ε = 0."""
     claim = declaration.claim.guarantee

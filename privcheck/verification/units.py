@@ -11,10 +11,10 @@ from privcheck.declaration import Declaration
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.symbols import Expr
 
-Unit = Literal["rho", "pure", "epsilon", "delta"]
+LossUnit = Literal["rho", "pure", "epsilon", "delta"]
 
 
-def unit_of(declaration: Declaration, values: Mapping[str, Fraction]) -> Unit:
+def unit_of(declaration: Declaration, values: Mapping[str, Fraction]) -> LossUnit:
     """Returns ρ for zCDP, ε without δ for pure DP, ε at the claim's δ for (ε, δ)-DP, and δ at ε = 0 for (0, δ)-DP.
 
     (ε, 0)-DP is pure DP.
@@ -27,7 +27,7 @@ def unit_of(declaration: Declaration, values: Mapping[str, Fraction]) -> Unit:
     return "delta" if guarantee.epsilon.rational(values) == 0 else "epsilon"
 
 
-def claimed_in(unit: Unit, declaration: Declaration) -> Expr:
+def claimed_in(unit: LossUnit, declaration: Declaration) -> Expr:
     """Returns the claim in its unit."""
     guarantee = declaration.claim.guarantee
     if isinstance(guarantee, ZCDP):

@@ -32,7 +32,7 @@ from privcheck_audits.bounds import (
 )
 from privcheck_audits.engine.blocks import Tally, blocks, tally
 from privcheck_audits.engine.counting import ranked_errors
-from privcheck_audits.engine.scores import Moved, Scored, hidden_bits, likelihood_trials
+from privcheck_audits.engine.scores import MovedGroup, Scored, hidden_bits, likelihood_trials
 from privcheck_audits.engine.sequential import sequential, sequential_on_the_curve
 
 ALPHA = 0.05
@@ -44,8 +44,8 @@ def limit(audits: int) -> int:
     return int(binom.isf(1e-9, audits, ALPHA))
 
 
-def one(law: str, scale: float) -> tuple[Moved, ...]:
-    return (Moved(releases=("a",), noise=LAWS[law](scale=scale), change=np.ones(1)),)
+def one(law: str, scale: float) -> tuple[MovedGroup, ...]:
+    return (MovedGroup(releases=("a",), noise=LAWS[law](scale=scale), change=np.ones(1)),)
 
 
 @pytest.mark.parametrize("rho", [0.125, 1.0])

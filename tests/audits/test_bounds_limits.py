@@ -29,7 +29,7 @@ from privcheck_audits.bounds import (
 )
 from privcheck_audits.engine.blocks import Tally, blocks, tally, total
 from privcheck_audits.engine.counting import ranked_errors
-from privcheck_audits.engine.scores import Moved, hidden_bits, likelihood_trials
+from privcheck_audits.engine.scores import MovedGroup, hidden_bits, likelihood_trials
 from privcheck_audits.engine.sequential import sequential, sequential_on_the_curve
 from privcheck_audits.releases.reach import best_plan, loss_law, reachable_curve, reachable_guesses
 
@@ -37,15 +37,15 @@ DELTA = 1e-5
 pytestmark = pytest.mark.slow
 
 
-def one(law: str, scale: float) -> tuple[Moved, ...]:
-    return (Moved(releases=("a",), noise=LAWS[law](scale=scale), change=np.ones(1)),)
+def one(law: str, scale: float) -> tuple[MovedGroup, ...]:
+    return (MovedGroup(releases=("a",), noise=LAWS[law](scale=scale), change=np.ones(1)),)
 
 
 @dataclass(frozen=True)
 class Guesses:
     """Guesses by the declared likelihood ratio, of noise that is drawn at another scale."""
 
-    groups: tuple[Moved, ...]
+    groups: tuple[MovedGroup, ...]
     plan: GuessPlan | None
     drawn: float = 1.0
 

@@ -35,7 +35,7 @@ from privcheck_audits.bounds import (
     rho_at_least,
 )
 from privcheck_audits.engine.counting import ranked_errors
-from privcheck_audits.engine.scores import Moved
+from privcheck_audits.engine.scores import MovedGroup
 from privcheck_audits.releases.reach import best_plan, loss_law, reachable_guesses
 
 ALPHA = st.sampled_from([0.1, 0.05, 1e-3])
@@ -261,7 +261,7 @@ def test_laws_and_messages_that_are_none_are_refused():
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 0.01])
 @pytest.mark.parametrize("runs", [50, 1_000, 10**6])
 def test_the_favourite_share_is_the_one_that_is_certified_best(law, scale, delta, runs):
-    of = loss_law((Moved(releases=("y",), noise=NOISES[law](scale=scale), change=np.ones(1)),))
+    of = loss_law((MovedGroup(releases=("y",), noise=NOISES[law](scale=scale), change=np.ones(1)),))
     shares = np.geomspace(1 / 4096, 1.0, 241)
     found = [
         reachable_guesses(of, GuessPlan(shares=(share,), weights=(0.9,)), runs, alpha=0.05, delta=delta)

@@ -15,7 +15,7 @@ from privcheck.results import AuditRequest
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE, OPTIONS
 from privcheck_audits.bounds import CurveFlip, GuessPlan, guess_plan, ranked_bound
 from privcheck_audits.engine.blocks import blocks, tally, total
-from privcheck_audits.engine.scores import Moved, Scored, hidden_bits, likelihood_trials
+from privcheck_audits.engine.scores import MovedGroup, Scored, hidden_bits, likelihood_trials
 from privcheck_audits.plan import DP_APVI
 from privcheck_audits.releases.reach import best_plan, loss_law
 
@@ -32,7 +32,7 @@ def limit(audits: int) -> int:
 def test_all_attempts_together_accuse_correct_laplace_noise_at_most_with_alpha(runs, coordinates):
     epsilon, audits = 1.0, 4_000
     change = np.ones(coordinates)
-    group = Moved(releases=("a",), noise=LaplaceNoise(scale=coordinates / epsilon), change=change)
+    group = MovedGroup(releases=("a",), noise=LaplaceNoise(scale=coordinates / epsilon), change=change)
     plan = best_plan(loss_law([group]), runs, alpha=ALPHA, delta=0.0)
 
     def audit(rng, number, first):
@@ -50,7 +50,7 @@ def test_all_attempts_together_accuse_correct_laplace_noise_at_most_with_alpha(r
 def test_choosing_the_attempt_without_paying_would_accuse_too_often():
     # what dividing α is for: the same audits with α = .05 for each of 20 attempts
     runs, audits, epsilon = 1_000, 1_000, 1.0
-    group = Moved(releases=("a",), noise=LaplaceNoise(scale=1 / epsilon), change=np.ones(1))
+    group = MovedGroup(releases=("a",), noise=LaplaceNoise(scale=1 / epsilon), change=np.ones(1))
     plan = guess_plan()
     rng = np.random.default_rng(2)
     alarms = 0
@@ -106,7 +106,7 @@ def test_whole_audits_of_the_honest_algorithm_raise_false_alarms_at_most_with_al
 
 def test_the_curve_bound_covers_the_truth_as_often_as_it_says():
     # 2 000 audits of N(0, 1) against N(1, 1): the bound on μ is above 1 in at most α of them, and not in far fewer
-    group = Moved(releases=("a",), noise=GaussianNoise(scale=1.0), change=np.ones(1))
+    group = MovedGroup(releases=("a",), noise=GaussianNoise(scale=1.0), change=np.ones(1))
 
     def audit(rng, number, first):
         return tally(likelihood_trials([group], rng, number), None, first=first, seed=0)

@@ -17,7 +17,7 @@ from scipy.stats import binom
 
 from privcheck.mechanisms import Noise, ShuffledBits, noise_bits
 from privcheck_audits.bounds import count_vectors, log_ratios
-from privcheck_audits.engine.scores import Moved
+from privcheck_audits.engine.scores import MovedGroup
 from privcheck_audits.shuffled import messages as shuffled
 from privcheck_audits.shuffled.messages import (
     as_sums,
@@ -35,7 +35,7 @@ def noise(users, threshold, messages="integers"):
 
 
 def group(noise, *change):
-    return Moved(releases=("a",), noise=noise, change=np.array(change, dtype=np.float64))
+    return MovedGroup(releases=("a",), noise=noise, change=np.array(change, dtype=np.float64))
 
 
 def twin(bits, threshold):

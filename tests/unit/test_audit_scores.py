@@ -18,7 +18,7 @@ from privcheck.trajectories import concatenate
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 from privcheck_audits.bounds import GuessPlan, guess_plan
 from privcheck_audits.engine import sampling
-from privcheck_audits.engine.scores import Moved, hidden_bits, likelihood_trials, moved
+from privcheck_audits.engine.scores import MovedGroup, hidden_bits, likelihood_trials, moved
 from privcheck_audits.policy.learned import learn_score
 from privcheck_audits.releases.canaries import canary, describe, random_users, sizes, worst_canary
 from privcheck_audits.releases.reach import best_plan, loss_law, reachable_curve, reachable_guesses
@@ -40,8 +40,8 @@ def test_bulk_noise_is_the_channel_s_noise_digit_for_digit(law):
 
 def test_scores_are_the_log_ratio_of_densities():
     groups = (
-        Moved(releases=("a",), noise=GaussianNoise(scale=2.0), change=np.array([1.0, -1.0, 0.5])),
-        Moved(releases=("b",), noise=LaplaceNoise(scale=3.0), change=np.array([1.0, -2.0])),
+        MovedGroup(releases=("a",), noise=GaussianNoise(scale=2.0), change=np.array([1.0, -1.0, 0.5])),
+        MovedGroup(releases=("b",), noise=LaplaceNoise(scale=3.0), change=np.array([1.0, -2.0])),
     )
     scored = likelihood_trials(groups, np.random.default_rng(8), 400)
     rng = np.random.default_rng(8)
@@ -60,7 +60,7 @@ def test_scores_are_the_log_ratio_of_densities():
 
 
 def test_equal_likelihood_ratios_are_equal_scores_in_both_arms():
-    group = Moved(releases=("a",), noise=LaplaceNoise(scale=1 / 0.3), change=np.array([1.0]))
+    group = MovedGroup(releases=("a",), noise=LaplaceNoise(scale=1 / 0.3), change=np.array([1.0]))
     scored = likelihood_trials((group,), np.random.default_rng(0), 20_000)
     atoms = [{s for s in scored.score[scored.secret == arm] if abs(abs(s) - 0.3) < 1e-6} for arm in (True, False)]
     assert len(atoms[0]) == 2
@@ -128,8 +128,8 @@ def test_random_users_have_corner_rewards():
 
 
 MIXED = (
-    Moved(releases=("a",), noise=LaplaceNoise(scale=2.0), change=np.array([1.0, -1.0, 0.3])),
-    Moved(releases=("b",), noise=GaussianNoise(scale=3.0), change=np.array([1.0, 2.0])),
+    MovedGroup(releases=("a",), noise=LaplaceNoise(scale=2.0), change=np.array([1.0, -1.0, 0.3])),
+    MovedGroup(releases=("b",), noise=GaussianNoise(scale=3.0), change=np.array([1.0, 2.0])),
 )
 
 
@@ -151,7 +151,7 @@ def test_the_loss_law_agrees_with_simulation(groups):
     [(0.5, (0.475, 0.492, 0.497)), (1, (0.971, 0.990, 0.997)), (2, (1.957, 1.985, 1.995)), (4, (3.876, 3.960, 3.987))],
 )
 def test_reachable_with_one_laplace_coordinate(epsilon, published):
-    law = loss_law([Moved(releases=("a",), noise=LaplaceNoise(scale=1 / epsilon), change=np.ones(1))])
+    law = loss_law([MovedGroup(releases=("a",), noise=LaplaceNoise(scale=1 / epsilon), change=np.ones(1))])
     for trials, expected in zip((10**4, 10**5, 10**6), published, strict=True):
         plans = (GuessPlan(shares=(float(s),), weights=(1.0,)) for s in np.geomspace(0.05, 1, 60))
         best = max(reachable_guesses(law, plan, 2 * trials, alpha=0.05, delta=0.0) for plan in plans)
@@ -174,7 +174,7 @@ def test_reachable_with_one_laplace_coordinate(epsilon, published):
 def test_reachable_with_gaussian_releases(mu, published, point):
     for (trials, alpha), expected in zip(((10**5, 0.05), (10**6, 0.05), (10**6, 0.01)), published, strict=True):
         assert reachable_curve(mu, 2 * trials, alpha=alpha, delta=1e-5) == pytest.approx(expected, rel=0.015)
-    law = loss_law([Moved(releases=("a",), noise=GaussianNoise(scale=1.0), change=np.array([mu]))])
+    law = loss_law([MovedGroup(releases=("a",), noise=GaussianNoise(scale=1.0), change=np.array([mu]))])
     plan = best_plan(law, 2_000_000, alpha=0.01, delta=1e-5)
     assert reachable_guesses(law, plan, 2_000_000, alpha=0.01, delta=1e-5) == pytest.approx(point, rel=0.03)
 
@@ -213,6 +213,6 @@ def test_a_pair_without_noise_cannot_be_scored():
     values = declaration.values({"H": 2, "S": 2, "A": 2})
     found = canary(declaration, values, worst_canary(declaration, values).pair)
     assert found.groups[0].change.size == moved(declaration, values, found.pair)[0].change.size
-    silent = Moved(releases=("a",), noise=Noiseless(), change=np.ones(2))
+    silent = MovedGroup(releases=("a",), noise=Noiseless(), change=np.ones(2))
     with pytest.raises(ParameterError, match="without noise"):
         likelihood_trials((silent,), np.random.default_rng(0), 5)

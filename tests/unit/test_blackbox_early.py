@@ -14,11 +14,11 @@ from scipy.special import ndtr
 from privcheck_audits.blackbox.anytime import Purse, Stake, anytime, log_odds, refutes
 from privcheck_audits.blackbox.counts import Counts
 from privcheck_audits.blackbox.parities import learn_parities
-from privcheck_audits.blackbox.verdict import Attempt, Target
+from privcheck_audits.blackbox.verdict import Attempt, ClaimedLoss
 from privcheck_audits.blackbox.wide import WIDEST, narrowed, spread
 from privcheck_audits.bounds import BETS
 
-PURE = Target(unit="epsilon", claimed=1.0, delta=0.0)
+PURE = ClaimedLoss(unit="epsilon", claimed=1.0, delta=0.0)
 
 
 def counts(first, other):
@@ -72,14 +72,14 @@ def test_the_odds_of_zcdp_are_the_best_of_all_pairs_of_probabilities(rho):
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         allowed = (divergence(a, b) <= rho) & (divergence(b, a) <= rho)
     best = ((a + 1 - b) / 2)[allowed].max()
-    at = log_odds(rho, Target(unit="rho", claimed=rho, delta=0.0))
+    at = log_odds(rho, ClaimedLoss(unit="rho", claimed=rho, delta=0.0))
     assert best <= 1 / (1 + math.exp(-at)) + 1e-9
     assert best == pytest.approx(1 / (1 + math.exp(-at)), abs=0.01)
 
 
 @given(st.floats(0, 8))
 def test_the_odds_of_gdp_are_those_of_two_normals(mu):
-    at = log_odds(mu, Target(unit="mu", claimed=mu, delta=0.0))
+    at = log_odds(mu, ClaimedLoss(unit="mu", claimed=mu, delta=0.0))
     assert 1 / (1 + math.exp(-at)) == pytest.approx(float(ndtr(mu / 2)))
 
 

@@ -16,7 +16,7 @@ from privcheck_audits.blackbox.features import feature_map, grid_steps, on_grid,
 from privcheck_audits.blackbox.floats import fingerprint
 from privcheck_audits.blackbox.verdict import (
     Attempt,
-    Target,
+    ClaimedLoss,
     _divergence,
     _event_mu,
     _event_rho,
@@ -28,7 +28,7 @@ from privcheck_audits.blackbox.verdict import (
 from privcheck_audits.bounds import moments
 from privcheck_audits.policy.learned import learn_score
 
-PURE = Target(unit="epsilon", claimed=1.0, delta=0.0)
+PURE = ClaimedLoss(unit="epsilon", claimed=1.0, delta=0.0)
 
 
 def scores(seed, runs=3_000, number=2):
@@ -41,7 +41,7 @@ def scores(seed, runs=3_000, number=2):
 def test_counts_between_edges_are_those_of_a_loop():
     values, secret = scores(0)
     cut = edges(values)
-    plans = Target(unit="rho", claimed=0.5, delta=0.0).divergences
+    plans = ClaimedLoss(unit="rho", claimed=0.5, delta=0.0).divergences
     counts = cut.count(values, secret, plans)
     for score in range(2):
         for edge, at in enumerate(cut.cuts[score]):
@@ -76,7 +76,7 @@ def test_the_parts_of_alpha_add_up_to_at_most_one_and_promising_attempts_have_mo
 def test_attempts_fit_the_claims_unit():
     cuts = (np.array([-1.0, 0.0, 1.0]),)
     kinds = {
-        unit: {a.kind for a in attempts(0, cuts, Target(unit=unit, claimed=1.0, delta=0.0))}
+        unit: {a.kind for a in attempts(0, cuts, ClaimedLoss(unit=unit, claimed=1.0, delta=0.0))}
         for unit in ("epsilon", "rho", "mu")
     }
     assert kinds == {"epsilon": {"flip"}, "rho": {"event", "divergence"}, "mu": {"event", "curve"}}
@@ -116,7 +116,7 @@ def test_the_divergence_bound_covers_and_approaches(sign):
     rng = np.random.default_rng(2)
     secret = rng.random(200_000) < 0.5
     score = (sign * (np.where(secret, 1.0, 0.0) + rng.normal(size=secret.size) - 0.5))[None]
-    target = Target(unit="rho", claimed=0.5, delta=0.0)
+    target = ClaimedLoss(unit="rho", claimed=0.5, delta=0.0)
     counts = edges(score).count(score, secret, target.divergences)
     found = [
         _divergence(Attempt(pair=0, score=0, kind="divergence", plan=plan), counts, target, times=1.0, alpha=0.01)

@@ -32,7 +32,7 @@ TERMINAL = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Model:
+class SepsisModel:
     """The unaggregated model.
 
     Attributes:
@@ -51,7 +51,7 @@ class Model:
 
 
 @functools.lru_cache(maxsize=1)
-def load() -> Model:
+def load() -> SepsisModel:
     """Returns the model from the data file of the package `icu-sepsis`, without importing the package.
 
     (Importing it pulls in a simulator and prints a warning; one NumPy file is all that is needed.)
@@ -76,7 +76,7 @@ def load() -> Model:
     clinicians[DEATH:] = 1.0 / ACTIONS
     transition.flags.writeable = False  # taken as it is, not copied: 100 MB
     mdp = FiniteMDP(horizon=STEPS, transition=transition[None], reward=reward[None], initial=initial)
-    return Model(mdp=mdp, clinicians=clinicians, sofa=sofa)
+    return SepsisModel(mdp=mdp, clinicians=clinicians, sofa=sofa)
 
 
 def groups(sofa: NDArray[np.float64], states: int) -> NDArray[np.int32]:

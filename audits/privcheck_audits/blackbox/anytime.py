@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit, log_ndtr
 
 from privcheck_audits.blackbox.counts import Counts
-from privcheck_audits.blackbox.verdict import Array, Attempt, Target, attempts, guesses, weigh
+from privcheck_audits.blackbox.verdict import Array, Attempt, ClaimedLoss, attempts, guesses, weigh
 from privcheck_audits.bounds import GuessPlan, largest_refuted, log_average, log_wealth
 
 _BETS: Final = 9  # attempts that are bet on in a stage
@@ -40,7 +40,7 @@ class Stake:
     weights: tuple[float, ...]
     counts: Counts
 
-    def log_wealth(self, claimed: float, target: Target) -> float:
+    def log_wealth(self, claimed: float, target: ClaimedLoss) -> float:
         """Returns ln of the stage's wealth against a claim, rounded down; it falls as the claim grows."""
         runs = self.counts.runs
         if runs == 0:
@@ -65,7 +65,7 @@ class Purse:
         stakes: Of all stages; the last is under way.
     """
 
-    target: Target
+    target: ClaimedLoss
     stakes: list[Stake] = field(default_factory=list)
 
     def begin(self, cuts: Sequence[Array], training: Counts, *, runs: int) -> None:
@@ -124,7 +124,7 @@ def anytime(purses: Sequence[Purse], *, alpha: float) -> float:
     return largest_refuted(lambda claimed: refutes(purses, claimed, alpha=alpha))
 
 
-def log_odds(claimed: float, target: Target) -> float:
+def log_odds(claimed: float, target: ClaimedLoss) -> float:
     """Returns ln of the largest odds, right to wrong, of a guess of the hidden bit under a claim, rounded up.
 
     e^ε for ε, by Bayes' rule; Φ(μ/2) to Φ(−μ/2) for μ. For ρ a guess of all runs that says D with probability a on D

@@ -14,15 +14,15 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from privcheck.auditors import Mechanism, MechanismAudit, MechanismClaim, MechanismError, Neighbours, Workers
+from privcheck.auditors import MechanismAudit, MechanismClaim, MechanismError, MechanismFunction, Neighbours, Workers
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck.results import Progress
 from privcheck_audits.blackbox.anytime import Purse, anytime, refutes
 from privcheck_audits.blackbox.counts import Counts
 from privcheck_audits.blackbox.inputs import probe
-from privcheck_audits.blackbox.pairs import LEAST, Audited, How
-from privcheck_audits.blackbox.verdict import Attempt, Best, Target, attempts, best, reachable, weigh
+from privcheck_audits.blackbox.pairs import LEAST, AuditedPair, BlockPlace
+from privcheck_audits.blackbox.verdict import Attempt, Best, ClaimedLoss, attempts, best, reachable, weigh
 from privcheck_audits.engine.checkpoints import Checkpoint
 from privcheck_audits.engine.pools import refuse_unsendable
 
@@ -33,7 +33,7 @@ Ended = Literal["done", "stopped", "interrupted"]
 
 
 def audit_mechanism(
-    mechanism: Mechanism,
+    mechanism: MechanismFunction,
     claim: MechanismClaim,
     *,
     neighbours: Neighbours,
@@ -71,12 +71,12 @@ def audit_mechanism(
     }
     whole = 2 * trials * len(probed)
     pairs = [
-        Audited(
+        AuditedPair(
             source=each.source,
             target=target,
             trials=trials,
             held=_MOST_NUMBERS // (len(probed) if stop else 1),
-            how=How(workers=workers, executor=executor, checkpoint=_keep(directory, plan, outputs=each.outputs)),
+            how=BlockPlace(workers=workers, executor=executor, checkpoint=_keep(directory, plan, outputs=each.outputs)),
             purse=Purse(target=target) if stop else None,
         )
         for each in probed
@@ -150,13 +150,13 @@ def _through(phases: Sequence[Callable[[], Iterator[None]]], stop: Callable[[], 
     return "done"
 
 
-def _anything(pairs: Sequence[Audited]) -> bool:
+def _anything(pairs: Sequence[AuditedPair]) -> bool:
     return any(
         (pair.tested is not None and pair.tested.runs) or (pair.purse is not None and pair.purse.runs) for pair in pairs
     )
 
 
-def _verdict(pairs: Sequence[Audited], target: Target, ended: Ended, *, alpha: float, looks: float) -> Best:
+def _verdict(pairs: Sequence[AuditedPair], target: ClaimedLoss, ended: Ended, *, alpha: float, looks: float) -> Best:
     """Returns the largest bound that holds: of all runs, unless what they showed decided their number, or of looks."""
     nothing = Best(lower=0.0, attempt=Attempt(pair=0, score=0, kind="wealth"), alpha=looks, right=0, wrong=0)
     found = nothing
@@ -174,7 +174,7 @@ def _verdict(pairs: Sequence[Audited], target: Target, ended: Ended, *, alpha: f
     return found
 
 
-def _of_all_runs(pairs: Sequence[Audited], counted: list[Counts], target: Target, *, alpha: float) -> Best:
+def _of_all_runs(pairs: Sequence[AuditedPair], counted: list[Counts], target: ClaimedLoss, *, alpha: float) -> Best:
     tried: list[Attempt] = []
     training = []
     for i, pair in enumerate(pairs):
@@ -187,7 +187,7 @@ def _of_all_runs(pairs: Sequence[Audited], counted: list[Counts], target: Target
     return best(tried, weights, counted, target, alpha=alpha)
 
 
-def _words(found: Best, pair: Audited) -> str:
+def _words(found: Best, pair: AuditedPair) -> str:
     if found.attempt.kind == "wealth":
         return "wealth of bets, looked at after every block"
     way = {
@@ -206,17 +206,17 @@ def _keep(directory: Path | None, plan: Mapping[str, str | float], *, outputs: s
     return Checkpoint(directory=directory, plan={**plan, "outputs": outputs or "not repeatable"})
 
 
-def _target(claim: object) -> Target:
+def _target(claim: object) -> ClaimedLoss:
     if isinstance(claim, PureDP):
-        found = Target(unit="epsilon", claimed=claim.epsilon.number(rounding="up"), delta=0.0)
+        found = ClaimedLoss(unit="epsilon", claimed=claim.epsilon.number(rounding="up"), delta=0.0)
     elif isinstance(claim, ApproxDP):
-        found = Target(
+        found = ClaimedLoss(
             unit="epsilon", claimed=claim.epsilon.number(rounding="up"), delta=claim.delta.number(rounding="up")
         )
     elif isinstance(claim, ZCDP):
-        found = Target(unit="rho", claimed=claim.rho.number(rounding="up"), delta=0.0)
+        found = ClaimedLoss(unit="rho", claimed=claim.rho.number(rounding="up"), delta=0.0)
     elif isinstance(claim, GaussianDP):
-        found = Target(unit="mu", claimed=claim.mu.number(rounding="up"), delta=0.0)
+        found = ClaimedLoss(unit="mu", claimed=claim.mu.number(rounding="up"), delta=0.0)
     else:
         wanted = "PureDP, ApproxDP, ZCDP or GaussianDP"
         raise ParameterError(f"claim: expected one of {wanted}, got {claim!r}", name="claim", given=claim)

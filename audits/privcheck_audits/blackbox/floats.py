@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.auditors import Mechanism, MechanismAudit, MechanismClaim
+from privcheck.auditors import MechanismAudit, MechanismClaim, MechanismFunction
 from privcheck_audits.blackbox.audit import audit_mechanism
 
 _DIGITS: Final = 53
@@ -28,7 +28,7 @@ class Fingerprint:
         mechanism: The mechanism.
     """
 
-    mechanism: Mechanism
+    mechanism: MechanismFunction
 
     def __call__(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
         """Returns for every number whether it is off the grid 2⁻⁵³ below ½, its power of two and its last bit's."""
@@ -57,6 +57,6 @@ def fingerprint(values: NDArray[np.float64]) -> NDArray[np.float64]:
     )
 
 
-def audit_float_noise(mechanism: Mechanism, claim: MechanismClaim, **how: Any) -> MechanismAudit:
+def audit_float_noise(mechanism: MechanismFunction, claim: MechanismClaim, **how: Any) -> MechanismAudit:
     """Returns the audit of the mechanism's floating-point fingerprint; see `privcheck.audit_float_noise`."""
     return audit_mechanism(Fingerprint(mechanism=mechanism), claim, **how)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.auditors import Mechanism, MechanismError
+from privcheck.auditors import MechanismError, MechanismFunction
 from privcheck_audits.blackbox.wide import Narrow
 from privcheck_audits.engine.scores import hidden_bits
 
@@ -43,7 +43,7 @@ Bits = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class RunSource:
     """A function with one pair of neighbours.
 
     Attributes:
@@ -56,7 +56,7 @@ class Source:
         narrow: What very wide outputs become; None for all other ones.
     """
 
-    mechanism: Mechanism
+    mechanism: MechanismFunction
     pair: tuple[Any, Any]
     number: int
     seed: int
@@ -114,7 +114,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Where:
-    source: Source
+    source: RunSource
     which: int
     trials: NDArray[np.int64] | None
 
@@ -137,12 +137,12 @@ class Probed:
         outputs: A digest of what it returned; empty where a seed does not fix that.
     """
 
-    source: Source
+    source: RunSource
     notes: tuple[str, ...]
     outputs: str
 
 
-def probe(mechanism: Mechanism, pair: tuple[Any, Any], *, number: int, seed: int) -> Probed:
+def probe(mechanism: MechanismFunction, pair: tuple[Any, Any], *, number: int, seed: int) -> Probed:
     """Returns what a few calls show of the function on the pair.
 
     The same seed must give the same output, or the audit cannot be repeated; another seed should give another.
@@ -151,7 +151,7 @@ def probe(mechanism: Mechanism, pair: tuple[Any, Any], *, number: int, seed: int
         MechanismError: The function raised or returned something else than rows of numbers, or its runs of one call
             share their randomness.
     """
-    source = Source(mechanism=mechanism, pair=pair, number=number, seed=seed, shapes=((), ()))
+    source = RunSource(mechanism=mechanism, pair=pair, number=number, seed=seed, shapes=((), ()))
     shapes: list[tuple[int, ...]] = []
     notes: dict[str, str] = {}
     digest = hashlib.sha256()
@@ -221,7 +221,9 @@ def _numbers(rows: NDArray[Any], *, split: bool) -> Array:
     return np.concatenate([flat.astype(np.float64), last.astype(np.float64)], axis=1)
 
 
-def _called(mechanism: Mechanism, dataset: Any, size: int, rng: np.random.Generator, *, where: _Where) -> NDArray[Any]:
+def _called(
+    mechanism: MechanismFunction, dataset: Any, size: int, rng: np.random.Generator, *, where: _Where
+) -> NDArray[Any]:
     """Returns what one call returned: numbers, a row a run, none of them NaN."""
     try:
         given = mechanism(dataset, size, rng)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from privcheck.auditors import Agent, MechanismAudit, MechanismError, Workers
+from privcheck.auditors import CanaryAgent, MechanismAudit, MechanismError, Workers
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP, PureDP
 from privcheck.results import Progress
@@ -89,7 +89,7 @@ class _Attempts:
 class _Run:
     """One run."""
 
-    agent: Agent
+    agent: CanaryAgent
     canaries: int
     attempts: _Attempts
     seed: int
@@ -124,7 +124,7 @@ class _Run:
 
 
 def audit_one_run(
-    agent: Agent,
+    agent: CanaryAgent,
     claim: PureDP | ApproxDP,
     *,
     canaries: int,
@@ -233,7 +233,7 @@ def _reachable(epsilon: float, delta: float, coins: int, *, alpha: float) -> flo
     return CoinFlip(errors=errors, guesses=coins, revealed=revealed).epsilon(alpha=alpha)
 
 
-def _keep(directory: Path | None, agent: Agent, claim: PureDP | ApproxDP, canaries: int) -> Checkpoint | None:
+def _keep(directory: Path | None, agent: CanaryAgent, claim: PureDP | ApproxDP, canaries: int) -> Checkpoint | None:
     if directory is None:
         return None
     name = getattr(agent, "__qualname__", type(agent).__qualname__)

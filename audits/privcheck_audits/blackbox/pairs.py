@@ -17,9 +17,9 @@ import numpy as np
 from privcheck.auditors import Workers
 from privcheck_audits.blackbox.anytime import Purse
 from privcheck_audits.blackbox.counts import Counts, Edges, edges
-from privcheck_audits.blackbox.inputs import Array, Bits, Source, together
-from privcheck_audits.blackbox.scores import Learned, Scores, learn
-from privcheck_audits.blackbox.verdict import Target
+from privcheck_audits.blackbox.inputs import Array, Bits, RunSource, together
+from privcheck_audits.blackbox.scores import LearnedScores, Scores, learn
+from privcheck_audits.blackbox.verdict import ClaimedLoss
 from privcheck_audits.blackbox.wide import PILOT, WIDEST, Spread, narrowed, spread
 from privcheck_audits.bounds import DivergencePlan, Moments
 from privcheck_audits.engine.blocks import blocks
@@ -36,7 +36,7 @@ _STREAM: Final = 0xB1AC  # keeps these blocks apart from other audits of the sam
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class How:
+class BlockPlace:
     """Where blocks run and are kept.
 
     Attributes:
@@ -61,7 +61,7 @@ class How:
 class _Produced:
     """A block of runs to learn from."""
 
-    source: Source
+    source: RunSource
     before: int
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> tuple[Array, Bits]:
@@ -72,7 +72,7 @@ class _Produced:
 class _Spread:
     """A block of runs on wide outputs, of which sums are kept."""
 
-    source: Source
+    source: RunSource
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Spread:
         return spread(*self.source.runs(rng, runs, first))
@@ -82,7 +82,7 @@ class _Spread:
 class _Counted:
     """A block of runs that is tested."""
 
-    source: Source
+    source: RunSource
     scores: Scores
     edges: Edges
     divergences: tuple[DivergencePlan, ...]
@@ -94,7 +94,7 @@ class _Counted:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Audited:
+class AuditedPair:
     """A pair of neighbours and what is known of it so far.
 
     Attributes:
@@ -112,11 +112,11 @@ class Audited:
         tested: Counts of the tested runs, once there are scores.
     """
 
-    source: Source
-    target: Target
+    source: RunSource
+    target: ClaimedLoss
     trials: int
     held: int
-    how: How
+    how: BlockPlace
     purse: Purse | None
     learned: int = 0
     runs: int = 0
@@ -189,7 +189,7 @@ class Audited:
         rows, secret = together(known)
         known[:] = [(rows, secret)]
         sequence = np.random.SeedSequence(self.source.seed, spawn_key=(_STREAM, self.source.number, secret.size))
-        learned: Learned = learn(rows, secret, np.random.default_rng(sequence))
+        learned: LearnedScores = learn(rows, secret, np.random.default_rng(sequence))
         self.scores = learned.scores
         self.edges = edges(learned.held_out)
         self.training = self.edges.count(learned.held_out, secret, self.target.divergences)

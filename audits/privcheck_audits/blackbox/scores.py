@@ -82,7 +82,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Learned:
+class LearnedScores:
     """Scores with what they say of the training runs, each by models that did not see the run.
 
     Attributes:
@@ -94,7 +94,7 @@ class Learned:
     held_out: Array
 
 
-def learn(rows: Array, secret: Bits, rng: np.random.Generator) -> Learned:
+def learn(rows: Array, secret: Bits, rng: np.random.Generator) -> LearnedScores:
     """Returns the scores learned on the runs.
 
     Args:
@@ -121,7 +121,7 @@ def learn(rows: Array, secret: Bits, rng: np.random.Generator) -> Learned:
         # the blend's weights saw every run, but there are a handful of them
         blend = learn_score(held_out.T[:_BLENDED], secret[:_BLENDED], ridge=5.0)
     scores = Scores(steps=steps, features=features, single=final, blend=blend)
-    return Learned(scores=scores, held_out=_tidy(np.vstack([held_out, blend(held_out.T)])))
+    return LearnedScores(scores=scores, held_out=_tidy(np.vstack([held_out, blend(held_out.T)])))
 
 
 def _tidy(scores: Array) -> Array:

@@ -39,12 +39,12 @@ _DOWN: Final = 1 - 1e-9
 _TIGHT_CLIP: Final = 1.5  # nats, where runs are too few for the clip of a Gaussian of the claimed ρ
 _LEAST_RHO: Final = 1e-6  # for which a clip is worked out
 
-Unit = Literal["epsilon", "rho", "mu"]
+BoundUnit = Literal["epsilon", "rho", "mu"]
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class ClaimedLoss:
     """What is claimed, as floats rounded up.
 
     Attributes:
@@ -53,7 +53,7 @@ class Target:
         delta: δ of an (ε, δ) claim, else 0.
     """
 
-    unit: Unit
+    unit: BoundUnit
     claimed: float
     delta: float
 
@@ -108,7 +108,7 @@ class Best:
     wrong: int
 
 
-def attempts(pair: int, cuts: Sequence[Array], target: Target) -> list[Attempt]:
+def attempts(pair: int, cuts: Sequence[Array], target: ClaimedLoss) -> list[Attempt]:
     """Returns every way to look at the scores of a pair."""
     found = []
     for score, cut in enumerate(cuts):
@@ -131,7 +131,7 @@ def attempts(pair: int, cuts: Sequence[Array], target: Target) -> list[Attempt]:
 
 
 def weigh(
-    tried: Sequence[Attempt], training: Sequence[Counts], target: Target, *, tested: Sequence[int], alpha: float
+    tried: Sequence[Attempt], training: Sequence[Counts], target: ClaimedLoss, *, tested: Sequence[int], alpha: float
 ) -> Array:
     """Returns the share of α of each attempt, (attempts,), adding up to 1, from the training runs alone.
 
@@ -151,7 +151,9 @@ def weigh(
     return weights / max(1.0, float(weights.sum()))
 
 
-def best(tried: Sequence[Attempt], weights: Array, tested: Sequence[Counts], target: Target, *, alpha: float) -> Best:
+def best(
+    tried: Sequence[Attempt], weights: Array, tested: Sequence[Counts], target: ClaimedLoss, *, alpha: float
+) -> Best:
     """Returns the largest lower bound among the attempts, at confidence 1 − α for all of them together."""
     paying = alpha * _REVEALED / (3 * len(tested)) if target.delta > 0 else 0.0
     rest = alpha * (1 - _REVEALED) if target.delta > 0 else alpha
@@ -168,7 +170,7 @@ def best(tried: Sequence[Attempt], weights: Array, tested: Sequence[Counts], tar
     return found
 
 
-def reachable(target: Target, runs: int, *, alpha: float) -> float:
+def reachable(target: ClaimedLoss, runs: int, *, alpha: float) -> float:
     """Returns what the recommended attempt would certify of the easiest mechanism for which the claim is exactly true.
 
     That is randomised response for ε, N(0, 1) against N(μ, 1) for μ, and the same with μ = √(2ρ) for ρ.
@@ -207,7 +209,7 @@ def guesses(attempt: Attempt, counts: Counts) -> tuple[int, int]:
     return right, wrong
 
 
-def _lower(attempt: Attempt, counts: Counts, alpha: float, *, target: Target, revealed: tuple[int, int]) -> float:
+def _lower(attempt: Attempt, counts: Counts, alpha: float, *, target: ClaimedLoss, revealed: tuple[int, int]) -> float:
     if attempt.kind == "divergence":
         return _divergence(attempt, counts, target, times=1.0, alpha=alpha)
     right, wrong = guesses(attempt, counts)
@@ -248,7 +250,7 @@ def _event_mu(right: int, ours: int, wrong: int, others: int, alpha: float) -> f
     return max(0.0, float(ndtri(p) - ndtri(q)) * _DOWN) if q < p else 0.0
 
 
-def _divergence(attempt: Attempt, counts: Counts, target: Target, *, times: float, alpha: float) -> float:
+def _divergence(attempt: Attempt, counts: Counts, target: ClaimedLoss, *, times: float, alpha: float) -> float:
     """Returns a lower bound on ρ from the sums, or from so many times as many runs that sum up alike."""
     plans = target.divergences
     sums = counts.sums[attempt.score * len(plans) + attempt.plan]
@@ -261,7 +263,7 @@ def _divergence(attempt: Attempt, counts: Counts, target: Target, *, times: floa
     return rho_at_least(more, plans[attempt.plan], alpha=alpha)
 
 
-def _worth(attempt: Attempt, training: Counts, target: Target, *, runs: int, alpha: float) -> float:
+def _worth(attempt: Attempt, training: Counts, target: ClaimedLoss, *, runs: int, alpha: float) -> float:
     """Returns how promising an attempt is; the counts are made worse by a standard deviation against the luckiest."""
     grown = runs / max(1, training.runs)
     if attempt.kind == "divergence":

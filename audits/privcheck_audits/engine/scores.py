@@ -27,7 +27,7 @@ _GRID: Final = 2.0**30  # scores are multiples of 2⁻³⁰ nats, so that equal 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Moved:
+class MovedGroup:
     """The coordinates in which two neighbours differ, of all releases with the same noise.
 
     Attributes:
@@ -56,7 +56,7 @@ class Scored:
 
 def moved(
     declaration: Declaration, values: Mapping[str, Fraction], pair: tuple[Any, Any], group: str = ""
-) -> tuple[Moved, ...]:
+) -> tuple[MovedGroup, ...]:
     """Returns the coordinates that differ between the neighbours, of all outputs together, grouped by noise.
 
     Args:
@@ -75,7 +75,7 @@ def moved(
         if change.size:
             groups.setdefault(noise, []).append((release.name, change))
     return tuple(
-        Moved(
+        MovedGroup(
             releases=tuple(name for name, _ in members),
             noise=noise,
             change=np.concatenate([change for _, change in members]),
@@ -106,7 +106,7 @@ def hidden_bits(rng: np.random.Generator, runs: int) -> NDArray[np.bool_]:
     return rng.integers(0, 2, size=runs, dtype=np.uint8).astype(np.bool_)
 
 
-def likelihood_trials(groups: Sequence[Moved], rng: np.random.Generator, runs: int) -> Scored:
+def likelihood_trials(groups: Sequence[MovedGroup], rng: np.random.Generator, runs: int) -> Scored:
     """Returns the scores of fresh runs, each on D or D′ by a hidden bit.
 
     The noise comes from `Noise.draw`, which the channel uses too. Scores are rounded to a grid: without it the last

@@ -18,7 +18,7 @@ from privcheck_audits.engine.prefixes import Prefixes
 from privcheck_audits.engine.sequential import Sequential, sequential, sequential_on_the_curve
 from privcheck_audits.plan.common import Evidence, Limits
 from privcheck_audits.plan.methods import on_curve
-from privcheck_audits.releases.attacks import Target, claimed_rho, concluded, guesses, size_words, where
+from privcheck_audits.releases.attacks import AttackedInstance, claimed_rho, concluded, guesses, size_words, where
 from privcheck_audits.releases.reach import LossLaw, best_plan, loss_law, reachable_anytime, reachable_anytime_curve
 from privcheck_audits.show.pictures import pictured
 
@@ -27,7 +27,7 @@ _HALVINGS: Final = 80
 _LARGEST_MU: Final = 60.0
 
 
-def until_refuted(target: Target) -> AuditResult:
+def until_refuted(target: AttackedInstance) -> AuditResult:
     """Returns the audit that stops as soon as the smaller of claim and accountant's bound is refuted."""
     request, alpha, bound = target.request, target.alpha, target.bound
     began = time.perf_counter()

@@ -24,7 +24,7 @@ from privcheck_audits.bounds import (
 )
 from privcheck_audits.engine.blocks import BLOCK, Tally, Work, blocks, tally, total
 from privcheck_audits.engine.prefixes import Counted, Prefixes
-from privcheck_audits.engine.scores import Moved, likelihood_trials
+from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
 from privcheck_audits.plan.common import Evidence, Limits, audited, placed
 from privcheck_audits.releases.canaries import Canary
 from privcheck_audits.releases.reach import (
@@ -44,7 +44,7 @@ A = TypeVar("A", bound=Counted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Target:
+class AttackedInstance:
     """One instance under attack.
 
     Attributes:
@@ -67,14 +67,14 @@ class Target:
         return 1 - self.request.confidence
 
 
-Attack = Callable[[Target], AuditResult]
+RunAttack = Callable[[AttackedInstance], AuditResult]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Guesses:
     """A block of trials: importable, so that it can run in any process."""
 
-    groups: tuple[Moved, ...]
+    groups: tuple[MovedGroup, ...]
     plan: GuessPlan | None
     seed: int
     thresholds: tuple[float, ...] = ()
@@ -85,7 +85,7 @@ class Guesses:
         return tally(scored, self.plan, first=first, seed=self.seed, thresholds=self.thresholds)
 
 
-def curve(target: Target) -> AuditResult:
+def curve(target: AttackedInstance) -> AuditResult:
     """Returns the bound on μ, and on the exact curve ε(δ), from a guess in every run; of k users a k-th of their μ."""
     request, alpha, bound, users = target.request, target.alpha, target.bound, target.users
     seen = Prefixes[Tally]()
@@ -128,13 +128,13 @@ def curve(target: Target) -> AuditResult:
     )
 
 
-def _mu_of_one(target: Target, counted: Tally) -> float:
+def _mu_of_one(target: AttackedInstance, counted: Tally) -> float:
     """Returns the lower bound on one user's μ, rounded down."""
     flip = CurveFlip(errors=counted.errors, runs=counted.runs)
     return math.nextafter(flip.mu(alpha=target.alpha) / target.users, 0.0)
 
 
-def coin_flip(target: Target) -> AuditResult:
+def coin_flip(target: AttackedInstance) -> AuditResult:
     """Returns the bound on ε from guesses on the runs with the largest likelihood ratios, at ranks fixed in advance."""
     law = loss_law(target.canary.groups)
     plan = best_plan(law, 2 * target.request.trials, alpha=target.alpha, delta=charged_delta(target))
@@ -159,7 +159,7 @@ def coin_flip(target: Target) -> AuditResult:
     )
 
 
-def ranked(target: Target, counted: Tally, plan: GuessPlan) -> tuple[float, Evidence]:
+def ranked(target: AttackedInstance, counted: Tally, plan: GuessPlan) -> tuple[float, Evidence]:
     """Returns the lower bound on one user's ε from guesses at ranks, and the figures behind it."""
     users, bound = target.users, target.bound
 
@@ -190,7 +190,7 @@ def ranked(target: Target, counted: Tally, plan: GuessPlan) -> tuple[float, Evid
     return lower, evidence
 
 
-def ranked_words(target: Target, plan: GuessPlan) -> str:
+def ranked_words(target: AttackedInstance, plan: GuessPlan) -> str:
     """Returns the test in words."""
     return (
         f"coin flip: a hidden fair bit guessed by the log-likelihood ratio on the {len(plan.shares)} shares of runs "
@@ -198,7 +198,7 @@ def ranked_words(target: Target, plan: GuessPlan) -> str:
     )
 
 
-def reachable_ranked(target: Target, law: LossLaw, plan: GuessPlan, runs: int) -> float:
+def reachable_ranked(target: AttackedInstance, law: LossLaw, plan: GuessPlan, runs: int) -> float:
     """Returns what the ranks' expected counts certify of one user, were the declared law true."""
     return user_epsilon(
         lambda delta: reachable_guesses(law, plan, runs, alpha=target.alpha, delta=delta),
@@ -207,18 +207,18 @@ def reachable_ranked(target: Target, law: LossLaw, plan: GuessPlan, runs: int) -
     )
 
 
-def guesses(target: Target, plan: GuessPlan | None, thresholds: tuple[float, ...] = ()) -> Guesses:
+def guesses(target: AttackedInstance, plan: GuessPlan | None, thresholds: tuple[float, ...] = ()) -> Guesses:
     """Returns the work of a block."""
     return Guesses(groups=target.canary.groups, plan=plan, seed=target.request.seed, thresholds=thresholds)
 
 
-def marked(target: Target) -> tuple[float, ...]:
+def marked(target: AttackedInstance) -> tuple[float, ...]:
     """Returns the thresholds of the trade-off curve; none where several users are moved, for claims are about one."""
     sample = partial(likelihood_trials, target.canary.groups)
     return pilot_marks(sample, seed=target.request.seed) if target.users == 1 else ()
 
 
-def counts(target: Target, work: Work[A], *kinds: type, seen: Prefixes[A] | None = None) -> tuple[A, float]:
+def counts(target: AttackedInstance, work: Work[A], *kinds: type, seen: Prefixes[A] | None = None) -> tuple[A, float]:
     """Returns what all runs came to, and the seconds they took.
 
     Args:
@@ -235,7 +235,7 @@ def counts(target: Target, work: Work[A], *kinds: type, seen: Prefixes[A] | None
 
 
 def concluded(
-    target: Target,
+    target: AttackedInstance,
     *,
     lower: float | None,
     evidence: Evidence,
@@ -260,7 +260,7 @@ def concluded(
     return replace(result, pair=shown_pair(target.canary.pair))
 
 
-def charged_delta(target: Target) -> float:
+def charged_delta(target: AttackedInstance) -> float:
     """Returns the δ that the users who differ have together, were the smaller limit on one user's ε true."""
     if target.users == 1 or target.request.delta == 0:
         return target.request.delta
@@ -282,11 +282,11 @@ def curve_below(mu: float, lower: float, bound: Limits) -> dict[str, list[float]
     }
 
 
-def size_words(target: Target) -> str:
+def size_words(target: AttackedInstance) -> str:
     """Returns the instance's H in words, where it has one."""
     return f"; H = {target.request.values['H']}" if "H" in target.request.values else ""
 
 
-def where(target: Target, *kinds: type) -> dict[str, Any]:
+def where(target: AttackedInstance, *kinds: type) -> dict[str, Any]:
     """Returns seed, stream and place of the target's blocks, which return `Tally` unless other kinds are named."""
     return {"stream": target.stream, **placed(target.request, *(kinds or (Tally,)))}

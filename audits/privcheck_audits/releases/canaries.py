@@ -16,7 +16,7 @@ from privcheck.relations import LARGEST, LONGEST, Pair
 from privcheck.trajectories import Trajectories
 from privcheck.verification.candidates import UserPair, candidate_pairs
 from privcheck.verification.witness import describe as witnessed
-from privcheck_audits.engine.scores import Moved, moved
+from privcheck_audits.engine.scores import MovedGroup, moved
 
 _SIZES = ("H", "S", "A")
 _SHOWN = 3  # steps of a trajectory that words list
@@ -36,7 +36,7 @@ class Canary:
     """
 
     pair: UserPair
-    groups: tuple[Moved, ...]
+    groups: tuple[MovedGroup, ...]
     mu: float
     pure: float
     words: str

@@ -21,10 +21,10 @@ from privcheck_audits.bounds import (
 )
 from privcheck_audits.engine.blocks import Tally, tally
 from privcheck_audits.engine.prefixes import Prefixes
-from privcheck_audits.engine.scores import Moved, likelihood_trials
+from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
 from privcheck_audits.plan.common import Evidence
 from privcheck_audits.releases.attacks import (
-    Target,
+    AttackedInstance,
     claimed_rho,
     concluded,
     counts,
@@ -64,7 +64,7 @@ class Both:
 class _Block:
     """A block of trials: importable, so that it can run in any process."""
 
-    groups: tuple[Moved, ...]
+    groups: tuple[MovedGroup, ...]
     plan: GuessPlan | None
     clipped: DivergencePlan
     seed: int
@@ -77,7 +77,7 @@ class _Block:
         return Both(tally=counted, moments=moments(scored.score, scored.secret, self.clipped))
 
 
-def divergence(target: Target) -> AuditResult:
+def divergence(target: AttackedInstance) -> AuditResult:
     """Returns the bound on ρ from a clipped score; valid against any mechanism."""
     seen = Prefixes[Both]()
     counted, seconds, clipped = _counted(target, None, seen)
@@ -96,7 +96,7 @@ def divergence(target: Target) -> AuditResult:
     return pictured(result, target.request, counted=counted.tally)
 
 
-def with_coin_flip(target: Target) -> AuditResult:
+def with_coin_flip(target: AttackedInstance) -> AuditResult:
     """Returns the bounds on ε and on ρ from the same runs, each at half of α."""
     half = replace(target, request=replace(target.request, confidence=1 - target.alpha / 2))
     law = loss_law(half.canary.groups)
@@ -125,7 +125,9 @@ def with_coin_flip(target: Target) -> AuditResult:
     )
 
 
-def _counted(target: Target, plan: GuessPlan | None, seen: Prefixes[Both]) -> tuple[Both, float, DivergencePlan]:
+def _counted(
+    target: AttackedInstance, plan: GuessPlan | None, seen: Prefixes[Both]
+) -> tuple[Both, float, DivergencePlan]:
     clipped = divergence_plan(claimed_rho(target.request)["rho_claimed"])
     work = _Block(
         groups=target.canary.groups, plan=plan, clipped=clipped, seed=target.request.seed, thresholds=marked(target)
@@ -133,7 +135,7 @@ def _counted(target: Target, plan: GuessPlan | None, seen: Prefixes[Both]) -> tu
     return *counts(target, work, Both, Tally, Moments, seen=seen), clipped
 
 
-def _bounded(target: Target, found: Moments, clipped: DivergencePlan) -> tuple[float, Evidence]:
+def _bounded(target: AttackedInstance, found: Moments, clipped: DivergencePlan) -> tuple[float, Evidence]:
     request = target.request
     rho = rho_at_least(found, clipped, alpha=target.alpha)
     claimed = claimed_rho(request)["rho_claimed"]
@@ -150,7 +152,7 @@ def _bounded(target: Target, found: Moments, clipped: DivergencePlan) -> tuple[f
     }
 
 
-def _reachable(target: Target, pairs: int, clipped: DivergencePlan) -> float:
+def _reachable(target: AttackedInstance, pairs: int, clipped: DivergencePlan) -> float:
     """Returns what so many pairs of runs of the declared law would certify, from a few runs scaled up."""
     pilot = likelihood_trials(target.canary.groups, np.random.default_rng(0), _PILOT)
     few = moments(pilot.score, pilot.secret, clipped)

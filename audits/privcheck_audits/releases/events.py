@@ -11,14 +11,14 @@ from privcheck_audits.bounds import clopper_pearson_pair
 from privcheck_audits.engine.blocks import Tally
 from privcheck_audits.engine.scores import likelihood_trials
 from privcheck_audits.plan.common import Evidence
-from privcheck_audits.releases.attacks import Target, concluded, counts, guesses, size_words
+from privcheck_audits.releases.attacks import AttackedInstance, concluded, counts, guesses, size_words
 
 _PILOT: Final = 65_536  # runs with a stream of their own, on which the event is chosen
 _STREAM: Final = 1_000  # first word of its spawn key
 _EVENTS: Final = np.linspace(0.002, 0.6, 300)  # candidates: how often the event happens on D
 
 
-def clopper_pearson(target: Target) -> AuditResult:
+def clopper_pearson(target: AttackedInstance) -> AuditResult:
     """Returns the bound from how often one event happens under D and under D′: for comparison with other testers.
 
     The event is a likelihood ratio above a threshold, chosen on runs of its own that are not counted.

@@ -24,7 +24,7 @@ from privcheck_audits.engine.blocks import BLOCK, Tally, blocks, tally, total
 from privcheck_audits.engine.scores import Scored, hidden_bits
 from privcheck_audits.plan.common import Evidence
 from privcheck_audits.plan.methods import on_curve
-from privcheck_audits.releases.attacks import Target, coin_flip, concluded, curve, size_words, where
+from privcheck_audits.releases.attacks import AttackedInstance, coin_flip, concluded, curve, size_words, where
 from privcheck_audits.releases.canaries import Canary, canary, sizes
 from privcheck_audits.releases.reach import best_plan, expected_counts, loss_law
 
@@ -33,7 +33,7 @@ _MOST: Final = 4_096  # canaries of one run
 _GRID: Final = 2.0**30  # scores are multiples of 2⁻³⁰ nats, as in `privcheck_audits.engine.scores`
 
 
-def group(target: Target) -> AuditResult:
+def group(target: AttackedInstance) -> AuditResult:
     """Returns the bound on one user's loss from k users who all change as the canary does.
 
     Statistics are sums over users, so k users who change alike move them k times as far. k·ε is 1 to 2 (on the curve
@@ -118,7 +118,7 @@ class _Crowds:
         return tally(scored, self.plan, first=first, seed=self.seed)
 
 
-def one_run(target: Target) -> AuditResult:
+def one_run(target: AttackedInstance) -> AuditResult:
     """Returns the bound from many canaries of one run, or of as few runs as hold 2N canaries.
 
     Every run computes the statistics of all its users and adds the noise to all of their cells. Canaries of different

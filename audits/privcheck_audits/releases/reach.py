@@ -27,7 +27,7 @@ from privcheck_audits.bounds import (
     revealed_at_most,
 )
 from privcheck_audits.bounds.ranks import REVEALED
-from privcheck_audits.engine.scores import Moved, likelihood_trials
+from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
 
 _POINTS: Final = 1 << 15  # of the grid
 _WIDTH: Final = 9.0  # standard deviations of a Gaussian's likelihood ratio that the grid covers
@@ -53,7 +53,7 @@ class LossLaw:
         return float(np.interp(share, self.share, self.errors)) / share
 
 
-def loss_law(groups: Sequence[Moved]) -> LossLaw:
+def loss_law(groups: Sequence[MovedGroup]) -> LossLaw:
     """Returns the law of the likelihood ratio of the declared noise at the coordinates that differ.
 
     Where a law of noise gives no `loss_masses`, it is that of simulated runs.

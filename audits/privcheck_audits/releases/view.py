@@ -14,7 +14,7 @@ from privcheck_audits.plan.anytime import until_refuted
 from privcheck_audits.plan.common import Evidence, Limits, check, limits, shares, size_note
 from privcheck_audits.plan.meanings import releases_meaning
 from privcheck_audits.plan.methods import METHODS, on_curve, refuse_unfit, unfit
-from privcheck_audits.releases.attacks import Attack, Target, coin_flip, curve
+from privcheck_audits.releases.attacks import AttackedInstance, RunAttack, coin_flip, curve
 from privcheck_audits.releases.canaries import worst_canary
 from privcheck_audits.releases.divergences import divergence, with_coin_flip
 from privcheck_audits.releases.events import clopper_pearson
@@ -22,7 +22,7 @@ from privcheck_audits.releases.groups import group, one_run
 from privcheck_audits.show.pictures import of_parts
 
 _MANY: Final = 200  # Laplace coordinates, whose extreme has probability 2^−many
-_ONE_INSTANCE: Final[Mapping[AuditMethod, Attack]] = {
+_ONE_INSTANCE: Final[Mapping[AuditMethod, RunAttack]] = {
     "clopper-pearson": clopper_pearson,
     "sequential": until_refuted,
     "one-run": one_run,
@@ -49,7 +49,7 @@ def releases(request: AuditRequest) -> AuditResult:
     attack, attacked = _plan(request)
     found = [
         attack(
-            Target(
+            AttackedInstance(
                 request=asked,
                 canary=worst_canary(request.declaration, asked.values),
                 bound=limits(request, asked.values),
@@ -77,7 +77,7 @@ def releases(request: AuditRequest) -> AuditResult:
     )
 
 
-def _plan(request: AuditRequest) -> tuple[Attack, list[Mapping[str, Fraction]]]:
+def _plan(request: AuditRequest) -> tuple[RunAttack, list[Mapping[str, Fraction]]]:
     """Returns the test, and the instances on which it is made: runs and α are divided among them."""
     method = request.method
     if method == "curve" or (method == "auto" and on_curve(request)):

@@ -18,7 +18,7 @@ from privcheck.mechanisms import shuffled_noise
 from privcheck.relations import LARGEST, LONGEST
 from privcheck.verification.candidates import UserPair, candidate_pairs
 from privcheck.verification.witness import describe
-from privcheck_audits.engine.scores import Moved, moved
+from privcheck_audits.engine.scores import MovedGroup, moved
 from privcheck_audits.shuffled.messages import as_sums, shown_probability, width
 
 _NUMBERS: Final = 600  # of a run, that are drawn to look at integer messages; further counters are left out
@@ -37,7 +37,7 @@ class Attack:
         shown: Probability, by the known law, that a run on D sends what cannot be sent on D′.
     """
 
-    groups: tuple[Moved, ...]
+    groups: tuple[MovedGroup, ...]
     users: int
     pair: UserPair
     batch: int
@@ -105,7 +105,7 @@ def attacks(declaration: Declaration, values: Mapping[str, Fraction], sizes: tup
         yield _attack(max(integers, key=shown_probability), 1, pair)
 
 
-def _attack(groups: Sequence[Moved], users: int, pair: UserPair) -> Attack:
+def _attack(groups: Sequence[MovedGroup], users: int, pair: UserPair) -> Attack:
     shown = shown_probability(groups)
     return Attack(groups=tuple(groups), users=users, pair=pair, batch=_senders(groups), shown=shown)
 
@@ -127,18 +127,18 @@ def _pair(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[Use
     return pair, group
 
 
-def _senders(groups: Sequence[Moved]) -> int:
+def _senders(groups: Sequence[MovedGroup]) -> int:
     return min(shuffled_noise(group.noise).senders for group in groups)
 
 
-def _strength(groups: Sequence[Moved]) -> float:
+def _strength(groups: Sequence[MovedGroup]) -> float:
     """Returns Σ(Δ/std)²: how far the sums are moved."""
     return sum(float(np.square(group.change / group.noise.scale).sum()) for group in groups)
 
 
-def _integers(groups: Sequence[Moved]) -> list[Moved]:
+def _integers(groups: Sequence[MovedGroup]) -> list[MovedGroup]:
     """Returns the counters of integer messages that the one user moves by one, as many as can be drawn."""
-    kept: list[Moved] = []
+    kept: list[MovedGroup] = []
     left = _NUMBERS
     for group in groups:
         if not group.noise.integers or width(group) > _WIDEST:

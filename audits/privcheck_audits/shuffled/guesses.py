@@ -21,7 +21,7 @@ from privcheck_audits.bounds import (
     user_epsilon,
 )
 from privcheck_audits.engine.blocks import Tally, tally
-from privcheck_audits.engine.scores import Moved, Scored
+from privcheck_audits.engine.scores import MovedGroup, Scored
 from privcheck_audits.releases.reach import LossLaw, best_plan, reachable_guesses
 from privcheck_audits.shuffled.attacks import Attack, attacks
 from privcheck_audits.shuffled.messages import message_trials, simulated_law
@@ -60,7 +60,7 @@ class MessageTally:
 class Messages:
     """A block of trials: importable, so that it can run in any process."""
 
-    groups: tuple[Moved, ...]
+    groups: tuple[MovedGroup, ...]
     plan: GuessPlan
     seed: int
     thresholds: tuple[float, ...] = ()
@@ -73,7 +73,7 @@ class Messages:
         return MessageTally(tally=guesses, on_first=int(scored.secret.sum()), shown=shown)
 
 
-def scores(groups: tuple[Moved, ...], rng: np.random.Generator, runs: int) -> Scored:
+def scores(groups: tuple[MovedGroup, ...], rng: np.random.Generator, runs: int) -> Scored:
     """Returns the scores of fresh runs, finite: certainty counts more than any likelihood ratio."""
     scored = message_trials(groups, rng, runs)
     return Scored(score=np.clip(scored.score, -_CERTAIN, _CERTAIN), secret=scored.secret)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc
 
 from privcheck.mechanisms import ShuffledNoise, draw_messages, noise_bits, shuffled_noise
-from privcheck_audits.engine.scores import Moved, Scored, hidden_bits
+from privcheck_audits.engine.scores import MovedGroup, Scored, hidden_bits
 from privcheck_audits.releases.reach import LossLaw, sampled_law
 
 _GRID: Final = 2.0**30  # scores are multiples of 2⁻³⁰ nats
@@ -36,18 +36,18 @@ _MORE: Final = 60  # numbers beyond them
 Array = NDArray[np.float64]
 
 
-def as_sums(groups: Sequence[Moved]) -> tuple[Moved, ...]:
+def as_sums(groups: Sequence[MovedGroup]) -> tuple[MovedGroup, ...]:
     """Returns the counters of which only the sum of the messages is looked at, which anyone can form."""
     return tuple(replace(group, noise=shuffled_noise(group.noise).sums) for group in groups)
 
 
-def width(group: Moved) -> int:
+def width(group: MovedGroup) -> int:
     """Returns how many numbers of one counter are looked at: 1, the sum, or how often each of 0 … m + 1 was sent."""
     noise = shuffled_noise(group.noise)
     return noise.bits[0] + 2 if noise.integers else 1
 
 
-def shown_probability(groups: Sequence[Moved]) -> float:
+def shown_probability(groups: Sequence[MovedGroup]) -> float:
     """Returns the probability that a run on D sends what cannot be sent on D′, by the known law.
 
     A number of ones above N, or below the users' own; a message m + 1 where all bits are 0 on D′, or 0 where all are 1.
@@ -68,7 +68,7 @@ def shown_probability(groups: Sequence[Moved]) -> float:
     return 1 - hidden
 
 
-def message_trials(groups: Sequence[Moved], rng: np.random.Generator, runs: int) -> Scored:
+def message_trials(groups: Sequence[MovedGroup], rng: np.random.Generator, runs: int) -> Scored:
     """Returns the scores of fresh runs, each on D or D′ by a hidden bit; ±∞ where one neighbour cannot send that.
 
     The messages come from the mechanism's own samplers, which the channel uses too. Scores are rounded to a grid, so
@@ -110,12 +110,12 @@ def integers_log_ratio(counts: NDArray[np.int64], rising: NDArray[np.bool_], sen
     return found
 
 
-def simulated_law(groups: Sequence[Moved], rng: np.random.Generator, runs: int) -> LossLaw:
+def simulated_law(groups: Sequence[MovedGroup], rng: np.random.Generator, runs: int) -> LossLaw:
     """Returns the law of the likelihood ratio from so many runs of the known law, for the limit: not a bound."""
     return sampled_law(message_trials(groups, rng, runs).score)
 
 
-def _sums(group: Moved, rng: np.random.Generator, secret: NDArray[np.bool_]) -> Array:
+def _sums(group: MovedGroup, rng: np.random.Generator, secret: NDArray[np.bool_]) -> Array:
     noise = shuffled_noise(group.noise)
     m, p = noise.bits
     drawn = noise.draw(rng, (secret.size, group.change.size))
@@ -155,7 +155,7 @@ def _scores(noise: ShuffledNoise, change: int, ones: NDArray[np.int64]) -> Array
         return noise.log_ratio(drawn, np.array([float(change)]))
 
 
-def _integers(group: Moved, rng: np.random.Generator, secret: NDArray[np.bool_]) -> Array:
+def _integers(group: MovedGroup, rng: np.random.Generator, secret: NDArray[np.bool_]) -> Array:
     noise = shuffled_noise(group.noise)
     n = noise.senders
     rising = group.change > 0

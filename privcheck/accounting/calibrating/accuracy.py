@@ -9,7 +9,7 @@ from typing import Final
 
 from privcheck.accounting.events import Event
 from privcheck.accounting.figures import Figure
-from privcheck.accounting.parameters import Real, real, whole
+from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError
 
 _SPREADS: Final = {"gaussian": "std", "laplace": "scale", "discrete_gaussian": "std", "discrete_laplace": "scale"}

@@ -11,7 +11,7 @@ from privcheck.accounting.calibrating.targets import Aim, Target, target_of
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.events import Event
 from privcheck.accounting.figures import Figure
-from privcheck.accounting.parameters import Real, whole
+from privcheck.accounting.reals import Real, whole
 from privcheck.errors import ParameterError
 
 

@@ -12,7 +12,7 @@ from privcheck.accounting.calibrating.targets import Aim, EpsilonDelta, Target, 
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.events import Event
 from privcheck.accounting.figures import Figure
-from privcheck.accounting.parameters import Real, real
+from privcheck.accounting.reals import Real, real
 from privcheck.errors import ParameterError
 
 _TOLERANCE: Final = 1e-9  # relative, on the scale

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.figures import Figure
-from privcheck.accounting.parameters import Real, real
+from privcheck.accounting.reals import Real, real
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP, Guarantee, PureDP
 

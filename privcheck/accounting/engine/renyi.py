@@ -21,7 +21,7 @@ _FEW: Final = 65  # questions that get a third look of their own: beyond, ε is 
 _MOST: Final = 1e200  # of a bound
 _BLOCK: Final = 1 << 20
 
-Bound = Callable[[Floats, Floats, Floats], Floats]
+DivergenceBound = Callable[[Floats, Floats, Floats], Floats]
 
 
 def renyi_epsilons(job: Job, log_deltas: Floats, direction: Direction, *, looks: int | None = None) -> Floats:
@@ -51,7 +51,7 @@ def renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, looks:
     return np.minimum(_least(job, direction, bound, epsilons, looks), 0.0)
 
 
-def _least(job: Job, direction: Direction, bound: Bound, asked: Floats, looks: int | None) -> Floats:
+def _least(job: Job, direction: Direction, bound: DivergenceBound, asked: Floats, looks: int | None) -> Floats:
     """Returns (m,) the least bounds over z; ∞ where all are.
 
     A coarse look at all orders, then a finer one at those that were best for some question; every order that was
@@ -70,7 +70,7 @@ def _least(job: Job, direction: Direction, bound: Bound, asked: Floats, looks: i
     return np.where(least < _MOST, least, np.inf)
 
 
-def _look(job: Job, direction: Direction, bound: Bound, asked: Floats, s: Floats) -> tuple[Floats, Floats]:
+def _look(job: Job, direction: Direction, bound: DivergenceBound, asked: Floats, s: Floats) -> tuple[Floats, Floats]:
     """Returns (m,) the least bounds over the orders 1 + e^s, and the s where they are least."""
     fixed, z = _fixed(job, s, direction), np.exp(s)
     least, best = np.empty(len(asked)), np.empty(len(asked))

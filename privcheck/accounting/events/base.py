@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from privcheck.accounting.engine.laws import Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
-from privcheck.accounting.parameters import whole
+from privcheck.accounting.reals import whole
 from privcheck.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from privcheck.accounting.engine.laws import Floats, GaussianLaw, as_floats
 from privcheck.accounting.engine.mixtures import MixtureLaw
 from privcheck.accounting.events.base import Event, Piece, event, ratio
 from privcheck.accounting.events.sampling import poisson_gaussian
-from privcheck.accounting.parameters import Real, real, whole
+from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError
 
 _MOST_STEPS: Final = 5_000

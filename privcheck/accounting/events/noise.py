@@ -16,7 +16,7 @@ from privcheck.accounting.engine.discrete import DiscreteGaussian, discrete_lapl
 from privcheck.accounting.engine.integers import integer_vector_laws
 from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, LostLaw, ZcdpLaw
 from privcheck.accounting.events.base import LEAST, Event, Piece, event, ratio
-from privcheck.accounting.parameters import Real, real, whole
+from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError
 
 _LEAST_STD: Final = 0.05  # of a discrete Gaussian whose masses are floats

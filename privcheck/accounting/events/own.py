@@ -35,17 +35,17 @@ from privcheck.accounting.engine.trade_offs import (
     profile_points,
 )
 from privcheck.accounting.events.base import Event, Piece, event
-from privcheck.accounting.parameters import Real, real
+from privcheck.accounting.reals import Real, real
 from privcheck.errors import ParameterError
 
-Table = Mapping[Real, Real] | Iterable[tuple[Real, Real]]
+Tabulated = Mapping[Real, Real] | Iterable[tuple[Real, Real]]
 _MOST_POINTS: Final = 20_000
 _FARTHEST: Final = 600.0  # ε of a table: e^ε has to be a float
 _OFF: Final = 1e-12  # what sums, and values on the edge of their range, may be off by
 
 
 def renyi_curve(
-    divergences: Table | Callable[[float], float], *, orders: tuple[Real, Real] = (1, math.inf), count: Real = 1
+    divergences: Tabulated | Callable[[float], float], *, orders: tuple[Real, Real] = (1, math.inf), count: Real = 1
 ) -> Event:
     """Returns a mechanism of which only its Rényi curve is known: D_α ≤ D(α) in both directions.
 
@@ -174,7 +174,7 @@ def _masses(name: str, given: ArrayLike) -> Floats:
     return found
 
 
-def privacy_profile(table: Table, *, add: Table | None = None, count: Real = 1) -> Event:
+def privacy_profile(table: Tabulated, *, add: Tabulated | None = None, count: Real = 1) -> Event:
     """Returns a mechanism of which only (ε, δ)-DP at some ε is known: the pair that dominates whatever satisfies it.
 
     Between its points the table is bounded by chords in e^ε, in which δ is convex, left of the first by the chord to
@@ -204,7 +204,7 @@ def privacy_profile(table: Table, *, add: Table | None = None, count: Real = 1) 
     return event("privacy_profile", [(law, 1)], count, note, points=float(len(points)), table=law.arguments[0].digest)
 
 
-def _profile(name: str, given: Table) -> list[Point]:
+def _profile(name: str, given: Tabulated) -> list[Point]:
     table = sorted(_pairs(name, given))
     _ordered(name, "an ε", [e for e, _ in table])
     points = []
@@ -227,7 +227,7 @@ def _profile(name: str, given: Table) -> list[Point]:
 
 
 def trade_off(
-    curve: Table | Callable[[float], float],
+    curve: Tabulated | Callable[[float], float],
     *,
     between: Literal["linear", "convex", "steps"] | None = None,
     count: Real = 1,
@@ -266,7 +266,7 @@ def trade_off(
     return event("trade_off", [(law, 1)], count, note, curve=name, table=law.arguments[0].digest)
 
 
-def _trade_off_table(curve: Table, between: str | None) -> Knots:
+def _trade_off_table(curve: Tabulated, between: str | None) -> Knots:
     if between not in ("linear", "convex", "steps"):
         message = "expected between as 'linear', 'convex' or 'steps': what is known of f between the table's points"
         raise ParameterError(f"{message}; got {between!r}", name="between", given=between)

@@ -18,10 +18,10 @@ from privcheck.accounting.engine.revealed import RevealedLaw
 from privcheck.accounting.engine.sampled import SampledGaussian
 from privcheck.accounting.engine.subsampled import Base, mirrored_law, redrawn_law, replaced_law, sampled_law
 from privcheck.accounting.events.base import Event, Piece, event, ratio
-from privcheck.accounting.parameters import Real, real, whole
+from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError
 
-Relation = Literal["add-remove", "zero-out", "replace-one"]
+RelationName = Literal["add-remove", "zero-out", "replace-one"]
 _FEW: Final = 1e-12  # a sampling rate below it is rounded up to it
 _STEEPEST: Final = 1e4  # Δ/std above which whoever is sampled counts as given away
 _MOST_DRAWS: Final = 1_000_000
@@ -29,7 +29,7 @@ _NEAR: Final = 1e-8  # Δ/std below which sampling is left out
 
 
 def poisson_gaussian(
-    *, std: Real, rate: Real, sensitivity: Real = 1, relation: Relation = "add-remove", count: Real = 1
+    *, std: Real, rate: Real, sensitivity: Real = 1, relation: RelationName = "add-remove", count: Real = 1
 ) -> Event:
     """Returns Gaussian noise on a Poisson sample of the users, both directions.
 
@@ -59,7 +59,7 @@ def poisson_gaussian(
     return event("poisson_gaussian", pieces, count, note, std=spread, rate=q, sensitivity=moved, **_stated(relation))
 
 
-def poisson(*, event: Event, rate: Real, relation: Relation = "add-remove", count: Real = 1) -> Event:
+def poisson(*, event: Event, rate: Real, relation: RelationName = "add-remove", count: Real = 1) -> Event:
     """Returns any mechanism on a Poisson sample of the users.
 
     If (P, Q) dominates the mechanism, with the user in its data and without, (1 − q)Q + qP against Q dominates the
@@ -97,7 +97,7 @@ def poisson(*, event: Event, rate: Real, relation: Relation = "add-remove", coun
 
 
 def without_replacement(
-    *, event: Event, users: Real, batch: Real, relation: Relation = "replace-one", count: Real = 1
+    *, event: Event, users: Real, batch: Real, relation: RelationName = "replace-one", count: Real = 1
 ) -> Event:
     """Returns any mechanism on a batch of a fixed size, drawn without replacement.
 
@@ -188,7 +188,7 @@ def truncated_poisson_gaussian(
     users: Real,
     most: Real,
     sensitivity: Real = 1,
-    relation: Relation = "add-remove",
+    relation: RelationName = "add-remove",
     count: Real = 1,
 ) -> Event:
     """Returns Gaussian noise on a Poisson sample of which at most B are kept, any B of more being equally likely.
@@ -246,7 +246,7 @@ def truncated_poisson_gaussian(
     )
 
 
-def _gaussian_pieces(s: float, q: float, relation: Relation) -> tuple[list[tuple[Piece, int]], str]:
+def _gaussian_pieces(s: float, q: float, relation: RelationName) -> tuple[list[tuple[Piece, int]], str]:
     """Returns the pieces of a sampled Gaussian, s = Δ/std, and what they rest on."""
     if s == 0:
         return [], ""
@@ -269,7 +269,7 @@ def _sampled_event(
     return event(kind, pieces, count, note, event=str(of), **given)
 
 
-def _stated(relation: Relation) -> dict[str, str]:
+def _stated(relation: RelationName) -> dict[str, str]:
     return {} if relation == "add-remove" else {"relation": relation}
 
 

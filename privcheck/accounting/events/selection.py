@@ -13,7 +13,7 @@ from privcheck.accounting.engine.bounded import BoundedRange
 from privcheck.accounting.engine.discrete import response_law
 from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, LostLaw
 from privcheck.accounting.events.base import LEAST, Event, Piece, event, ratio
-from privcheck.accounting.parameters import Real, real, whole
+from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError
 
 _UP: Final = 1 + 1e-14  # what the probability of passing a threshold may round

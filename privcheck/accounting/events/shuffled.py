@@ -9,8 +9,8 @@ from typing import Final
 from privcheck.accounting.engine.discrete import AtomicLaw, response_law
 from privcheck.accounting.engine.laws import LostLaw
 from privcheck.accounting.events.base import Event, event
-from privcheck.accounting.parameters import Real, real, whole
-from privcheck.accounting.shuffle.pairs import MOST_TRIALS, Moved, bits_law, clones_law, response_among_law
+from privcheck.accounting.reals import Real, real, whole
+from privcheck.accounting.shuffle.pairs import MOST_TRIALS, Movement, bits_law, clones_law, response_among_law
 from privcheck.accounting.shuffle.sums import counter_law, message_law, rare_bits_law
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import noise_bits
@@ -19,7 +19,7 @@ _LEAST: Final = 1e-7  # ε₀ below which shuffling is left out
 
 
 def shuffled_bits(
-    *, users: Real, messages: Real = 1, probability: Real, moved: Moved = "either", count: Real = 1
+    *, users: Real, messages: Real = 1, probability: Real, moved: Movement = "either", count: Real = 1
 ) -> Event:
     """Returns a sum of bits behind a shuffler, N = users·m of them noise: Bin(N, p) against Bin(N, p) + 1.
 

@@ -7,7 +7,7 @@ from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.engine.subsampled import together
 from privcheck.accounting.engine.trees import tree_load
 from privcheck.accounting.events.base import Event, Piece, event
-from privcheck.accounting.parameters import Real, whole
+from privcheck.accounting.reals import Real, whole
 from privcheck.errors import ParameterError
 
 

@@ -22,7 +22,7 @@ from privcheck.accounting.engine.hulls import law_above
 from privcheck.accounting.engine.laws import Direction, Floats
 from privcheck.accounting.engine.mass import MassError
 
-Moved = Literal["up", "down", "either"]
+Movement = Literal["up", "down", "either"]
 MOST_TRIALS: Final = 4_000_000  # of a binomial that is enumerated
 _GROUPS: Final = 160  # numbers of clones that are told apart where they are too many to enumerate
 _EXACT: Final = 1_000_000  # outcomes that are enumerated before clones are grouped
@@ -37,7 +37,7 @@ _OUTSIDE: Final = -110.0  # ln of the mass that is moved to the largest loss, fo
 _TAILS: Final = 12.0  # standard deviations of the number of clones that are told apart
 
 
-def bits_law(trials: int, probability: float, moved: Moved) -> AtomicLaw:
+def bits_law(trials: int, probability: float, moved: Movement) -> AtomicLaw:
     """Returns how many ones a shuffler outputs with the user and without, Bin(N, p) being the noise.
 
     "up": the user adds a one, and P of "remove", which has the user, is Bin(N, p) + 1 against Bin(N, p). "down": the
@@ -55,7 +55,7 @@ def bits_law(trials: int, probability: float, moved: Moved) -> AtomicLaw:
     return AtomicLaw(build=_bits, arguments=arguments, bound=math.inf, symmetric=symmetric)
 
 
-def _bits(trials: int, probability: float, moved: Moved, direction: Direction) -> Atoms:
+def _bits(trials: int, probability: float, moved: Movement, direction: Direction) -> Atoms:
     if moved == "either":
         return greatest(_bits(trials, probability, "up", "remove"), _bits(trials, probability, "down", "remove"))
     log_odds = math.log(probability) - math.log1p(-probability)
