@@ -35,9 +35,9 @@ SMALLER = {"K": "64"}  # for the views that run whole agents
 def accused(view, found):
     """Returns whether an audit's result says that the declaration is not what runs."""
     if view in {"lockstep", "noise"}:
-        return found["verdict"] == "violation"
-    upper = found["epsilon_upper"]
-    return upper is not None and found["epsilon_lower"] > upper
+        return found.verdict == "violation"
+    upper = found.epsilon_upper
+    return upper is not None and found.epsilon_lower > upper
 
 
 def declaration(name, view):

@@ -39,7 +39,7 @@ def main() -> None:
     started, core = time.perf_counter(), time.process_time()
     result = run_online(setting, world, replicates=1, seed=1, progress=report)
     core = time.process_time() - core
-    first, again = done[0][1] - started, "yes" if result["diagnostics"]["noise_drawn_again"] else "no"
+    first, again = done[0][1] - started, "yes" if result.diagnostics["noise_drawn_again"] else "no"
     lines = [
         "# PRIVATE-UCB-VI, central, S = 716, A = 25, H = 20",
         "",
@@ -47,7 +47,7 @@ def main() -> None:
         "",
         "| episodes | seconds of learning | CPU seconds in all | peak memory, GB | noise drawn again |",
         "| --- | --- | --- | --- | --- |",
-        f"| {K} | {result['seconds']:.1f} | {core:.1f} | {peak():.2f} | {again} |",
+        f"| {K} | {result.seconds:.1f} | {core:.1f} | {peak():.2f} | {again} |",
         "",
         f"Until the first block was done, compilation and one episode beforehand included: {first:.1f} s.",
     ]

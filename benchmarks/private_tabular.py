@@ -22,6 +22,7 @@ from privcheck.commands.online import load_world, online_settings, run_online
 from privcheck.declaration import Claim
 from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import Laplace
+from privcheck.reports.values import RanOnline
 from privcheck.schedules import Batches
 from privcheck.verification import verify
 
@@ -57,7 +58,7 @@ TITLES = {
 }
 
 
-def once(name: str, *, replicates: int, least: str = "", **given: object) -> dict[str, object]:
+def once(name: str, *, replicates: int, least: str = "", **given: object) -> RanOnline:
     world, _ = load_world("riverswim", {}, seed=0)
     setting = online_settings([name], {k: str(v) for k, v in given.items()}, world)[0]
     if least:
@@ -68,7 +69,7 @@ def once(name: str, *, replicates: int, least: str = "", **given: object) -> dic
         print(name, least, found.verdict, found.method, setting.declared.releases[0].mechanism.words, flush=True)
     started = time.perf_counter()
     found = run_online(setting, world, replicates=replicates, seed=SEED)
-    print(name, given, f"{100 * found['regret']['share']:.2f} %", f"{time.perf_counter() - started:.0f} s", flush=True)
+    print(name, given, f"{100 * found.regret.share:.2f} %", f"{time.perf_counter() - started:.0f} s", flush=True)
     return found
 
 
@@ -90,11 +91,11 @@ def title(name: str) -> str:
     return f"## {TITLES[name]}"
 
 
-def row(label: str, found: dict) -> str:
-    regret, value = found["regret"], found["curves"]["value"]["mean"][-1]
-    std = "" if regret["std"] is None else f" ± {regret['std']:.0f}"
-    cells = (label, f"{found['episodes']:.0e}".replace("e+0", "·10^"), f"{regret['mean']:.0f}{std}",
-             f"{100 * regret['share']:.2f} %", f"{value:.3f}")  # fmt: skip
+def row(label: str, found: RanOnline) -> str:
+    regret, value = found.regret, found.curves.value.mean[-1]
+    std = "" if regret.std is None else f" ± {regret.std:.0f}"
+    cells = (label, f"{found.episodes:.0e}".replace("e+0", "·10^"), f"{regret.mean:.0f}{std}",
+             f"{100 * regret.share:.2f} %", f"{value:.3f}")  # fmt: skip
     return "| " + " | ".join(cells) + " |"
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from privcheck.commands.learned import VIEWS
-from privcheck.commands.provenance import Began, about, provenance
+from privcheck.commands.provenance import Began, about, parameters_used, provenance
 from privcheck.commands.setting import Setting
 from privcheck.errors import ParameterError
 from privcheck.reports import load_report
 from privcheck.reports.model import JSON_NAME
+from privcheck.reports.values import Audited, Report, together
 
-Views = Mapping[str, Mapping[str, Any]]
-_OF_A_CHECK = ("verify", "run")  # sections that audits alone do not have
+Views = Mapping[str, Audited]
 _SAME = ("algorithm", "parameters", "options", "choices", "privcheck")
 
 
@@ -28,18 +28,15 @@ def earlier_views(setting: Setting, directory: Path) -> Views:
     if not (directory / JSON_NAME).exists():
         return {}
     report = load_report(directory)
-    if any(report.get(name) for name in _OF_A_CHECK):
+    if report.verify is not None or report.run is not None:
         message = f"{directory} holds the report of a check, of which audits are a part: choose another --out"
         raise ParameterError(message, name="out", given=str(directory))
-    here = _about(setting)
-    same = all(report.get(name) == here[name] for name in _SAME)
-    views = (report.get("audit") or {}).get("views", {})
-    return views if same else {}
+    here = _blank(setting)
+    same = all(getattr(report, name) == getattr(here, name) for name in _SAME)
+    return report.audit.views if same and report.audit is not None else {}
 
 
-def audit_report(
-    setting: Setting, result: Mapping[str, Any], earlier: Views, *, command: Sequence[str], began: Began
-) -> dict[str, Any]:
+def audit_report(setting: Setting, result: Audited, earlier: Views, *, command: Sequence[str], began: Began) -> Report:
     """Returns the report of one audit, beside earlier ones of other views.
 
     Args:
@@ -49,23 +46,22 @@ def audit_report(
         command: The command line.
         began: When the audit did.
     """
-    views = {**earlier, result["view"]: result}
-    ordered = {name: views[name] for name in VIEWS if name in views}
-    return {
-        **_about(setting),
-        "title": setting.algorithm.title,
-        "source": setting.algorithm.source,
-        "model": setting.declared.model,
-        "audit": {**next(iter(ordered.values())), "views": ordered},
-        "provenance": provenance(began, command=command, seeds={"audit": result["seed"]}),
-    }
+    views = {**earlier, result.view: result}
+    return replace(
+        _blank(setting),
+        audit=together({name: views[name] for name in VIEWS if name in views}),
+        provenance=provenance(began, command=command, seeds={"audit": result.seed}),
+    )
 
 
-def _about(setting: Setting) -> dict[str, Any]:
-    return {
-        "privcheck": about(),
-        "algorithm": setting.algorithm.name,
-        "parameters": {name: str(value) for name, value in setting.values.items()},
-        "options": setting.options_used,
-        "choices": dict(setting.choices),
-    }
+def _blank(setting: Setting) -> Report:
+    return Report(
+        privcheck=about(),
+        algorithm=setting.algorithm.name,
+        title=setting.algorithm.title,
+        source=setting.algorithm.source,
+        model=setting.declared.model,
+        parameters=parameters_used(setting),
+        options=setting.options_used,
+        choices=dict(setting.choices),
+    )

@@ -16,7 +16,7 @@ from privcheck.commands.online import run_online
 from privcheck.commands.provenance import Began, about, parameters_used, provenance
 from privcheck.commands.setting import Setting
 from privcheck.errors import ParameterError
-from privcheck.reports.values import Calibrated, Judged
+from privcheck.reports.values import Calibrated, Judged, Ran, RanOnline, Report, together
 from privcheck.results import Progress, World
 
 SAMPLED = ("releases", "policy")
@@ -37,7 +37,7 @@ def check(
     out: Path,
     command: Sequence[str],
     progress: Callable[[str], Progress],
-) -> dict[str, Any]:
+) -> Report:
     """Returns the report of one algorithm on one dataset: shown, accounted, verified, audited, run.
 
     Args:
@@ -75,29 +75,29 @@ def check(
         for view in _views(setting)
     }
     how: dict[str, Any] = {"replicates": repeated, "seed": seed, "out": out, "progress": progress("run")}
-    learned = None
+    learned: Ran | RanOnline | None = None
     if isinstance(source, World):
         learned = run_online(setting, source, workers=workers, **how)
     elif source is not None:
         learned = run(setting, source, **how)
-    return {
-        "privcheck": about(),
-        "algorithm": setting.algorithm.name,
-        "title": setting.algorithm.title,
-        "source": setting.algorithm.source,
-        "model": setting.declared.model,
-        "parameters": parameters_used(setting),
-        "options": setting.options_used,
-        "choices": dict(setting.choices),
-        "verdict": Judged(verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence),
-        "show": show(setting),
-        "budget": budget(setting, delta, full=True),
-        "verify": verdict,
-        "calibrate": _enough(setting, delta),
-        "audit": {**next(iter(views.values()), {}), "views": views} if views else None,
-        "run": learned,
-        "provenance": provenance(began, command=command, seeds={"data": seed, "noise": seed, "audit": seed}),
-    }
+    return Report(
+        privcheck=about(),
+        algorithm=setting.algorithm.name,
+        title=setting.algorithm.title,
+        source=setting.algorithm.source,
+        model=setting.declared.model,
+        parameters=parameters_used(setting),
+        options=setting.options_used,
+        choices=setting.choices,
+        verdict=Judged(verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence),
+        show=show(setting),
+        budget=budget(setting, delta, full=True),
+        verify=verdict,
+        calibrate=_enough(setting, delta),
+        audit=together(views),
+        run=learned,
+        provenance=provenance(began, command=command, seeds={"data": seed, "noise": seed, "audit": seed}),
+    )
 
 
 def _enough(setting: Setting, delta: float) -> Calibrated | None:
@@ -121,12 +121,12 @@ def _views(setting: Setting) -> list[str]:
     return [view for view in VIEWS if view in plan.views and not plan.missing(setting.declaration, view)]
 
 
-def exit_code(report: dict[str, Any]) -> int:
+def exit_code(report: Report) -> int:
     """Returns 1 where the claim fails or an audit found a violation, 3 where it is undecided, else 0."""
-    views = (report.get("audit") or {}).get("views", {})
-    if report["verify"].verdict == "fails" or any(v["verdict"] == "violation" for v in views.values()):
+    verdict = "undecided" if report.verify is None else report.verify.verdict
+    views = {} if report.audit is None else report.audit.views
+    if verdict == "fails" or any(view.verdict == "violation" for view in views.values()):
         return 1
-    spent = (report["run"] or {}).get("spent") or {}
-    if report["verify"].verdict == "undecided" or math.isinf(float(spent.get("rho", 0.0))):
-        return 3
-    return 0
+    spent = None if report.run is None else report.run.spent
+    unbounded = spent is not None and spent.rho is not None and math.isinf(spent.rho)
+    return 3 if verdict == "undecided" or unbounded else 0

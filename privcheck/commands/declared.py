@@ -149,11 +149,11 @@ def budget(setting: Setting, delta: float, *, full: bool = False) -> report.Budg
         model=declaration.model,
         releases=tuple(_priced(cost, values) for cost in composed.costs),
         guarantee=report.Guarantee(
-            epsilon=_finite(methods[0].epsilon),
+            epsilon=finite(methods[0].epsilon),
             delta=delta,
-            rho=_finite(numbers.rho),
-            mu=_finite(numbers.mu),
-            pure_epsilon=_finite(numbers.pure),
+            rho=finite(numbers.rho),
+            mu=finite(numbers.mu),
+            pure_epsilon=finite(numbers.pure),
         ),
         methods=tuple(report.MethodBound(name=m.name, epsilon=m.epsilon, direction=m.direction) for m in methods),
         curve=_curve(setting, composed) if full else None,
@@ -177,7 +177,7 @@ def _priced(cost: ReleaseCost, values: Mapping[str, Fraction]) -> report.BudgetR
         mechanism=release.mechanism.words,
         std=release.mechanism.std.number(quietest, rounding="up"),
         cost=report.ReleasePrice(
-            rho=_finite(cost.rho.number(quietest, rounding="up")),
+            rho=finite(cost.rho.number(quietest, rounding="up")),
             pure_epsilon=None if cost.pure is None else cost.pure.number(quietest, rounding="up"),
             expression=_price(cost),
         ),
@@ -325,6 +325,6 @@ def _user(user: object) -> dict[str, Any] | str | None:
     return None if user is None else str(user)
 
 
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
     """Returns the number, or None where there is none: a guarantee of ∞ is no guarantee."""
     return value if value is not None and math.isfinite(value) else None

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import os
 import time
-from dataclasses import asdict, replace
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from privcheck import registry
 from privcheck.accounting import check_ledger, spent
 from privcheck.commands.cluster import cluster_executor
 from privcheck.commands.data import Source
+from privcheck.commands.provenance import parameters_used
 from privcheck.commands.setting import Setting
 from privcheck.errors import ParameterError
+from privcheck.reports.values import Audited, LearnedValue, LedgerRelease, LedgerSummary, Ran, RunRemark, SpentCost
 from privcheck.results import AuditMethod, AuditRequest, AuditResult, AuditView, Progress, RunRequest, RunResult, silent
 from privcheck.runtime import Ledger
 from privcheck.runtime.ledger import FILE_NAME as LEDGER
@@ -28,7 +31,6 @@ _EXPOSED = (
     "This agent is not private: its policy and its estimate are computed from the exact data, and showing them to "
     "anybody is a release that nothing accounts for."
 )
-PICTURES = ("trade_off", "history", "pair", "bars")  # what an audit hands over for its report
 BLOCKS = "blocks"  # folder of an audit's finished blocks
 METHODS: tuple[AuditMethod, ...] = get_args(AuditMethod)
 VIEWS: tuple[AuditView, ...] = ("releases", "lockstep", "noise", "policy")
@@ -42,7 +44,7 @@ def run(
     seed: int = 0,
     out: Path | None = None,
     progress: Progress = silent,
-) -> dict[str, Any]:
+) -> Ran:
     """Returns what the agent learned and what that has cost, from its ledger.
 
     The ledger is checked against the declaration, release by release, before anything is reported.
@@ -79,23 +81,23 @@ def run(
         )
     )
     episodes = source.data.trajectories.users
-    return {
-        "algorithm": setting.algorithm.name,
-        "environment": source.data.name,
-        "description": source.data.description,
-        "facts": dict(source.data.facts),
-        "replicates": replicates,
-        "episodes": episodes,
-        "parameters": {name: str(value) for name, value in setting.values.items()},
-        "options": setting.options_used,
-        "value": _value(result, source, private=setting.declaration is not None),
-        "spent": _spent(result.ledger, setting),
-        "ledger": ledger_summary(result.ledger, out),
-        "diagnostics": dict(result.diagnostics),
-        "remarks": [{"title": remark.title, "text": remark.text} for remark in result.remarks],
-        "seconds": result.seconds,
-        "episodes_per_second": episodes * replicates / max(result.seconds, 1e-9),
-    }
+    return Ran(
+        algorithm=setting.algorithm.name,
+        environment=source.data.name,
+        description=source.data.description,
+        facts=source.data.facts,
+        replicates=replicates,
+        episodes=episodes,
+        parameters=parameters_used(setting),
+        options=setting.options_used,
+        value=_value(result, source, private=setting.declaration is not None),
+        spent=_spent(result.ledger, setting),
+        ledger=summarise_ledger(result.ledger, out),
+        diagnostics=result.diagnostics,
+        remarks=tuple(RunRemark(title=remark.title, text=remark.text) for remark in result.remarks),
+        seconds=result.seconds,
+        episodes_per_second=episodes * replicates / max(result.seconds, 1e-9),
+    )
 
 
 def refuse_second_release(setting: Setting, source: Source, replicates: int, out: Path | None) -> None:
@@ -120,53 +122,52 @@ def refuse_second_release(setting: Setting, source: Source, replicates: int, out
         raise ParameterError(message, name="out", given=str(out))
 
 
-def _value(result: RunResult, source: Source, *, private: bool) -> dict[str, Any]:
-    known = result.returns is not None
-    return {
-        "mean": float(result.returns.mean()) if result.returns is not None else None,
-        "std": float(result.returns.std(ddof=1)) if result.returns is not None and len(result.returns) > 1 else None,
-        "baseline": result.baseline,
-        "optimal": source.data.references.get("optimum") if known else None,
-        "references": dict(source.data.references),
-        "claimed": float(result.claimed.mean()),
-        "note": None if known else _UNKNOWN if private else _EXPOSED,
-    }
+def _value(result: RunResult, source: Source, *, private: bool) -> LearnedValue:
+    returns = result.returns
+    return LearnedValue(
+        mean=None if returns is None else float(returns.mean()),
+        std=float(returns.std(ddof=1)) if returns is not None and len(returns) > 1 else None,
+        baseline=result.baseline,
+        optimal=None if returns is None else source.data.references.get("optimum"),
+        references=source.data.references,
+        claimed=float(result.claimed.mean()),
+        note=None if returns is not None else _UNKNOWN if private else _EXPOSED,
+    )
 
 
-def _spent(ledger: Ledger | None, setting: Setting) -> dict[str, Any] | None:
+def _spent(ledger: Ledger | None, setting: Setting) -> SpentCost | None:
     if ledger is None or setting.declaration is None:
         return None
     check_ledger(ledger.header, ledger.entries, setting.declaration, setting.values)
     cost = spent(ledger.header, ledger.entries)
     pure = None if math.isinf(cost.pure_epsilon) else cost.pure_epsilon
-    return {"rho": cost.rho, "pure_epsilon": pure, "mu": cost.mu}
+    return SpentCost(rho=cost.rho, pure_epsilon=pure, mu=cost.mu)
 
 
-def ledger_summary(ledger: Ledger | None, out: Path | None) -> dict[str, Any] | None:
+def summarise_ledger(ledger: Ledger | None, out: Path | None) -> LedgerSummary | None:
     """Returns what stands in a ledger, release by release, for reports."""
     if ledger is None:
         return None
-    slices: dict[str, int] = {}
-    for entry in ledger.entries:
-        slices[entry.release] = slices.get(entry.release, 0) + 1
-    return {
-        "path": None if out is None else LEDGER,
-        "entries": len(ledger.entries),
-        "digest": ledger.digest,
-        "noise": ledger.header["noise"],
-        "releases": [
-            {
-                "release": entry.release,
-                "law": entry.charge.law,
-                "scale": entry.charge.scale,
-                "l1": entry.charge.l1,
-                "l2": entry.charge.l2,
-                "slices": slices[entry.release],
-            }
+    slices = Counter(entry.release for entry in ledger.entries)
+    return LedgerSummary(
+        path=None if out is None else LEDGER,
+        entries=len(ledger.entries),
+        digest=ledger.digest,
+        noise=ledger.header["noise"],
+        protects=ledger.header["protects"],
+        releases=tuple(
+            LedgerRelease(
+                release=entry.release,
+                law=entry.charge.law,
+                scale=entry.charge.scale,
+                l1=entry.charge.l1,
+                l2=entry.charge.l2,
+                slices=slices[entry.release],
+            )
             for entry in ledger.entries
             if entry.charge is not None
-        ],
-    }
+        ),
+    )
 
 
 def audit(
@@ -182,7 +183,7 @@ def audit(
     cluster: str | None = None,
     out: Path | None = None,
     progress: Progress = silent,
-) -> dict[str, Any]:
+) -> Audited:
     """Returns a lower bound on the loss, or what lockstep and noise audits saw.
 
     Args:
@@ -246,29 +247,37 @@ def audit(
     return _audited(setting, result, seed, time.perf_counter() - started)
 
 
-def _audited(setting: Setting, result: AuditResult, seed: int, seconds: float) -> dict[str, Any]:
+def _audited(setting: Setting, result: AuditResult, seed: int, seconds: float) -> Audited:
     moved = _moved(setting, result)
-    return {
-        "algorithm": setting.algorithm.name,
-        "view": result.view,
-        "trials": result.trials,
-        "confidence": result.confidence,
-        "delta": result.delta,
-        "epsilon_lower": _number(result.epsilon_lower),
-        "epsilon_upper": _number(result.epsilon_upper),
-        "epsilon_claimed": _number(result.epsilon_claimed),
-        "verdict": "undecided" if moved else result.verdict,
-        "reachable": _number(result.reachable),
-        "method": result.method,
-        "witness": result.witness,
-        "evidence": dict(result.evidence) | ({"violation_at": result.evidence["audited_at"]} if moved else {}),
-        "seconds": seconds,
-        # runs a second, set-up and learning left out where the view measures them apart; 2N runs in all
-        "trials_per_second": result.evidence.get("trials_per_second", 2 * result.trials / max(result.seconds, 1e-9)),
-        "claim": f"{setting.declared.claim_words} ({setting.declared.claim.source})",
-        "seed": seed,
-        **{name: None if (part := getattr(result, name)) is None else asdict(part) for name in PICTURES},
-    }
+    return Audited(
+        algorithm=setting.algorithm.name,
+        view=result.view,
+        trials=result.trials,
+        confidence=result.confidence,
+        delta=result.delta,
+        epsilon_lower=result.epsilon_lower,
+        epsilon_upper=result.epsilon_upper,
+        epsilon_claimed=result.epsilon_claimed,
+        verdict="undecided" if moved else result.verdict,
+        reachable=result.reachable,
+        method=result.method,
+        witness=result.witness,
+        evidence=dict(result.evidence) | ({"violation_at": result.evidence["audited_at"]} if moved else {}),
+        seconds=seconds,
+        trials_per_second=_speed(result),
+        claim=f"{setting.declared.claim_words} ({setting.declared.claim.source})",
+        seed=seed,
+        trade_off=result.trade_off,
+        history=result.history,
+        pair=result.pair,
+        bars=result.bars,
+    )
+
+
+def _speed(result: AuditResult) -> float:
+    """Returns runs a second, 2N in all; set-up and learning left out where the view measures them apart."""
+    measured = result.evidence.get("trials_per_second")
+    return measured if isinstance(measured, float) else 2 * result.trials / max(result.seconds, 1e-9)
 
 
 def _moved(setting: Setting, result: AuditResult) -> bool:
@@ -279,7 +288,3 @@ def _moved(setting: Setting, result: AuditResult) -> bool:
     if result.view != "releases" or "audited_at" not in result.evidence or result.verdict != "violation":
         return False
     return verify(setting.declared, setting.values).verdict != "fails"
-
-
-def _number(value: float | None) -> float | str | None:
-    return "inf" if value is not None and math.isinf(value) else value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -11,13 +10,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privcheck import registry
 from privcheck.accounting import Spent, check_ledger, spent
 from privcheck.accounting.spending import spent_shares
-from privcheck.commands.learned import ledger_summary
+from privcheck.commands.declared import finite
+from privcheck.commands.learned import summarise_ledger
+from privcheck.commands.provenance import parameters_used
 from privcheck.commands.setting import Setting, resolve_setting
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
+from privcheck.reports.values import Band, Compared, OdometerReading, RanOnline, Regret, RunCurves, SpentCost
 from privcheck.results import OnlineRequest, OnlineResult, Progress, World, silent
 from privcheck.runtime import Ledger, read_ledger
 from privcheck.runtime.ledger import FILE_NAME
@@ -111,7 +116,7 @@ def run_online(
     workers: int | None = None,
     out: Path | None = None,
     progress: Progress = silent,
-) -> dict[str, Any]:
+) -> RanOnline:
     """Returns what an online agent did and what that has cost, from its ledger.
 
     The ledger is checked against the declaration before anything is reported. A run that was stopped is continued where
@@ -153,27 +158,27 @@ def run_online(
     result = setting.algorithm.online(asked)
     if result.ledger is not None and setting.declaration is not None:
         check_ledger(result.ledger.header, result.ledger.entries, setting.declaration, setting.values)
-    return {
-        "algorithm": setting.algorithm.name,
-        "title": setting.algorithm.title,
-        "environment": world.name,
-        "description": world.description,
-        "facts": dict(world.facts),
-        "replicates": replicates,
-        "episodes": K,
-        "parameters": {name: str(value) for name, value in setting.values.items()},
-        "options": setting.options_used,
-        "choices": dict(setting.choices),
-        "optimal_value": result.optimal,
-        "regret": _regret(result, K) | _twin(setting, asked),
-        "curves": _curves(result),
-        "spent": _cost(spent(result.ledger.header, result.ledger.entries)) if result.ledger else None,
-        "odometer": odometer(result.ledger, setting, _readings(result.episodes, K)) if result.ledger else None,
-        "ledger": ledger_summary(result.ledger, out),
-        "diagnostics": dict(result.diagnostics),
-        "seconds": result.seconds,
-        "episodes_per_second": K * replicates / max(result.seconds, 1e-9),
-    }
+    return RanOnline(
+        algorithm=setting.algorithm.name,
+        title=setting.algorithm.title,
+        environment=world.name,
+        description=world.description,
+        facts=world.facts,
+        replicates=replicates,
+        episodes=K,
+        parameters=parameters_used(setting),
+        options=setting.options_used,
+        choices=setting.choices,
+        optimal_value=result.optimal,
+        regret=_regret(result, K, *_twin(setting, asked)),
+        curves=_curves(result),
+        spent=_cost(spent(result.ledger.header, result.ledger.entries)) if result.ledger else None,
+        odometer=odometer(result.ledger, setting, _readings(result.episodes, K)) if result.ledger else None,
+        ledger=summarise_ledger(result.ledger, out),
+        diagnostics=result.diagnostics,
+        seconds=result.seconds,
+        episodes_per_second=K * replicates / max(result.seconds, 1e-9),
+    )
 
 
 def _refuse_ledger(setting: Setting, out: Path | None) -> None:
@@ -196,7 +201,7 @@ def compare(
     out: Path | None = None,
     progress: Callable[[str], Progress] = lambda _: silent,
     **how: Any,
-) -> dict[str, Any]:
+) -> Compared:
     """Returns the runs of several online agents in one environment; each writes into its own folder of `out`.
 
     Args:
@@ -209,33 +214,35 @@ def compare(
     places = [None if out is None else out / setting.algorithm.name for setting in settings]
     for setting, own in zip(settings, places, strict=True):
         _refuse_ledger(setting, own)
-    results = [
+    results = tuple(
         run_online(setting, world, out=own, progress=progress(setting.algorithm.name), **how)
         for setting, own in zip(settings, places, strict=True)
-    ]
-    return {"environment": world.name, "algorithms": [r["algorithm"] for r in results], "results": results}
+    )
+    return Compared(environment=world.name, algorithms=tuple(one.algorithm for one in results), results=results)
 
 
-def _regret(result: OnlineResult, K: int) -> dict[str, Any]:
+def _regret(result: OnlineResult, K: int, twin: str | None, baseline: float | None) -> Regret:
     final = result.regret[:, -1]
-    most = K * result.optimal
-    return {
-        "mean": float(final.mean()),
-        "std": float(final.std(ddof=1)) if len(final) > 1 else None,
-        "optimal": 0.0,  # the optimum's regret
-        "maximum": most,
-        "share": float(final.mean()) / most if most > 0 else None,
-    }
+    mean, most = float(final.mean()), K * result.optimal
+    return Regret(
+        mean=mean,
+        std=float(final.std(ddof=1)) if len(final) > 1 else None,
+        optimal=0.0,  # the optimum's regret
+        maximum=most,
+        share=mean / most if most > 0 else None,
+        twin=twin,
+        baseline=baseline,
+    )
 
 
-def _twin(setting: Setting, asked: OnlineRequest) -> dict[str, Any]:
+def _twin(setting: Setting, asked: OnlineRequest) -> tuple[str | None, float | None]:
     """Returns the non-private twin's name and mean regret, in the same world, with the same users and options.
 
     No name where there is no twin; no regret where it would take long, or more memory than a run may take.
     """
     twin = None if setting.algorithm.twin is None else registry.algorithm(setting.algorithm.twin)
     if twin is None or twin.online is None:
-        return {"twin": None, "baseline": None}
+        return None, None
     mdp = asked.world.mdp
     counters = mdp.horizon * mdp.states * mdp.actions * (mdp.states + 2)
     options = resolve(twin.options, {}, owner=twin.name)
@@ -248,27 +255,27 @@ def _twin(setting: Setting, asked: OnlineRequest) -> dict[str, Any]:
     if counters * asked.episodes * asked.replicates <= _CHEAP:
         with suppress(ParameterError):
             regret = float(twin.online(without).regret[:, -1].mean())
-    return {"twin": twin.name, "baseline": regret}
+    return twin.name, regret
 
 
-def _curves(result: OnlineResult) -> dict[str, Any]:
-    several = result.regret.shape[0] > 1
-
-    def band(curve: Any) -> dict[str, Any]:
-        return {
-            "mean": curve.mean(axis=0).tolist(),
-            "std": curve.std(axis=0, ddof=1).tolist() if several else None,
-        }
-
-    return {
-        "episodes": result.episodes.tolist(),
-        "regret": band(result.regret),
-        "value": band(result.value),
-        "switches": band(result.switches),
-    }
+def _curves(result: OnlineResult) -> RunCurves:
+    return RunCurves(
+        episodes=tuple(result.episodes.tolist()),
+        regret=_band(result.regret),
+        value=_band(result.value),
+        switches=_band(result.switches),
+    )
 
 
-def odometer(ledger: Ledger, setting: Setting, episodes: Sequence[int]) -> list[dict[str, Any]]:
+def _band(curve: NDArray[np.float64]) -> Band:
+    several = curve.shape[0] > 1
+    return Band(
+        mean=tuple(curve.mean(axis=0).tolist()),
+        std=tuple(curve.std(axis=0, ddof=1).tolist()) if several else None,
+    )
+
+
+def odometer(ledger: Ledger, setting: Setting, episodes: Sequence[int]) -> tuple[OdometerReading, ...]:
     """Returns what the run has cost the user who has paid most, after each of the episodes: where it changes.
 
     From the ledger's own charges: a tree's outputs hold a user in one node more whenever the number of episodes passes
@@ -281,11 +288,13 @@ def odometer(ledger: Ledger, setting: Setting, episodes: Sequence[int]) -> list[
     """
     schedules = {release.name: release.schedule for release in setting.declared.releases}
     shares = [{name: _share(schedule, setting.values, k) for name, schedule in schedules.items()} for k in episodes]
-    found: list[dict[str, Any]] = []
+    readings: list[OdometerReading] = []
+    last = None
     for k, cost in zip(episodes, map(_cost, spent_shares(ledger.header, ledger.entries, shares)), strict=True):
-        if not found or {name: found[-1][name] for name in cost} != cost:
-            found.append({"episode": k, **cost})
-    return found
+        if cost != last:
+            readings.append(OdometerReading(episode=k, rho=cost.rho, pure_epsilon=cost.pure_epsilon, mu=cost.mu))
+        last = cost
+    return tuple(readings)
 
 
 def _readings(grid: Iterable[int], K: int) -> list[int]:
@@ -304,6 +313,5 @@ def _share(schedule: Schedule, values: Mapping[str, Fraction], k: int) -> Fracti
     return Fraction(1)
 
 
-def _cost(cost: Spent) -> dict[str, Any]:
-    finite = {"rho": cost.rho, "pure_epsilon": cost.pure_epsilon, "mu": cost.mu}
-    return {name: value if value is not None and math.isfinite(value) else None for name, value in finite.items()}
+def _cost(cost: Spent) -> SpentCost:
+    return SpentCost(rho=finite(cost.rho), pure_epsilon=finite(cost.pure_epsilon), mu=finite(cost.mu))

@@ -7,16 +7,23 @@ from typing import Any
 
 from privcheck.reports import render_text
 from privcheck.reports.values import (
-    SCHEMA,
+    About,
     AllVerified,
+    Audited,
     Budget,
     Calibrated,
+    Compared,
     Judged,
     Listing,
     NeededNoise,
+    Ran,
+    RanOnline,
+    Report,
     Shown,
+    SpentCost,
     Trend,
     Verified,
+    together,
 )
 from privcheck.reports.wording import spelled
 
@@ -121,66 +128,65 @@ def verdicts(result: AllVerified) -> str:
     return "\n".join([columns(rows), "", columns(findings), "", hint])
 
 
-def audited(result: Mapping[str, Any]) -> str:
+def audited(result: Audited) -> str:
     """Returns the audit's verdict and bound."""
-    return _as_report(result["algorithm"], audit=result)
+    return _as_report(result.algorithm, audit=together({result.view: result}))
 
 
-def ran(result: Mapping[str, Any]) -> str:
+def ran(result: Ran) -> str:
     """Returns what was learned and spent."""
-    return _as_report(result["algorithm"], run=result)
+    return _as_report(result.algorithm, run=result)
 
 
-def ran_online(result: Mapping[str, Any]) -> str:
+def ran_online(result: RanOnline | Compared) -> str:
     """Returns regret, last value, switches, cost and speed of each online agent."""
-    runs = result.get("results", [result])
+    runs = result.results if isinstance(result, Compared) else (result,)
     first = runs[0]
-    head = f"{first['description']}; {first['replicates']} replicates, optimum {first['optimal_value']:.6g} an episode"
-    rows = [("agent", "episodes", "regret", "± std", "of the most", "last value", "switches", "spent", "episodes/s")]
-    for run in runs:
-        regret, curves = run["regret"], run["curves"]
-        rows.append(
-            (
-                run["algorithm"],
-                str(run["episodes"]),
-                f"{regret['mean']:.6g}",
-                "" if regret["std"] is None else f"{regret['std']:.3g}",
-                "" if regret["share"] is None else f"{100 * regret['share']:.2f} %",
-                f"{curves['value']['mean'][-1]:.6g}",
-                f"{curves['switches']['mean'][-1]:.6g}",
-                _spent(run["spent"]),
-                f"{run['episodes_per_second']:.3g}",
-            )
+    head = f"{first.description}; {first.replicates} replicates, optimum {first.optimal_value:.6g} an episode"
+    rows = [
+        (
+            run.algorithm,
+            str(run.episodes),
+            f"{run.regret.mean:.6g}",
+            "" if run.regret.std is None else f"{run.regret.std:.3g}",
+            "" if run.regret.share is None else f"{100 * run.regret.share:.2f} %",
+            f"{run.curves.value.mean[-1]:.6g}",
+            f"{run.curves.switches.mean[-1]:.6g}",
+            _spent(run.spent),
+            f"{run.episodes_per_second:.3g}",
         )
+        for run in runs
+    ]
+    heading = ("agent", "episodes", "regret", "± std", "of the most", "last value", "switches", "spent", "episodes/s")
     notes = [line for run in runs for line in (_without_noise(run), _odometer(run)) if line]
-    return "\n".join([head, "", columns(rows), *([""] if notes else []), *notes])
+    return "\n".join([head, "", columns([heading, *rows]), *([""] if notes else []), *notes])
 
 
-def _without_noise(run: Mapping[str, Any]) -> str:
+def _without_noise(run: RanOnline) -> str:
     """Returns what the agent's twin without privacy loses in the same runs; empty where it was not run."""
-    regret = run["regret"]
-    if regret.get("baseline") is None:
+    if run.regret.baseline is None:
         return ""
-    return f"{run['algorithm']}: without privacy ({regret['twin']}) the regret is {regret['baseline']:.6g}."
+    return f"{run.algorithm}: without privacy ({run.regret.twin}) the regret is {run.regret.baseline:.6g}."
 
 
-def _odometer(run: Mapping[str, Any]) -> str:
+def _odometer(run: RanOnline) -> str:
     """Returns from which episode on how much is spent, where that changes; at most 16 figures, the last among them."""
-    steps = run["odometer"] or []
-    unit, symbol = ("pure_epsilon", "ε") if run["spent"] and run["spent"]["pure_epsilon"] is not None else ("rho", "ρ")
-    if len(steps) < 2 or steps[-1][unit] is None:
+    pure = run.spent is not None and run.spent.pure_epsilon is not None
+    steps = [(step.episode, step.pure_epsilon if pure else step.rho) for step in run.odometer or ()]
+    if len(steps) < 2 or steps[-1][1] is None:
         return ""
-    shown = [*steps[: -1 : -(-len(steps) // 15)], steps[-1]]
-    figures = ", ".join(f"{step['episode']}: {step[unit]:.4g}" for step in shown)
-    return f"{run['algorithm']}, {symbol} spent from episode … on (a smaller budget ends the run before): {figures}"
+    few = [*steps[: -1 : -(-len(steps) // 15)], steps[-1]]
+    figures = ", ".join(f"{episode}: {cost:.4g}" for episode, cost in few)
+    symbol = "ε" if pure else "ρ"
+    return f"{run.algorithm}, {symbol} spent from episode … on (a smaller budget ends the run before): {figures}"
 
 
-def _spent(cost: Mapping[str, Any] | None) -> str:
+def _spent(cost: SpentCost | None) -> str:
     if cost is None:
         return "not private"
-    if cost["pure_epsilon"] is not None:
-        return f"ε = {cost['pure_epsilon']:.6g}"
-    return "no bound" if cost["rho"] is None else f"ρ = {cost['rho']:.6g}"
+    if cost.pure_epsilon is not None:
+        return f"ε = {cost.pure_epsilon:.6g}"
+    return "no bound" if cost.rho is None else f"ρ = {cost.rho:.6g}"
 
 
 def diagnosis(result: Mapping[str, Any]) -> str:
@@ -200,7 +206,7 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _as_report(algorithm: str, **sections: Any) -> str:
-    return render_text({"privcheck": {"schema": SCHEMA}, "algorithm": algorithm, **sections})
+    return render_text(Report(privcheck=About(), algorithm=algorithm, **sections))
 
 
 def _plain(symbol: str) -> str:

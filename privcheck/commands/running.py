@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,9 @@ from privcheck.commands.options import (
     workers_option,
     write_result,
 )
+
+if TYPE_CHECKING:
+    from privcheck.reports.values import Compared, RanOnline
 
 METHODS_HELP = (
     "The test: coin-flip, curve, clopper-pearson, divergence, sequential (stops once the claim is refuted), one-run, "
@@ -69,7 +72,7 @@ def audit(
         report = auditing.audit_report(setting, result, earlier, command=command, began=began)
         click.echo(f"report: {save_report(report, out)[1]}", err=True)
     finish(result, audited, as_json=as_json)
-    sys.exit(VERDICTS[result["verdict"]])
+    sys.exit(VERDICTS[result.verdict])
 
 
 @click.command()
@@ -98,8 +101,8 @@ def run(
     if online.online_only(names):
         if env is None or data is not None or rewards is not None:
             raise click.UsageError(f"{', '.join(names)} learns as it acts: give --env ENV, not --data or --rewards")
-        result = _online(names, env, sets, replicates=replicates, seed=seed, workers=workers, out=out)
-        finish(result, ran_online, as_json=as_json)
+        runs = _online(names, env, sets, replicates=replicates, seed=seed, workers=workers, out=out)
+        finish(runs, ran_online, as_json=as_json)
         return
     setting, source = _setting_and_data(names[0], sets, env=env, data=data, rewards=rewards, seed=seed)
     with ProgressBars() as bars:
@@ -109,12 +112,15 @@ def run(
     finish(result, ran, as_json=as_json)
 
 
-def _online(names: tuple[str, ...], env: str, sets: tuple[str, ...], *, out: Path | None, **how: Any) -> dict[str, Any]:
+def _online(
+    names: tuple[str, ...], env: str, sets: tuple[str, ...], *, out: Path | None, **how: Any
+) -> RanOnline | Compared:
     from privcheck.commands import online
     from privcheck.commands.setting import parse_sets
 
     world, given = online.load_world(env, parse_sets(sets), seed=how["seed"])
     settings = online.online_settings(names, given, world)
+    result: RanOnline | Compared
     with ProgressBars() as bars:
         if len(settings) == 1:
             result = online.run_online(settings[0], world, out=out, progress=bars(names[0]), **how)

@@ -1,7 +1,7 @@
-"""Reports: one JSON-able dict of a finished `check`, kept as report.json, shown as text and as a self-contained page.
+"""Reports: typed values of a finished `check`, kept as report.json, shown as text and as a self-contained page.
 
-Nothing here computes: what a page shows stands in the dict, so `render_again` needs report.json alone. Light to import:
-Jinja2 and Matplotlib are loaded when a page is rendered.
+Nothing here computes: what a page shows stands in the values, so `render_again` needs report.json alone. Light to
+import: Jinja2 and Matplotlib are loaded when a page is rendered.
 """
 
 from privcheck.reports.model import JSON_NAME, checked, load_report

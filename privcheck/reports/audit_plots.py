@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from privcheck.pictures import Bar, History, TradeOff
 from privcheck.reports.drawing import BAD, CLAIM, INK, LOWER, MUTED, PAPER, RULE, UPPER
 from privcheck.reports.plots import Plot, both_widths, power, shortened
-from privcheck.reports.wording import figure, percent, rows, section, spelled, value_of, words
+from privcheck.reports.values import Audited
+from privcheck.reports.wording import figure, percent, spelled
 
 _CORNER = 0.04  # a curve whose two errors are both below this somewhere is drawn on logarithmic axes
 _LEAST = 1e-6  # where those begin at the earliest
@@ -25,78 +26,78 @@ _DASHED, _DOTTED = (0, (5, 3)), (0, (1, 2))
 Curve = Sequence[float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Errors:
-    """A trade-off curve as a report holds it; curves that are not known are empty."""
+def _below(data: TradeOff, curve: Curve | None) -> tuple[float, float] | None:
+    """Returns where the band lies well below a curve, as (type-I error, gap), or None where it nowhere does.
 
-    runs: Curve
-    one: Curve
-    two: Curve
-    grid: Curve
-    at_least: Curve
-    at_most: Curve
-    claim: Curve
-    accountant: Curve
-
-    def below(self, curve: Curve) -> tuple[float, float] | None:
-        """Returns where the band lies well below a curve, as (type-I error, gap), or None where it nowhere does.
-
-        Away from the ends, where the gap between curves that are steep is large and cannot be seen.
-        """
-        found = [
-            (allowed - high, x)
-            for x, high, allowed in zip(self.grid, self.at_most, curve, strict=bool(curve))
-            if allowed - high > _EDGE
-        ]
-        gap, where = max(found, key=lambda one: one[0] * math.sqrt(one[1] * (1 - one[1])), default=(0.0, 0.0))
-        return (where, gap) if found else None
-
-    @property
-    def logarithmic(self) -> bool:
-        """Returns whether what is allowed runs so close to the corner that linear axes would hide it."""
-        return min(map(self._corner, (self.claim, self.accountant))) < _CORNER
-
-    @property
-    def least(self) -> float:
-        """Returns where logarithmic axes begin: below every curve's corner, within reason."""
-        corners = map(self._corner, (self.claim, self.accountant, self.at_most))
-        return max(_LEAST, 10.0 ** math.floor(math.log10(max(min(corners), _LEAST)) - 1))
-
-    def _corner(self, curve: Curve) -> float:
-        """Returns the least that both errors of one test can be; 1 without a curve."""
-        return min(map(max, zip(self.grid, curve, strict=bool(curve))), default=1.0)
+    Away from the ends, where the gap between curves that are steep is large and cannot be seen.
+    """
+    gaps = [
+        (allowed - high, x)
+        for x, high, allowed in zip(data.grid, data.at_most, curve or (), strict=bool(curve))
+        if allowed - high > _EDGE
+    ]
+    gap, where = max(gaps, key=lambda one: one[0] * math.sqrt(one[1] * (1 - one[1])), default=(0.0, 0.0))
+    return (where, gap) if gaps else None
 
 
-def trade_off_plot(view: Mapping[str, Any], *, name: str) -> Plot | None:
+def _is_logarithmic(data: TradeOff) -> bool:
+    """Returns whether what is allowed runs so close to the corner that linear axes would hide it."""
+    return min(_corner(data, data.claim), _corner(data, data.accountant)) < _CORNER
+
+
+def _least(data: TradeOff) -> float:
+    """Returns where logarithmic axes begin: below every curve's corner, within reason."""
+    corners = (_corner(data, curve) for curve in (data.claim, data.accountant, data.at_most))
+    return max(_LEAST, 10.0 ** math.floor(math.log10(max(min(corners), _LEAST)) - 1))
+
+
+def _corner(data: TradeOff, curve: Curve | None) -> float:
+    """Returns the least that both errors of one test can be; 1 without a curve."""
+    return min(map(max, zip(data.grid, curve or (), strict=bool(curve))), default=1.0)
+
+
+def _is_whole(data: TradeOff) -> bool:
+    """Returns whether all curves are finite and as long as their grids: a report may have been edited."""
+    curves = (data.at_least, data.at_most, data.claim, data.accountant)
+    fits = len(data.type_one) == len(data.type_two) and len(data.grid) > 1 and data.at_least and data.at_most
+    return (
+        bool(fits)
+        and all(
+            not curve or (len(curve) == len(data.grid) and all(map(math.isfinite, curve)))
+            for curve in (data.grid, *curves)
+        )
+        and all(map(math.isfinite, (*data.type_one, *data.type_two)))
+    )
+
+
+def trade_off_plot(view: Audited, *, name: str) -> Plot | None:
     """Returns both kinds of error at every threshold beside what the claim and the accountant allow.
 
     Args:
-        view: One audit, as a report holds it.
+        view: One audit.
         name: Prefix of the drawing's ids.
     """
-    part = section(view, "trade_off")
-    data = _errors(part)
-    if data is None:
+    data = view.trade_off
+    if data is None or not _is_whole(data):
         return None
     runs = " and ".join(figure(number) for number in data.runs)
-    band = percent(value_of(part.get("confidence")) or 0.0, rounding="down")
     caption = (
         "f-DP trade-off curve of the score: the least type-II error (the test says D, and it was D′) at each type-I "
-        f"error (it says D′, and it was D). Band: where the true curve of the tests at {_counted(data.one)}, fixed "
-        f"in advance, lies with {band} confidence everywhere at once, by exact binomial intervals from {runs} "
-        "runs on D and on D′. A mechanism that keeps its claim has no test below the claim's curve; other tests might "
-        "lie lower than these. The verdict does not rest on this picture."
+        f"error (it says D′, and it was D). Band: where the true curve of the tests at {_counted(data.type_one)}, "
+        f"fixed in advance, lies with {percent(data.confidence, rounding='down')} confidence everywhere at once, by "
+        f"exact binomial intervals from {runs} runs on D and on D′. A mechanism that keeps its claim has no test below "
+        "the claim's curve; other tests might lie lower than these. The verdict does not rest on this picture."
     )
-    crossed = [f"{who} at a type-I error of {figure(found[0], digits=2)}" for who, curve in
+    crossed = [f"{who} at a type-I error of {figure(where[0], digits=2)}" for who, curve in
                (("the claim", data.claim), ("the accountant's curve", data.accountant))
-               if (found := data.below(curve)) is not None]  # fmt: skip
+               if (where := _below(data, curve)) is not None]  # fmt: skip
     if crossed:
         below = " and below ".join(crossed)
         caption += f" The whole band lies below {below}: at the band's confidence that alone refutes it."
-    if data.logarithmic:
+    if _is_logarithmic(data):
         caption += " Both axes are logarithmic."
     paint = partial(_paint_trade_off, data=data)
-    title = "Trade-off curve" + (f", claim {spelled(words(part, 'claim_words'))}" if data.claim else "")
+    title = "Trade-off curve" + (f", claim {spelled(data.claim_words)}" if data.claim else "")
     return both_widths(paint, name=f"{name}-trade-off", height=(400, 350), title=title, caption=caption)
 
 
@@ -104,92 +105,72 @@ def _counted(thresholds: Sequence[float]) -> str:
     return f"{len(thresholds)} threshold{'' if len(thresholds) == 1 else 's'}"
 
 
-def history_plot(view: Mapping[str, Any], *, name: str) -> Plot | None:
+def history_plot(view: Audited, *, name: str) -> Plot | None:
     """Returns the lower bound against the number of trials beside its limit, or None where there is no history.
 
     Args:
-        view: One audit, as a report holds it.
+        view: One audit.
         name: Prefix of the drawing's ids.
     """
-    part = section(view, "history")
-    trials, lower = _numbers(part, "trials"), _numbers(part, "epsilon_lower")
-    if not trials or len(trials) != len(lower):
+    data = view.history
+    if data is None or not data.trials or len(data.trials) != len(_finite(data.epsilon_lower)):
         return None
-    level = percent(value_of(view.get("confidence")) or 0.0, rounding="down")
+    level = percent(view.confidence, rounding="down")
     together = (
         "All points hold together: the bound is valid at any time."
-        if part.get("anytime")
+        if data.anytime
         else "Each point comes from the first so many runs and is valid by itself, not together with the others; the "
         "last one is the audit's."
     )
     caption = f"Lower bound on ε against the number of runs under each neighbour, at {level} confidence. {together}"
-    if _numbers(part, "reachable"):
+    if _finite(data.reachable):
+        seeing = " of all that is released" if view.view == "policy" else ""
         caption += (
-            f" Grey: what the best test{_seeing(view)} could be expected to certify with as many runs, were the "
+            f" Grey: what the best test{seeing} could be expected to certify with as many runs, were the "
             "declared law exactly true; single audits scatter around it."
         )
-    paint = partial(_paint_history, view=view, trials=trials, lower=lower)
-    title = f"Lower bound on ε against trials, at the end {figure(lower[-1], rounding='down')}"
+    paint = partial(_paint_history, view=view, data=data)
+    title = f"Lower bound on ε against trials, at the end {figure(data.epsilon_lower[-1], rounding='down')}"
     return both_widths(paint, name=f"{name}-history", height=(330, 310), title=title, caption=caption)
 
 
-def _seeing(view: Mapping[str, Any]) -> str:
-    return " of all that is released" if words(view, "view") == "policy" else ""
+def _finite(numbers: Curve) -> list[float]:
+    return [number for number in numbers if math.isfinite(number)]
 
 
-def bars_plot(view: Mapping[str, Any], *, name: str) -> Plot | None:
+def bars_plot(view: Audited, *, name: str) -> Plot | None:
     """Returns a measured ratio a release, or None where there is none.
 
     Args:
-        view: One audit, as a report holds it.
+        view: One audit.
         name: Prefix of the drawing's ids.
     """
-    part = section(view, "bars")
-    bars = rows(part, "bars")
-    found = [bar for bar in bars if value_of(bar.get("ratio")) is not None]
-    if not found:
+    part = view.bars
+    drawn = [] if part is None else [(bar, bar.ratio) for bar in part.bars if bar.ratio is not None]
+    if part is None or not drawn:
         return None
-    found.sort(key=lambda bar: (not bar.get("violated"), -abs(math.log(max(value_of(bar.get("ratio")) or 0.0, 1e-9)))))
-    kept, one_sided = found[:_MOST_BARS], bool(part.get("one_sided"))
-    if one_sided:
+    drawn.sort(key=lambda one: (not one[0].violated, -abs(math.log(max(one[1], 1e-9)))))
+    kept = drawn[:_MOST_BARS]
+    if part.one_sided:
         caption = "How far one user moved each release, over what is charged for it; above 1 more than is charged."
     else:
-        level = percent(value_of(view.get("confidence")) or 0.0, rounding="down")
+        level = percent(view.confidence, rounding="down")
         caption = (
             "The scale at which the channel drew each release's noise, over the declared one, with intervals that hold "
             f"together with all other tests of this audit at {level} confidence. An interval without 1 is a violation."
         )
-    if len(found) > len(kept):
-        caption += f" Shown are the {len(kept)} furthest from 1 of {len(found)}."
-    for bar in bars:
-        if value_of(bar.get("ratio")) is None:
-            caption += f" Not drawn: {words(bar, 'name')}, {words(bar, 'words')}."
+    if len(drawn) > len(kept):
+        caption += f" Shown are the {len(kept)} furthest from 1 of {len(drawn)}."
+    for bar in part.bars:
+        if bar.ratio is None:
+            caption += f" Not drawn: {bar.name}, {bar.words}."
     heights = (70 + 34 * len(kept), 66 + 46 * len(kept))
-    paint = partial(_paint_bars, bars=kept, quantity=words(part, "quantity"), one_sided=one_sided)
-    return both_widths(paint, name=f"{name}-bars", height=heights, title=words(part, "quantity"), caption=caption)
+    paint = partial(_paint_bars, bars=kept, quantity=part.quantity, one_sided=part.one_sided)
+    return both_widths(paint, name=f"{name}-bars", height=heights, title=part.quantity, caption=caption)
 
 
-def _numbers(part: Mapping[str, Any], name: str) -> list[float]:
-    items = part.get(name)
-    found = [value_of(item) for item in items] if isinstance(items, list) else []
-    return [number for number in found if number is not None and math.isfinite(number)]
-
-
-def _errors(part: Mapping[str, Any]) -> _Errors | None:
-    names = ("runs", "type_one", "type_two", "grid", "at_least", "at_most", "claim", "accountant")
-    runs, one, two, grid, least, most, claim, accountant = (_numbers(part, name) for name in names)
-    fits = len(one) == len(two) and len(grid) == len(least) == len(most) > 1 and len(runs) == 2
-    if not fits or any(curve and len(curve) != len(grid) for curve in (claim, accountant)):
-        return None
-    return _Errors(
-        runs=[int(number) for number in runs], one=one, two=two, grid=grid, at_least=least, at_most=most,
-        claim=claim, accountant=accountant,
-    )  # fmt: skip
-
-
-def _paint_trade_off(axes: Axes, *, data: _Errors, wide: bool) -> None:
-    logarithmic = data.logarithmic
-    least = data.least
+def _paint_trade_off(axes: Axes, *, data: TradeOff, wide: bool) -> None:
+    logarithmic, least = _is_logarithmic(data), _least(data)
     floor = least / 10 if logarithmic else 0.0  # below the axis, where a curve leaves the picture
 
     def draw(x: Curve, y: Curve, **how: Any) -> None:
@@ -209,7 +190,7 @@ def _paint_trade_off(axes: Axes, *, data: _Errors, wide: bool) -> None:
     if data.claim:
         text = "claimed: no test below" if wide else "claimed"
         draw(data.grid, data.claim, color=CLAIM, linestyle=_DASHED, label=text)
-    at = [p for p in zip(data.one, data.two, strict=True) if not logarithmic or min(p) > 0]
+    at = [p for p in zip(data.type_one, data.type_two, strict=True) if not logarithmic or min(p) > 0]
     if at:
         axes.plot(*zip(*at, strict=True), "o", color=LOWER, markersize=2.6, label="measured, with its band")
     _mark_crossing(axes, data, wide=wide)
@@ -224,15 +205,15 @@ def _paint_trade_off(axes: Axes, *, data: _Errors, wide: bool) -> None:
     _legend(axes, "best" if logarithmic else "upper right", wide=wide)
 
 
-def _mark_crossing(axes: Axes, data: _Errors, *, wide: bool) -> None:
+def _mark_crossing(axes: Axes, data: TradeOff, *, wide: bool) -> None:
     """Draws how far the band lies below the claim where it does so most, enlarged where that is little."""
-    found = data.below(data.claim) or data.below(data.accountant)
-    if found is None:
+    below = _below(data, data.claim) or _below(data, data.accountant)
+    if below is None:
         return
-    x, gap = found
-    bottom = data.at_most[list(data.grid).index(x)]
-    bottom = max(bottom, data.least) if data.logarithmic else bottom
-    small = gap < _SMALL_GAP and not data.logarithmic
+    x, gap = below
+    bottom = data.at_most[data.grid.index(x)]
+    bottom = max(bottom, _least(data)) if _is_logarithmic(data) else bottom
+    small = gap < _SMALL_GAP and not _is_logarithmic(data)
     where = _enlarged(axes, data, x, wide=wide) if small else axes
     arrow = {"arrowstyle": "<->", "color": BAD, "shrinkA": 0, "shrinkB": 0}
     where.annotate("", xy=(x, bottom), xytext=(x, bottom + gap), arrowprops=arrow)
@@ -242,13 +223,13 @@ def _mark_crossing(axes: Axes, data: _Errors, *, wide: bool) -> None:
     )  # fmt: skip
 
 
-def _enlarged(axes: Axes, data: _Errors, x: float, *, wide: bool) -> Axes:
+def _enlarged(axes: Axes, data: TradeOff, x: float, *, wide: bool) -> Axes:
     """Returns a window on the curves beside an end of theirs, in the empty corner of the picture."""
     inner = axes.inset_axes((0.62, 0.3, 0.36, 0.36) if wide else (0.5, 0.34, 0.46, 0.3))
     width = 2 * min(x, 1 - x)
     left = 0.0 if x < 0.5 else 1 - width
     inside = [k for k, at in enumerate(data.grid) if left <= at <= left + width]
-    values = [curve[k] for curve in (data.at_least, data.claim or data.accountant) for k in inside]
+    values = [curve[k] for curve in (data.at_least, data.claim or data.accountant or ()) for k in inside]
     inner.fill_between(data.grid, data.at_least, data.at_most, color=LOWER, alpha=0.3, linewidth=0)
     inner.plot(data.grid, data.at_most, color=LOWER, linewidth=0.8)
     inner.plot(data.grid, data.at_least, color=LOWER, linewidth=0.8)
@@ -256,7 +237,7 @@ def _enlarged(axes: Axes, data: _Errors, x: float, *, wide: bool) -> Axes:
         inner.plot(data.grid, data.accountant, color=UPPER)
     if data.claim:
         inner.plot(data.grid, data.claim, color=CLAIM, linestyle=_DASHED)
-    inner.plot(data.one, data.two, "o", color=LOWER, markersize=2.6)
+    inner.plot(data.type_one, data.type_two, "o", color=LOWER, markersize=2.6)
     inner.set_xlim(left, left + width)
     inner.set_ylim(min(values), max(values))
     for axis in (inner.xaxis, inner.yaxis):
@@ -270,12 +251,10 @@ def _enlarged(axes: Axes, data: _Errors, x: float, *, wide: bool) -> Axes:
     return inner
 
 
-def _paint_history(
-    axes: Axes, *, view: Mapping[str, Any], trials: Sequence[float], lower: Sequence[float], wide: bool
-) -> None:
-    part = section(view, "history")
-    limit_at, limit = _numbers(part, "reachable_trials"), _numbers(part, "reachable")
-    claimed, upper = value_of(view.get("epsilon_claimed")), value_of(view.get("epsilon_upper"))
+def _paint_history(axes: Axes, *, view: Audited, data: History, wide: bool) -> None:
+    trials, lower = data.trials, data.epsilon_lower
+    limit_at, limit = data.reachable_trials, _finite(data.reachable)
+    claimed, upper = view.epsilon_claimed, view.epsilon_upper
     axes.set_xscale("log")
     if limit_at and len(limit_at) == len(limit):
         axes.plot(limit_at, limit, color=MUTED, label="the best test" if wide else "best test")
@@ -303,34 +282,32 @@ def _paint_history(
     _legend(axes, "best", wide=wide)
 
 
-def _paint_bars(axes: Axes, *, bars: Sequence[Mapping[str, Any]], quantity: str, one_sided: bool, wide: bool) -> None:
-    ends = [value_of(bar.get(key)) for bar in bars for key in ("ratio", "at_least", "at_most")]
+def _paint_bars(axes: Axes, *, bars: Sequence[tuple[Bar, float]], quantity: str, one_sided: bool, wide: bool) -> None:
+    ends = [end for bar, _ in bars for end in (bar.ratio, bar.at_least, bar.at_most)]
     reach = [end for end in ends if end is not None] + [1.0]
     pad = max(0.06 * (max(reach) - min(reach)), 0.02)
     axes.set_xlim(0.0 if one_sided else min(reach) - pad, max(reach) + pad)
     axes.set_ylim(len(bars) - 0.4, -0.6 if wide else -0.8)
     axes.axvline(1.0, color=CLAIM, linestyle=_DASHED, linewidth=1.4)
     across = axes.get_yaxis_transform()
-    for row, bar in enumerate(bars):
-        ratio, low, high = (value_of(bar.get(key)) for key in ("ratio", "at_least", "at_most"))
-        assert ratio is not None
-        colour = BAD if bar.get("violated") else LOWER
+    for row, (bar, ratio) in enumerate(bars):
+        colour = BAD if bar.violated else LOWER
         if one_sided:
             axes.barh(row, ratio, height=0.34, color=colour, linewidth=0)
         else:
             axes.axhline(row, color=RULE, linewidth=0.8, zorder=0)
-            if low is not None and high is not None:
-                axes.plot([low, high], [row, row], color=colour, linewidth=2.2)
+            if bar.at_least is not None and bar.at_most is not None:
+                axes.plot([bar.at_least, bar.at_most], [row, row], color=colour, linewidth=2.2)
             axes.plot([ratio], [row], "o", color=colour, markersize=7)
         text: dict[str, Any] = {"transform": across, "color": INK, "fontsize": 11}
-        name, value = shortened(words(bar, "name"), 34 if wide else 40), figure(ratio, digits=5)
-        weight = "bold" if bar.get("violated") else "normal"
+        name, value = shortened(bar.name, 34 if wide else 40), figure(ratio, digits=5)
+        weight = "bold" if bar.violated else "normal"
         if wide:
             axes.text(-0.02, row, name, ha="right", va="center", weight=weight, **text)
         else:
             axes.text(0.0, row - 0.24, name, va="bottom", weight=weight, **text)
-        if one_sided and wide and words(bar, "words"):
-            value += f"  ({words(bar, 'words')})"
+        if one_sided and wide and bar.words:
+            value += f"  ({bar.words})"
         axes.text(1.02, row, value, va="center", weight=weight, **text)
     axes.yaxis.set_visible(False)
     axes.spines["left"].set_visible(False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
-from privcheck.reports.wording import figure, percent, section, value_of, words
+from privcheck.reports.values import Audited
+from privcheck.reports.wording import figure, percent, value_of, words
 
 _OPEN = {
     "releases": "Other neighbours, another score or more runs may show a larger loss, and a bug that costs less than "
@@ -21,22 +21,22 @@ _OPEN = {
 _CHARGES = "the accountant charges"
 
 
-def headline(views: Mapping[str, Mapping[str, Any]]) -> str:
+def headline(views: Mapping[str, Audited]) -> str:
     """Returns the verdict of several views: a violation of one is a violation; and at which other parameters, if so."""
-    verdicts = {words(view, "verdict") for view in views.values()}
+    verdicts = {view.verdict for view in views.values()}
     word = "Violation" if "violation" in verdicts else "Consistent" if verdicts == {"consistent"} else "No verdict"
-    evidence = [section(view, "evidence") for view in views.values()]
+    evidence = [view.evidence for view in views.values()]
     if word != "Violation" and (at := next((a for e in evidence if (a := words(e, "violation_at"))), "")):
         return f"{word}; violation at {at}"
     at = words(evidence[0], "audited_at") if len(evidence) == 1 else ""
     return f"{word} at {at}" if at else word
 
 
-def sentences(views: Mapping[str, Mapping[str, Any]]) -> str:
+def sentences(views: Mapping[str, Audited]) -> str:
     """Returns what all views found: of several, the violations; the page has each view's own words further down."""
     if len(views) == 1:
         return " ".join(sentence(name, view) for name, view in views.items())
-    accused = {name: view for name, view in views.items() if words(view, "verdict") == "violation"}
+    accused = {name: view for name, view in views.items() if view.verdict == "violation"}
     if not accused:
         return f"None of {len(views)} audits refuted anything: {', '.join(views)}."
     found = [f"In the view “{name}”: {sentence(name, view)}" for name, view in accused.items()]
@@ -44,29 +44,29 @@ def sentences(views: Mapping[str, Mapping[str, Any]]) -> str:
     return " ".join(found) + (f" The other views refuted nothing: {', '.join(others)}." if others else "")
 
 
-def sentence(name: str, view: Mapping[str, Any]) -> str:
+def sentence(name: str, view: Audited) -> str:
     """Returns what one view found, in a sentence or two."""
     if name == "lockstep":
         return _lockstep(view)
     if name == "noise":
         return _noise(view)
-    said = {"violation": _violation, "undecided": _nothing}.get(words(view, "verdict"), _consistent)(view)
+    said = {"violation": _violation, "undecided": _nothing}.get(view.verdict, _consistent)(view)
     return said + _elsewhere(view) + _stopped(view)
 
 
-def _nothing(view: Mapping[str, Any]) -> str:
+def _nothing(view: Audited) -> str:
     """Returns that an audit has said nothing."""
-    if words(section(view, "evidence"), "audited_at") and value_of(view.get("epsilon_lower")):
+    if words(view.evidence, "audited_at") and view.epsilon_lower:
         return f"Nothing was audited at the parameters asked for. {_violation(view)}"
     return (
-        f"With {figure(view.get('trials'))} runs under each neighbour the audit says nothing: with so few even a "
+        f"With {figure(view.trials)} runs under each neighbour the audit says nothing: with so few even a "
         "mechanism that reveals nothing may look like one that reveals everything. Ask for more (--trials)."
     )
 
 
-def _elsewhere(view: Mapping[str, Any]) -> str:
+def _elsewhere(view: Audited) -> str:
     """Returns what was found at other parameters than those asked for, which the verdict is not about."""
-    evidence = section(view, "evidence")
+    evidence = view.evidence
     if not (at := words(evidence, "violation_at")):
         return ""
     meaning = words(evidence, "violation_meaning")
@@ -74,49 +74,49 @@ def _elsewhere(view: Mapping[str, Any]) -> str:
     return f" At {at} the claim is refuted{told}; the verdict is about the parameters asked for."
 
 
-def meaning(views: Mapping[str, Mapping[str, Any]]) -> str:
+def meaning(views: Mapping[str, Audited]) -> str:
     """Returns what the verdict does not mean."""
-    accused = [view for view in views.values() if words(view, "verdict") == "violation"]
+    accused = [view for view in views.values() if view.verdict == "violation"]
     if not accused:
         left = [text for name, text in _OPEN.items() if name in views]
         said = "This does not show that the mechanism is private, only that it was not refuted here."
         return f"{said} {left[0]}" if left else said
-    if all(words(view, "view") == "lockstep" for view in accused):
+    if all(view.view == "lockstep" for view in accused):
         return "That is exact: it was computed on two concrete neighbours, and no chance is involved."
-    joint = [view for view in accused if words(view, "claim").startswith("joint") and words(view, "view") == "releases"]
+    joint = [view for view in accused if view.claim.startswith("joint") and view.view == "releases"]
     rests = (
         " What is refuted is the claim about the releases, on which the proof of joint DP rests: joint DP is then "
         "without a proof; it is not refuted by this."
     )
-    least = min(value_of(view.get("confidence")) or 0.0 for view in accused if words(view, "view") != "lockstep")
+    least = min(view.confidence for view in accused if view.view != "lockstep")
     return (
         f"A correct mechanism is accused with probability at most {percent(1 - least, rounding='up')}, over "
         f"everything that the audit tried. The true loss may be larger than the bound.{rests if joint else ''}"
     )
 
 
-def _loss(view: Mapping[str, Any]) -> str:
-    delta = value_of(view.get("delta"))
+def _loss(view: Audited) -> str:
+    delta = view.delta
     at = "" if not delta else f" at δ = {figure(delta)}"
-    return f"ε = {figure(view.get('epsilon_lower'), rounding='down')}{at}"
+    return f"ε = {figure(view.epsilon_lower, rounding='down')}{at}"
 
 
-def _bounded(view: Mapping[str, Any]) -> str:
-    lower = value_of(view.get("epsilon_lower"))
+def _bounded(view: Audited) -> str:
+    lower = view.epsilon_lower
     if lower is not None and math.isinf(lower):
         return f"no finite ε holds{_loss(view).removeprefix('ε = ∞')}: the loss is unbounded"
     return f"the loss is at least {_loss(view)}"
 
 
-def _limits(view: Mapping[str, Any]) -> dict[str, str]:
+def _limits(view: Audited) -> dict[str, str]:
     """Returns what the claim and the accountant say of ε, as far as they do."""
-    said = {"the claim allows": view.get("epsilon_claimed"), _CHARGES: view.get("epsilon_upper")}
+    said = {"the claim allows": view.epsilon_claimed, _CHARGES: view.epsilon_upper}
     return {who: f"ε = {figure(limit, rounding='up')}" for who, limit in said.items() if limit is not None}
 
 
-def _in_rho(view: Mapping[str, Any]) -> str:
+def _in_rho(view: Audited) -> str:
     """Returns what an audit found of ρ-zCDP, in words; empty where it bounds no ρ."""
-    evidence = section(view, "evidence")
+    evidence = view.evidence
     if value_of(evidence.get("rho_upper")) is None:  # of the divergence; the Gaussian curve bounds ε
         return ""
     least, limits = figure(evidence.get("rho_lower"), rounding="down"), []
@@ -125,30 +125,30 @@ def _in_rho(view: Mapping[str, Any]) -> str:
     return f"the releases are ρ-zCDP for no ρ below {least}; {'; '.join(limits)}"
 
 
-def _stopped(view: Mapping[str, Any]) -> str:
-    evidence = section(view, "evidence")
+def _stopped(view: Audited) -> str:
+    evidence = view.evidence
     if words(evidence, "ended") != "stopped":
         return ""
     runs, most = figure(evidence.get("runs")), figure(evidence.get("most_runs"))
     return f" The audit stopped as soon as that was settled, after {runs} runs in all of {most} at most."
 
 
-def _violation(view: Mapping[str, Any]) -> str:
-    lower = value_of(view.get("epsilon_lower"))
-    level = percent(value_of(view.get("confidence")) or 0.0, rounding="down")
+def _violation(view: Audited) -> str:
+    lower = view.epsilon_lower
+    level = percent(view.confidence, rounding="down")
     if lower is None:
-        refuted = words(section(view, "evidence"), "refuted")
+        refuted = words(view.evidence, "refuted")
         if rho := _in_rho(view):
             return f"With {level} confidence {rho}. What is refuted is the {refuted}."
         return f"With {level} confidence the audit refutes the {refuted or 'claim'}; see the figures below."
     kept = _limits(view)
-    limits = {"the claim allows": view.get("epsilon_claimed"), _CHARGES: view.get("epsilon_upper")}
+    limits = {"the claim allows": view.epsilon_claimed, _CHARGES: view.epsilon_upper}
     above = [who for who, limit in limits.items() if (at := value_of(limit)) is not None and lower > at]
     told = " and than ".join(f"{who} ({kept[who]})" for who in above)
     said = f"With {level} confidence {_bounded(view)}" + (f", more than {told}." if told else ".")
     if not told:
         said += f" As for ρ, {rho}." if (rho := _in_rho(view)) else ""
-        return f"{said} What is refuted is the {words(section(view, 'evidence'), 'refuted') or 'claim'}."
+        return f"{said} What is refuted is the {words(view.evidence, 'refuted') or 'claim'}."
     if _CHARGES in above:
         return f"{said} The running code does not do what was declared, or the accountant is wrong."
     if _CHARGES not in kept:
@@ -156,33 +156,33 @@ def _violation(view: Mapping[str, Any]) -> str:
     return f"{said} The code may well do what was declared: for that the accountant charges {kept[_CHARGES]}."
 
 
-def _consistent(view: Mapping[str, Any]) -> str:
-    level = percent(value_of(view.get("confidence")) or 0.0, rounding="down")
-    runs = figure(view.get("trials"))
-    if view.get("epsilon_lower") is None:
+def _consistent(view: Audited) -> str:
+    level = percent(view.confidence, rounding="down")
+    runs = figure(view.trials)
+    if view.epsilon_lower is None:
         rho = _in_rho(view)
         at = f" With {level} confidence and {runs} runs under each neighbour {rho}." if rho else ""
         return f"The audit refuted nothing.{at}"
     limits = "".join(f"; {who} {limit}" for who, limit in _limits(view).items())
     said = f"The audit refuted nothing. With {level} confidence and {runs} runs under each neighbour the loss is at "
     said += f"least {_loss(view)}{limits}."
-    reachable = value_of(view.get("reachable"))
+    reachable = view.reachable
     if reachable is not None:
-        test = "The best test of what is released" if words(view, "view") == "policy" else "The best test"
+        test = "The best test of what is released" if view.view == "policy" else "The best test"
         said += f" {test} was expected to certify {figure(reachable, rounding='down')} with as many runs."
     return said
 
 
-def _lockstep(view: Mapping[str, Any]) -> str:
-    evidence = section(view, "evidence")
-    pairs, policies = figure(view.get("trials")), evidence.get("policies")
+def _lockstep(view: Audited) -> str:
+    evidence = view.evidence
+    pairs, policies = figure(view.trials), evidence.get("policies")
     if value_of(evidence.get("departures")):
         return (
             f"Behind the same billboard the agent played another policy {figure(evidence.get('departures'))} times of "
             f"{figure(policies)} once one user's data were other: it sees what is not released, and the billboard "
             "lemma does not hold of it."
         )
-    if words(view, "verdict") == "consistent":
+    if view.verdict == "consistent":
         alike = f" Behind the same billboard all {figure(policies)} policies were the same, bit for bit."
         return (
             f"On none of {pairs} pairs of neighbours did the user move a release further than is charged for it."
@@ -200,9 +200,9 @@ def _lockstep(view: Mapping[str, Any]) -> str:
     )
 
 
-def _noise(view: Mapping[str, Any]) -> str:
-    evidence = section(view, "evidence")
-    if words(view, "verdict") == "consistent":
+def _noise(view: Audited) -> str:
+    evidence = view.evidence
+    if view.verdict == "consistent":
         tests = figure(evidence.get("tests"))
         return f"None of {tests} tests saw noise of another law or scale than declared, or noise used twice."
-    return f"The noise is not what was declared: {words(evidence, 'refuted') or words(view, 'witness')}."
+    return f"The noise is not what was declared: {words(evidence, 'refuted') or view.witness}."

@@ -6,10 +6,9 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
-from privcheck.reports.wording import section, value_of
+from privcheck.reports.values import Audited, Report
+from privcheck.reports.wording import value_of
 
 _FAR = 700.0  # nats; beyond this e^ε overflows
 
@@ -39,36 +38,33 @@ class Privacy:
         return tuple(curve for curve in (self.claim, self.upper, self.lower) if curve is not None)
 
 
-def privacy(report: Mapping[str, Any]) -> Privacy:
+def privacy(report: Report) -> Privacy:
     """Returns the curves and bounds that a report holds."""
-    audit = section(report, "audit")
-    here = [
-        view for view in (audit, *map(partial(section, audit, "views"), section(audit, "views"))) if _here(report, view)
-    ]
-    found = next((curve for view in here if (curve := section(view, "evidence", "curve"))), {})
-    budget, guarantee = section(report, "budget", "curve"), section(report, "budget", "guarantee")
-    delta = value_of(guarantee.get("delta"))
-    delta = value_of(audit.get("delta")) if delta is None else delta
-    upper = guarantee.get("epsilon") if guarantee.get("epsilon") is not None else audit.get("epsilon_upper")
-    same = value_of(audit.get("delta")) == delta
+    audit, guarantee = report.audit, report.budget.guarantee if report.budget else None
+    views = [] if audit is None else [view for view in (audit, *audit.views.values()) if _here(report, view)]
+    below: object = next((curve for view in views if (curve := view.evidence.get("curve"))), None)
+    above = report.budget.curve if report.budget else None
+    delta = guarantee.delta if guarantee else audit.delta if audit else None
+    upper = guarantee.epsilon if guarantee else None
+    same = audit is not None and audit.delta == delta and _here(report, audit)
     return Privacy(
-        claim=_curve(budget, "delta_claim"),
-        upper=_curve(budget, "delta_upper"),
-        lower=_curve(found, "delta_lower"),
+        claim=_curve(above.epsilon, above.delta_claim) if above else None,
+        upper=_curve(above.epsilon, above.delta_upper) if above else None,
+        lower=_curve(below.get("epsilon"), below.get("delta_lower")) if isinstance(below, Mapping) else None,
         delta=delta,
-        epsilon_upper=value_of(upper),
-        epsilon_lower=value_of(audit.get("epsilon_lower")) if same and _here(report, audit) else None,
+        epsilon_upper=audit.epsilon_upper if upper is None and audit else upper,
+        epsilon_lower=audit.epsilon_lower if audit and same else None,
     )
 
 
-def _here(report: Mapping[str, Any], view: Mapping[str, Any]) -> bool:
+def _here(report: Report, view: Audited) -> bool:
     """Returns whether an audit is about the parameters that the report's accountant is about."""
-    return not (section(report, "budget") and section(view, "evidence").get("audited_at"))
+    return report.budget is None or not view.evidence.get("audited_at")
 
 
-def _curve(part: Mapping[str, Any], name: str) -> Curve | None:
-    epsilon, delta = part.get("epsilon"), part.get(name)
-    if not isinstance(epsilon, list) or not isinstance(delta, list):
+def _curve(epsilon: object, delta: object) -> Curve | None:
+    """Returns the curve through points that a report holds; None where there are none, or fewer than two."""
+    if not isinstance(epsilon, list | tuple) or not isinstance(delta, list | tuple):
         return None
     pairs = []
     for x, y in zip(map(value_of, epsilon), map(value_of, delta), strict=False):

@@ -13,20 +13,17 @@ from markupsafe import Markup
 from privcheck.reports import summary, tables
 from privcheck.reports.latex import latex_to_mathml
 from privcheck.reports.mathml import safe_mathml
-from privcheck.reports.model import checked, digest, encode
+from privcheck.reports.model import digest, encode
 from privcheck.reports.plots import Plot, privacy_plot, value_plot
 from privcheck.reports.run_plots import curve_plots
+from privcheck.reports.values import Provenance, Ran, RanOnline, Report, Shown, VerdictWitness
 from privcheck.reports.views import View, audit_views
-from privcheck.reports.wording import capital, label, printable, rows, section, shown, spelled, words
+from privcheck.reports.wording import capital, figure, label, printable, shown, spelled
 
 Facts = tuple[tuple[str, str], ...]
 
-_RUN_PARTS = (
-    ("Parameters", "parameters"),
-    ("Readings", "choices"),
-    ("Options", "options"),
-    ("Diagnostics, from the billboard only", "diagnostics"),
-)
+_INPUTS = {"parameters": "Parameters", "choices": "Readings", "options": "Options"}
+_RUN_PARTS = {**_INPUTS, "diagnostics": "Diagnostics, from the billboard only"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,76 +70,65 @@ class Witness:
     pair: tables.Table | None
 
 
-def render_html(report: Mapping[str, Any]) -> str:
+def render_html(report: Report, *, fingerprint: str | None = None) -> str:
     """Returns the page. The same report gives the same bytes.
 
+    Args:
+        report: What it shows.
+        fingerprint: The digest of the report.json that it is rendered from; None where that is not written yet.
+
     Raises:
-        ParameterError: The report is not one; see `privcheck.reports.checked`.
+        ParameterError: There is a NaN in the report, or what JSON has no form for.
     """
-    data = checked(report)
-    name = words(data, "algorithm") or words(section(data, "show"), "name") or "unnamed"
+    show, budget, run, made = report.show, report.budget, report.run, report.provenance
+    name = report.algorithm or (show.name if show else "unnamed")
+    ledger = run.ledger if run else None
     return _environment().get_template("report.html.j2").render(
         name=name,
-        title=words(data, "title") or name,
-        subtitle=_subtitle(data),
-        version=words(section(data, "privcheck"), "version"),
-        verdict=summary.verdict(data),
-        figures=summary.figures(data),
-        notices=summary.notices(data),
-        inputs=_inputs(data),
-        releases=_releases(section(data, "show")),
-        relation=words(section(data, "show"), "relation") or words(section(data, "budget"), "relation"),
-        derivation=_derivation(section(data, "show")),
-        latex=words(section(data, "show"), "latex"),
-        witness=_witness(section(data, "verify")),
-        budget=tables.budget_table(data),
-        totals=_present(tables.guarantee_table(data), tables.methods_table(data), tables.least_noise_table(data)),
-        privacy=_inline(privacy_plot(data)) if section(data, "budget") else None,
-        verified=bool(section(data, "verify")),
-        findings=tables.findings_table(data),
-        grounds=tables.grounds_table(data),
-        audits=tables.audit_table(data),
-        views=[_pictured(view) for view in audit_views(data)],
-        value=_inline(value_plot(data)),
-        values=tables.value_table(data),
-        curves=_curves(section(data, "run")),
-        run=_run(section(data, "run")),
-        diagnostics=tables.facts(section(data, "run", "diagnostics")),
-        ledger=tables.ledger_table(data),
-        recorded=tables.facts(section(data, "run", "ledger"), leave=("digest", "protects")),
-        ledger_digest=words(section(data, "run", "ledger"), "digest"),
-        spent=tables.facts(section(data, "run", "spent")),
-        provenance=_provenance(section(data, "provenance")),
-        command=words(section(data, "provenance"), "command"),
-        digest=digest(encode(data)),
+        title=report.title or name,
+        subtitle=_subtitle(report),
+        version=report.privcheck.version,
+        verdict=summary.verdict(report),
+        figures=summary.figures(report),
+        notices=summary.notices(report),
+        inputs=_groups(report, _INPUTS),
+        releases=_releases(show) if show else [],
+        relation=show.relation if show else budget.relation if budget else "",
+        derivation=_derivation(show) if show else [],
+        latex=show.latex if show else "",
+        witness=_witness(report.verify.witness) if report.verify else None,
+        budget=tables.budget_table(report),
+        totals=_present(tables.guarantee_table(report), tables.methods_table(report), tables.least_noise_table(report)),
+        privacy=_inline(privacy_plot(report)) if budget else None,
+        verified=report.verify is not None,
+        findings=tables.findings_table(report),
+        grounds=tables.grounds_table(report),
+        audits=tables.audit_table(report),
+        views=[_pictured(view) for view in audit_views(report)],
+        value=_inline(value_plot(report)),
+        values=tables.value_table(report),
+        curves=[_inline(plot) for plot in curve_plots([run])] if isinstance(run, RanOnline) else [],
+        run=_run(run) if run else (),
+        diagnostics=tables.facts(run.diagnostics) if run else (),
+        ledger=tables.ledger_table(ledger),
+        recorded=tables.facts(ledger, leave=("digest", "protects")),
+        ledger_digest=ledger.digest if ledger else "",
+        spent=tables.facts(run.spent) if run else (),
+        provenance=_provenance(made) if made else [],
+        command=made.command if made else "",
+        digest=fingerprint or digest(encode(report)),
     )  # fmt: skip
 
 
-def _curves(run: Mapping[str, Any]) -> list[dict[str, Any] | None]:
-    if not section(run, "curves"):
-        return []
-    return [_inline(plot) for plot in curve_plots([run])]
-
-
-def run_page(runs: Sequence[Mapping[str, Any]], plots: Sequence[Plot]) -> str:
-    """Returns the page of one or several runs of online agents in one environment.
-
-    Args:
-        runs: As `privcheck run` prints them as JSON.
-        plots: Their curves.
-    """
-    names = ", ".join(str(run["algorithm"]) for run in runs)
-    settings = []
-    for run in runs:
-        groups = [(title, _pairs(section(run, key))) for title, key in _RUN_PARTS if section(run, key)]
-        settings.append((run["title"], [*groups, ("Run", _run(run))]))
+def run_page(runs: Sequence[RanOnline]) -> str:
+    """Returns the page of one or several runs of online agents in one environment."""
     return _environment().get_template("run.html.j2").render(
-        names=names,
-        title=str(runs[0]["title"]) if len(runs) == 1 else f"{len(runs)} agents compared",
-        subtitle=str(runs[0]["description"]),
+        names=", ".join(run.algorithm for run in runs),
+        title=runs[0].title if len(runs) == 1 else f"{len(runs)} agents compared",
+        subtitle=runs[0].description,
         table=tables.runs_table(runs),
-        plots=[_inline(plot) for plot in plots],
-        settings=settings,
+        plots=[_inline(plot) for plot in curve_plots(runs)],
+        settings=[(run.title, [*_groups(run, _RUN_PARTS), ("Run", _run(run))]) for run in runs],
     )  # fmt: skip
 
 
@@ -181,97 +167,76 @@ def _inline(plot: Plot | None) -> dict[str, Any] | None:
     return {"caption": plot.caption, "wide": Markup(plot.wide), "narrow": Markup(plot.narrow)}  # noqa: S704 - our SVG
 
 
-def _formula(item: Mapping[str, Any], *, block: bool = False) -> Formula:
+def _formula(latex: str, mathml: str = "", *, block: bool = False) -> Formula:
     # LaTeX first: it states the whole equation where the ready-made MathML may be its right-hand side alone
-    text = words(item, "latex")
-    safe = safe_mathml(latex_to_mathml(text), block=block) or safe_mathml(item.get("mathml"), block=block)
-    return Formula(mathml=None if safe is None else Markup(safe), text=text)  # noqa: S704 - that is what safe means
+    safe = safe_mathml(latex_to_mathml(latex), block=block) or safe_mathml(mathml, block=block)
+    return Formula(mathml=None if safe is None else Markup(safe), text=latex)  # noqa: S704 - that is what safe means
 
 
-def _present(*found: tables.Table | None) -> list[tables.Table]:
-    return [table for table in found if table is not None]
+def _present(*several: tables.Table | None) -> list[tables.Table]:
+    return [table for table in several if table is not None]
 
 
-def _subtitle(data: Mapping[str, Any]) -> str:
-    model = words(data, "model")
-    trust = {"central": "central model", "local": "local model", "shuffle": "shuffle model"}.get(model, model)
-    return " · ".join(part for part in (words(data, "source"), trust) if part)
+def _subtitle(report: Report) -> str:
+    models = {"central": "central model", "local": "local model", "shuffle": "shuffle model"}
+    return " · ".join(part for part in (report.source, models.get(report.model, report.model)) if part)
 
 
-def _inputs(data: Mapping[str, Any]) -> list[tuple[str, Facts]]:
-    parts = (("Parameters", "parameters"), ("Readings", "choices"), ("Options", "options"))
-    return [(title, found) for title, name in parts if (found := _pairs(section(data, name)))]
+def _groups(part: Report | RanOnline, titles: Mapping[str, str]) -> list[tuple[str, Facts]]:
+    """Returns the mappings among the fields that are not empty, by their titles."""
+    groups = ((title, _pairs(getattr(part, name))) for name, title in titles.items())
+    return [(title, pairs) for title, pairs in groups if pairs]
 
 
-def _pairs(part: Mapping[str, Any]) -> Facts:
-    return tuple((label(str(name)), shown(value)) for name, value in part.items() if value is not None)
+def _pairs(part: Mapping[str, object]) -> Facts:
+    return tuple((label(name), shown(value)) for name, value in part.items() if value is not None)
 
 
-def _releases(show: Mapping[str, Any]) -> list[Release]:
-    found = []
-    for item in rows(show, "releases"):
-        shape = item.get("shape")
-        sizes = " × ".join(shown(size) for size in shape) if isinstance(shape, list) else shown(shape)
-        found.append(
-            Release(
-                name=words(item, "name"),
-                statistic=words(item, "statistic"),
-                formula=_formula(item),
-                mechanism=spelled(words(item, "mechanism")),
-                shape=sizes,
-            )
-        )
-    return found
-
-
-def _derivation(show: Mapping[str, Any]) -> list[Step]:
+def _releases(show: Shown) -> list[Release]:
     return [
-        Step(
-            rule=capital(words(item, "rule")),
-            theorem=words(item, "theorem"),
-            where=words(item, "where"),
-            text=capital(spelled(words(item, "text"))),
-            formula=_formula(item, block=True),
-            inputs=tuple(_formula(given) for given in rows(item, "inputs")),
-            result=spelled(words(item, "result")),
+        Release(
+            name=item.name,
+            statistic=item.statistic,
+            formula=_formula(item.latex),
+            mechanism=spelled(item.mechanism),
+            shape=" × ".join(map(figure, item.shape)),
         )
-        for item in rows(show, "derivation")
+        for item in show.releases
     ]
 
 
-def _witness(verify: Mapping[str, Any]) -> Witness | None:
-    witness = section(verify, "witness")
-    said = verify.get("witness")
-    text = said if isinstance(said, str) else words(witness, "words")
+def _derivation(show: Shown) -> list[Step]:
+    return [
+        Step(
+            rule=capital(item.rule),
+            theorem=item.theorem,
+            where=item.where,
+            text=capital(spelled(item.text)),
+            formula=_formula(item.latex, item.mathml, block=True),
+            inputs=tuple(_formula(given.latex) for given in item.inputs),
+            result=spelled(item.result),
+        )
+        for item in show.derivation
+    ]
+
+
+def _witness(witness: VerdictWitness | None) -> Witness | None:
+    if witness is None:
+        return None
     figures = tables.facts(witness, leave=("words",))
-    pair = tables.pair_table(witness)
-    return Witness(words=capital(text), figures=figures, pair=pair) if text or figures or pair else None
+    return Witness(words=capital(witness.words), figures=figures, pair=tables.pair_table(witness))
 
 
-def _run(run: Mapping[str, Any]) -> Facts:
-    claimed = section(run, summary.learned_quantity({"run": run})).get("claimed", run.get("claimed"))
-    found = [*tables.facts(run, leave=("algorithm", "claimed", "seconds"))]
-    if claimed is not None:
-        found.append(("the agent's own estimate", shown(claimed)))
-    regret = section(run, "regret")
-    if regret.get("baseline") is not None:
-        found.append((f"regret of {words(regret, 'twin')}, without privacy", shown(regret["baseline"])))
-    if run.get("seconds") is not None:
-        found.append(("learning time", tables.seconds(run["seconds"])))
-    return tuple(found)
+def _run(run: Ran | RanOnline) -> Facts:
+    rows = [*tables.facts(run, leave=("algorithm", "seconds"))]
+    if isinstance(run, Ran):
+        rows.append(("the agent's own estimate", shown(run.value.claimed)))
+    elif run.regret.baseline is not None:
+        rows.append((f"regret of {run.regret.twin}, without privacy", shown(run.regret.baseline)))
+    return (*rows, ("learning time", tables.seconds(run.seconds)))
 
 
-def _provenance(part: Mapping[str, Any]) -> list[tuple[str, Facts]]:
-    run: Sequence[tuple[str, str]] = tables.facts(part, leave=("command", "seconds"))
-    if part.get("seconds") is not None:
-        run = (*run, ("in all", tables.seconds(part["seconds"])))
-    parts = (
-        ("Versions", _as_written(section(part, "versions"))),
-        ("Seeds", _pairs(section(part, "seeds"))),
-        ("Run", run),
-    )
-    return [(title, tuple(found)) for title, found in parts if found]
-
-
-def _as_written(part: Mapping[str, Any]) -> Facts:
-    return tuple((str(name), str(value)) for name, value in part.items() if value is not None)
+def _provenance(made: Provenance) -> list[tuple[str, Facts]]:
+    run = (*tables.facts(made, leave=("command", "seconds")), ("in all", tables.seconds(made.seconds)))
+    parts = (("Versions", tuple(made.versions.items())), ("Seeds", _pairs(made.seeds)), ("Run", run))
+    return [(title, pairs) for title, pairs in parts if pairs]

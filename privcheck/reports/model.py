@@ -1,40 +1,28 @@
-"""The report as a dict: what it must look like, and how it is read.
+"""report.json: how it is written and read.
 
-Every section may be missing or null, and unknown fields are kept and ignored; only `privcheck.schema` must be there.
-Infinities are written as the string "inf"; NaN is refused on the way in and on the way out.
+Every section may be missing or null, and unknown fields are ignored; only `privcheck.schema` must be there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from privcheck.errors import FileFormatError, ParameterError
-from privcheck.reports.values import SCHEMA, to_json
-
-Report = dict[str, Any]
+from privcheck.reports.values import SCHEMA, Report, document, from_json
 
 JSON_NAME = "report.json"
-SECTIONS = (
-    "parameters", "options", "choices", "verdict", "show", "budget", "verify", "calibrate", "audit", "run",
-    "provenance",
-)  # fmt: skip
 
 
-def checked(report: Mapping[str, Any]) -> Report:
-    """Returns the report as plain JSON values: infinities as "inf", fractions as strings, arrays as lists.
-
-    Args:
-        report: The dict of a finished check. NumPy scalars and arrays, fractions and paths are allowed in it.
+def checked(data: dict[str, Any]) -> Report:
+    """Returns the report that a JSON object holds.
 
     Raises:
-        ParameterError: There is a NaN or a value JSON has no form for (the message says where), the schema number is
-            missing or newer than this version reads, or a section is not an object.
+        ParameterError: There is a NaN, the schema number is missing or newer than this version reads, or a field is
+            missing or of another type; the message says which.
     """
-    data: Report = to_json(report)
     about = data.get("privcheck")
     schema = about.get("schema") if isinstance(about, dict) else None
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
@@ -43,20 +31,16 @@ def checked(report: Mapping[str, Any]) -> Report:
     if schema > SCHEMA:
         message = f"the report has schema {schema}, this version reads up to {SCHEMA}: use a newer privcheck"
         raise ParameterError(message, name="schema", given=schema)
-    for name in SECTIONS:
-        if not isinstance(data.get(name), dict | None):
-            message = f"{name}: expected an object or null, got {type(data[name]).__name__}"
-            raise ParameterError(message, name=name, given=data[name])
-    return data
+    return from_json(Report, data)
 
 
-def encode(report: Mapping[str, Any]) -> str:
-    """Returns the text of report.json.
+def encode(value: object) -> str:
+    """Returns the text of a JSON file that holds a report, or any other report value.
 
     Raises:
-        ParameterError: The report is not one; see `checked`.
+        ParameterError: There is a NaN in it, or what JSON has no form for.
     """
-    return json.dumps(checked(report), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    return json.dumps(document(value), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
 def digest(text: str) -> str:
@@ -68,17 +52,39 @@ def load_report(path: Path) -> Report:
     """Returns the report in a directory or in a file.
 
     Raises:
-        FileFormatError: There is none, it is cut short or otherwise not JSON, it holds a NaN, or its schema is newer
-            than this version reads.
+        FileFormatError: There is none, it is cut short or otherwise not JSON, it holds a NaN, its schema is newer
+            than this version reads, or it is not the report of this form; the message says where.
+    """
+    file = path / JSON_NAME if path.is_dir() else path
+    return parse(read_text(path), file)
+
+
+def read_text(path: Path) -> str:
+    """Returns the text of the report in a directory or in a file.
+
+    Raises:
+        FileFormatError: There is none, or it cannot be read.
     """
     file = path / JSON_NAME if path.is_dir() else path
     try:
-        text = file.read_bytes().decode("utf-8")
+        return file.read_bytes().decode("utf-8")
     except FileNotFoundError:
         message = f"no {JSON_NAME} in {path}: expected the directory that `privcheck check NAME --out DIR` wrote"
         raise FileFormatError(f"{message}, or `privcheck audit NAME --out DIR`") from None
     except (OSError, UnicodeDecodeError) as error:
         raise FileFormatError(f"{file}: cannot be read as a report: {error}") from None
+
+
+def parse(text: str, file: Path) -> Report:
+    """Returns the report that a text holds.
+
+    Args:
+        text: Of report.json.
+        file: How messages call it.
+
+    Raises:
+        FileFormatError: As `load_report`.
+    """
     try:
         data = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:

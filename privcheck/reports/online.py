@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from privcheck.errors import FileFormatError
+from privcheck.errors import FileFormatError, ParameterError
 from privcheck.reports.html import run_page
-from privcheck.reports.run_plots import curve_plots
+from privcheck.reports.model import encode
 from privcheck.reports.store import refuse_other_ledger, write_together
+from privcheck.reports.values import Compared, RanOnline, from_json
 
 JSON_NAME, HTML_NAME = "run.json", "run.html"
 
 
-def save_runs(result: Mapping[str, Any], directory: Path) -> None:
+def save_runs(result: RanOnline | Compared, directory: Path) -> None:
     """Writes run.json and run.html, both or neither.
 
     Args:
-        result: What `privcheck run` of one online agent, or of several, prints as JSON.
+        result: What one online agent did, or several.
         directory: Where to.
 
     Raises:
         PrivcheckError: They cannot be written; what was there before is still there.
     """
-    runs = result.get("results", [result])
-    text = json.dumps(result, allow_nan=False, indent=1, ensure_ascii=False) + "\n"
-    write_together(directory, {JSON_NAME: text, HTML_NAME: run_page(runs, curve_plots(runs))})
+    runs = result.results if isinstance(result, Compared) else (result,)
+    write_together(directory, {JSON_NAME: encode(result), HTML_NAME: run_page(runs)})
 
 
 def render_runs_again(directory: Path) -> Path:
@@ -40,14 +38,14 @@ def render_runs_again(directory: Path) -> Path:
     """
     file = directory / JSON_NAME
     try:
-        result = json.loads(file.read_bytes().decode("utf-8"))
-        several = "results" in result
-        runs = result["results"] if several else [result]
+        data = json.loads(file.read_bytes().decode("utf-8"))
+        several = isinstance(data, dict) and "results" in data
+        runs = from_json(Compared, data, "run").results if several else (from_json(RanOnline, data, "run"),)
         for run in runs:
-            refuse_other_ledger(directory / run["algorithm"] if several else directory, run["ledger"])
-        page = run_page(runs, curve_plots(runs))
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        message = f"{file}: expected what `privcheck run NAME --out DIR` of online agents wrote; {error!r}"
+            refuse_other_ledger(directory / run.algorithm if several else directory, run.ledger)
+        page = run_page(runs)
+    except (OSError, ValueError, IndexError, ParameterError) as error:  # curves of unequal lengths among them
+        message = f"{file}: expected what `privcheck run NAME --out DIR` of online agents wrote; {error!s}"
         raise FileFormatError(message) from None
     write_together(directory, {HTML_NAME: page})
     return directory / HTML_NAME

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from privcheck.reports.curves import Curve, Privacy, crossing, privacy
 from privcheck.reports.drawing import CLAIM, INK, LOWER, MUTED, PAPER, RULE, UPPER, draw
 from privcheck.reports.summary import Learned, learned, learned_quantity
+from privcheck.reports.values import Report
 from privcheck.reports.wording import figure, printable, superscript
 
 WIDE, NARROW = 720, 350  # pixels; a page shows one of the two
@@ -36,7 +37,7 @@ class Plot:
     narrow: str
 
 
-def privacy_plot(report: Mapping[str, Any]) -> Plot | None:
+def privacy_plot(report: Report) -> Plot | None:
     """Returns δ(ε) as claimed, bounded above by the accountant and below by the audit, or None without any curve."""
     data = privacy(report)
     floor = _floor(data)
@@ -51,7 +52,7 @@ def privacy_plot(report: Mapping[str, Any]) -> Plot | None:
     return both_widths(paint, name="privacy", height=(330, 310), title="Privacy curve", caption=caption)
 
 
-def value_plot(report: Mapping[str, Any]) -> Plot | None:
+def value_plot(report: Report) -> Plot | None:
     """Returns the learned policy's value among those it is compared with, or None where nothing was learned."""
     policies = learned(report)
     if len(policies) < 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from privcheck.reports.drawing import MUTED, PAPER, RULE
 from privcheck.reports.plots import Plot, both_widths
+from privcheck.reports.values import RanOnline
 from privcheck.reports.wording import figure
 
 # told apart by every kind of eye, on light and on dark paper (Okabe & Ito 2008); dashes tell them apart on any paper
@@ -19,22 +20,22 @@ DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)
 _HEIGHTS = (330, 290)  # wide and narrow
 
 
-def curve_plots(runs: Sequence[Mapping[str, Any]]) -> list[Plot]:
+def curve_plots(runs: Sequence[RanOnline]) -> list[Plot]:
     """Returns the plots of runs with curves: regret, value, switching cost, and privacy where something was spent."""
     found = [
         _plot(runs, "regret", "Cumulative regret", "cumulative regret"),
         _plot(runs, "value", "True expected return of the policy of each episode", "expected return"),
         _plot(runs, "switches", "How often the policy differed from the one before", "switches"),
     ]
-    if any(run.get("odometer") for run in runs):
+    if any(run.odometer for run in runs):
         found.append(_privacy(runs))
     return found
 
 
-def _plot(runs: Sequence[Mapping[str, Any]], name: str, title: str, axis: str) -> Plot:
-    several = runs[0]["replicates"] > 1
+def _plot(runs: Sequence[RanOnline], name: str, title: str, axis: str) -> Plot:
+    several = runs[0].replicates > 1
     caption = title + ("; bands are one standard deviation over replicates each way." if several else ".")
-    last = "; ".join(f"{run['algorithm']} {figure(run['curves'][name]['mean'][-1])}" for run in runs)
+    last = "; ".join(f"{run.algorithm} {figure(getattr(run.curves, name).mean[-1])}" for run in runs)
     if name == "value":
         caption += " Dotted: the optimum."
     paint = partial(_paint, runs=runs, name=name, axis=axis)
@@ -42,7 +43,7 @@ def _plot(runs: Sequence[Mapping[str, Any]], name: str, title: str, axis: str) -
     return both_widths(paint, name=f"run-{name}", height=_HEIGHTS, title=said, caption=caption)
 
 
-def _privacy(runs: Sequence[Mapping[str, Any]]) -> Plot:
+def _privacy(runs: Sequence[RanOnline]) -> Plot:
     title = "Privacy spent, by the ledger"
     caption = (
         f"{title}: what the user who has paid most has paid after each episode, in pure ε where there is one, else in "
@@ -52,35 +53,35 @@ def _privacy(runs: Sequence[Mapping[str, Any]]) -> Plot:
     return both_widths(paint, name="run-spent", height=_HEIGHTS, title=title, caption=caption)
 
 
-def _paint(axes: Axes, *, runs: Sequence[Mapping[str, Any]], name: str, axis: str, wide: bool) -> None:
+def _paint(axes: Axes, *, runs: Sequence[RanOnline], name: str, axis: str, wide: bool) -> None:
     if name == "value":
-        axes.axhline(runs[0]["optimal_value"], color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
+        axes.axhline(runs[0].optimal_value, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
     for place, run in enumerate(runs):
-        x, band = [0, *run["curves"]["episodes"]], run["curves"][name]
-        start = [band["mean"][0]] if name == "value" else [0.0]
-        mean = [*start, *band["mean"]]
+        x, band = [0, *run.curves.episodes], getattr(run.curves, name)
+        start = [band.mean[0]] if name == "value" else [0.0]
+        mean = [*start, *band.mean]
         line = _line(place)
-        axes.plot(x, mean, **line, label=run["algorithm"])
-        if band["std"] is not None:
-            std = [0.0, *band["std"]] if name != "value" else [band["std"][0], *band["std"]]
-            top = run["optimal_value"] if name == "value" else float("inf")  # the band stays within what can be
+        axes.plot(x, mean, **line, label=run.algorithm)
+        if band.std is not None:
+            std = [0.0, *band.std] if name != "value" else [band.std[0], *band.std]
+            top = run.optimal_value if name == "value" else float("inf")  # the band stays within what can be
             low = [max(m - s, 0.0) for m, s in zip(mean, std, strict=True)]
             high = [min(m + s, top) for m, s in zip(mean, std, strict=True)]
             axes.fill_between(x, low, high, color=line["color"], alpha=0.15, linewidth=0)
     _dress(axes, axis, wide=wide)
 
 
-def _paint_spent(axes: Axes, *, runs: Sequence[Mapping[str, Any]], wide: bool) -> None:
+def _paint_spent(axes: Axes, *, runs: Sequence[RanOnline], wide: bool) -> None:
     for place, run in enumerate(runs):
-        steps = run.get("odometer")
+        steps = run.odometer
         if not steps:
             continue
-        unit = "pure_epsilon" if steps[-1]["pure_epsilon"] is not None else "rho"
-        if steps[-1][unit] is None:
+        unit = "pure_epsilon" if steps[-1].pure_epsilon is not None else "rho"
+        if getattr(steps[-1], unit) is None:
             continue
-        x = [0, *(step["episode"] for step in steps), run["episodes"]]
-        y = [0.0, *(step[unit] for step in steps), steps[-1][unit]]
-        label = f"{run['algorithm']} ({'ε' if unit == 'pure_epsilon' else 'ρ'})"
+        x = [0, *(step.episode for step in steps), run.episodes]
+        y = [0.0, *(getattr(step, unit) for step in steps), getattr(steps[-1], unit)]
+        label = f"{run.algorithm} ({'ε' if unit == 'pure_epsilon' else 'ρ'})"
         axes.plot(x, y, **_line(place), drawstyle="steps-post", label=label)
     _dress(axes, "spent", wide=wide)
 

@@ -7,25 +7,25 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from privcheck.errors import LedgerError, PrivcheckError
-from privcheck.reports.model import JSON_NAME, Report, checked, encode, load_report
+from privcheck.reports.model import JSON_NAME, digest, encode, parse, read_text
+from privcheck.reports.values import LedgerSummary, Report
 
 HTML_NAME = "report.html"
 
 
-def save_report(report: Mapping[str, Any], directory: Path) -> tuple[Path, Path]:
+def save_report(report: Report, directory: Path) -> tuple[Path, Path]:
     """Writes report.json and report.html, both or neither, and returns their paths.
 
     Both are rendered before anything is written, then written under temporary names (`….partial`), then renamed.
 
     Raises:
-        ParameterError: The report is not one; see `checked`.
+        ParameterError: There is a NaN in the report.
         PrivcheckError: The files cannot be written; what was there before is still there.
     """
-    data = checked(report)
-    write_together(directory, {JSON_NAME: encode(data), HTML_NAME: _page(data)})
+    text = encode(report)
+    write_together(directory, {JSON_NAME: text, HTML_NAME: _page(report, text)})
     return directory / JSON_NAME, directory / HTML_NAME
 
 
@@ -37,13 +37,14 @@ def render_again(directory: Path) -> Path:
         LedgerError: The ledger beside it was changed, or is another run's.
         PrivcheckError: The page cannot be written; the old one is still there.
     """
-    report = load_report(directory)
-    refuse_other_ledger(directory, (report.get("run") or {}).get("ledger"))
-    write_together(directory, {HTML_NAME: _page(report)})
+    text = read_text(directory)
+    report = parse(text, directory / JSON_NAME)
+    refuse_other_ledger(directory, report.run.ledger if report.run else None)
+    write_together(directory, {HTML_NAME: _page(report, text)})
     return directory / HTML_NAME
 
 
-def refuse_other_ledger(directory: Path, summary: Mapping[str, Any] | None) -> None:
+def refuse_other_ledger(directory: Path, recorded: LedgerSummary | None) -> None:
     """Refuses a ledger in the directory that is not the one whose summary a report has.
 
     Raises:
@@ -51,22 +52,21 @@ def refuse_other_ledger(directory: Path, summary: Mapping[str, Any] | None) -> N
     """
     from privcheck.runtime.ledger import FILE_NAME, read_ledger  # loads SymPy, which a page does not need
 
-    recorded = (summary or {}).get("digest")
     path = directory / FILE_NAME
     if recorded is None or not path.exists():
         return
     read_ledger(path)
     last = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])["chain"]
-    if last != recorded:
+    if last != recorded.digest:
         raise LedgerError(
-            f"{path.name}: not the ledger of this report; the report's ends in {recorded}, this in {last}"
+            f"{path.name}: not the ledger of this report; the report's ends in {recorded.digest}, this in {last}"
         )
 
 
-def _page(data: Report) -> str:
+def _page(report: Report, text: str) -> str:
     from privcheck.reports.html import render_html  # Jinja2 and Matplotlib only where a page is made
 
-    return render_html(data)
+    return render_html(report, fingerprint=digest(text))
 
 
 def write_together(directory: Path, texts: Mapping[str, str]) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, is_dataclass
 
 from privcheck.reports.summary import Tone, audit_views, learned, learned_quantity
-from privcheck.reports.wording import NOTHING, figure, label, percent, rows, section, shown, spelled, value_of, words
+from privcheck.reports.values import LedgerSummary, RanOnline, ReleasePrice, Report, VerdictFinding, VerdictWitness
+from privcheck.reports.wording import NOTHING, figure, label, percent, shown, spelled
 
 _SEVERITIES: dict[str, Tone] = {"critical": "bad", "theoretical": "open", "negligible": "plain"}
+_SPREADS = {"gaussian": "std", "laplace": "b"}
 _AUDIT_TONES: dict[str, Tone] = {"violation": "bad", "consistent": "plain"}
 
 
@@ -59,113 +60,109 @@ def table(caption: str, columns: Sequence[str], body: Sequence[Sequence[str | Ce
     )
 
 
-def budget_table(report: Mapping[str, Any]) -> Table | None:
+def budget_table(report: Report) -> Table | None:
     """Returns what each release costs."""
-    body = []
-    for item in rows(section(report, "budget"), "releases"):
-        moved, cost = section(item, "sensitivity"), section(item, "cost")
-        body.append([
-            words(item, "name"),
-            figure(item.get("count")),
-            figure(moved.get("l1"), rounding="up") if moved else NOTHING,
-            figure(moved.get("l2"), rounding="up") if moved else shown(item.get("sensitivity"), rounding="up"),
-            shown(item.get("mechanism")),
-            figure(item.get("std")),
-            _cost(cost) if cost else shown(item.get("cost"), rounding="up"),
-        ])  # fmt: skip
+    body = [
+        [
+            item.name,
+            figure(item.count),
+            figure(item.sensitivity.l1, rounding="up"),
+            figure(item.sensitivity.l2, rounding="up"),
+            spelled(item.mechanism),
+            figure(item.std),
+            _cost(item.cost),
+        ]
+        for item in (report.budget.releases if report.budget else ())
+    ]
     columns = ("release", "#times", "#moves ℓ₁", "#moves ℓ₂", "mechanism", "#std", "cost")
     return table("What is released, how far one user can move it, what is added, and what it costs.", columns, body)
 
 
-def _cost(cost: Mapping[str, Any]) -> str:
-    for key, currency in (("pure_epsilon", "pure DP"), ("rho", "zCDP")):
-        if cost.get(key) is not None:
-            expression = spelled(words(cost, "expression"))
-            value = figure(cost[key], rounding="up")
-            return f"{expression} = {value} in {currency}" if expression else f"{value} in {currency}"
-    return spelled(words(cost, "expression"))
+def _cost(cost: ReleasePrice) -> str:
+    for value, currency in ((cost.pure_epsilon, "pure DP"), (cost.rho, "zCDP")):
+        if value is not None:
+            price = f"{figure(value, rounding='up')} in {currency}"
+            return f"{spelled(cost.expression)} = {price}" if cost.expression else price
+    return spelled(cost.expression)
 
 
-def guarantee_table(report: Mapping[str, Any]) -> Table | None:
+def guarantee_table(report: Report) -> Table | None:
     """Returns the total cost in every currency it has."""
-    part = section(report, "budget", "guarantee")
-    body = []
-    if part.get("rho") is not None:
-        body.append(["zCDP", f"ρ = {figure(part['rho'], rounding='up')}"])
-    if part.get("mu") is not None:
-        body.append(["Gaussian DP", f"μ = {figure(part['mu'], rounding='up')}"])
-    if part.get("pure_epsilon") is not None:
-        body.append(["pure DP", f"ε = {figure(part['pure_epsilon'], rounding='up')}"])
-    if part.get("epsilon") is not None:
-        delta = figure(part.get("delta"))
-        pair = f"ε = {figure(part['epsilon'], rounding='up')}, δ = {delta}"
-        body.append(["(ε, δ)-DP", pair])
+    if report.budget is None:
+        return None
+    total, body = report.budget.guarantee, []
+    currencies = (("zCDP", "ρ", total.rho), ("Gaussian DP", "μ", total.mu), ("pure DP", "ε", total.pure_epsilon))
+    for currency, symbol, value in currencies:
+        if value is not None:
+            body.append([currency, f"{symbol} = {figure(value, rounding='up')}"])
+    if total.epsilon is not None:
+        body.append(["(ε, δ)-DP", f"ε = {figure(total.epsilon, rounding='up')}, δ = {figure(total.delta)}"])
     return table("All releases together, rounded up.", ("guarantee", "holds with"), body)
 
 
-def least_noise_table(report: Mapping[str, Any]) -> Table | None:
+def least_noise_table(report: Report) -> Table | None:
     """Returns how little noise would have been enough, beside what is declared."""
-    part = section(report, "calibrate")
-    target = section(part, "target")
-    body = []
-    for key in ("releases", "gaussian"):
-        for item in rows(part, key):
-            spreads = [figure(item.get(name)) for name in ("published_std", "needed_std", "ratio")]
-            body.append([words(item, "name"), words(item, "law"), *spreads])
+    least = report.calibrate
+    if least is None:
+        return None
+    body = [
+        [item.name, item.law, figure(item.published_std), figure(item.needed_std), figure(item.ratio)]
+        for item in (*least.releases, *(least.gaussian or ()))
+    ]
     caption = (
-        f"The least noise that gives ε = {figure(target.get('epsilon'))} at δ = {figure(target.get('delta'))}, by the "
+        f"The least noise that gives ε = {figure(least.target.epsilon)} at δ = {figure(least.target.delta)}, by the "
         "exact composition; the declared one beside it."
     )
     return table(caption, ("release", "noise needed", "declared std", "needed std", "needed/declared"), body)
 
 
-def methods_table(report: Mapping[str, Any]) -> Table | None:
+def methods_table(report: Report) -> Table | None:
     """Returns ε at the report's δ by each method, with the direction in which it errs."""
-    body = []
-    for item in rows(section(report, "budget"), "methods"):
-        direction = words(item, "direction")
-        rounding = {"lower": "down", "upper": "up"}.get(direction.split(" ")[0], "up")
-        epsilon = figure(item.get("epsilon"), rounding="down" if rounding == "down" else "up")
-        body.append([words(item, "name"), epsilon, direction])
+    body = [
+        [
+            item.name,
+            figure(item.epsilon, rounding="down" if item.direction.split(" ")[0] == "lower" else "up"),
+            item.direction,
+        ]
+        for item in (report.budget.methods if report.budget else ())
+    ]
     return table("The same releases by each method of accounting.", ("method", "#ε", "direction"), body)
 
 
-def findings_table(report: Mapping[str, Any]) -> Table | None:
+def findings_table(report: Report) -> Table | None:
     """Returns the findings, the gravest first."""
-    order = {name: rank for rank, name in enumerate(_SEVERITIES)}
-    found = rows(section(report, "verify"), "findings")
     body: list[list[str | Cell]] = [
-        [
-            Cell(text=words(item, "severity"), tone=_SEVERITIES.get(words(item, "severity"), "plain")),
-            words(item, "code"),
-            words(item, "where"),
-            spelled(words(item, "message")),
-        ]
-        for item in sorted(found, key=lambda item: order.get(words(item, "severity"), len(order)))
+        [Cell(text=item.severity, tone=_SEVERITIES[item.severity]), item.code, item.where, spelled(item.message)]
+        for item in gravest_first(report)
     ]
     return table("What verification found, the gravest first.", ("severity", "code", "where", "finding"), body)
 
 
-def grounds_table(report: Mapping[str, Any]) -> Table | None:
+def gravest_first(report: Report) -> list[VerdictFinding]:
+    """Returns the findings, the gravest first."""
+    order = list(_SEVERITIES)
+    return sorted(report.verify.findings if report.verify else (), key=lambda item: order.index(item.severity))
+
+
+def grounds_table(report: Report) -> Table | None:
     """Returns the facts that the verdict rests on, the weakest first."""
     body: list[list[str | Cell]] = [
         [
-            Cell(text=words(item, "basis"), tone="open" if words(item, "basis") == "stated" else "plain"),
-            words(item, "where"),
-            spelled(words(item, "what")),
-            spelled(words(item, "by")),
+            Cell(text=item.basis, tone="open" if item.basis == "stated" else "plain"),
+            item.where,
+            spelled(item.what),
+            spelled(item.by),
         ]
-        for item in rows(section(report, "verify"), "rests_on")
+        for item in (report.verify.rests_on if report.verify else ())
     ]
     caption = "What the verdict rests on, the weakest first: stated by the author, assumed, checked, proved."
     return table(caption, ("basis", "where", "fact", "by"), body)
 
 
-def pair_table(witness: Mapping[str, Any]) -> Table | None:
+def pair_table(witness: VerdictWitness) -> Table | None:
     """Returns the two users' trajectories that make a witness, equal neighbours in a row written once."""
-    pair = witness.get("pair")
     body = []
-    for dataset, user in zip(("D", "D′"), pair if isinstance(pair, list) else [], strict=False):
+    for dataset, user in zip(("D", "D′"), witness.pair or (), strict=False):
         if not isinstance(user, Mapping):
             body.append([dataset, "nobody", ""])
             continue
@@ -178,24 +175,24 @@ def _runs(values: Sequence[object]) -> str:
     return ", ".join(text if count == 1 else f"{text} ({count} times)" for text, count in groups)
 
 
-def audit_table(report: Mapping[str, Any]) -> Table | None:
+def audit_table(report: Report) -> Table | None:
     """Returns every audit's bound beside the limit that its number of trials could have reached."""
-    body: list[list[str | Cell]] = []
-    for name, view in audit_views(report):
-        confidence = value_of(view.get("confidence"))
-        body.append([
+    body: list[list[str | Cell]] = [
+        [
             name,
-            Cell(text=words(view, "verdict"), tone=_AUDIT_TONES.get(words(view, "verdict"), "open")),
-            figure(view.get("epsilon_lower"), rounding="down"),
-            figure(view.get("reachable"), rounding="down"),
-            figure(view.get("epsilon_upper"), rounding="up"),
-            figure(view.get("epsilon_claimed"), rounding="up"),
-            figure(view.get("delta")),
-            NOTHING if confidence is None else percent(confidence, rounding="down"),
-            figure(view.get("trials")),
-            seconds(view.get("seconds")),
-            figure(view.get("trials_per_second"), digits=2, rounding="down"),
-        ])  # fmt: skip
+            Cell(text=view.verdict, tone=_AUDIT_TONES.get(view.verdict, "open")),
+            figure(view.epsilon_lower, rounding="down"),
+            figure(view.reachable, rounding="down"),
+            figure(view.epsilon_upper, rounding="up"),
+            figure(view.epsilon_claimed, rounding="up"),
+            figure(view.delta),
+            percent(view.confidence, rounding="down"),
+            figure(view.trials),
+            seconds(view.seconds),
+            figure(view.trials_per_second, digits=2, rounding="down"),
+        ]
+        for name, view in audit_views(report)
+    ]
     columns = (
         "view", "verdict", "#ε at least", "#expected", "#ε at most", "#claimed", "#at δ", "#confidence",
         "#trials", "#time", "#trials/s",
@@ -207,80 +204,73 @@ def audit_table(report: Mapping[str, Any]) -> Table | None:
     return table(caption, columns, body)
 
 
-def value_table(report: Mapping[str, Any]) -> Table | None:
+def value_table(report: Report) -> Table | None:
     """Returns the learned policy's value among those it is compared with."""
     kinds = {"private": "learned from the billboard", "twin": "same data, no privacy", "reference": "known policy"}
     body = [
         [item.name, figure(item.value), NOTHING if item.std is None else figure(item.std, digits=2), kinds[item.role]]
         for item in learned(report)
     ]
-    quantity = "regret" if learned_quantity(report) == "regret" else "value"
+    quantity = learned_quantity(report)
     columns = ("policy", f"#{quantity}", "#std", "what it is")
     of = "Regret" if quantity == "regret" else "True expected return"
     return table(f"{of}: mean and standard deviation over replicates.", columns, body)
 
 
-def ledger_table(report: Mapping[str, Any]) -> Table | None:
+def ledger_table(ledger: LedgerSummary | None) -> Table | None:
     """Returns what the ledger recorded, release by release."""
     body = [
         [
-            words(item, "release"),
-            words(item, "law"),
-            _spread(item),
-            figure(item.get("l1"), rounding="up"),
-            figure(item.get("l2"), rounding="up"),
-            figure(item.get("slices")),
+            item.release,
+            item.law,
+            f"{_SPREADS.get(item.law, 'scale')} = {figure(item.scale)}",
+            figure(item.l1, rounding="up"),
+            figure(item.l2, rounding="up"),
+            figure(item.slices),
         ]
-        for item in rows(section(report, "run", "ledger"), "releases")
+        for item in (ledger.releases if ledger else ())
     ]
     columns = ("release", "law", "spread", "#charged ℓ₁", "#charged ℓ₂", "#slices")
     return table("What left the curator in the run's first replicate, as recorded.", columns, body)
 
 
-def seconds(value: object) -> str:
+def seconds(number: float) -> str:
     """Returns a duration with its unit."""
-    number = value_of(value)
-    if number is None:
-        return NOTHING
     return f"{figure(number, digits=2)} s" if number < 120 else f"{figure(number / 60, digits=2)} min"
 
 
-def facts(part: Mapping[str, Any], *, leave: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Returns the plain fields of an object as pairs of words; lists, objects and nulls are left out."""
+def facts(part: object, *, leave: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Returns the plain fields of an object, or items of a mapping, as pairs of words; no lists, objects and nulls."""
+    items = part.items() if isinstance(part, Mapping) else _fields(part)
     return tuple(
         (label(str(name)), shown(value, digits=6))
-        for name, value in part.items()
-        if name not in leave and value is not None and not isinstance(value, (Mapping, list))
+        for name, value in items
+        if name not in leave and isinstance(value, (str, int, float))
     )
 
 
-def _spread(item: Mapping[str, Any]) -> str:
-    if item.get("scale") is None:
-        return NOTHING
-    unit = {"gaussian": "std", "laplace": "b"}.get(words(item, "law"), "scale")
-    return f"{unit} = {figure(item['scale'])}"
+def _fields(part: object) -> list[tuple[str, object]]:
+    return [(one.name, getattr(part, one.name)) for one in fields(part)] if is_dataclass(part) else []
 
 
-def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table | None:
+def runs_table(runs: Sequence[RanOnline]) -> Table | None:
     """Returns regret, last value, switches and cost of each run of an online agent."""
-    body = []
-    for run in runs:
-        regret, curves, cost = section(run, "regret"), section(run, "curves"), section(run, "spent")
-        share = value_of(regret.get("share"))
-        body.append([
-            words(run, "algorithm"),
-            figure(run.get("episodes")),
-            figure(regret.get("mean")),
-            NOTHING if regret.get("std") is None else figure(regret.get("std"), digits=2, rounding="up"),
-            NOTHING if share is None else percent(share),
-            figure(section(curves, "value").get("mean", [None])[-1]),
-            figure(section(curves, "switches").get("mean", [None])[-1]),
-            NOTHING if cost.get("pure_epsilon") is None else figure(cost.get("pure_epsilon"), rounding="up"),
-            NOTHING if cost.get("rho") is None else figure(cost.get("rho"), rounding="up"),
-        ])  # fmt: skip
-    first = runs[0]
+    body = [
+        [
+            run.algorithm,
+            figure(run.episodes),
+            figure(run.regret.mean),
+            NOTHING if run.regret.std is None else figure(run.regret.std, digits=2, rounding="up"),
+            NOTHING if run.regret.share is None else percent(run.regret.share),
+            figure(run.curves.value.mean[-1]),
+            figure(run.curves.switches.mean[-1]),
+            figure(run.spent and run.spent.pure_epsilon, rounding="up"),
+            figure(run.spent and run.spent.rho, rounding="up"),
+        ]
+        for run in runs
+    ]
     caption = (
-        f"Cumulative regret after all episodes, mean over {figure(first.get('replicates'))} replicates; its share of "
+        f"Cumulative regret after all episodes, mean over {figure(runs[0].replicates)} replicates; its share of "
         "the most there could be; the last policy's true value, the policy switches, and what was spent by the ledger."
     )
     columns = ("agent", "#episodes", "#regret", "#std", "#of the most", "#last value", "#switches", "#ε (pure)", "#ρ")

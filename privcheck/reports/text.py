@@ -3,107 +3,98 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from privcheck.reports import summary, tables
-from privcheck.reports.model import checked
-from privcheck.reports.wording import printable, rows, section, spelled, words
+from privcheck.reports.values import Report
+from privcheck.reports.wording import printable, spelled, words
 
 _GAP = "  "
 _AUDIT = ("view", "verdict", "ε at least", "expected", "ε at most", "claimed", "time")
 _WIDEST = 44  # of one column; longer cells are cut, the page has them whole
 
 
-def render_text(report: Mapping[str, Any], *, width: int = 100) -> str:
+def render_text(report: Report, *, width: int = 100) -> str:
     """Returns the report in plain text, without control characters, ending in a newline.
 
     Args:
-        report: The dict of a finished check.
+        report: Of a finished check, or any part of one.
         width: Where sentences are wrapped; tables may be wider.
-
-    Raises:
-        ParameterError: The report is not one; see `checked`.
     """
-    data = checked(report)
     blocks = (
-        _head(data, width),
-        _figures(data),
-        _notices(data, width),
-        _accused(data, width),
-        _findings(data, width),
-        _grounds(data, width),
-        _tables(data),
+        _head(report, width),
+        _figures(report),
+        _notices(report, width),
+        _accused(report, width),
+        _findings(report, width),
+        _grounds(report, width),
+        _tables(report),
     )
     return "\n\n".join("\n".join(lines) for lines in map(list, blocks) if lines) + "\n"
 
 
-def _head(data: Mapping[str, Any], width: int) -> Iterator[str]:
-    found = summary.verdict(data)
-    name = words(data, "algorithm") or words(section(data, "show"), "name") or "unnamed"
-    claim = f": {found.claim}" if found.claim else ""
-    yield printable(f"{found.headline.upper()} · {name}{claim}")
+def _head(report: Report, width: int) -> Iterator[str]:
+    verdict = summary.verdict(report)
+    name = report.algorithm or (report.show.name if report.show else "unnamed")
+    claim = f": {verdict.claim}" if verdict.claim else ""
+    yield printable(f"{verdict.headline.upper()} · {name}{claim}")
     for sentence in (
-        found.ratios and f"Cost over claim: {found.ratios}.",
-        found.sentence,
-        found.how and f"Found {found.how}.",
-        found.joint,
-        found.repair,
-        found.meaning,
+        verdict.ratios and f"Cost over claim: {verdict.ratios}.",
+        verdict.sentence,
+        verdict.how and f"Found {verdict.how}.",
+        verdict.joint,
+        verdict.repair,
+        verdict.meaning,
     ):
         yield from _wrapped(sentence, width, "  ")
 
 
-def _figures(data: Mapping[str, Any]) -> Iterator[str]:
-    found = summary.figures(data)
-    first = max((len(item.label) for item in found), default=0)
-    second = max((len(item.value) for item in found), default=0)
-    for item in found:
+def _figures(report: Report) -> Iterator[str]:
+    figures = summary.figures(report)
+    first = max((len(item.label) for item in figures), default=0)
+    second = max((len(item.value) for item in figures), default=0)
+    for item in figures:
         yield printable(f"  {item.label:<{first}}  {item.value:<{second}}  {item.note}").rstrip()
 
 
-def _notices(data: Mapping[str, Any], width: int) -> Iterator[str]:
-    for notice in summary.notices(data):
+def _notices(report: Report, width: int) -> Iterator[str]:
+    for notice in summary.notices(report):
         yield from _wrapped(f"! {notice.title}. {notice.text}", width, "  ")
 
 
-def _accused(data: Mapping[str, Any], width: int) -> Iterator[str]:
+def _accused(report: Report, width: int) -> Iterator[str]:
     """Yields what each violation means, and the pair of neighbours that showed it."""
-    for name, view in summary.audit_views(data):
-        if words(view, "verdict") == "violation" and name != "noise":  # which looks at no pair
-            meaning, pair = words(section(view, "evidence"), "meaning"), words(view, "witness")
+    for name, view in summary.audit_views(report):
+        if view.verdict == "violation" and name != "noise":  # which looks at no pair
+            meaning, pair = words(view.evidence, "meaning"), view.witness
             yield from _wrapped(f"{name}: {meaning}." if meaning else "", width, "  ")
             yield from _wrapped(f"The pair: {pair}." if pair else "", width, "  ")
 
 
-def _findings(data: Mapping[str, Any], width: int) -> Iterator[str]:
-    order = {"critical": 0, "theoretical": 1, "negligible": 2}
-    found = sorted(rows(section(data, "verify"), "findings"), key=lambda item: order.get(words(item, "severity"), 3))
-    if found:
+def _findings(report: Report, width: int) -> Iterator[str]:
+    findings = tables.gravest_first(report)
+    if findings:
         yield "findings"
-    for item in found:
-        place = f" {words(item, 'where')}" if words(item, "where") else ""
-        head = f"{words(item, 'severity')} {words(item, 'code')}{place}: "
-        yield from _wrapped(head + spelled(words(item, "message")), width, "  ")
+    for item in findings:
+        head = f"{item.severity} {item.code}{f' {item.where}' if item.where else ''}: "
+        yield from _wrapped(head + spelled(item.message), width, "  ")
 
 
-def _grounds(data: Mapping[str, Any], width: int) -> Iterator[str]:
+def _grounds(report: Report, width: int) -> Iterator[str]:
     """Yields what the verdict rests on and is not proved; the page has the rest."""
-    found = [
-        item for item in rows(section(data, "verify"), "rests_on") if words(item, "basis") in {"stated", "assumed"}
-    ]
-    if found:
+    every = report.verify.rests_on if report.verify else ()
+    weak = [item for item in every if item.basis in {"stated", "assumed"}]
+    if weak:
         yield "rests on"
-    for item in found:
-        said = f"{words(item, 'basis')}, {words(item, 'where')}: {words(item, 'what')} — {words(item, 'by')}"
-        yield from _wrapped(spelled(said), width, "  ")
+    for item in weak:
+        yield from _wrapped(spelled(f"{item.basis}, {item.where}: {item.what} — {item.by}"), width, "  ")
 
 
-def _tables(data: Mapping[str, Any]) -> Iterator[str]:
+def _tables(report: Report) -> Iterator[str]:
     parts = (
-        ("budget", tables.budget_table(data)),
-        ("audit", _only(tables.audit_table(data), _AUDIT)),
-        ("learned", tables.value_table(data)),
+        ("budget", tables.budget_table(report)),
+        ("audit", _only(tables.audit_table(report), _AUDIT)),
+        ("learned", tables.value_table(report)),
     )
     first = True
     for title, table in parts:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from privcheck.pictures import ShownPair
 from privcheck.reports import summary, tables
 from privcheck.reports.audit_plots import bars_plot, history_plot, trade_off_plot
 from privcheck.reports.audited import sentence
 from privcheck.reports.plots import Plot
-from privcheck.reports.wording import capital, section, spelled, words
+from privcheck.reports.values import Report
+from privcheck.reports.wording import capital, spelled
 
 _VIEWS = {
     "releases": "What is released, on a worst-case pair of neighbours: how well does the likelihood "
@@ -47,35 +48,33 @@ class View:
     evidence: tuple[tuple[str, str], ...]
 
 
-def audit_views(data: Mapping[str, Any]) -> list[View]:
+def audit_views(report: Report) -> list[View]:
     """Returns the audits of a report, in its order."""
-    found = summary.audit_views(data)
-    alone = len(found) == 1 and not section(data, "verify")  # the verdict says it
+    views = summary.audit_views(report)
+    alone = len(views) == 1 and report.verify is None  # the verdict says it
     return [
         View(
             name=name,
             question=_VIEWS.get(name, ""),
             found="" if alone else sentence(name, view),
-            method=capital(words(view, "method")),
-            witness="" if name == "noise" else capital(words(view, "witness")),  # its witness is the tests that fail
-            pair=side_by_side(section(view, "pair")),
+            method=capital(view.method),
+            witness="" if name == "noise" else capital(view.witness),  # its witness is the tests that fail
+            pair=None if view.pair is None else side_by_side(view.pair),
             plots=tuple(
                 plot
                 for plot in (draw(view, name=f"audit-{number}") for draw in (trade_off_plot, history_plot, bars_plot))
                 if plot is not None
             ),
-            evidence=tables.facts(section(view, "evidence")),
+            evidence=tables.facts(view.evidence),
         )
-        for number, (name, view) in enumerate(found, start=1)
+        for number, (name, view) in enumerate(views, start=1)
     ]
 
 
-def side_by_side(pair: Mapping[str, Any]) -> tables.Table | None:
-    """Returns the two neighbours' data beside each other, what differs marked; None where it is not there."""
-    columns, labels = pair.get("columns"), pair.get("labels")
-    if not isinstance(columns, list) or not isinstance(labels, list):
-        return None
-    first, second = (_side(pair.get(name), len(labels), len(columns)) for name in ("first", "second"))
+def side_by_side(pair: ShownPair) -> tables.Table | None:
+    """Returns the two neighbours' data beside each other, what differs marked; None where there is none."""
+    columns, labels = pair.columns, pair.labels
+    first, second = (_side(rows, len(labels), len(columns)) for rows in (pair.first, pair.second))
     apart = [any(one[k] != other[k] for one, other in zip(first, second, strict=True)) for k in range(len(columns))]
     differing = [k for k, differs in enumerate(apart) if differs]
     same = [k for k, differs in enumerate(apart) if not differs]
@@ -83,7 +82,7 @@ def side_by_side(pair: Mapping[str, Any]) -> tables.Table | None:
     for label, one, other in zip(labels, first, second, strict=True):
         differ = [one[k] != other[k] for k in differing]
         body.append([
-            str(label),
+            label,
             *(
                 tables.Cell(text=spelled(side[k]), tone="mark" if differs and side[k] else "plain")
                 for side in (one, other)
@@ -92,16 +91,15 @@ def side_by_side(pair: Mapping[str, Any]) -> tables.Table | None:
             *(spelled(one[k]) for k in same),
             tables.Cell(text="≠" if any(differ) else "", tone="mark" if any(differ) else "plain"),
         ])  # fmt: skip
-    names = [spelled(str(column)) for column in columns]
+    names = [spelled(column) for column in columns]
     heads = [f"{dataset}: {names[k]}" for dataset in ("D", "D′") for k in differing]
     heads += [f"both: {names[k]}" for k in same]
-    caption = f"{words(pair, 'title')} Coloured, and marked by ≠: what differs. {words(pair, 'note')}".strip()
-    return tables.table(caption, (words(pair, "row"), *heads, "differs"), body)
+    caption = f"{pair.title} Coloured, and marked by ≠: what differs. {pair.note}".strip()
+    return tables.table(caption, (pair.row, *heads, "differs"), body)
 
 
-def _side(rows: object, number: int, width: int) -> list[list[str]]:
-    """Returns the cells of one neighbour as texts; those of a user who is absent say so."""
-    if not isinstance(rows, list) or len(rows) != number:
+def _side(rows: Sequence[Sequence[str]] | None, number: int, width: int) -> list[list[str]]:
+    """Returns the cells of one neighbour; those of a user who is absent say so."""
+    if rows is None or len(rows) != number:
         return [["absent"] * width for _ in range(number)]
-    cells = [[str(text) for text in row] if isinstance(row, list) else [] for row in rows]
-    return [(row + [""] * width)[:width] for row in cells]
+    return [([*row] + [""] * width)[:width] for row in rows]

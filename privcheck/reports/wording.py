@@ -22,22 +22,8 @@ _LETTERS = {
 _WORD = re.compile(r"(?<![A-Za-z0-9_])(" + "|".join(sorted(_LETTERS, key=len, reverse=True)) + r")(?![A-Za-z0-9_])")
 
 
-def section(report: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """Returns the object at the path, empty where there is none."""
-    here: Any = report
-    for name in path:
-        here = here.get(name) if isinstance(here, Mapping) else None
-    return here if isinstance(here, Mapping) else {}
-
-
-def rows(part: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """Returns the objects of a list, empty where there is none."""
-    items = part.get(name)
-    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
-
-
 def words(part: Mapping[str, Any], name: str) -> str:
-    """Returns a text, empty where there is none."""
+    """Returns a figure of an audit's evidence in words, empty where there is none."""
     value = part.get(name)
     return value if isinstance(value, str) else "" if value is None else shown(value)
 

@@ -28,6 +28,7 @@ from privcheck.results import AuditRequest
 from privcheck_audits.bounds import guess_plan
 from privcheck_audits.policy.linear import AGENTS, EPISODES, SIZES, audit, instance, policy, small, visible
 from privcheck_audits.policy.runs import policy_trials
+from small_reports import audited, budget, report
 
 SURE = 1 - 1e-9
 NAMES = sorted(AGENTS)
@@ -157,13 +158,12 @@ def test_releases_that_show_nothing_are_audited_where_they_would():
 def test_a_report_does_not_compare_it_with_the_accountant_at_other_sizes():
     curve = {"epsilon": [0.0, 1.0], "delta_lower": [0.5, 0.4]}
     evidence = {"curve": curve, "audited_at": "H = 1 (asked: 20)"}
-    accounted = {"curve": {"epsilon": [0.0, 1.0], "delta_upper": [0.1, 0.01]}}
+    accounted = budget([0.0, 1.0], [0.1, 0.01])
     for told, seen in ((evidence, False), ({"curve": curve}, True)):
-        audited = {"epsilon_lower": 3.6, "delta": 1e-5, "evidence": told}
-        found = privacy({"audit": {**audited, "views": {"releases": audited}}, "budget": accounted})
+        found = privacy(report(audited(epsilon_lower=3.6, delta=1e-5, evidence=told), budget=accounted))
         assert (found.lower is not None) == (crossing(found) is not None) == seen
         assert (found.epsilon_lower is not None) == seen
-    alone = privacy({"audit": {"epsilon_lower": 3.6, "delta": 1e-5, "evidence": evidence}})
+    alone = privacy(report(audited(epsilon_lower=3.6, delta=1e-5, evidence=evidence)))
     assert alone.lower is not None  # a report without an accountant compares it with its own
 
 

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from privcheck.commands.cli import main
+from small_reports import as_written
 
 SMALL = ["--set", "H=4", "--set", "S=3", "--set", "A=2"]
 
@@ -27,7 +28,7 @@ def test_an_audit_writes_its_page_with_pictures(tmp_path):
     printed = json.loads(result.stdout)
     data = report(out)
     assert sorted(p.name for p in out.iterdir()) == ["audit.json", "blocks", "report.html", "report.json"]
-    assert data["audit"]["views"]["releases"] == printed
+    assert {"schema": data["schema"], **data["audit"]["views"]["releases"]} == printed
     assert (data["algorithm"], data["provenance"]["seeds"]) == ("dp-apvi", {"audit": 0})
     assert printed["history"]["trials"][-1] == 20_000
     assert printed["history"]["epsilon_lower"][-1] == printed["epsilon_lower"]
@@ -70,15 +71,22 @@ def test_other_parameters_begin_a_report_of_their_own(tmp_path):
     assert list(report(out)["audit"]["views"]) == ["noise"]
 
 
-def test_the_report_of_a_check_is_not_written_over(tmp_path):
+@pytest.mark.parametrize(
+    ("held", "says"),
+    [
+        (as_written("holds"), "holds the report of a check"),
+        ({"privcheck": {"schema": 1}, "run": as_written("holds")["run"]}, "holds the report of a check"),
+        ({"privcheck": {"schema": 1}, "verify": {"verdict": "holds"}}, "report.verify.algorithm is missing"),
+    ],
+)
+def test_the_report_of_a_check_is_not_written_over(held, says, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
-    held = json.dumps({"privcheck": {"version": "0.1.0", "schema": 1}, "verify": {"verdict": "holds"}})
-    (out / "report.json").write_text(held, encoding="utf-8")
+    (out / "report.json").write_text(json.dumps(held), encoding="utf-8")
     result = audit(out, "--trials", "100")
     assert result.exit_code == 2
-    assert "holds the report of a check" in result.stderr
-    assert (out / "report.json").read_text(encoding="utf-8") == held
+    assert says in result.stderr
+    assert json.loads((out / "report.json").read_text(encoding="utf-8")) == held
     assert sorted(p.name for p in out.iterdir()) == ["report.json"]  # refused before anything was drawn
 
 

@@ -12,6 +12,7 @@ from privcheck.accounting import account, check_ledger, spent
 from privcheck.commands.online import odometer, online_settings, run_online
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import LedgerError, ParameterError, PrivcheckError, UnknownNameError
+from privcheck.reports.values import to_json
 from privcheck.results import OnlineRequest, World, silent
 from privcheck.runtime import read_ledger
 from privcheck_algorithms.environments.random_mdp import random_mdp
@@ -229,9 +230,9 @@ def test_the_odometer_counts_nodes_by_the_paths_of_users():
         for k in range(1, 21)
     }
     for k in range(1, 21):
-        due = [step for step in steps if step["episode"] <= k][-1]
-        assert due["pure_epsilon"] == pytest.approx(whole * most[k] / most[19], rel=1e-9)
-    assert [step["episode"] for step in steps] == [1, 2, 4, 8, 16]
+        due = [step for step in steps if step.episode <= k][-1]
+        assert due.pure_epsilon == pytest.approx(whole * most[k] / most[19], rel=1e-9)
+    assert [step.episode for step in steps] == [1, 2, 4, 8, 16]
     local, request = asked("private-ucb-vi-local", K=20)
     assert len(odometer(local.algorithm.online(request).ledger, local, list(range(1, 21)))) == 1
 
@@ -268,14 +269,14 @@ def test_settings_of_several_agents():
 def test_a_run_as_the_command_reports_it(tmp_path):
     setting, request = asked("private-ucb-po-local", K=40)
     found = run_online(setting, request.world, replicates=3, seed=1, out=tmp_path)
-    json.dumps(found, allow_nan=False)
-    assert found["regret"]["mean"] == pytest.approx(found["curves"]["regret"]["mean"][-1])
-    assert found["regret"]["maximum"] == pytest.approx(40 * found["optimal_value"])
-    assert found["episodes"] == found["curves"]["episodes"][-1] == 40
-    assert found["spent"]["pure_epsilon"] > 0
+    json.dumps(to_json(found), allow_nan=False)
+    assert found.regret.mean == pytest.approx(found.curves.regret.mean[-1])
+    assert found.regret.maximum == pytest.approx(40 * found.optimal_value)
+    assert found.episodes == found.curves.episodes[-1] == 40
+    assert found.spent.pure_epsilon > 0
     one = run_online(setting, request.world, replicates=1, seed=1)
-    assert one["regret"]["std"] is None
-    assert one["curves"]["regret"]["std"] is None
+    assert one.regret.std is None
+    assert one.curves.regret.std is None
 
 
 @pytest.mark.parametrize(("name", "twin"), [("private-ucb-vi-local", "ucb-vi"), ("private-ucb-po-central", "oppo")])
@@ -283,14 +284,14 @@ def test_the_baseline_is_the_twins_own_run(name, twin, monkeypatch):
     world = asked(name)[1].world
     given = {"K": "90", "bonus_scale": "0.03", "failure": "0.2"}
     private, alone = online_settings([name, twin], given, world)
-    found = run_online(private, world, replicates=3, seed=7)["regret"]
-    assert found["twin"] == twin
-    assert found["baseline"] == run_online(alone, world, replicates=3, seed=7)["regret"]["mean"]
-    assert found["baseline"] != found["mean"]
+    found = run_online(private, world, replicates=3, seed=7).regret
+    assert found.twin == twin
+    assert found.baseline == run_online(alone, world, replicates=3, seed=7).regret.mean
+    assert found.baseline != found.mean
     monkeypatch.setattr("privcheck.commands.online._CHEAP", 0)
-    assert run_online(private, world, replicates=3, seed=7)["regret"] == found | {"baseline": None}
-    assert run_online(alone, world, replicates=1)["regret"]["twin"] is None
-    assert run_online(alone, world, replicates=1)["regret"]["baseline"] is None
+    assert run_online(private, world, replicates=3, seed=7).regret == dataclasses.replace(found, baseline=None)
+    assert run_online(alone, world, replicates=1).regret.twin is None
+    assert run_online(alone, world, replicates=1).regret.baseline is None
 
 
 @pytest.mark.parametrize("K", [1, 2, POINTS - 1, POINTS, POINTS + 1, 12_345])

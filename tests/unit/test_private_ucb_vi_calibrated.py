@@ -151,10 +151,10 @@ def test_users_of_batches_pay_once_and_those_of_a_tree_at_every_power_of_two():
     paid = {}
     for releases in ("tree", "doubling"):
         given = {"K": "200", "releases": releases}
-        paid[releases] = run_online(online_settings([NAME], given, where)[0], where)["odometer"]
-    assert [entry["episode"] for entry in paid["tree"]] == [1, 2, 4, 8, 16, 32, 64, 128]
+        paid[releases] = run_online(online_settings([NAME], given, where)[0], where).odometer
+    assert [entry.episode for entry in paid["tree"]] == [1, 2, 4, 8, 16, 32, 64, 128]
     assert len(paid["doubling"]) == 1
-    assert paid["doubling"][0]["mu"] == pytest.approx(paid["tree"][-1]["mu"], rel=1e-9)
+    assert paid["doubling"][0].mu == pytest.approx(paid["tree"][-1].mu, rel=1e-9)
 
 
 @pytest.mark.parametrize("first", [1, 7, 10**30])

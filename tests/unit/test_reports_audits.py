@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import copy
+import math
 import re
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from privcheck.reports import render_text
+from privcheck.errors import ParameterError
+from privcheck.pictures import ShownPair
+from privcheck.reports import checked, render_text
 from privcheck.reports.audit_plots import bars_plot, history_plot, trade_off_plot
 from privcheck.reports.html import render_html
 from privcheck.reports.summary import verdict
+from privcheck.reports.values import Judged, from_json, to_json
 from privcheck.reports.views import side_by_side
+from small_reports import audited, report
 
 GRID = [0.0, 0.01, 0.05, 0.1, 0.2, 0.5, 0.8, 1.0]
 PURE = [max(0.0, 1 - 2.718281828 * x, (1 - x) / 2.718281828) for x in GRID]
-
-
-def view(name="releases", **more):
-    return {
-        "algorithm": "dp-apvi-laplace", "view": name, "trials": 1000, "confidence": 0.99, "delta": 0.0,
-        "epsilon_lower": 0.9, "epsilon_upper": 1.0, "epsilon_claimed": 1.0, "reachable": 0.95,
-        "verdict": "consistent", "method": "coin flip", "witness": "one; other", "evidence": {"refuted": "nothing"},
-        "seconds": 1.0, "trials_per_second": 2000.0, "claim": "ε-DP (section 3)", "seed": 0, **more,
-    }  # fmt: skip
 
 
 def trade_off(shift=0.0, **more):
@@ -57,15 +53,6 @@ BARS = {
 }  # fmt: skip
 
 
-def report(*views):
-    by_name = {one["view"]: one for one in views}
-    return {
-        "privcheck": {"version": "0.1.0", "schema": 1}, "algorithm": "dp-apvi-laplace", "title": "DP-APVI",
-        "parameters": {"H": "20"}, "audit": {**views[0], "views": by_name},
-        "provenance": {"command": "privcheck audit", "seeds": {"audit": 0}, "seconds": 2.0},
-    }  # fmt: skip
-
-
 def parse(markup):
     return ET.fromstring(markup)  # noqa: S314 - our own output
 
@@ -75,14 +62,14 @@ def texts(svg):
 
 
 def test_an_audit_that_refutes_nothing_is_consistent_and_never_a_pass():
-    found = verdict(report(view()))
+    found = verdict(report(audited()))
     assert (found.headline, found.tone, found.claim) == ("Consistent", "plain", "ε-DP (section 3)")
     assert "1000 runs" in found.sentence
     assert "ε = 0.9;" in found.sentence
     assert "the claim allows ε = 1" in found.sentence
     assert "0.95" in found.sentence
     assert "does not show that the mechanism is private" in found.meaning
-    page, text = render_html(report(view())), render_text(report(view()))
+    page, text = render_html(report(audited())), render_text(report(audited()))
     assert "No verdict" not in page
     assert text.startswith("CONSISTENT · dp-apvi-laplace: ε-DP (section 3)")
     assert "does not show" in " ".join(text.split())
@@ -97,69 +84,71 @@ def test_an_audit_that_refutes_nothing_is_consistent_and_never_a_pass():
     ],
 )
 def test_a_violation_says_what_is_exceeded(lower, upper, said):
-    one = view(epsilon_lower=lower, epsilon_upper=upper, verdict="violation", evidence={"refuted": "claim"})
+    one = audited(epsilon_lower=lower, epsilon_upper=upper, verdict="violation", evidence={"refuted": "claim"})
     found = verdict(report(one))
     assert (found.headline, found.tone) == ("Violation", "bad")
     assert said in found.sentence
     assert "at most 1 %" in found.meaning
     assert "joint" not in found.meaning
-    joint = verdict(report({**one, "claim": "joint ε-DP (Corollary 5.2)"}))
+    joint = verdict(report(replace(one, claim="joint ε-DP (Corollary 5.2)")))
     assert "it is not refuted by this" in joint.meaning  # a proof may fail and its claim be true
 
 
 def test_of_several_views_a_violation_counts_and_the_others_are_named():
     evidence = {"release": "visits", "norm": "l2", "moved": 5.0, "charged": 4.0}
-    bad = view("lockstep", epsilon_lower=None, reachable=None, verdict="violation", evidence=evidence)
-    found = verdict(report(view(), bad))
+    bad = audited("lockstep", epsilon_lower=None, reachable=None, verdict="violation", evidence=evidence)
+    found = verdict(report(audited(), bad))
     assert found.headline == "Violation"
     assert "In the view “lockstep”: One user moved “visits” by 5 in ℓ₂, and 4 is charged" in found.sentence
     assert "The other views refuted nothing: releases." in found.sentence
     assert found.meaning.startswith("That is exact")
-    good = verdict(report(view(), view("noise", evidence={"tests": 12})))
+    good = verdict(report(audited(), audited("noise", evidence={"tests": 12})))
     assert good.sentence == "None of 2 audits refuted anything: releases, noise."
 
 
 def test_a_lockstep_violation_need_not_be_a_distance():
     kept = {**BARS, "bars": BARS["bars"][:1]}
     evidence = {"release": "visits", "norm": "l1", "moved": 4.0, "charged": 4.0, "policies": 8, "departures": 3}
-    departed = view("lockstep", epsilon_lower=None, verdict="violation", evidence=evidence, bars=kept)
+    departed = audited("lockstep", epsilon_lower=None, verdict="violation", evidence=evidence, bars=kept)
     assert "the agent played another policy 3 times of 8" in verdict(report(departed)).sentence
     missing = {"release": "visits", "norm": "l1", "moved": "slices differ", "charged": 4.0}
-    slices = view("lockstep", epsilon_lower=None, verdict="violation", evidence=missing, bars=BARS)
+    slices = audited("lockstep", epsilon_lower=None, verdict="violation", evidence=missing, bars=BARS)
     assert "did not release the same slices of “visits”" in verdict(report(slices)).sentence
 
 
 def test_a_loss_without_bound_says_so():
-    leak = view(epsilon_lower="inf", epsilon_upper=None, verdict="violation", delta=1e-5, evidence={"refuted": "claim"})
+    leak = audited(
+        epsilon_lower=math.inf, epsilon_upper=None, verdict="violation", delta=1e-5, evidence={"refuted": "claim"}
+    )
     assert "no finite ε holds at δ = 10⁻⁵: the loss is unbounded, more than the claim" in verdict(report(leak)).sentence
 
 
 def test_a_check_keeps_its_own_verdict():
-    data = {**report(view()), "verdict": {"verdict": "holds", "method": "proved"}, "verify": {"claim": "ε-DP"}}
+    data = report(audited(), verdict=Judged(verdict="holds", method="proved", sentence=""))
     assert verdict(data).headline == "Holds, proved"
     assert verdict(data).meaning == ""
 
 
 def test_a_page_shows_all_pictures_once_and_is_whole():
     pictures = {"trade_off": trade_off(), "history": HISTORY, "pair": PAIR, "bars": BARS}
-    page = render_html(report(view(**pictures), view("policy", **pictures)))
+    page = render_html(report(audited(**pictures), audited("policy", **pictures)))
     assert page.count("<figure") == 6
     ids = re.findall(r'\sid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
-    assert page == render_html(report(view(**pictures), view("policy", **pictures)))
+    assert page == render_html(report(audited(**pictures), audited("policy", **pictures)))
     assert page.count("not together with the others") == 6  # caption, and the description of both widths, of two views
     assert page.count(">≠<") == 4
 
 
 def test_a_band_below_the_claim_is_marked_and_one_above_is_not():
-    good = trade_off_plot({"trade_off": trade_off()}, name="x")
+    good = trade_off_plot(audited(trade_off=trade_off()), name="x")
     assert "lies below" not in good.caption
     assert "refuted" not in texts(good.wide)
-    bad = trade_off_plot({"trade_off": trade_off(0.5)}, name="x")
+    bad = trade_off_plot(audited(trade_off=trade_off(0.5)), name="x")
     assert "The whole band lies below the claim" in bad.caption
     assert "refuted" in texts(bad.wide)
     assert "stroke: var(--bad)" in bad.wide
-    only = trade_off_plot({"trade_off": trade_off(0.5, claim=None)}, name="x")
+    only = trade_off_plot(audited(trade_off=trade_off(0.5, claim=None)), name="x")
     assert "below the accountant's curve" in only.caption
     assert "claimed: no test below" not in texts(only.wide)
 
@@ -167,56 +156,78 @@ def test_a_band_below_the_claim_is_marked_and_one_above_is_not():
 def test_a_crossing_too_small_to_see_is_enlarged():
     slightly = [max(0.0, min(1 - x, y - 0.004)) for x, y in zip(GRID, PURE, strict=True)]
     slightly[0], slightly[-1] = 1.0, 0.0
-    small = trade_off_plot({"trade_off": trade_off(at_most=slightly, at_least=slightly)}, name="x")
+    small = trade_off_plot(audited(trade_off=trade_off(at_most=slightly, at_least=slightly)), name="x")
     assert "enlarged" in texts(small.wide)
-    assert "enlarged" not in texts(trade_off_plot({"trade_off": trade_off(0.5)}, name="x").wide)
+    assert "enlarged" not in texts(trade_off_plot(audited(trade_off=trade_off(0.5)), name="x").wide)
 
 
 def test_curves_in_the_corner_are_drawn_on_logarithmic_axes():
     steep = [max(0.0, 1 - 1100 * x, (1 - x) / 1100) for x in GRID]
-    plot = trade_off_plot({"trade_off": trade_off(claim=steep, accountant=steep)}, name="x")
+    plot = trade_off_plot(audited(trade_off=trade_off(claim=steep, accountant=steep)), name="x")
     assert "Both axes are logarithmic" in plot.caption
     assert "10⁻²" in texts(plot.wide)
 
 
 def test_the_history_says_what_each_point_is_worth():
-    plot = history_plot(view(history=HISTORY), name="x")
+    plot = history_plot(audited(history=HISTORY), name="x")
     assert "valid by itself, not together with the others; the last one is the audit's" in plot.caption
     assert {"claimed, ε = 1", "accountant: at most, ε = 1", "the best test"} <= set(texts(plot.wide))
-    at_any_time = history_plot(view(history={**HISTORY, "anytime": True}), name="x")
+    at_any_time = history_plot(audited(history={**HISTORY, "anytime": True}), name="x")
     assert "valid at any time" in at_any_time.caption
-    of_policies = history_plot(view("policy", history=HISTORY), name="x")
+    of_policies = history_plot(audited("policy", history=HISTORY), name="x")
     assert "of all that is released" in of_policies.caption
 
 
 def test_bars_stand_for_what_can_be_compared_worst_first():
-    plot = bars_plot(view("lockstep", bars=BARS), name="x")
+    plot = bars_plot(audited("lockstep", bars=BARS), name="x")
     found = [text for text in texts(plot.wide) if "ℓ" in (text or "")]
     assert found == ["transitions, ℓ₂", "visits, ℓ₁"]
     assert "1.25  (5 of 4)" in texts(plot.wide)
     assert "Not drawn: slices, the two runs did not release the same slices." in plot.caption
     assert "var(--bad)" in plot.wide
     many = {**BARS, "bars": [{"name": f"r{k}", "ratio": 1 - k / 100, "violated": False} for k in range(40)]}
-    assert "the 24 furthest from 1 of 40" in bars_plot(view("lockstep", bars=many), name="x").caption
+    assert "the 24 furthest from 1 of 40" in bars_plot(audited("lockstep", bars=many), name="x").caption
 
 
 def test_the_pair_side_by_side_marks_what_differs():
-    table = side_by_side(PAIR)
+    pair = from_json(ShownPair, PAIR)
+    table = side_by_side(pair)
     assert table.columns == ("step", "D: state", "D′: state", "both: action", "both: reward", "differs")
     assert [cell.text for cell in table.rows[0]] == ["1–19", "0", "3", "0", "1", "≠"]
     assert [cell.tone for cell in table.rows[0]] == ["plain", "mark", "mark", "plain", "plain", "mark"]
     assert [cell.tone for cell in table.rows[1]] == ["plain"] * 6
-    absent = side_by_side({**PAIR, "second": None})
+    absent = side_by_side(replace(pair, second=None))
     assert {row[4].text for row in absent.rows} == {"absent"}
-    assert side_by_side({}) is None
+    assert side_by_side(replace(pair, labels=(), first=(), second=())) is None
+
+
+WHOLE = {"trade_off": trade_off(), "history": HISTORY, "pair": PAIR, "bars": BARS}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("broken", [3, [], {}, {"trials": [1], "epsilon_lower": "x"}, {"grid": [0, 1]}, {"bars": 3}])
+def test_pictures_that_are_none_are_refused_by_name(name, broken):
+    data = to_json(report(audited(**WHOLE)))
+    assert checked(data).audit.trade_off is not None
+    data["audit"]["views"]["releases"][name] = broken
+    with pytest.raises(ParameterError, match=rf"report\.audit\.views\.releases\.{name}"):
+        checked(data)
 
 
 @pytest.mark.parametrize(
-    "broken", [None, 3, [], {}, {"trials": [1], "epsilon_lower": []}, {"grid": [0, 1]}, {"bars": 3}]
+    "change",
+    [
+        {"trade_off": trade_off(claim=PURE[:-1])},
+        {"trade_off": trade_off(at_most=[float("inf")] * len(GRID))},
+        {"trade_off": trade_off(grid=[], at_least=[], at_most=[])},
+        {"trade_off": trade_off(type_one=[0.1])},
+        {"history": {**HISTORY, "epsilon_lower": [0.1]}},
+        {"history": {**HISTORY, "trials": [], "epsilon_lower": []}},
+        {"history": {**HISTORY, "epsilon_lower": [0.2, 0.7, "inf"]}},
+        {"bars": {**BARS, "bars": []}},
+        {"bars": {**BARS, "bars": BARS["bars"][2:]}},
+        dict.fromkeys(WHOLE),
+    ],
 )
-def test_pictures_that_are_not_there_or_not_whole_are_left_out(broken):
-    data = report(view(trade_off=broken, history=broken, pair=broken, bars=broken))
-    assert "<figure" not in render_html(data)
-    mixed = copy.deepcopy(trade_off())
-    mixed["claim"] = mixed["claim"][:-1]
-    assert trade_off_plot({"trade_off": mixed}, name="x") is None
+def test_pictures_that_are_not_there_or_not_whole_are_left_out(change):
+    assert "<figure" not in render_html(report(audited(**change)))

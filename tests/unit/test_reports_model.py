@@ -7,7 +7,7 @@ import math
 import os
 import subprocess
 import sys
-from fractions import Fraction
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,18 +15,17 @@ import pytest
 
 from privcheck.errors import FileFormatError, ParameterError, PrivcheckError
 from privcheck.reports import SCHEMA, checked, load_report, render_again, save_report
+from small_reports import as_written, whole
 
-SAMPLE = Path(__file__).parent / "data" / "report_holds.json"
 MINIMAL = {"privcheck": {"version": "0.1.0", "schema": SCHEMA}}
 
 
 @pytest.fixture
 def sample():
-    return json.loads(SAMPLE.read_text(encoding="utf-8"))
+    return whole("holds")
 
 
 def test_saved_and_loaded_it_is_the_same(sample, tmp_path):
-    sample["unknown"] = {"field": [1, 2.5, None, True, "ρ"]}
     json_path, html_path = save_report(sample, tmp_path / "new" / "dir")
     assert load_report(json_path.parent) == load_report(json_path) == sample
     assert html_path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
@@ -42,17 +41,27 @@ def test_rendered_again_from_report_json_alone(sample, tmp_path):
     assert json_path.read_bytes() == written
 
 
-def test_values_are_made_plain():
-    report = MINIMAL | {
-        "parameters": {"rho": Fraction(1, 2), "path": Path("a/b")},
-        "budget": {"guarantee": {"pure_epsilon": math.inf, "rho": np.float64(0.5), "n": np.int64(3)}},
-        "audit": {"curve": np.array([0.0, math.inf]), "pair": (1, -math.inf), "flag": np.bool_(True)},
-    }
-    assert checked(report) == MINIMAL | {
-        "parameters": {"rho": "1/2", "path": "a/b"},
-        "budget": {"guarantee": {"pure_epsilon": "inf", "rho": 0.5, "n": 3}},
-        "audit": {"curve": [0.0, "inf"], "pair": [1, "-inf"], "flag": True},
-    }
+def _loaded(data, tmp_path):
+    (tmp_path / "report.json").write_text(json.dumps(data), encoding="utf-8")
+    return load_report(tmp_path)
+
+
+def test_what_an_older_report_lacks_and_a_newer_one_adds_makes_no_difference(sample, tmp_path):
+    data = as_written("holds")
+    assert "schema" not in data  # older than that field
+    assert "schedule" not in data["budget"]["releases"][0]
+    data |= {"schema": SCHEMA, "unknown": {"field": [1, 2.5, None, True, "ρ"]}, "calibrate": None}
+    data["budget"]["releases"][0]["unknown"] = 1
+    assert _loaded(data, tmp_path) == sample
+    page = render_again(tmp_path).read_text(encoding="utf-8")
+    assert "Holds, proved" in page
+
+
+def test_the_schema_number_stands_first(sample, tmp_path):
+    json_path, _ = save_report(sample, tmp_path)
+    data = json.loads(json_path.read_text(encoding="utf-8"))
+    assert next(iter(data.items())) == ("schema", SCHEMA)
+    assert data["privcheck"]["schema"] == SCHEMA
 
 
 @pytest.mark.parametrize(
@@ -62,8 +71,9 @@ def test_values_are_made_plain():
         ({"budget": {"x": np.float64("nan")}}, r"report\.budget\.x is NaN"),
         ({"run": {"x": object()}}, "type object has no place"),
         ({"run": {"x": "\ud800"}}, "not a text that can be written"),
-        ({"run": [1]}, "run: expected an object or null, got list"),
-        ({"verdict": "holds"}, "verdict: expected an object or null, got str"),
+        ({"run": [1]}, r"report\.run: expected an object, got list"),
+        ({"verdict": "holds"}, r"report\.verdict: expected an object, got 'holds'"),
+        ({"budget": {}}, r"report\.budget\.algorithm is missing"),
         ({"privcheck": None}, "expected a report with a schema number"),
         ({"privcheck": {"schema": True}}, "expected a report with a schema number"),
         ({"privcheck": {"schema": "1"}}, "expected a report with a schema number"),
@@ -72,7 +82,14 @@ def test_values_are_made_plain():
 )
 def test_what_is_no_report_is_refused_before_anything_is_written(change, says, tmp_path):
     with pytest.raises(ParameterError, match=says):
-        save_report(MINIMAL | change, tmp_path / "out")
+        save_report(checked(MINIMAL | change), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_figure_that_is_no_number_is_refused_before_anything_is_written(sample, tmp_path):
+    broken = replace(sample, budget=replace(sample.budget, guarantee=replace(sample.budget.guarantee, rho=math.nan)))
+    with pytest.raises(ParameterError, match=r"report\.budget\.guarantee\.rho is NaN"):
+        save_report(broken, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -87,7 +104,7 @@ def test_what_is_no_report_is_refused_before_anything_is_written(change, says, t
         (b'{"privcheck": {"schema": 2}}', "use a newer privcheck"),
         (b'{"privcheck": {"schema": 1}, "run": {"x": NaN}}', "NaN is not allowed"),
         (b'{"privcheck": {"schema": 1}, "run": {"x": -Infinity}}', "-Infinity is not allowed"),
-        (b'{"privcheck": {"schema": 1}, "run": 3}', "run: expected an object or null, got int"),
+        (b'{"privcheck": {"schema": 1}, "run": 3}', r"report\.run: expected an object, got 3"),
         (b"\xff\xfe", "cannot be read as a report"),
         (b"[" * 100_000, "not a complete JSON report"),
         (b'{"privcheck": {"schema": 1}, "run": {"x": "\\ud800"}}', "not a text that can be written"),
@@ -131,7 +148,7 @@ def test_a_write_that_is_killed_leaves_nothing(name, error, sample, tmp_path, mo
 
 @pytest.mark.parametrize("name", ["report.json", "report.html"])
 def test_a_write_that_is_killed_leaves_the_old_report(name, sample, tmp_path, monkeypatch):
-    save_report(MINIMAL, tmp_path)
+    save_report(checked(MINIMAL), tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     _fail_on(monkeypatch, name, OSError(28, "No space left on device"))
     with pytest.raises(
@@ -142,7 +159,7 @@ def test_a_write_that_is_killed_leaves_the_old_report(name, sample, tmp_path, mo
 
 
 def test_a_failed_rendering_writes_nothing(sample, tmp_path, monkeypatch):
-    def broken(_data):
+    def broken(_report, **_how):
         raise RuntimeError
 
     monkeypatch.setattr("privcheck.reports.html.render_html", broken)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import subprocess
 import sys
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from privcheck.reports.curves import crossing, privacy
 from privcheck.reports.plots import privacy_plot, value_plot
+from privcheck.reports.values import Band, RanOnline, Regret, RunCurves
+from small_reports import DATA, audited, budget, ran, report, whole
 
-SAMPLE = Path(__file__).parent / "data" / "report_holds.json"
+SAMPLE = DATA / "report_holds.json"
 
 
 @pytest.fixture
 def sample():
-    return json.loads(SAMPLE.read_text(encoding="utf-8"))
+    return whole("holds")
 
 
 def parse(markup):
@@ -62,24 +62,23 @@ def test_learned_value_beside_its_baselines(sample):
 
 
 def test_regret_is_best_when_low():
-    plot = value_plot({"run": {"algorithm": "x", "regret": {"mean": 30.0, "baseline": 10.0, "optimal": 0}}})
+    flat = Band(mean=(1.0,), std=None)
+    regret = Regret(mean=30.0, std=None, optimal=0, maximum=math.inf, share=None, twin="y", baseline=10.0)
+    run = RanOnline(
+        algorithm="x", title="", environment="", description="", facts={}, replicates=1, episodes=1, parameters={},
+        options={}, choices={}, optimal_value=1.0, regret=regret, spent=None, odometer=None, ledger=None,
+        curves=RunCurves(episodes=(1,), regret=flat, value=flat, switches=flat), diagnostics={}, seconds=1.0,
+        episodes_per_second=1.0,
+    )  # fmt: skip
+    plot = value_plot(report(run=run))
     assert [t for t in _texts(plot.wide) if t in {"x", "without noise", "optimum"}] == ["optimum", "without noise", "x"]
     assert "regret" in _texts(plot.wide)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        None,
-        {},
-        {"mean": 0.5},
-        {"mean": "inf", "optimal": 1},
-        {"mean": None, "optimal": 1},
-        {"mean": "x", "baseline": [1]},
-    ],
-)
+@pytest.mark.parametrize("value", [{}, {"mean": 0.5}, {"mean": math.inf, "optimal": 1}, {"optimal": 1}])
 def test_nothing_to_compare_is_no_plot(value):
-    assert value_plot({"run": {"value": value}}) is None
+    assert value_plot(report()) is None
+    assert value_plot(report(run=ran(**value))) is None
 
 
 @pytest.mark.parametrize(
@@ -92,46 +91,49 @@ def test_nothing_to_compare_is_no_plot(value):
     ],
 )
 def test_odd_values_are_drawn(value):
-    assert parse(value_plot({"run": {"value": value}}).narrow).tag == "svg"
+    assert parse(value_plot(report(run=ran(**value))).narrow).tag == "svg"
 
 
 @pytest.mark.parametrize(
-    "curve",
+    ("epsilon", "upper"),
     [
-        None,
-        {"epsilon": [0, 1]},
-        {"epsilon": [0], "delta_upper": [0.5]},
-        {"epsilon": [0, 1], "delta_upper": [0, 0]},
-        {"epsilon": [0, 1], "delta_upper": [2, -1]},
-        {"epsilon": ["inf", "inf"], "delta_upper": [0.5, 0.5]},
-        {"epsilon": 3, "delta_upper": "x"},
+        ([0, 1], []),
+        ([0], [0.5]),
+        ([0, 1], [0, 0]),
+        ([0, 1], [2, -1]),
+        ([math.inf, math.inf], [0.5, 0.5]),
+        ([], []),
     ],
 )
-def test_no_curve_is_no_plot(curve):
-    assert privacy_plot({"budget": {"curve": curve}}) is None
+def test_no_curve_is_no_plot(epsilon, upper):
+    assert privacy_plot(report(budget=budget(epsilon, upper))) is None
+    assert privacy_plot(report()) is None
 
 
 @pytest.mark.parametrize(
-    ("curve", "delta"),
+    ("epsilon", "upper", "claim", "delta"),
     [
-        ({"epsilon": [0, 0.5, 1, 2], "delta_upper": [0.3, 0.1, 0, 0], "delta_claim": [0.4, 0.2, 0.1, 0]}, 0.0),
-        ({"epsilon": [0, 1], "delta_upper": [1, 1e-300]}, 1e-15),
-        ({"epsilon": [0, 0], "delta_upper": [0.5, 0.5]}, None),
-        ({"epsilon": [0, 1e6], "delta_upper": [1, 1e-9]}, 1e-5),
-        ({"epsilon": [5, 6], "delta_upper": [1e-20, 1e-21]}, 1e-5),
-        ({"epsilon": [0, 1, "inf"], "delta_upper": [0.1, 0.01, 0]}, 0.5),
+        ([0, 0.5, 1, 2], [0.3, 0.1, 0, 0], [0.4, 0.2, 0.1, 0], 0.0),
+        ([0, 1], [1, 1e-300], [], 1e-15),
+        ([0, 0], [0.5, 0.5], [], 1e-5),
+        ([0, 1e6], [1, 1e-9], [], 1e-5),
+        ([5, 6], [1e-20, 1e-21], [], 1e-5),
+        ([0, 1, math.inf], [0.1, 0.01, 0], [], 0.5),
     ],
 )
-def test_odd_curves_are_drawn(curve, delta):
-    plot = privacy_plot({"budget": {"curve": curve, "guarantee": {"epsilon": "inf", "delta": delta}}})
+def test_odd_curves_are_drawn(epsilon, upper, claim, delta):
+    plot = privacy_plot(report(budget=budget(epsilon, upper, claim, at=math.inf, delta=delta)))
     assert parse(plot.wide).tag == "svg"
 
 
 def _curves(epsilon, upper, grid, lower):
-    return privacy({
-        "budget": {"curve": {"epsilon": epsilon, "delta_upper": upper}},
-        "audit": {"evidence": {"curve": {"epsilon": grid, "delta_lower": lower}}},
-    })  # fmt: skip
+    evidence = {"curve": {"epsilon": grid, "delta_lower": lower}}
+    return privacy(report(audited(evidence=evidence), budget=budget(epsilon, upper)))
+
+
+@pytest.mark.parametrize("curve", [None, 3, "x", [], {"epsilon": [0.5]}, {"epsilon": 3, "delta_lower": "x"}])
+def test_evidence_that_holds_no_curve_is_no_curve(curve):
+    assert privacy(report(audited(evidence={"curve": curve}))).lower is None
 
 
 def test_a_crossing_is_found_between_the_points_and_only_there():
@@ -154,7 +156,8 @@ def test_matplotlibs_global_state_is_left_alone(tmp_path):
         "keys = [key for key in matplotlib.rcParams if key != 'backend']\n"  # reading that one loads pyplot
         "before = [matplotlib.rcParams[key] for key in keys]\n"
         "from privcheck.reports.plots import privacy_plot\n"
-        f"plot = privacy_plot(json.load(open({str(SAMPLE)!r}, encoding='utf-8')))\n"
+        "from privcheck.reports import checked\n"
+        f"plot = privacy_plot(checked(json.load(open({str(SAMPLE)!r}, encoding='utf-8'))))\n"
         "assert [matplotlib.rcParams[key] for key in keys] == before\n"
         "assert matplotlib.rcParams['lines.linewidth'] == 9\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
@@ -162,5 +165,4 @@ def test_matplotlibs_global_state_is_left_alone(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    sample = json.loads(SAMPLE.read_text(encoding="utf-8"))
-    assert done.stdout.decode() == privacy_plot(sample).wide  # whatever the user's matplotlibrc says
+    assert done.stdout.decode() == privacy_plot(whole("holds")).wide  # whatever the user's matplotlibrc says

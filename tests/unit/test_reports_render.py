@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import copy
 import itertools
-import json
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
 from privcheck.errors import ParameterError
-from privcheck.reports import render_text
-from privcheck.reports.html import render_html
+from privcheck.reports import checked, html, text
+from privcheck.reports.values import Judged
+from small_reports import as_written, audited, report, whole
 
-DATA = Path(__file__).parent / "data"
 MINIMAL = {"privcheck": {"version": "0.1.0", "schema": 1}}
 HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>{{ 7*7 }}$\\alpha$\x1b[31m&amp;"
 VOID = {"meta", "img", "br", "wbr", "link", "hr", "input"}
 
 
-def load(name):
-    return json.loads((DATA / f"report_{name}.json").read_text(encoding="utf-8"))
+def render_html(data):
+    """The page of a report, or of its JSON."""
+    return html.render_html(checked(data) if isinstance(data, dict) else data)
+
+
+def render_text(data):
+    """The text of a report, or of its JSON."""
+    return text.render_text(checked(data) if isinstance(data, dict) else data)
 
 
 class Outline(HTMLParser):
@@ -51,7 +56,7 @@ class Outline(HTMLParser):
 
 @pytest.mark.parametrize("name", ["holds", "fails"])
 def test_a_page_is_well_formed_and_needs_nothing_from_outside(name):
-    page = render_html(load(name))
+    page = render_html(as_written(name))
     outline = Outline(page)
     assert outline.open == []
     assert not [key for key, count in outline.ids.items() if count > 1]
@@ -69,14 +74,14 @@ def test_a_page_is_well_formed_and_needs_nothing_from_outside(name):
 
 
 def test_headings_do_not_skip_levels():
-    levels = [int(level) for level in re.findall(r"<h([1-6])", render_html(load("holds")))]
+    levels = [int(level) for level in re.findall(r"<h([1-6])", render_html(as_written("holds")))]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
 
 
 def test_every_drawing_has_a_title_and_a_description():
-    outline = Outline(render_html(load("holds")))
+    outline = Outline(render_html(as_written("holds")))
     drawings = [value for tag, key, value in outline.attributes if tag == "svg" and key == "aria-labelledby"]
     assert len(drawings) == outline.tags["svg"] == 4  # two plots in two widths
     assert outline.tags["title"] == 1 + 4
@@ -84,7 +89,7 @@ def test_every_drawing_has_a_title_and_a_description():
 
 
 def test_the_verdict_comes_first():
-    page = render_html(load("holds"))
+    page = render_html(as_written("holds"))
     text = " ".join(Outline(page).text)
     assert page.index("Holds, proved</h2>") < page.index("Derivation</h2>") < page.index("Budget</h2>")
     for expected in (
@@ -100,7 +105,7 @@ def test_the_verdict_comes_first():
 
 
 def test_a_failing_report():
-    page = render_html(load("fails"))
+    page = render_html(as_written("fails"))
     text = " ".join(Outline(page).text)
     for expected in (
         "Fails", "stated-sensitivity-refuted", "critical", "Joint differential privacy is unproved", "Audit: violation",
@@ -120,38 +125,27 @@ def test_a_failing_report():
     ],
 )
 def test_contradictions_are_said(change, notice):
-    report = load("holds")
-    assert notice not in render_html(report)
-    report["audit"] |= {"views": None} | change
-    assert notice in render_html(report)
-    assert notice.split()[2] in render_text(report)
+    data = as_written("holds")
+    assert notice not in render_html(data)
+    data["audit"] |= {"views": None} | change
+    assert notice in render_html(data)
+    assert notice.split()[2] in render_text(data)
 
 
 def test_a_violation_at_another_instance_is_said_to_be_there_and_shown_with_its_pair():
-    report = load("holds")
+    data = as_written("holds")
     told = {"audited_at": "H = 1 (asked: H = 5)", "meaning": "a message 4 can only be the one user's"}
-    report["audit"] |= {"views": None, "verdict": "violation", "witness": "in D the user has …", "evidence": told}
-    text = " ".join(render_text(report).split())
+    data["audit"] |= {"views": None, "verdict": "violation", "witness": "in D the user has …", "evidence": told}
+    text = " ".join(render_text(data).split())
     assert "found a violation, at H = 1 (asked: H = 5); at the parameters above the claim was found to hold" in text
     assert "although the claim was found to hold" not in text
     assert "releases: a message 4 can only be the one user's. The pair: in D the user has …." in text
-    report["audit"]["verdict"] = "consistent"
-    assert "The pair:" not in render_text(report)
-
-
-ABOUT = {"privcheck": {"version": "0", "schema": 1}, "algorithm": "a"}
+    data["audit"]["verdict"] = "consistent"
+    assert "The pair:" not in render_text(data)
 
 
 def test_an_audit_of_other_parameters_says_so_in_its_first_line():
     at = "H = 1 (asked: H = 6)"
-    view = {
-        "view": "releases",
-        "trials": 1000,
-        "confidence": 0.99,
-        "delta": 0,
-        "epsilon_lower": 0.1,
-        "epsilon_claimed": 1,
-    }
     told = {"violation_at": at, "violation_meaning": "a message 4 can only be the one user's"}
     for verdict, evidence, first in (
         ("consistent", told, f"CONSISTENT; VIOLATION AT {at.upper()}"),
@@ -160,28 +154,31 @@ def test_an_audit_of_other_parameters_says_so_in_its_first_line():
         ("consistent", {"audited_at": at}, f"CONSISTENT AT {at.upper()}"),
         ("consistent", {}, "CONSISTENT"),
     ):
-        report = {**ABOUT, "audit": {**view, "verdict": verdict, "evidence": evidence}}
-        assert render_text(report).splitlines()[0].startswith(f"{first} · a")
+        one = report(audited(epsilon_lower=0.1, verdict=verdict, evidence=evidence), algorithm="a")
+        assert render_text(one).splitlines()[0].startswith(f"{first} · a")
         if "violation_at" in evidence:
-            assert "Audit: violation at other parameters" in render_html(report)
+            assert "Audit: violation at other parameters" in render_html(one)
 
 
 def test_so_few_runs_that_nothing_could_be_refuted_have_said_nothing():
-    view = {"view": "releases", "trials": 1, "confidence": 0.99, "delta": 0, "epsilon_lower": 0.0, "epsilon_claimed": 1}
-    text = render_text({**ABOUT, "audit": {**view, "verdict": "undecided", "evidence": {}}})
-    assert text.startswith("NO VERDICT")
-    assert "the audit says nothing" in text
-    assert "consistent" not in text.lower()
+    said = render_text(report(audited(trials=1, epsilon_lower=0.0, verdict="undecided", evidence={})))
+    assert said.startswith("NO VERDICT")
+    assert "the audit says nothing" in said
+    assert "consistent" not in said.lower()
 
 
 @pytest.mark.parametrize("kind", [None, "", "HOLDS", "passed", "undecided", 1])
 def test_only_holds_is_shown_as_holding(kind):
-    report = load("holds")
-    report["verdict"]["verdict"], report["verify"]["verdict"] = kind, None
-    page = render_html(report)
+    data, sample = as_written("holds"), whole("holds")
+    data["verdict"]["verdict"] = kind
+    if kind != "undecided":
+        with pytest.raises(ParameterError, match=r"report\.verdict\.verdict: expected one of holds, fails, undecided"):
+            checked(data)
+    other = replace(sample, verdict=Judged(verdict=kind, method="proved", sentence=""), verify=None)
+    page = render_html(other)  # whatever Python puts there
     assert '<section class="verdict open"' in page
     assert "Holds" not in page
-    assert not render_text(report).startswith("HOLDS")
+    assert not render_text(other).startswith("HOLDS")
 
 
 def test_an_empty_report_says_that_there_is_no_verdict():
@@ -216,22 +213,36 @@ def _no_plots(monkeypatch):
     monkeypatch.setattr("privcheck.reports.html.value_plot", lambda _: None)
 
 
+def _refusal(data):
+    try:
+        checked(data)
+    except ParameterError as error:
+        return str(error)
+    return ""
+
+
 def test_hostile_strings_are_text_wherever_they_stand():
-    report = load("holds")
-    for path in _leaves(report):
+    data, refused = as_written("holds"), []
+    for path in _leaves(data):
         if path[0] != "privcheck":
-            report = _with(report, path, HOSTILE)
-    report["run"]["value"] = {"mean": 0.5, "references": {HOSTILE: 0.25}}
-    report[HOSTILE] = report["options"][HOSTILE] = HOSTILE
-    outline = Outline(render_html(report))
+            changed = _with(data, path, HOSTILE)
+            if said := _refusal(changed):  # a number, or one of a few names
+                assert f".{path[-1]}" in said or f"[{path[-1]}]" in said
+                refused.append(path)
+            else:
+                data = changed
+    assert ("title",) not in refused
+    data["run"]["value"]["references"] = {HOSTILE: 0.25}
+    data[HOSTILE] = data["options"][HOSTILE] = HOSTILE
+    outline = Outline(render_html(data))
     assert outline.open == []
     assert not outline.tags.keys() & {"script", "img"}
     assert not [key for _, key, _ in outline.attributes if key.startswith("on")]
-    text = "".join(outline.text)
-    assert "<script>alert('x')</script>" in text
-    assert "{{ 7*7 }}" in text or "{{ 7·7 }}" in text
-    assert "\x1b" not in text
-    assert "\x1b" not in render_text(report)
+    shown = "".join(outline.text)
+    assert "<script>alert('x')</script>" in shown
+    assert "{{ 7*7 }}" in shown or "{{ 7·7 }}" in shown
+    assert "\x1b" not in shown
+    assert "\x1b" not in render_text(data)
 
 
 ODD = (None, "", "inf", "text", True, -1, 1e308, 5e-324, [], {}, [None, 1], {"a": {"b": []}})
@@ -240,36 +251,36 @@ ODD = (None, "", "inf", "text", True, -1, 1e308, 5e-324, [], {}, [None, 1], {"a"
 @pytest.mark.parametrize("which", range(len(ODD)))
 def test_any_field_may_be_something_else(which, monkeypatch):
     _no_plots(monkeypatch)
-    report, odd = load("fails"), ODD[which]
-    for index, path in enumerate(_leaves(report)):
+    data, odd, shown = as_written("fails"), ODD[which], 0
+    for index, path in enumerate(_leaves(data)):
         if path[0] != "privcheck" and index % 3 == which % 3:  # each field meets four of the twelve
-            changed = _with(report, path, odd)
-            try:
-                page, text = render_html(changed), render_text(changed)
-            except ParameterError:
-                assert len(path) == 1  # a whole section that is not an object
+            changed = _with(data, path, odd)
+            if said := _refusal(changed):  # which names the field
+                assert f".{path[-1]}" in said or f"[{path[-1]}]" in said
                 continue
-            assert page.endswith("</html>")
-            assert text.endswith("\n")
+            assert render_html(changed).endswith("</html>")
+            assert render_text(changed).endswith("\n")
+            shown += 1
+    assert shown
 
 
 def test_nan_is_refused():
-    report = load("holds")
-    report["budget"]["guarantee"]["epsilon"] = float("nan")
+    data = as_written("holds")
+    data["budget"]["guarantee"]["epsilon"] = float("nan")
     for render in (render_html, render_text):
         with pytest.raises(ParameterError, match=r"report\.budget\.guarantee\.epsilon is NaN"):
-            render(report)
+            render(data)
 
 
 def test_the_same_report_gives_the_same_bytes():
-    report = load("holds")
-    assert render_html(report) == render_html(copy.deepcopy(report))
-    other = _with(report, ("budget", "guarantee", "epsilon"), 6.6)
-    assert render_html(other) != render_html(report)
+    data = as_written("holds")
+    assert render_html(data) == render_html(copy.deepcopy(data))
+    other = _with(data, ("budget", "guarantee", "epsilon"), 6.6)
+    assert render_html(other) != render_html(data)
 
 
 def test_text_of_a_full_report():
-    text = render_text(load("holds"))
+    text = render_text(as_written("holds"))
     lines = text.splitlines()
     assert lines[0] == "HOLDS, PROVED · dp-apvi: ρ-zCDP (Theorem 3.4, line 214)"
     assert "Cost over claim: exactly 1." in lines[1]
@@ -283,6 +294,6 @@ def test_text_of_a_full_report():
 
 
 def test_text_of_a_failing_report():
-    text = render_text(load("fails"))
+    text = render_text(as_written("fails"))
     assert text.startswith("FAILS · dp-apvi")
     assert "critical stated-sensitivity-refuted visits: stated ℓ₂ sensitivity √H is too small" in text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from privcheck.pictures import Bars, History, ShownPair, TradeOff
@@ -64,7 +64,7 @@ class Audited:
 class Audits(Audited):
     """The audits of a report: the first view's own fields, and every view by name."""
 
-    views: Mapping[str, Audited]
+    views: Mapping[str, Audited] = field(default_factory=dict)
 
 
 def together(views: Mapping[str, Audited]) -> Audits | None:
@@ -72,4 +72,4 @@ def together(views: Mapping[str, Audited]) -> Audits | None:
     first = next(iter(views.values()), None)
     if first is None:
         return None
-    return Audits(**{field.name: getattr(first, field.name) for field in fields(Audited)}, views=views)
+    return Audits(**{one.name: getattr(first, one.name) for one in fields(Audited)}, views=views)

@@ -16,7 +16,7 @@ from privcheck.reports.values.learned import Ran, RanOnline
 class About:
     """Which version of privcheck made a report, and the form that it has."""
 
-    version: str
+    version: str = ""
     schema: int = SCHEMA
 
 
