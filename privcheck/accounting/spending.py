@@ -30,17 +30,32 @@ class Spent:
     mu: float | None
 
 
-def spent(header: Mapping[str, Any], entries: Sequence[Entry]) -> Spent:
+Laws = Mapping[str, type[Noise]]
+
+
+def laws_of(declaration: Declaration | None) -> Laws:
+    """Returns the laws that a ledger may name: ours, and those of the declaration's own mechanisms."""
+    own = [] if declaration is None else [release.mechanism.law for release in declaration.releases]
+    return {law.name: law for law in own} | LAWS
+
+
+def spent(header: Mapping[str, Any], entries: Sequence[Entry], *, laws: Laws = LAWS) -> Spent:
     """Returns the cost of a ledger from its own figures: every charge, whether or not all its slices left.
 
     Gaussian: ρ = Δ₂²/2σ². Laplace: Δ₁/b in pure DP, and in zCDP the worst split over coordinates (see
-    `privcheck.mechanisms.Laplace.zcdp`). Over a partition of the users the dearest group counts.
+    `privcheck.mechanisms.Laplace.zcdp`). Over a partition of the users the dearest group counts. Of a law that is not
+    among `laws` the cost is ∞.
+
+    Args:
+        header: The ledger's.
+        entries: Its entries.
+        laws: Of noise, by the name that ledgers give them (`laws_of`).
     """
-    return spent_shares(header, entries, [{}])[0]
+    return spent_shares(header, entries, [{}], laws=laws)[0]
 
 
 def spent_shares(
-    header: Mapping[str, Any], entries: Sequence[Entry], shares: Sequence[Mapping[str, Fraction]]
+    header: Mapping[str, Any], entries: Sequence[Entry], shares: Sequence[Mapping[str, Fraction]], *, laws: Laws = LAWS
 ) -> list[Spent]:
     """Returns the cost of a ledger of which only a share of every release has fallen due, for many such shares.
 
@@ -51,6 +66,7 @@ def spent_shares(
         header: The ledger's.
         entries: Its entries.
         shares: The share of every release by its name, in [0, 1]; 1 where it is left out.
+        laws: As in `spent`.
     """
     if not header.get("protects", False) and entries:
         return [Spent(rho=math.inf, pure_epsilon=math.inf, mu=None)] * len(shares)
@@ -58,7 +74,7 @@ def spent_shares(
     for entry in entries:
         if entry.charge is not None:
             charges.setdefault((entry.release, entry.charge.users), []).append(entry.charge)
-    sums = {key: _summed(found) for key, found in charges.items()}
+    sums = {key: _summed(found, laws) for key, found in charges.items()}
     up = 1 + 1e-14 * (1 + len(entries))
     return [_dearest(sums, share, up) for share in shares]
 
@@ -75,11 +91,11 @@ def _dearest(
     return Spent(rho=rho * up, pure_epsilon=pure * up, mu=None if curved else math.sqrt(mu_squared) * up)
 
 
-def _summed(charges: Sequence[Charge]) -> tuple[float, float, float]:
+def _summed(charges: Sequence[Charge], laws: Laws) -> tuple[float, float, float]:
     """Returns Σρ, Σε of pure DP and Σμ² of what one user pays; μ² is NaN where a release is not Gaussian."""
     rho, pure, mu_squared = 0.0, 0.0, 0.0
     for cost in charges:
-        one = LAWS.get(cost.law, Noise).of(cost).spent(cost)  # ∞ of a law that is not ours
+        one = laws.get(cost.law, Noise).of(cost).spent(cost)  # ∞ where the law is unknown
         rho, pure, mu_squared = rho + one[0], pure + one[1], mu_squared + one[2]
     return rho, pure, mu_squared
 

@@ -12,6 +12,7 @@ from typing import get_args
 
 from privcheck import registry
 from privcheck.accounting import check_ledger, spent
+from privcheck.accounting.spending import laws_of
 from privcheck.commands.cluster import cluster_executor
 from privcheck.commands.data import Source
 from privcheck.commands.provenance import parameters_used
@@ -139,7 +140,7 @@ def _spent(ledger: Ledger | None, setting: Setting) -> SpentCost | None:
     if ledger is None or setting.declaration is None:
         return None
     check_ledger(ledger.header, ledger.entries, setting.declaration, setting.values)
-    cost = spent(ledger.header, ledger.entries)
+    cost = spent(ledger.header, ledger.entries, laws=laws_of(setting.declaration))
     pure = None if math.isinf(cost.pure_epsilon) else cost.pure_epsilon
     return SpentCost(rho=cost.rho, pure_epsilon=pure, mu=cost.mu)
 

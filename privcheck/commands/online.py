@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privcheck import registry
 from privcheck.accounting import Spent, check_ledger, spent
-from privcheck.accounting.spending import spent_shares
+from privcheck.accounting.spending import laws_of, spent_shares
 from privcheck.commands.declared import finite
 from privcheck.commands.learned import summarise_ledger
 from privcheck.commands.provenance import parameters_used
@@ -172,7 +172,7 @@ def run_online(
         optimal_value=result.optimal,
         regret=_regret(result, K, *_twin(setting, asked)),
         curves=_curves(result),
-        spent=_cost(spent(result.ledger.header, result.ledger.entries)) if result.ledger else None,
+        spent=_whole_cost(result.ledger, setting) if result.ledger else None,
         odometer=odometer(result.ledger, setting, _readings(result.episodes, K)) if result.ledger else None,
         ledger=summarise_ledger(result.ledger, out),
         diagnostics=result.diagnostics,
@@ -290,7 +290,8 @@ def odometer(ledger: Ledger, setting: Setting, episodes: Sequence[int]) -> tuple
     shares = [{name: _share(schedule, setting.values, k) for name, schedule in schedules.items()} for k in episodes]
     readings: list[OdometerReading] = []
     last = None
-    for k, cost in zip(episodes, map(_cost, spent_shares(ledger.header, ledger.entries, shares)), strict=True):
+    costs = spent_shares(ledger.header, ledger.entries, shares, laws=laws_of(setting.declaration))
+    for k, cost in zip(episodes, map(_cost, costs), strict=True):
         if cost != last:
             readings.append(OdometerReading(episode=k, rho=cost.rho, pure_epsilon=cost.pure_epsilon, mu=cost.mu))
         last = cost
@@ -311,6 +312,10 @@ def _share(schedule: Schedule, values: Mapping[str, Fraction], k: int) -> Fracti
         outputs = int(schedule.outputs.number(values))
         return Fraction(min(k, outputs), max(outputs, 1))
     return Fraction(1)
+
+
+def _whole_cost(ledger: Ledger, setting: Setting) -> SpentCost:
+    return _cost(spent(ledger.header, ledger.entries, laws=laws_of(setting.declaration)))
 
 
 def _cost(cost: Spent) -> SpentCost:

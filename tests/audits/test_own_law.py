@@ -19,7 +19,7 @@ import small_declarations as small
 
 import mutants
 from privcheck import account, verify
-from privcheck.accounting.spending import spent
+from privcheck.accounting.spending import laws_of, spent
 from privcheck.calibration import least_noise
 from privcheck.charges import charge
 from privcheck.declaration import Release
@@ -100,7 +100,7 @@ def test_what_it_leaves_out_is_derived_as_laplace_has_it():
     assert rates[0] == pytest.approx(rates[1], abs=0.005)
 
 
-def test_its_ledger_names_it_and_prices_nothing(tmp_path):
+def test_its_ledger_names_it_and_is_priced_by_whoever_knows_the_law(tmp_path):
     declaration = declared()
     values = declaration.values()
     path = tmp_path / "ledger.jsonl"
@@ -114,6 +114,8 @@ def test_its_ledger_names_it_and_prices_nothing(tmp_path):
     cost = spent(header, entries)
     assert math.isinf(cost.rho)
     assert math.isinf(cost.pure_epsilon)
+    known = spent(header, entries, laws=laws_of(declaration))
+    assert (known.rho, known.pure_epsilon, known.mu) == (pytest.approx(0.5), pytest.approx(1.0), None)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
