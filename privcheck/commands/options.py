@@ -87,16 +87,6 @@ def finish(result: Result, words: Callable[[Result], str], *, as_json: bool) -> 
     click.echo(json.dumps(document(result), allow_nan=False) if as_json else words(result).rstrip("\n"))
 
 
-def write_result(path: Path, result: object) -> None:
-    """Keeps the result as JSON, under a temporary name until it is whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    from privcheck.reports.values import document
-
-    partial.write_text(json.dumps(document(result), allow_nan=False, indent=1) + "\n", encoding="utf-8")
-    partial.replace(path)
-
-
 class ProgressBars:
     """Progress bars on standard error, one after the other; none where nobody looks."""
 

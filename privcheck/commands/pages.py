@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP
 from privcheck.reports.values import Verified
 from privcheck.reports.wording import figure, spelled
+from privcheck.whole_files import write_whole
 
 COMMAND = "privcheck verify --all --pages docs/findings"
 _DELTA = 1e-5  # where the claim itself has no δ
@@ -23,19 +22,12 @@ Judged = tuple[Setting, Verified]
 
 
 def write_pages(directory: Path) -> list[Path]:
-    """Writes one page a paper, and returns their paths.
-
-    Every page goes to a temporary name first.
-    """
+    """Writes one page a paper, each whole or not at all, and returns their paths."""
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for name, text in paper_pages().items():
         path = directory / f"{name}.md"
-        handle, partial = tempfile.mkstemp(dir=directory, suffix=".partial")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(partial).chmod(0o644)
-        Path(partial).replace(path)
+        write_whole(path, text)
         written.append(path)
     return written
 

@@ -24,7 +24,6 @@ from privcheck.commands.options import (
     set_option,
     trials_option,
     workers_option,
-    write_result,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def audit(
     from privcheck.commands.printing import audited
     from privcheck.commands.provenance import Began
     from privcheck.commands.setting import parse_delta, parse_sets, resolve_setting
-    from privcheck.reports import save_report
+    from privcheck.reports import save_report, save_result
 
     setting = resolve_setting(name, parse_sets(sets))
     at, began = parse_delta(delta, setting), Began()
@@ -67,7 +66,7 @@ def audit(
     with ProgressBars() as bars:
         result = learned.audit(setting, view=view, method=method, delta=at, out=out, progress=bars(view), **how)
     if out is not None:
-        write_result(out / "audit.json", result)
+        save_result(result, out / "audit.json")
         command = ["privcheck", *sys.argv[1:]]
         report = auditing.audit_report(setting, result, earlier, command=command, began=began)
         click.echo(f"report: {save_report(report, out)[1]}", err=True)
@@ -108,7 +107,9 @@ def run(
     with ProgressBars() as bars:
         result = learned.run(setting, source, replicates=replicates, seed=seed, out=out, progress=bars("run"))
     if out is not None:
-        write_result(out / "run.json", result)
+        from privcheck.reports import save_result
+
+        save_result(result, out / "run.json")
     finish(result, ran, as_json=as_json)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from privcheck.errors import FileFormatError
 from privcheck.trajectories import Trajectories
+from privcheck.whole_files import whole_file
 
 
 def write_trajectories(path: Path | str, trajectories: Trajectories) -> None:
@@ -30,15 +31,11 @@ def write_trajectories(path: Path | str, trajectories: Trajectories) -> None:
     write = writers.get(path.suffix.lower())
     if write is None:
         raise FileFormatError(f"{path}: expected a file that ends in {', '.join(writers)}")
-    partial = path.with_name(path.name + ".partial")
     try:
-        with partial.open("wb") as file:
+        with whole_file(path) as file:
             write(file, trajectories)
-        partial.replace(path)
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be written: {error}") from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _write_parquet(file: BinaryIO, data: Trajectories) -> None:

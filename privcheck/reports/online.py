@@ -8,8 +8,9 @@ from pathlib import Path
 from privcheck.errors import FileFormatError, ParameterError
 from privcheck.reports.html import run_page
 from privcheck.reports.model import encode
-from privcheck.reports.store import refuse_other_ledger, write_together
+from privcheck.reports.store import refuse_other_ledger
 from privcheck.reports.values import Compared, RanOnline, from_json
+from privcheck.whole_files import write_together
 
 JSON_NAME, HTML_NAME = "run.json", "run.html"
 

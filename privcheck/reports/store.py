@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
-from privcheck.errors import LedgerError, PrivcheckError
+from privcheck.errors import LedgerError
 from privcheck.reports.model import JSON_NAME, digest, encode, parse, read_text
 from privcheck.reports.values import LedgerSummary, Report
+from privcheck.whole_files import write_together, write_whole
 
 HTML_NAME = "report.html"
 
@@ -27,6 +25,17 @@ def save_report(report: Report, directory: Path) -> tuple[Path, Path]:
     text = encode(report)
     write_together(directory, {JSON_NAME: text, HTML_NAME: _page(report, text)})
     return directory / JSON_NAME, directory / HTML_NAME
+
+
+def save_result(value: object, path: Path) -> None:
+    """Writes what a command prints as JSON, and the directory where it goes.
+
+    Raises:
+        ParameterError: There is a NaN in it, or what JSON has no form for.
+        OSError: It cannot be written; what was there before is still there.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, encode(value))
 
 
 def render_again(directory: Path) -> Path:
@@ -67,51 +76,3 @@ def _page(report: Report, text: str) -> str:
     from privcheck.reports.html import render_html  # Jinja2 and Matplotlib only where a page is made
 
     return render_html(report, fingerprint=digest(text))
-
-
-def write_together(directory: Path, texts: Mapping[str, str]) -> None:
-    """Writes several files by name, all or none: under temporary names first, then renamed.
-
-    Raises:
-        PrivcheckError: They cannot be written; what was there before is still there.
-    """
-    created = not directory.exists()
-    partial = {name: directory / f"{name}.partial" for name in texts}
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            with partial[name].open("w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-        _rename_together(directory, partial)
-    except BaseException as error:
-        for path in partial.values():
-            with suppress(OSError):
-                path.unlink()
-        if created:
-            with suppress(OSError):
-                directory.rmdir()
-        if isinstance(error, OSError):
-            reason = error.strerror or str(error)
-            raise PrivcheckError(f"cannot write the report to {directory}: {reason}; nothing was changed") from error
-        raise
-
-
-def _rename_together(directory: Path, partial: Mapping[str, Path]) -> None:
-    # each rename is atomic, two of them are not: where a later one fails the earlier ones are undone
-    before = {name: path.read_bytes() if (path := directory / name).exists() else None for name in partial}
-    renamed: list[str] = []
-    try:
-        for name, path in partial.items():
-            os.replace(path, directory / name)  # noqa: PTH105 - the tests make exactly this call fail
-            renamed.append(name)
-    except BaseException:
-        for name in renamed:
-            old = before[name]
-            if old is None:
-                (directory / name).unlink()
-            else:
-                partial[name].write_bytes(old)
-                os.replace(partial[name], directory / name)  # noqa: PTH105 - as above
-        raise

@@ -19,6 +19,7 @@ from typing import Any, TextIO
 from privcheck.charges import Charge
 from privcheck.declaration import Declaration
 from privcheck.errors import LedgerError
+from privcheck.whole_files import partial_path
 
 VERSION = 1
 FILE_NAME = "ledger.jsonl"
@@ -82,7 +83,7 @@ class Ledger:
         self._file: TextIO | None = None
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = _partial(path).open("w", encoding="utf-8")
+            self._file = partial_path(path).open("w", encoding="utf-8")
         self._write(self.header)
 
     def record(self, release: str, part: int, *, charge: Charge | None, output: str) -> None:
@@ -112,7 +113,7 @@ class Ledger:
         self.closed = True
         if self._file is not None and self._path is not None:
             self._file.close()
-            _partial(self._path).replace(self._path)
+            partial_path(self._path).replace(self._path)
 
     def abandon(self) -> None:
         """Ends the ledger of a run that failed, without its closing line: the file stays as `<name>.partial`."""
@@ -161,10 +162,6 @@ def read_ledger(path: Path) -> tuple[dict[str, Any], list[Entry]]:
     if parsed[0].get("ledger") != VERSION:
         raise LedgerError(f"{path.name}, line 1: expected the header of a ledger of version {VERSION}", line=1)
     return parsed[0], [_entry(line, number) for number, line in enumerate(parsed[1:-1], start=2)]
-
-
-def _partial(path: Path) -> Path:
-    return path.with_name(path.name + ".partial")
 
 
 def _link(chain: str, line: dict[str, Any]) -> str:

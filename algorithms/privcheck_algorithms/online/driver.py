@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 import zipfile
 from collections.abc import Callable, Mapping
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 
 from privcheck.errors import ParameterError, PrivcheckError
 from privcheck.results import OnlineRequest
+from privcheck.whole_files import whole_file
 from privcheck_algorithms.online.recording import DONE
 from privcheck_algorithms.planning import Optimum
 
@@ -148,16 +148,11 @@ def _save(path: Path, replicates: list[Replicate], mark: str, seconds: float) ->
         states.append({name: rng.bit_generator.state for name, rng in one.generators.items()})
     about = json.dumps({"fingerprint": mark, "seconds": seconds, "generators": states}, default=_listed)
     arrays["about"] = np.frombuffer(about.encode(), dtype=np.uint8)
-    partial = path.with_name(path.name + ".partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
+        with whole_file(path) as file:
             np.savez(file, **arrays)  # type: ignore[arg-type] # typed as if a name could be `allow_pickle`
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)  # where a disk is full, its part would keep it so
         kept = "the one before is kept: the same command continues from it" if path.exists() else "none was before"
         raise PrivcheckError(f"{path}: the checkpoint cannot be written: {error.strerror or error}; {kept}") from None
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from privcheck.errors import ParameterError
+from privcheck.whole_files import write_whole
 
 _FORMAT: Final = 2  # 2: tallies count both kinds of error at thresholds
 _PLAN: Final = "plan.json"
@@ -64,7 +65,7 @@ class Checkpoint:
                 message = f"{directory} holds files but no {_PLAN}: expected an empty directory or an audit's own"
                 raise ParameterError(message, name="out", given=str(self.directory))
             directory.mkdir(parents=True, exist_ok=True)
-            _write(path, json.dumps(wanted, indent=1) + "\n")
+            write_whole(path, json.dumps(wanted, indent=1) + "\n")
         return Kept(directory=directory, kinds={kind.__qualname__: kind for kind in self.kinds})
 
 
@@ -93,7 +94,7 @@ class Kept:
         payload = json.dumps(self._encoded(result))
         path = self._path(number)
         path.parent.mkdir(exist_ok=True)
-        _write(path, json.dumps({"digest": _digest(payload), "result": payload}))
+        write_whole(path, json.dumps({"digest": _digest(payload), "result": payload}))
 
     def load(self, number: int) -> tuple[Any] | None:
         """Returns the block's result, in a tuple of one; None where it is missing or was cut short."""
@@ -172,9 +173,3 @@ def _short(value: object) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
