@@ -32,9 +32,7 @@ def row(name):
         return None
     plan = registry.audit_plan(name)
     asked = AuditRequest(
-        declaration=setting.declared,
-        values=setting.values,
-        options=setting.options,
+        setting=setting.setting,
         view="releases",
         delta=parse_delta(None, setting),
         trials=1_000,

@@ -220,7 +220,7 @@ def methods():
             cells = []
             for trials in (1_000, 10_000, 100_000):
                 asked = AuditRequest(
-                    declaration=setting.declared, values=setting.values, options={}, view="releases",
+                    setting=setting.setting, view="releases",
                     delta=parse_delta(None, setting), trials=trials, confidence=1 - ALPHA, method=method,
                 )  # fmt: skip
                 try:

@@ -13,6 +13,7 @@ import numpy as np
 
 from privcheck.declaration import resolve
 from privcheck.results import RunRequest
+from privcheck.setting import Setting
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 from privcheck_algorithms.environments import ICU_SEPSIS
 
@@ -31,11 +32,9 @@ def measure(algorithm, values, scale, data):
     declaration = algorithm.declare({})
     options = resolve(algorithm.options, {"bonus_scale": scale}, owner=algorithm.name)
     return [
-        algorithm.agent(
+        algorithm.learn_from(
             RunRequest(
-                declaration=declaration,
-                values=declaration.values(values),
-                options=options,
+                setting=Setting(declaration=declaration, values=declaration.values(values), options=options),
                 data=sample,
                 replicates=DRAWS,
                 seed=seed,

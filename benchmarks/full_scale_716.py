@@ -16,6 +16,7 @@ from pathlib import Path
 from privcheck import registry
 from privcheck.declaration import resolve
 from privcheck.results import RunRequest
+from privcheck.setting import Setting
 
 PEAK = 1024 if sys.platform == "linux" else 1  # ru_maxrss is in kilobytes on Linux, in bytes on macOS
 
@@ -41,12 +42,14 @@ def main() -> None:
     )
     declaration = algorithm.declare({})
     request = RunRequest(
-        declaration=declaration,
-        values=declaration.values({"H": 20, "S": 716, "A": 25}),
-        options=resolve(algorithm.options, {}, owner="dp-apvi"),
+        setting=Setting(
+            declaration=declaration,
+            values=declaration.values({"H": 20, "S": 716, "A": 25}),
+            options=resolve(algorithm.options, {}, owner="dp-apvi"),
+        ),
         data=data,
     )
-    result = stage("run, its value, and APVI on the same data", lambda: algorithm.agent(request))
+    result = stage("run, its value, and APVI on the same data", lambda: algorithm.learn_from(request))
     rows.append(("of which the private run", result.seconds, peak()))
     rows.append(("**in all**", time.perf_counter() - started, peak()))
     shown = {name: f"{value:.4f}" for name, value in {**data.references, "DP-APVI": result.returns[0]}.items()}

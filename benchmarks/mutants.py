@@ -11,6 +11,7 @@ import os
 import platform
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -27,10 +28,9 @@ from mutants.online import (
 from privcheck import PureDP, audit_float_noise, registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.results import AuditRequest
-from privcheck_audits.policy import linear
-from privcheck_audits.policy import online_views as online
+from privcheck_audits.policy import linear, online
 from privcheck_audits.shuffled.view import releases as shuffled_releases
-from privcheck_audits.white_box import online_views as online_inside
+from privcheck_audits.white_box import agent_views
 
 CONFIDENCE = 0.99
 GAUSSIAN, LAPLACE, CENTRAL, LOCAL = "dp-apvi", "dp-apvi-laplace", "private-ucb-vi-central", "private-ucb-vi-local"
@@ -43,9 +43,7 @@ def asked(name, view, trials, *, change=None, sets=None, delta=None):
     declaration = change(given.declared) if change else given.declared
     pure = isinstance(declaration.claim.guarantee, PureDP)
     return AuditRequest(
-        declaration=declaration,
-        values=given.values,
-        options=given.options,
+        setting=replace(given.setting, declaration=declaration),
         view=view,
         delta=(0.0 if pure else 1e-5) if delta is None else delta,
         trials=trials,
@@ -62,8 +60,9 @@ def declared(name, view, trials, change=None, **more):
 def inside(name, view, trials, mutant):
     """Returns the lockstep or noise audit of a running agent that a mutant stands for."""
     request = asked(name, view, trials, sets=TREE)
-    look = {"lockstep": online_inside.lockstep, "noise": online_inside.noise}[view]
-    return look(request, mutant(online.AGENTS[name]), {"counts": "steps", "rewards": "known"})
+    look = {"lockstep": agent_views.lockstep, "noise": agent_views.noise}[view]
+    algorithm = registry.algorithm(name)
+    return look(request, replace(algorithm, online=mutant(algorithm.online)))
 
 
 def behind_shuffler(trials, mutant):
@@ -75,9 +74,10 @@ def behind_shuffler(trials, mutant):
 def peeking(name, trials):
     """Returns the policy audit of an agent that plans from exact values, though the declared noise is charged."""
     request = asked(name, "policy", trials)
-    if name in online.AGENTS:
-        whole = online.instance(request.declaration, request.values, request.options)
-        return online.policy(request, mutants.peeking_online(whole))
+    algorithm = registry.algorithm(name)
+    if algorithm.online is not None:
+        whole = online.instance(request.setting, algorithm)
+        return online.audit_policies(request, algorithm, mutants.peeking_online(whole))
     whole = linear.instance(request.declaration, linear.visible(request).values)
     return linear.policy(request, mutants.quieter(whole, 0))
 

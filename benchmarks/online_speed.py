@@ -43,7 +43,7 @@ def request(name, *, episodes=K, replicates=REPLICATES, workers=None, **given):
     names = {p.name for p in (*(known.declaration.parameters if known.declaration else ()), *known.algorithm.options)}
     setting = online_settings([name], {k: v for k, v in sets.items() if k in names}, world)[0]
     return setting.algorithm, OnlineRequest(
-        declaration=setting.declaration, values=setting.values, options=setting.options, readings=setting.choices,
+        setting=setting.setting,
         world=world, episodes=episodes, replicates=replicates, seed=1, workers=workers or os.cpu_count() or 1,
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from privcheck.declaration import resolve
 from privcheck_algorithms.dp_apvi import GAUSSIAN, OPTIONS
-from privcheck_algorithms.dp_apvi.agent import plan_batch, setting
+from privcheck_algorithms.dp_apvi.agent import plan_batch, prepare
 from privcheck_algorithms.environments import RIVERSWIM
 
 ROUNDS, PASSES = 7, 10_000
@@ -27,7 +27,7 @@ def main() -> None:
     declaration = GAUSSIAN.declare({})
     values = declaration.values({"H": 20, "S": 6, "A": 2, "rho": "1/2"})
     data = RIVERSWIM.sample({"n": 1000, "H": 20, "S": 6}, 0)
-    given = setting(declaration, values, resolve(OPTIONS, {}, owner="benchmark"), reward=data.reward)
+    given = prepare(declaration, values, resolve(OPTIONS, {}, owner="benchmark"), reward=data.reward)
     rng = np.random.default_rng(0)
     visits, transitions = (
         exact + release.mechanism.at(values).draw(rng, (PASSES, *exact.shape))

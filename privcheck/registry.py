@@ -2,18 +2,21 @@
 
 Entry-point groups: `privcheck.algorithms` (an `Algorithm`), `privcheck.environments` (an `Environment`),
 `privcheck.environment_families` (a function from what follows the colon in `FAMILY:MEMBER` to an `Environment`),
-`privcheck.audits` (an `AuditPlan` under its algorithm's name).
+`privcheck.auditors` (what audits; "plan" makes an `AuditPlan` for any algorithm).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Literal, cast
 
 from privcheck.declaration import Declaration, Parameter
 from privcheck.entry_points import list_entries, load_entry
 from privcheck.errors import ParameterError, UnknownNameError
+from privcheck.offline import OfflineAgent
+from privcheck.online.player import MakePlayer
 from privcheck.results import (
     AuditRequest,
     AuditResult,
@@ -27,22 +30,21 @@ from privcheck.results import (
 )
 
 Use = Literal["datasets", "online"]
-ANY_PLAN = "any"  # the entry point of the plan for algorithms that have none of their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Reading:
     """A reading of an ambiguous text, or a variant: one of a few names.
 
     Attributes:
         name: What is chosen.
-        readings: The names; the first is the default.
+        ways: The names; the first is the default.
         meaning: What the choice is about.
-        private_rewards: The reading that data without a public reward function ask for; empty where they ask for none.
+        private_rewards: The way that data without a public reward function ask for; empty where they ask for none.
     """
 
     name: str
-    readings: tuple[str, ...]
+    ways: tuple[str, ...]
     meaning: str
     private_rewards: str = ""
 
@@ -52,8 +54,8 @@ class Choice:
         Raises:
             ParameterError: There is no such reading.
         """
-        if given not in self.readings:
-            message = f"{self.name} ({self.meaning}): expected one of {', '.join(self.readings)}, got {given!r}"
+        if given not in self.ways:
+            message = f"{self.name} ({self.meaning}): expected one of {', '.join(self.ways)}, got {given!r}"
             raise ParameterError(message, name=self.name, given=given)
         return given
 
@@ -74,6 +76,19 @@ class Paper:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditInstance:
+    """Where audits run an agent, if those sizes and options that are asked for would hide everything from them.
+
+    Attributes:
+        sizes: Parameters of the small instance of the policy view, by name: H, S, A and K of an online agent.
+        options: The agent's options under which its policy follows the releases closely; no claim may depend on them.
+    """
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, Fraction] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
     """A registered algorithm: its declaration, its agent, or both.
 
@@ -82,12 +97,15 @@ class Algorithm:
         title: One line.
         source: Paper and algorithm.
         declare: Makes the declaration for the chosen readings; None for a non-private baseline.
-        choices: The readings `declare` takes.
+        readings: What `declare` may be asked for.
         options: The agent's own parameters.
-        agent: Learns from a dataset; None where it does not.
+        learn: Learns from a dataset without privacy; None where it does not.
+        offline: The private agent that learns from a dataset; None where there is none.
         paper: What it is from, where it is from a paper that is judged; None otherwise.
-        online: Learns while it acts, one user after the other; None where it does not. The number of episodes is the
-            declaration's parameter `K`, or the agent's option of that name.
+        online: Makes the agent that learns while it acts, one user after the other; None where there is none. What is
+            made here is what runs and what audits drive. The number of episodes is the declaration's parameter `K`, or
+            the agent's option of that name.
+        instance: Where audits run the agent.
         twin: The registered online algorithm that does the same without privacy; None where there is none.
     """
 
@@ -95,12 +113,51 @@ class Algorithm:
     title: str
     source: str
     declare: Callable[[Mapping[str, str]], Declaration] | None
-    choices: tuple[Choice, ...] = ()
+    readings: tuple[Reading, ...] = ()
     options: tuple[Parameter, ...] = ()
-    agent: Callable[[RunRequest], RunResult] | None = None
+    learn: Callable[[RunRequest], RunResult] | None = None
+    offline: OfflineAgent | None = None
     paper: Paper | None = None
-    online: Callable[[OnlineRequest], OnlineResult] | None = None
+    online: MakePlayer | None = None
+    instance: AuditInstance = field(default_factory=AuditInstance)
     twin: str | None = None
+
+    def learn_from(self, request: RunRequest) -> RunResult:
+        """Returns what the agent learned from a dataset.
+
+        Raises:
+            ParameterError: It does not learn from data, or refuses the request.
+        """
+        if self.offline is not None:
+            from privcheck.offline import run
+
+            return run(self.offline, request)
+        if self.learn is None:
+            message = f"{self.name} has no agent that learns from data; `privcheck list` shows which have one"
+            raise ParameterError(message, name=self.name)
+        return self.learn(request)
+
+    def play(self, request: OnlineRequest) -> OnlineResult:
+        """Returns what the agent did that learns while it acts.
+
+        Raises:
+            ParameterError: It does not learn while it acts, or refuses the request.
+        """
+        from privcheck.online.driver import run
+
+        if self.online is None:
+            raise ParameterError(f"{self.name} does not learn as it acts", name=self.name)
+        return run(self.online, request)
+
+    @property
+    def runs(self) -> bool:
+        """Returns whether there is an agent that can be run."""
+        return self.online is not None or self.from_data
+
+    @property
+    def from_data(self) -> bool:
+        """Returns whether it learns from a dataset."""
+        return self.learn is not None or self.offline is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,35 +187,28 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPlan:
-    """A registered way to attack one algorithm.
+    """How an algorithm is audited.
 
     Attributes:
         name: The algorithm's name.
         views: Which audits there are.
         trials: The default number of trials by view.
         audit: Runs one.
-        declines: Says why a declaration cannot be audited; empty where it can. None where the plan is made for one.
-        lacks: Says why one of the views cannot be had of a declaration; empty where it can. None where all can.
+        lacks: Says why a declaration cannot be audited from a view; empty where it can.
     """
 
     name: str
     views: tuple[AuditView, ...]
     trials: Mapping[str, int]
     audit: Callable[[AuditRequest], AuditResult]
-    declines: Callable[[Declaration], str] | None = None
-    lacks: Callable[[Declaration, AuditView], str] | None = None
-
-    def missing(self, declaration: Declaration, view: AuditView) -> str:
-        """Returns why a declaration cannot be audited, from this view or at all; empty where it can."""
-        why = self.declines(declaration) if self.declines is not None else ""
-        return why or (self.lacks(declaration, view) if self.lacks is not None else "")
+    lacks: Callable[[Declaration, AuditView], str]
 
 
 def names(group: str) -> list[str]:
     """Returns the registered names of one kind, sorted, without loading them.
 
     Args:
-        group: "algorithms", "environments", "environment_families" or "audits".
+        group: "algorithms", "environments", "environment_families" or "auditors".
     """
     return sorted(list_entries(group))
 
@@ -206,12 +256,10 @@ def usual_environment(use: Use) -> str:
 
 
 def audit_plan(name: str) -> AuditPlan:
-    """Returns the audit plan for the algorithm of that name: its own, or the plan for any declaration.
+    """Returns the audit plan for the algorithm of that name, made from what is registered under it.
 
     Raises:
-        UnknownNameError: There is no such algorithm, or no plan at all.
+        UnknownNameError: There is no such algorithm, or no auditor is installed.
     """
-    points = list_entries("audits")
-    if name not in points and name in list_entries("algorithms") and ANY_PLAN in points:
-        return cast("AuditPlan", load_entry("audits", ANY_PLAN))
-    return cast("AuditPlan", load_entry("audits", name))
+    make = cast("Callable[[Algorithm], AuditPlan]", load_entry("auditors", "plan"))
+    return make(algorithm(name))

@@ -16,6 +16,7 @@ from privcheck.declaration import Declaration
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.pictures import Bars, History, ShownPair, TradeOff
 from privcheck.runtime.ledger import Ledger
+from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
 
 Progress = Callable[[int, int], None]  # (done, of how many)
@@ -57,9 +58,7 @@ class RunRequest:
     """What an agent is asked to do.
 
     Attributes:
-        declaration: What it may release; None for a non-private baseline.
-        values: The declaration's parameters.
-        options: The agent's own options, all of them.
+        setting: Declaration (None for a non-private baseline), parameters, options and readings.
         data: What to learn from.
         replicates: Independent repetitions with noise of their own.
         seed: Of the simulated noise.
@@ -67,14 +66,27 @@ class RunRequest:
         progress: Called after each unit of work.
     """
 
-    declaration: Declaration | None
-    values: Mapping[str, Fraction]
-    options: Mapping[str, Fraction]
+    setting: Setting
     data: Dataset
     replicates: int = 1
     seed: int = 0
     ledger: Path | None = None
     progress: Progress = silent
+
+    @property
+    def declaration(self) -> Declaration | None:
+        """Returns what may be released; None for a baseline."""
+        return self.setting.declaration
+
+    @property
+    def values(self) -> Mapping[str, Fraction]:
+        """Returns the declaration's parameters."""
+        return self.setting.values
+
+    @property
+    def options(self) -> Mapping[str, Fraction]:
+        """Returns the agent's options."""
+        return self.setting.options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,10 +149,7 @@ class OnlineRequest:
     """What an online agent is asked to do: K users, one after the other, each a trajectory under the agent's policy.
 
     Attributes:
-        declaration: What it may release; None for a non-private baseline.
-        values: The declaration's parameters.
-        options: The agent's own options, all of them.
-        readings: The chosen readings by name.
+        setting: Declaration (None for a non-private baseline), parameters, options and readings.
         world: Where it acts.
         episodes: K.
         replicates: Independent repetitions, each with randomness of its own.
@@ -151,17 +160,34 @@ class OnlineRequest:
         progress: Called after each block with (episodes done, of how many), over all replicates.
     """
 
-    declaration: Declaration | None
-    values: Mapping[str, Fraction]
-    options: Mapping[str, Fraction]
+    setting: Setting
     world: World
     episodes: int
-    readings: Mapping[str, str] = field(default_factory=dict)
     replicates: int = 1
     seed: int = 0
     directory: Path | None = None
     workers: int = 1
     progress: Progress = silent
+
+    @property
+    def declaration(self) -> Declaration | None:
+        """Returns what may be released; None for a baseline."""
+        return self.setting.declaration
+
+    @property
+    def values(self) -> Mapping[str, Fraction]:
+        """Returns the declaration's parameters."""
+        return self.setting.values
+
+    @property
+    def options(self) -> Mapping[str, Fraction]:
+        """Returns the agent's options."""
+        return self.setting.options
+
+    @property
+    def readings(self) -> Mapping[str, str]:
+        """Returns the chosen readings."""
+        return self.setting.readings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -177,7 +203,7 @@ class OnlineResult:
         policy: The first replicate's last policy, (H, S, A) action probabilities.
         ledger: The first replicate's ledger; None for a non-private agent.
         diagnostics: Figures about the learning, from the billboard only, by name.
-        seconds: Wall time of the learning alone, over all sittings where a checkpoint was continued.
+        seconds: Wall time of the learning alone, over all sessions where a checkpoint was continued.
     """
 
     episodes: NDArray[np.int64]
@@ -202,9 +228,7 @@ class AuditRequest:
     """What an auditor is asked to do.
 
     Attributes:
-        declaration: What is audited.
-        values: Its parameters.
-        options: The agent's options.
+        setting: What is audited: declaration, parameters, the agent's options and the readings.
         view: Which audit.
         delta: δ at which a lower bound on ε is reported; 0 for pure DP.
         trials: N, the runs under each of the two neighbours; 2N in all.
@@ -220,9 +244,7 @@ class AuditRequest:
             do not fit.
     """
 
-    declaration: Declaration
-    values: Mapping[str, Fraction]
-    options: Mapping[str, Fraction]
+    setting: Setting
     view: AuditView
     delta: float
     trials: int
@@ -233,6 +255,21 @@ class AuditRequest:
     executor: Executor | None = None
     directory: Path | None = None
     method: AuditMethod = "auto"
+
+    @property
+    def declaration(self) -> Declaration:
+        """Returns what may be released."""
+        return self.setting.declared
+
+    @property
+    def values(self) -> Mapping[str, Fraction]:
+        """Returns the declaration's parameters."""
+        return self.setting.values
+
+    @property
+    def options(self) -> Mapping[str, Fraction]:
+        """Returns the agent's options."""
+        return self.setting.options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +292,7 @@ class AuditResult:
         evidence: Figures behind the verdict, by name; "curve", where there is one, holds the lists `epsilon` and
             `delta_lower`.
         seconds: Wall time.
+        agent_ran: Whether the registered agent itself was run; otherwise what was audited are its declared releases.
         trade_off: Both kinds of error of the score, at every threshold; no verdict rests on this nor on the following.
         history: The bound against the number of trials.
         pair: The pair of neighbours side by side.
@@ -274,6 +312,7 @@ class AuditResult:
     witness: str
     evidence: Mapping[str, float | int | str | Mapping[str, list[float]]]
     seconds: float
+    agent_ran: bool = False
     trade_off: TradeOff | None = None
     history: History | None = None
     pair: ShownPair | None = None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from privcheck.commands.learned import VIEWS
 from privcheck.commands.provenance import Began, about, parameters_used, provenance
-from privcheck.commands.setting import Setting
+from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.reports import load_report
 from privcheck.reports.model import JSON_NAME
@@ -18,7 +18,7 @@ Views = Mapping[str, Audited]
 _SAME = ("algorithm", "parameters", "options", "choices", "privcheck")
 
 
-def earlier_views(setting: Setting, directory: Path) -> Views:
+def earlier_views(setting: Chosen, directory: Path) -> Views:
     """Returns the views that an earlier audit of the same reported into the directory; none where it was another.
 
     Raises:
@@ -36,7 +36,7 @@ def earlier_views(setting: Setting, directory: Path) -> Views:
     return report.audit.views if same and report.audit is not None else {}
 
 
-def audit_report(setting: Setting, result: Audited, earlier: Views, *, command: Sequence[str], began: Began) -> Report:
+def audit_report(setting: Chosen, result: Audited, earlier: Views, *, command: Sequence[str], began: Began) -> Report:
     """Returns the report of one audit, beside earlier ones of other views.
 
     Args:
@@ -54,7 +54,7 @@ def audit_report(setting: Setting, result: Audited, earlier: Views, *, command: 
     )
 
 
-def _blank(setting: Setting) -> Report:
+def _blank(setting: Chosen) -> Report:
     return Report(
         privcheck=about(),
         algorithm=setting.algorithm.name,
@@ -63,5 +63,5 @@ def _blank(setting: Setting) -> Report:
         model=setting.declared.model,
         parameters=parameters_used(setting),
         options=setting.options_used,
-        choices=dict(setting.choices),
+        choices=dict(setting.readings),
     )

@@ -14,7 +14,7 @@ from privcheck.commands.declared import budget, calibrated, show, verified
 from privcheck.commands.learned import VIEWS, audit, refuse_second_release, run
 from privcheck.commands.online import run_online
 from privcheck.commands.provenance import Began, about, parameters_used, provenance
-from privcheck.commands.setting import Setting
+from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.reports.values import Calibrated, Judged, Ran, RanOnline, Report, together
 from privcheck.results import Progress, World
@@ -25,7 +25,7 @@ REPLICATES = 5
 
 
 def check(
-    setting: Setting,
+    setting: Chosen,
     source: Source | World | None,
     *,
     delta: float,
@@ -88,7 +88,7 @@ def check(
         model=setting.declared.model,
         parameters=parameters_used(setting),
         options=setting.options_used,
-        choices=setting.choices,
+        choices=setting.readings,
         verdict=Judged(verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence),
         show=show(setting),
         budget=budget(setting, delta, full=True),
@@ -100,7 +100,7 @@ def check(
     )
 
 
-def _enough(setting: Setting, delta: float) -> Calibrated | None:
+def _enough(setting: Chosen, delta: float) -> Calibrated | None:
     """Returns the least noise for what the claim amounts to in (ε, δ)-DP; under a pure claim at δ = 1e-5 if δ is 0.
 
     None where the claim leaves ε = 0 or ∞, or no amount of the declared noise would do (messages that are integers, a
@@ -114,11 +114,11 @@ def _enough(setting: Setting, delta: float) -> Calibrated | None:
         return None
 
 
-def _views(setting: Setting) -> list[str]:
+def _views(setting: Chosen) -> list[str]:
     if setting.declaration is None:
         return []
     plan = registry.audit_plan(setting.algorithm.name)
-    return [view for view in VIEWS if view in plan.views and not plan.missing(setting.declaration, view)]
+    return [view for view in VIEWS if view in plan.views and not plan.lacks(setting.declaration, view)]
 
 
 def exit_code(report: Report) -> int:

@@ -88,7 +88,7 @@ def _from_file(path: Path, rewards: Path | None, given: Mapping[str, str], algor
         public=False,
         facts=read.facts,
     )
-    choices = registry.algorithm(algorithm).choices if public is None else ()
+    choices = registry.algorithm(algorithm).readings if public is None else ()
     asked = {choice.name: choice.private_rewards for choice in choices if choice.private_rewards}
     return Source(data=dataset, given=asked | dict(given), sizes=_sizes(dataset))
 

@@ -15,7 +15,7 @@ from privcheck.accounting.bridge import second_opinion
 from privcheck.accounting.derivation import DerivationLine
 from privcheck.calibration import LeastNoise, least_noise
 from privcheck.commands.provenance import parameters_used
-from privcheck.commands.setting import Setting, resolve_setting
+from privcheck.commands.setting import Chosen, resolve_setting
 from privcheck.regressors import Regressors
 from privcheck.releases import Release
 from privcheck.reports import values as report
@@ -32,7 +32,7 @@ def list_algorithms() -> report.Listing:
     return report.Listing(algorithms=tuple(_listed(resolve_setting(name, {})) for name in registry.names("algorithms")))
 
 
-def _listed(setting: Setting) -> report.Listed:
+def _listed(setting: Chosen) -> report.Listed:
     algorithm, declaration = setting.algorithm, setting.declaration
     return report.Listed(
         name=algorithm.name,
@@ -45,14 +45,14 @@ def _listed(setting: Setting) -> report.Listed:
             for p in (*(declaration.parameters if declaration else ()), *algorithm.options)
         ),
         choices=tuple(
-            report.ListedChoice(name=c.name, readings=c.readings, default=c.readings[0], meaning=c.meaning)
-            for c in algorithm.choices
+            report.ListedChoice(name=c.name, readings=c.ways, default=c.ways[0], meaning=c.meaning)
+            for c in algorithm.readings
         ),
-        agent=algorithm.agent is not None or algorithm.online is not None,
+        agent=algorithm.runs,
     )
 
 
-def show(setting: Setting) -> report.Shown:
+def show(setting: Chosen) -> report.Shown:
     """Returns the declaration in words and LaTeX, with the derivation of its cost line by line."""
     declaration = setting.declared
     composed = account(declaration)
@@ -125,7 +125,7 @@ def _equation(step: report.DerivationStep) -> str:
     return step.latex + (rf"\quad\text{{from}}\quad {given}" if given else "")
 
 
-def budget(setting: Setting, delta: float, *, full: bool = False) -> report.Budget:
+def budget(setting: Chosen, delta: float, *, full: bool = False) -> report.Budget:
     """Returns what the declared releases cost, release by release and together, at δ.
 
     Args:
@@ -190,7 +190,7 @@ def _price(cost: ReleaseCost) -> str:
     return str(cost.rho if cost.pure is None else cost.pure)
 
 
-def calibrated(setting: Setting, *, epsilon: float, delta: float) -> report.Calibrated:
+def calibrated(setting: Chosen, *, epsilon: float, delta: float) -> report.Calibrated:
     """Returns the least noise for (ε, δ), release by release, against the declared one.
 
     Args:
@@ -225,7 +225,7 @@ def _needed(rows: Sequence[LeastNoise]) -> tuple[report.NeededNoise, ...]:
     )
 
 
-def _curve(setting: Setting, composed: Account) -> report.DeltaCurve:
+def _curve(setting: Chosen, composed: Account) -> report.DeltaCurve:
     """Returns δ against ε for the accountant and for the claim, over the range that is worth looking at."""
     numbers = composed.at(setting.values)
     claim = setting.declared.claim.guarantee
@@ -240,7 +240,7 @@ def _curve(setting: Setting, composed: Account) -> report.DeltaCurve:
     )
 
 
-def verified(setting: Setting) -> report.Verified:
+def verified(setting: Chosen) -> report.Verified:
     """Returns the verdict on the claim, with the findings and the witness."""
     verification = verify(setting.declared, setting.values)
     return report.Verified(

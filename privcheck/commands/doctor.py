@@ -24,7 +24,7 @@ def diagnose() -> dict[str, Any]:
         except PackageNotFoundError:
             problems.append(f"{name} is not installed: install privcheck again with its dependencies")
     problems += _clashes()
-    for group in ("algorithms", "environments", "audits"):
+    for group in ("algorithms", "environments"):
         problems += _unloadable(group)
     return {
         "ok": not problems,
@@ -34,7 +34,7 @@ def diagnose() -> dict[str, Any]:
         "executable": sys.executable,
         "cores": os.cpu_count(),
         "noise_sources": {"simulated": SimulatedNoise.words, "none": NoNoise.words},
-        "registered": {group: registry.names(group) for group in ("algorithms", "environments", "audits")},
+        "registered": {group: registry.names(group) for group in ("algorithms", "environments")},
     }
 
 
@@ -49,9 +49,7 @@ def _clashes() -> list[str]:
 
 
 def _unloadable(group: str) -> list[str]:
-    load = {"algorithms": registry.algorithm, "environments": registry.environment, "audits": registry.audit_plan}[
-        group
-    ]
+    load = {"algorithms": registry.algorithm, "environments": registry.environment}[group]
     problems = []
     for name in registry.names(group):
         try:

@@ -16,7 +16,7 @@ from privcheck.accounting.spending import laws_of
 from privcheck.commands.cluster import cluster_executor
 from privcheck.commands.data import Source
 from privcheck.commands.provenance import parameters_used
-from privcheck.commands.setting import Setting
+from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.reports.values import Audited, LearnedValue, LedgerRelease, LedgerSummary, Ran, RunRemark, SpentCost
 from privcheck.results import AuditMethod, AuditRequest, AuditResult, AuditView, Progress, RunRequest, RunResult, silent
@@ -38,7 +38,7 @@ VIEWS: tuple[AuditView, ...] = ("releases", "lockstep", "noise", "policy")
 
 
 def run(
-    setting: Setting,
+    setting: Chosen,
     source: Source,
     *,
     replicates: int = 1,
@@ -63,17 +63,15 @@ def run(
             replicates or over the ledger of an earlier run.
         LedgerError: The run released something else than was declared.
     """
-    if setting.algorithm.agent is None:
+    if not setting.algorithm.from_data:
         message = f"{setting.algorithm.name} is declared but has no agent to run; `privcheck list` shows which have one"
         raise ParameterError(message, name=setting.algorithm.name)
     if replicates < 1:
         raise ParameterError(f"--replicates expects a whole number, at least 1, got {replicates}", name="replicates")
     refuse_second_release(setting, source, replicates, out)
-    result = setting.algorithm.agent(
+    result = setting.algorithm.learn_from(
         RunRequest(
-            declaration=setting.declaration,
-            values=setting.values,
-            options=setting.options,
+            setting=setting.setting,
             data=source.data,
             replicates=replicates,
             seed=seed,
@@ -101,7 +99,7 @@ def run(
     )
 
 
-def refuse_second_release(setting: Setting, source: Source, replicates: int, out: Path | None) -> None:
+def refuse_second_release(setting: Chosen, source: Source, replicates: int, out: Path | None) -> None:
     """Refuses to release about a user's own data more often than is charged.
 
     Raises:
@@ -136,7 +134,7 @@ def _value(result: RunResult, source: Source, *, private: bool) -> LearnedValue:
     )
 
 
-def _spent(ledger: Ledger | None, setting: Setting) -> SpentCost | None:
+def _spent(ledger: Ledger | None, setting: Chosen) -> SpentCost | None:
     if ledger is None or setting.declaration is None:
         return None
     check_ledger(ledger.header, ledger.entries, setting.declaration, setting.values)
@@ -172,7 +170,7 @@ def summarise_ledger(ledger: Ledger | None, out: Path | None) -> LedgerSummary |
 
 
 def audit(
-    setting: Setting,
+    setting: Chosen,
     *,
     view: str = "releases",
     method: str = "auto",
@@ -206,12 +204,10 @@ def audit(
             cannot be used, or `out` holds blocks of another audit.
     """
     plan = registry.audit_plan(setting.algorithm.name)
-    if plan.declines is not None and (why := plan.declines(setting.declared)):
-        raise ParameterError(f"{setting.algorithm.name} cannot be audited: {why}", name="name")
     asked = next((known for known in plan.views if known == view), None)
     if asked is None:
         raise ParameterError(f"--view expects one of {', '.join(plan.views)}; got {view!r}", name="view", given=view)
-    if why := plan.missing(setting.declared, asked):
+    if why := plan.lacks(setting.declared, asked):
         message = f"{setting.algorithm.name} has no view {view}: {why}"
         raise ParameterError(message, name="view", given=view)
     if method not in METHODS:
@@ -227,9 +223,7 @@ def audit(
         raise ParameterError(f"--workers expects a whole number, at least 1, got {workers}", name="workers")
     started = time.perf_counter()
     request = AuditRequest(
-        declaration=setting.declared,
-        values=setting.values,
-        options=setting.options,
+        setting=setting.setting,
         view=asked,
         delta=delta,
         trials=runs,
@@ -248,7 +242,7 @@ def audit(
     return _audited(setting, result, seed, time.perf_counter() - started)
 
 
-def _audited(setting: Setting, result: AuditResult, seed: int, seconds: float) -> Audited:
+def _audited(setting: Chosen, result: AuditResult, seed: int, seconds: float) -> Audited:
     moved = _moved(setting, result)
     return Audited(
         algorithm=setting.algorithm.name,
@@ -281,7 +275,7 @@ def _speed(result: AuditResult) -> float:
     return measured if isinstance(measured, float) else 2 * result.trials / max(result.seconds, 1e-9)
 
 
-def _moved(setting: Setting, result: AuditResult) -> bool:
+def _moved(setting: Chosen, result: AuditResult) -> bool:
     """Returns whether a claim is refuted at other parameters only, which leaves that at those asked for undecided.
 
     Where verification refutes it at the parameters asked for, the violation stands.

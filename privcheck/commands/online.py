@@ -19,7 +19,7 @@ from privcheck.accounting.spending import laws_of, spent_shares
 from privcheck.commands.declared import finite
 from privcheck.commands.learned import summarise_ledger
 from privcheck.commands.provenance import parameters_used
-from privcheck.commands.setting import Setting, resolve_setting
+from privcheck.commands.setting import Chosen, resolve_setting
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
 from privcheck.reports.values import Band, Compared, OdometerReading, RanOnline, Regret, RunCurves, SpentCost
@@ -27,6 +27,7 @@ from privcheck.results import OnlineRequest, OnlineResult, Progress, World, sile
 from privcheck.runtime import Ledger, read_ledger
 from privcheck.runtime.ledger import FILE_NAME
 from privcheck.schedules import EveryEpisode, Schedule, Tree
+from privcheck.setting import Setting
 
 _CHEAP = 10**11  # counters times episodes up to which a twin is run too: it plans in some seconds, or a minute
 USERS = "n"  # an environment's number of simulated users, which only datasets have
@@ -76,7 +77,7 @@ def _models() -> list[str]:
     return [name for name in registry.names("environments") if registry.environment(name).model is not None]
 
 
-def online_settings(names: Sequence[str], given: Mapping[str, str], world: World) -> list[Setting]:
+def online_settings(names: Sequence[str], given: Mapping[str, str], world: World) -> list[Chosen]:
     """Returns each algorithm's setting; a NAME=VALUE pair goes to every algorithm that knows the name.
 
     Raises:
@@ -94,12 +95,12 @@ def online_settings(names: Sequence[str], given: Mapping[str, str], world: World
     return [resolve_setting(name, {k: v for k, v in given.items() if k in known[name]}, sizes=sizes) for name in names]
 
 
-def _known(setting: Setting) -> set[str]:
+def _known(setting: Chosen) -> set[str]:
     declared = {p.name for p in setting.declaration.parameters} if setting.declaration else set()
-    return declared | {p.name for p in setting.algorithm.options} | {c.name for c in setting.algorithm.choices}
+    return declared | {p.name for p in setting.algorithm.options} | {c.name for c in setting.algorithm.readings}
 
 
-def episodes_of(setting: Setting) -> int:
+def episodes_of(setting: Chosen) -> int:
     """Returns K, from the declaration's parameters or the agent's options."""
     found = setting.values.get("K", setting.options.get("K"))
     if found is None:
@@ -108,7 +109,7 @@ def episodes_of(setting: Setting) -> int:
 
 
 def run_online(
-    setting: Setting,
+    setting: Chosen,
     world: World,
     *,
     replicates: int = 1,
@@ -143,10 +144,7 @@ def run_online(
     K = episodes_of(setting)
     _refuse_ledger(setting, out)
     asked = OnlineRequest(
-        declaration=setting.declaration,
-        values=setting.values,
-        options=setting.options,
-        readings=setting.choices,
+        setting=setting.setting,
         world=world,
         episodes=K,
         replicates=replicates,
@@ -155,7 +153,7 @@ def run_online(
         workers=workers or os.cpu_count() or 1,
         progress=progress,
     )
-    result = setting.algorithm.online(asked)
+    result = setting.algorithm.play(asked)
     if result.ledger is not None and setting.declaration is not None:
         check_ledger(result.ledger.header, result.ledger.entries, setting.declaration, setting.values)
     return RanOnline(
@@ -168,7 +166,7 @@ def run_online(
         episodes=K,
         parameters=parameters_used(setting),
         options=setting.options_used,
-        choices=setting.choices,
+        choices=setting.readings,
         optimal_value=result.optimal,
         regret=_regret(result, K, *_twin(setting, asked)),
         curves=_curves(result),
@@ -181,7 +179,7 @@ def run_online(
     )
 
 
-def _refuse_ledger(setting: Setting, out: Path | None) -> None:
+def _refuse_ledger(setting: Chosen, out: Path | None) -> None:
     """Refuses to go on where the ledger of a finished run was changed, or is another run's: it would be replaced."""
     path = None if out is None else out / FILE_NAME
     if path is None or setting.declaration is None or not path.exists():
@@ -195,7 +193,7 @@ def _refuse_ledger(setting: Setting, out: Path | None) -> None:
 
 
 def compare(
-    settings: Sequence[Setting],
+    settings: Sequence[Chosen],
     world: World,
     *,
     out: Path | None = None,
@@ -235,7 +233,7 @@ def _regret(result: OnlineResult, K: int, twin: str | None, baseline: float | No
     )
 
 
-def _twin(setting: Setting, asked: OnlineRequest) -> tuple[str | None, float | None]:
+def _twin(setting: Chosen, asked: OnlineRequest) -> tuple[str | None, float | None]:
     """Returns the non-private twin's name and mean regret, in the same world, with the same users and options.
 
     No name where there is no twin; no regret where it would take long, or more memory than a run may take.
@@ -248,13 +246,11 @@ def _twin(setting: Setting, asked: OnlineRequest) -> tuple[str | None, float | N
     options = resolve(twin.options, {}, owner=twin.name)
     options |= {name: value for name, value in asked.options.items() if name in options}
     options |= {name: Fraction(asked.episodes) for name in ("K",) if name in options}
-    without = replace(
-        asked, declaration=None, values={}, readings={}, options=options, directory=None, progress=silent
-    )  # fmt: skip
+    without = replace(asked, setting=Setting(declaration=None, options=options), directory=None, progress=silent)
     regret = None
     if counters * asked.episodes * asked.replicates <= _CHEAP:
         with suppress(ParameterError):
-            regret = float(twin.online(without).regret[:, -1].mean())
+            regret = float(twin.play(without).regret[:, -1].mean())
     return twin.name, regret
 
 
@@ -275,7 +271,7 @@ def _band(curve: NDArray[np.float64]) -> Band:
     )
 
 
-def odometer(ledger: Ledger, setting: Setting, episodes: Sequence[int]) -> tuple[OdometerReading, ...]:
+def odometer(ledger: Ledger, setting: Chosen, episodes: Sequence[int]) -> tuple[OdometerReading, ...]:
     """Returns what the run has cost the user who has paid most, after each of the episodes: where it changes.
 
     From the ledger's own charges: a tree's outputs hold a user in one node more whenever the number of episodes passes
@@ -314,7 +310,7 @@ def _share(schedule: Schedule, values: Mapping[str, Fraction], k: int) -> Fracti
     return Fraction(1)
 
 
-def _whole_cost(ledger: Ledger, setting: Setting) -> SpentCost:
+def _whole_cost(ledger: Ledger, setting: Chosen) -> SpentCost:
     return _cost(spent(ledger.header, ledger.entries, laws=laws_of(setting.declaration)))
 
 

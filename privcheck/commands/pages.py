@@ -8,7 +8,7 @@ from pathlib import Path
 from privcheck import registry
 from privcheck.accounting import claim_epsilon
 from privcheck.commands.declared import budget, calibrated, verified
-from privcheck.commands.setting import Setting, resolve_setting
+from privcheck.commands.setting import Chosen, resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP
 from privcheck.reports.values import Verified
@@ -18,7 +18,7 @@ from privcheck.whole_files import write_whole
 COMMAND = "privcheck verify --all --pages docs/findings"
 _DELTA = 1e-5  # where the claim itself has no δ
 
-Judged = tuple[Setting, Verified]
+Judged = tuple[Chosen, Verified]
 
 
 def write_pages(directory: Path) -> list[Path]:
@@ -34,7 +34,7 @@ def write_pages(directory: Path) -> list[Path]:
 
 def paper_pages() -> dict[str, str]:
     """Returns the pages as Markdown, by the paper's name; systems in the order of their names."""
-    papers: dict[registry.Paper, list[Setting]] = {}
+    papers: dict[registry.Paper, list[Chosen]] = {}
     for name in registry.names("algorithms"):
         setting = resolve_setting(name, {})
         if setting.declaration is not None and setting.algorithm.paper is not None:
@@ -86,7 +86,7 @@ def _page(paper: registry.Paper, systems: Sequence[Judged]) -> Iterator[str]:
         yield from _system(setting, result)
 
 
-def _system(setting: Setting, result: Verified) -> Iterator[str]:
+def _system(setting: Chosen, result: Verified) -> Iterator[str]:
     declaration = setting.declared
     at = ", ".join(f"{name} = {value}" for name, value in result.parameters.items())
     yield from ("", f"## {result.algorithm}", "")
@@ -108,7 +108,7 @@ def _system(setting: Setting, result: Verified) -> Iterator[str]:
         yield f"The worst pair known: {words}. `privcheck verify {result.algorithm} --json` prints it whole."
 
 
-def _costs(setting: Setting) -> Iterator[str]:
+def _costs(setting: Chosen) -> Iterator[str]:
     priced = budget(setting, _delta_of(setting))
     rows = [
         (r.name, r.users or "all", figure(r.count), spelled(r.mechanism), spelled(r.cost.expression))
@@ -118,11 +118,11 @@ def _costs(setting: Setting) -> Iterator[str]:
     yield ""
 
 
-def _readings(setting: Setting) -> Iterator[str]:
+def _readings(setting: Chosen) -> Iterator[str]:
     """Yields the verdict under every reading of every choice, the others at their default."""
     rows = []
-    for choice in setting.algorithm.choices:
-        for reading in choice.readings:
+    for choice in setting.algorithm.readings:
+        for reading in choice.ways:
             result = verified(resolve_setting(setting.algorithm.name, {choice.name: reading}))
             rows.append((f"{choice.name} = {reading}", _verdict(result), *_ratios(result)))
     if rows:
@@ -130,7 +130,7 @@ def _readings(setting: Setting) -> Iterator[str]:
         yield ""
 
 
-def _least_noise(setting: Setting) -> Iterator[str]:
+def _least_noise(setting: Chosen) -> Iterator[str]:
     claim, delta = setting.declared.claim.guarantee, _delta_of(setting)
     epsilon = claim_epsilon(claim, setting.values, delta)
     try:
@@ -154,7 +154,7 @@ def _least_noise(setting: Setting) -> Iterator[str]:
     yield ""
 
 
-def _delta_of(setting: Setting) -> float:
+def _delta_of(setting: Chosen) -> float:
     claim = setting.declared.claim.guarantee
     return claim.delta.number(setting.values, rounding="down") if isinstance(claim, ApproxDP) else _DELTA
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import requires, version
 
-from privcheck.commands.setting import Setting
+from privcheck.commands.setting import Chosen
 from privcheck.reports.values import About, Provenance
 
 
@@ -42,7 +42,7 @@ def about() -> About:
     return About(version=version("privcheck"))
 
 
-def parameters_used(setting: Setting) -> dict[str, str]:
+def parameters_used(setting: Chosen) -> dict[str, str]:
     """Returns the declaration's parameters as exact texts."""
     return {name: str(value) for name, value in setting.values.items()}
 

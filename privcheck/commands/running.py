@@ -190,7 +190,7 @@ def _setting_and_source(
     from privcheck.commands.setting import parse_sets, resolve_setting
 
     algorithm = registry.algorithm(name)
-    if algorithm.agent is None and algorithm.online is None and algorithm.declare is not None:
+    if not algorithm.runs and algorithm.declare is not None:
         if (env, data, rewards) != (None, None, None):
             raise click.UsageError(f"{name} has no agent: nothing learns from --env, --data or --rewards")
         return resolve_setting(name, parse_sets(sets)), None

@@ -11,26 +11,41 @@ from privcheck.declaration import Declaration, resolve
 from privcheck.errors import ParameterError, UnknownNameError
 from privcheck.guarantees import ApproxDP, PureDP
 from privcheck.registry import Algorithm
+from privcheck.setting import Setting
 from privcheck.symbols import exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """An algorithm with everything that a user may set, resolved.
+class Chosen:
+    """An algorithm with everything that a user may set, resolved; looked up once a command.
 
     Attributes:
         algorithm: The registered algorithm.
-        declaration: Its declaration in the chosen readings; None for a non-private baseline.
-        values: The declaration's parameters.
-        options: The agent's options.
-        choices: The readings.
+        setting: Its declaration in the chosen readings, with parameters and options.
     """
 
     algorithm: Algorithm
-    declaration: Declaration | None
-    values: Mapping[str, Fraction]
-    options: Mapping[str, Fraction]
-    choices: Mapping[str, str]
+    setting: Setting
+
+    @property
+    def declaration(self) -> Declaration | None:
+        """Returns what may be released; None for a non-private baseline."""
+        return self.setting.declaration
+
+    @property
+    def values(self) -> Mapping[str, Fraction]:
+        """Returns the declaration's parameters."""
+        return self.setting.values
+
+    @property
+    def options(self) -> Mapping[str, Fraction]:
+        """Returns the agent's options."""
+        return self.setting.options
+
+    @property
+    def readings(self) -> Mapping[str, str]:
+        """Returns the chosen readings."""
+        return self.setting.readings
 
     @property
     def options_used(self) -> dict[str, str]:
@@ -68,7 +83,7 @@ def parse_sets(sets: Iterable[str]) -> dict[str, str]:
     return parsed
 
 
-def resolve_setting(name: str, given: Mapping[str, str], *, sizes: Mapping[str, int] | None = None) -> Setting:
+def resolve_setting(name: str, given: Mapping[str, str], *, sizes: Mapping[str, int] | None = None) -> Chosen:
     """Returns the algorithm's setting.
 
     Args:
@@ -82,13 +97,13 @@ def resolve_setting(name: str, given: Mapping[str, str], *, sizes: Mapping[str, 
         ParameterError: A value is not of its parameter's kind, or contradicts the data.
     """
     algorithm = registry.algorithm(name)
-    choices = {c.name: c.check(given.get(c.name, c.readings[0])) for c in algorithm.choices}
-    declaration = algorithm.declare(choices) if algorithm.declare is not None else None
+    readings = {r.name: r.check(given.get(r.name, r.ways[0])) for r in algorithm.readings}
+    declaration = algorithm.declare(readings) if algorithm.declare is not None else None
     parameters = declaration.parameters if declaration is not None else ()
     declared = {p.name for p in parameters}
     optional = {p.name for p in algorithm.options}
     measured = sizes or {}
-    known = declared | optional | choices.keys() | measured.keys()
+    known = declared | optional | readings.keys() | measured.keys()
     for key in given:
         if key not in known:
             raise UnknownNameError(f"parameter or option of {name}", key, sorted(known))
@@ -99,16 +114,16 @@ def resolve_setting(name: str, given: Mapping[str, str], *, sizes: Mapping[str, 
     wanted = {k: v for k, v in given.items() if k in declared} | {
         k: str(v) for k, v in measured.items() if k in declared
     }
-    return Setting(
-        algorithm=algorithm,
+    setting = Setting(
         declaration=declaration,
         values=declaration.values(wanted) if declaration is not None else {},
         options=resolve(algorithm.options, {k: v for k, v in given.items() if k in optional}, owner=name),
-        choices=choices,
+        readings=readings,
     )
+    return Chosen(algorithm=algorithm, setting=setting)
 
 
-def parse_delta(text: str | None, setting: Setting) -> float:
+def parse_delta(text: str | None, setting: Chosen) -> float:
     """Returns δ as a float: the given one, else 0 under a pure-DP claim and 1e-5 otherwise.
 
     Raises:

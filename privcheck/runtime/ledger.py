@@ -23,6 +23,8 @@ from privcheck.whole_files import partial_path
 
 VERSION = 1
 FILE_NAME = "ledger.jsonl"
+PLANNED = "before the run: a plan of spending, from the declaration"
+RECORDED = "release by release, as they left"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,8 @@ class Ledger:
         noise: The noise source in words.
         protects: Whether that source draws the declared noise.
         path: Where the ledger is written; None keeps it in memory.
+        planned: It is a plan of spending, written from the declaration before anything was drawn; otherwise each line
+            is written by the release that it records.
 
     Attributes:
         header: Declaration, parameters and noise source, as written in the first line.
@@ -66,6 +70,7 @@ class Ledger:
         noise: str,
         protects: bool = True,
         path: Path | None = None,
+        planned: bool = False,
     ) -> None:
         self.header: dict[str, Any] = {
             "ledger": VERSION,
@@ -74,6 +79,7 @@ class Ledger:
             "relation": declaration.relation.words,
             "noise": noise,
             "protects": protects,
+            "written": PLANNED if planned else RECORDED,
         }
         self.entries: list[Entry] = []
         self.closed = False

@@ -13,6 +13,7 @@ from privcheck.entry_points import load_entry
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.guarantees import ApproxDP, PureDP
 from privcheck.results import AuditRequest, AuditResult
+from privcheck.setting import Setting
 from privcheck.symbols import Exact
 from privcheck.testing.session import ALLOWANCE, CONFIDENCE, TRIALS, Allowance, Audited
 from privcheck.verification import Verification, verify
@@ -124,9 +125,7 @@ def assert_declaration(
         result = _view(
             view,
             AuditRequest(
-                declaration=declaration,
-                values=values,
-                options={},
+                setting=Setting(declaration=declaration, values=values),
                 view=view,
                 delta=delta,
                 trials=runs[view],

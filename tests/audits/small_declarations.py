@@ -9,6 +9,7 @@ from privcheck.guarantees import ZCDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace
 from privcheck.relations import AddRemoveOne, Relation
 from privcheck.results import AuditRequest
+from privcheck.setting import Setting
 from privcheck.statistics import RewardSums, VisitCounts
 from privcheck.symbols import A, H, S, epsilon, rho
 
@@ -57,12 +58,11 @@ def request(declaration: Declaration, **asked) -> AuditRequest:
     """Returns a request for the releases view; `sets` are parameters."""
     pure = isinstance(declaration.claim.guarantee, PureDP)
     values = {
-        "values": declaration.values(asked.pop("sets", {})),
-        "options": {},
+        "setting": Setting(declaration=declaration, values=declaration.values(asked.pop("sets", {}))),
         "view": "releases",
         "delta": 0.0 if pure else 1e-5,
         "trials": 10_000,
         "confidence": 0.95,
         "seed": 1,
     }
-    return AuditRequest(declaration=declaration, **{**values, **asked})
+    return AuditRequest(**{**values, **asked})

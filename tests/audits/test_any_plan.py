@@ -18,7 +18,7 @@ from privcheck.results import AuditRequest
 from privcheck.verification import find_witness
 from privcheck.verification.candidates import candidate_pairs
 from privcheck_audits.engine.scores import moved
-from privcheck_audits.plan.any_declaration import ANY, declines
+from privcheck_audits.releases.audit import audit_releases, why_not
 from privcheck_audits.releases.canaries import canary, worst_canary
 from privcheck_audits.releases.view import instances
 
@@ -32,9 +32,7 @@ def _request(name, trials=20_000, delta=None, **given):
     if hasattr(claim, "delta"):
         at = claim.delta.number(setting.values)
     return AuditRequest(
-        declaration=setting.declared,
-        values=setting.values,
-        options=setting.options,
+        setting=setting.setting,
         view="releases",
         delta=at,
         trials=trials,
@@ -55,7 +53,7 @@ def _request(name, trials=20_000, delta=None, **given):
     ],
 )
 def test_what_verification_refutes_is_refuted_from_outputs(name):
-    found = ANY.audit(_request(name, trials=200_000))
+    found = audit_releases(_request(name, trials=200_000))
     assert found.verdict == "violation"
     assert found.epsilon_lower is not None
     assert found.epsilon_claimed is not None
@@ -65,7 +63,7 @@ def test_what_verification_refutes_is_refuted_from_outputs(name):
 
 @pytest.mark.parametrize("name", ["private-linopt-vi", "dp-vapvi", "dp-lsvi-ucb-pp", "ldp-obi", "calibrated-ucb-vi"])
 def test_what_holds_is_not_accused_and_approached(name):
-    found = ANY.audit(_request(name))
+    found = audit_releases(_request(name))
     assert found.verdict == "consistent"
     assert found.epsilon_lower is not None
     assert found.epsilon_upper is not None
@@ -74,7 +72,7 @@ def test_what_holds_is_not_accused_and_approached(name):
 
 def test_the_bound_comes_near_the_joint_worst_case():
     request = _request("dp-vapvi", trials=200_000)
-    found = ANY.audit(request)
+    found = audit_releases(request)
     witness = find_witness(request.declaration, request.values)
     assert witness is not None
     mu = (2 * witness.loss) ** 0.5  # the claim is in ρ, all noise Gaussian
@@ -87,7 +85,7 @@ def test_every_algorithm_with_a_declaration_has_a_plan():
         if setting.declaration is None:
             continue
         plan = registry.audit_plan(name)
-        assert plan.declines is None or not plan.declines(setting.declaration), name
+        assert not plan.lacks(setting.declaration, "releases"), name
 
 
 def test_a_canary_of_a_partition_is_in_one_group():
@@ -122,9 +120,9 @@ def test_too_many_coordinates_are_refused():
     pair = next(iter(candidate_pairs(request.declaration, request.values, "")))
     with pytest.raises(ParameterError, match="K=2"):
         moved(request.declaration, request.values, pair)
-    assert declines(request.declaration) == ""
+    assert why_not(request.declaration) == ""
 
 
 def test_the_same_seed_gives_the_same_bound_for_any_number_of_workers():
-    one, two = (ANY.audit(replace(_request("published-ucb-vi-local"), workers=w)) for w in (1, 2))
+    one, two = (audit_releases(replace(_request("published-ucb-vi-local"), workers=w)) for w in (1, 2))
     assert (one.epsilon_lower, one.evidence["errors"]) == (two.epsilon_lower, two.evidence["errors"])

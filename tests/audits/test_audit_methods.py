@@ -146,7 +146,7 @@ def test_a_method_that_does_not_fit_is_refused_with_those_that_do(law, method, m
 def test_plans_refuse_what_they_have_no_test_for(name, view, method, why):
     setting = resolve_setting(name, {})
     request = AuditRequest(
-        declaration=setting.declared, values=setting.values, options=setting.options, view=view, delta=1e-5,
+        setting=setting.setting, view=view, delta=1e-5,
         trials=100, confidence=0.9, method=method,
     )  # fmt: skip
     with pytest.raises(ParameterError, match=why):
@@ -242,7 +242,8 @@ def test_an_interrupted_sequential_audit_is_valid_as_it_is():
 def test_auto_judges_zcdp_off_the_curve_in_its_own_unit_too(rho):
     correct = small.request(small.mixed(), sets={"rho": rho}, trials=4_000, confidence=SURE)
     assert releases(correct).verdict == "consistent"
-    broken = dataclasses.replace(correct, declaration=mutants.rescaled_noise(small.mixed(), 0.5), confidence=0.99)
+    half = dataclasses.replace(correct.setting, declaration=mutants.rescaled_noise(small.mixed(), 0.5))
+    broken = dataclasses.replace(correct, setting=half, confidence=0.99)
     alone = releases(dataclasses.replace(broken, method="coin-flip"))
     both = releases(broken)
     assert alone.verdict == "consistent"  # needs 3·10⁴ runs, at ρ = 1 more than 10⁵

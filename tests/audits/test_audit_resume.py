@@ -19,9 +19,10 @@ import pytest
 from privcheck.declaration import resolve
 from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest
+from privcheck.setting import Setting
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 from privcheck_audits.engine.pools import processes
-from privcheck_audits.plan import DP_APVI
+from registered import DP_APVI
 
 COMMAND = [
     sys.executable,
@@ -39,13 +40,16 @@ TIMES = {"seconds", "trials_per_second"}
 def request(algorithm=GAUSSIAN, view="releases", **asked) -> AuditRequest:
     declaration = algorithm.declare({})
     values = {
-        "values": declaration.values({"H": 2, "S": 2, "A": 2}),
-        "options": resolve(GAUSSIAN.options, {}, owner="test"),
+        "setting": Setting(
+            declaration=declaration,
+            values=declaration.values({"H": 2, "S": 2, "A": 2}),
+            options=resolve(GAUSSIAN.options, {}, owner="test"),
+        ),
         "delta": 1e-5 if algorithm is GAUSSIAN else 0.0,
         "trials": 20_000 if view == "releases" else 3_000,
         "confidence": 0.99,
     }
-    return AuditRequest(declaration=declaration, view=view, **{**values, **asked})
+    return AuditRequest(view=view, **{**values, **asked})
 
 
 def timeless(result) -> dict:
@@ -84,7 +88,11 @@ def test_another_declaration_of_the_same_name_is_refused(tmp_path):
     DP_APVI.audit(request(directory=tmp_path))
     asked = request(directory=tmp_path)
     with pytest.raises(ParameterError, match="digest"):
-        DP_APVI.audit(dataclasses.replace(asked, declaration=rescaled_noise(asked.declaration, 0.5)))
+        DP_APVI.audit(
+            dataclasses.replace(
+                asked, setting=dataclasses.replace(asked.setting, declaration=rescaled_noise(asked.declaration, 0.5))
+            )
+        )
 
 
 @pytest.mark.slow

@@ -12,12 +12,13 @@ from scipy.stats import binom
 from privcheck.declaration import resolve
 from privcheck.mechanisms import GaussianNoise, LaplaceNoise
 from privcheck.results import AuditRequest
+from privcheck.setting import Setting
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE, OPTIONS
 from privcheck_audits.bounds import CurveFlip, GuessPlan, guess_plan, ranked_bound
 from privcheck_audits.engine.blocks import blocks, tally, total
 from privcheck_audits.engine.scores import MovedGroup, Scored, hidden_bits, likelihood_trials
-from privcheck_audits.plan import DP_APVI
 from privcheck_audits.releases.reach import best_plan, loss_law
+from registered import DP_APVI
 
 ALPHA = 0.05
 pytestmark = pytest.mark.slow
@@ -90,9 +91,11 @@ def test_whole_audits_of_the_honest_algorithm_raise_false_alarms_at_most_with_al
     for seed in range(audits):
         result = DP_APVI.audit(
             AuditRequest(
-                declaration=declaration,
-                values=declaration.values({"H": 2, "S": 2, "A": 2}),
-                options=resolve(OPTIONS, {}, owner="test"),
+                setting=Setting(
+                    declaration=declaration,
+                    values=declaration.values({"H": 2, "S": 2, "A": 2}),
+                    options=resolve(OPTIONS, {}, owner="test"),
+                ),
                 view=view,
                 delta=1e-5 if algorithm is GAUSSIAN else 0.0,
                 trials={"releases": 1_000, "noise": 10, "policy": 1_000}[view],

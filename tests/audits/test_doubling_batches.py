@@ -14,7 +14,8 @@ from mutants import rescaled_noise
 from privcheck import registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.results import AuditRequest
-from privcheck_audits.policy import online_views as online
+from privcheck_audits.policy.online import audit_policies, instance
+from registered import ALGORITHMS
 
 NAME = "private-ucb-vi-calibrated"
 SMALL = {"H": "4", "S": "3", "A": "2", "K": "40", "releases": "doubling"}
@@ -23,7 +24,7 @@ SMALL = {"H": "4", "S": "3", "A": "2", "K": "40", "releases": "doubling"}
 def asked(view, trials, **given):
     setting = resolve_setting(NAME, SMALL | given)
     return AuditRequest(
-        declaration=setting.declared, values=setting.values, options=setting.options, view=view, delta=1e-5,
+        setting=setting.setting, view=view, delta=1e-5,
         trials=trials, confidence=1 - 1e-9, seed=4,
     )  # fmt: skip
 
@@ -39,18 +40,19 @@ def test_a_batch_moves_by_what_is_charged_and_only_one_of_them():
 
 @pytest.mark.parametrize("K", ["1", "4", "40", "1000"])
 def test_the_noise_of_every_batch_is_the_declared_one(K):
-    found = online.audit(asked("noise", 6, K=K))
+    found = registry.audit_plan(NAME).audit(asked("noise", 6, K=K))
     assert found.verdict == "consistent", found.evidence
 
 
 def test_half_the_noise_is_found():
     request = asked("noise", 24)
-    found = online.audit(replace(request, declaration=rescaled_noise(request.declaration, 0.5)))
+    half = replace(request.setting, declaration=rescaled_noise(request.declaration, 0.5))
+    found = registry.audit_plan(NAME).audit(replace(request, setting=half))
     assert found.verdict == "violation"
 
 
 def test_the_policies_accuse_no_honest_agent_and_one_that_peeks():
     request = asked("policy", 400)
-    assert online.audit(request).verdict == "consistent"
-    runs = online.instance(request.declaration, request.values, request.options)
-    assert online.policy(request, mutants.peeking_online(runs)).verdict == "violation"
+    assert registry.audit_plan(NAME).audit(request).verdict == "consistent"
+    runs = instance(request.setting, ALGORITHMS[NAME])
+    assert audit_policies(request, ALGORITHMS[NAME], mutants.peeking_online(runs)).verdict == "violation"

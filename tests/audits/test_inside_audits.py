@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 import mutants
-from privcheck.declaration import resolve
 from privcheck.mechanisms import GaussianNoise, LaplaceNoise
 from privcheck.results import AuditRequest
 from privcheck.runtime import SimulatedNoise
+from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories, concatenate
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from privcheck_audits.plan import DP_APVI
 from privcheck_audits.releases.canaries import random_users, worst_canary
 from privcheck_audits.white_box.distances import worst
 from privcheck_audits.white_box.lockstep import publish, replay
 from privcheck_audits.white_box.noise import noise_tests
+from registered import DP_APVI
 
 SMALL = {"H": 4, "S": 3, "A": 2}
 ALPHA = 1e-9
@@ -36,14 +36,13 @@ def each(data):
 
 def audit(declaration, view, **asked):
     values = {
-        "values": declaration.values(asked.pop("sets", SMALL)),
-        "options": resolve(GAUSSIAN.options, {}, owner="test"),
+        "setting": Setting(declaration=declaration, values=declaration.values(asked.pop("sets", SMALL))),
         "delta": 1e-5,
         "trials": 30,
         "confidence": 1 - ALPHA,
         "seed": 3,
     }
-    return DP_APVI.audit(AuditRequest(declaration=declaration, view=view, **{**values, **asked}))
+    return DP_APVI.audit(AuditRequest(view=view, **{**values, **asked}))
 
 
 @BOTH

@@ -23,6 +23,7 @@ from privcheck.relations import AddRemoveOne, ZeroOut
 from privcheck.results import AuditRequest
 from privcheck.runtime import SimulatedNoise
 from privcheck.runtime.counters import psums_holding
+from privcheck.setting import Setting
 from privcheck.statistics import Column, GramMatrices
 from privcheck_audits.white_box import views as inside
 from privcheck_audits.white_box.lockstep import publish, replay
@@ -50,7 +51,7 @@ def setting_of(name, sets=FEW):
 def asked(name, view, trials, *, declaration=None, sets=FEW, **more):
     setting = setting_of(name, sets)
     return AuditRequest(
-        declaration=declaration or setting.declared, values=setting.values, options={}, view=view, delta=1e-5,
+        setting=Setting(declaration=declaration or setting.declared, values=setting.values), view=view, delta=1e-5,
         trials=trials, confidence=1 - ALPHA, **{"seed": 6, **more},
     )  # fmt: skip
 

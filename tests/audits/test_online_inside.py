@@ -26,11 +26,11 @@ from privcheck.errors import AuditError, ParameterError
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.results import AuditRequest
 from privcheck.runtime.counters import psums_holding
-from privcheck_audits.policy import online_views as online
-from privcheck_audits.white_box import online_views as online_inside
+from privcheck_audits.white_box import agent_views
+from privcheck_audits.white_box.agents import watched
 from privcheck_audits.white_box.online_lockstep import replay_agent
 from privcheck_audits.white_box.responses import response_pairs
-from privcheck_audits.white_box.watching import watched
+from registered import ALGORITHMS, ONLINE
 
 ALPHA = 1e-9
 SMALL = {"H": "4", "S": "3", "A": "2", "K": "24"}
@@ -41,27 +41,29 @@ def asked(name, view, trials, *, declaration=None, sets=None, **more):
     setting = resolve_setting(name, sets or SMALL)
     given = declaration or setting.declared
     return AuditRequest(
-        declaration=given, values=setting.values, options=setting.options, view=view, delta=1e-5,
+        setting=replace(setting.setting, declaration=given), view=view, delta=1e-5,
         trials=trials, confidence=1 - ALPHA, **{"seed": 4, **more},
     )  # fmt: skip
 
 
 def look(request, make=None):
-    view = online_inside.lockstep if request.view == "lockstep" else online_inside.noise
-    name = request.declaration.name
-    return view(request, make or online.AGENTS[name], online._readings(request.declaration))
+    view = agent_views.lockstep if request.view == "lockstep" else agent_views.noise
+    return view(request, with_agent(request.declaration.name, make))
+
+
+def with_agent(name, make=None):
+    algorithm = ALGORITHMS[name]
+    return algorithm if make is None else replace(algorithm, online=make)
 
 
 def agent_of(name, make=None, sets=None):
     request = asked(name, "lockstep", 1, sets=sets)
-    readings = online._readings(request.declaration)
-    made = make or online.AGENTS[name]
-    return watched(request.declaration, request.values, request.options, make=made, readings=readings)[0]
+    return watched(with_agent(name, make), request.setting)[0][0]
 
 
-@pytest.mark.parametrize("name", sorted(online.AGENTS))
+@pytest.mark.parametrize("name", ONLINE)
 def test_a_correct_agent_attains_its_charge_and_shows_the_same_policies(name):
-    found = online.audit(asked(name, "lockstep", 8))
+    found = look(asked(name, "lockstep", 8))
     assert found.verdict == "consistent"
     assert found.evidence["departures"] == 0
     assert found.evidence["policies_that_moved"] > 8
@@ -71,9 +73,9 @@ def test_a_correct_agent_attains_its_charge_and_shows_the_same_policies(name):
         assert ratios == pytest.approx([1.0] * 3, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", sorted(online.AGENTS))
+@pytest.mark.parametrize("name", ONLINE)
 def test_a_correct_agent_draws_what_it_declares(name):
-    found = online.audit(asked(name, "noise", 6))
+    found = look(asked(name, "noise", 6))
     assert found.verdict == "consistent", found.evidence
     assert found.evidence["refuted"] == "nothing"
     scales = [v for key, v in found.evidence.items() if key.startswith("drawn_over_declared_scale")]
@@ -112,7 +114,7 @@ def test_later_users_answer_alike_whatever_one_user_drew():
 
 @pytest.mark.parametrize("name", [LOCAL, "private-ucb-po-local", "ldp-obi"])
 def test_a_message_is_not_taken_for_noise(name):
-    found = online.audit(asked(name, "noise", 6, sets={**SMALL, "epsilon": "10000"}))
+    found = look(asked(name, "noise", 6, sets={**SMALL, "epsilon": "10000"}))
     assert found.verdict == "consistent", found.evidence
 
 
@@ -136,13 +138,13 @@ def replace_leaves(schedule, leaves):
 
 @pytest.mark.parametrize("name", [CENTRAL, "private-ucb-po-central", "pucb", "dp-ucbvi-central"])
 def test_lockstep_catches_a_user_who_is_counted_twice(name):
-    found = look(asked(name, "lockstep", 2), counts_twice(online.AGENTS[name]))
+    found = look(asked(name, "lockstep", 2), counts_twice(ALGORITHMS[name].online))
     assert found.verdict == "violation"
     assert found.evidence["visits_l1_moved_over_charged"] == pytest.approx(2)
 
 
 def test_lockstep_catches_it_wherever_the_user_comes():
-    agent = agent_of(CENTRAL, make=counts_twice(online.AGENTS[CENTRAL], user=7))
+    agent = agent_of(CENTRAL, make=counts_twice(ALGORITHMS[CENTRAL].online, user=7))
     one, other, _ = next(response_pairs(agent.declaration, agent.request.world.mdp))
     for position in (6, 7, 8):
         found = replay_agent(agent, (one, other), position, seed=3, words="")
@@ -153,14 +155,14 @@ def test_lockstep_catches_it_wherever_the_user_comes():
 
 @pytest.mark.parametrize("name", [CENTRAL, "private-ucb-po-central", "dp-ucbvi-central"])
 def test_lockstep_catches_an_agent_that_plans_from_what_it_does_not_release(name):
-    found = look(asked(name, "lockstep", 4), plans_from_exact(online.AGENTS[name]))
+    found = look(asked(name, "lockstep", 4), plans_from_exact(ALGORITHMS[name].online))
     assert found.verdict == "violation"
     assert found.evidence["departures"] > 0
     assert "another policy" in found.witness
 
 
 def test_lockstep_catches_numbers_that_no_release_declares():
-    found = look(asked(CENTRAL, "lockstep", 2), Talkative(honest=online.AGENTS[CENTRAL]))
+    found = look(asked(CENTRAL, "lockstep", 2), Talkative(honest=ALGORITHMS[CENTRAL].online))
     assert found.verdict == "violation"
     assert "24 numbers more than are declared" in found.witness
 
@@ -177,10 +179,10 @@ def test_lockstep_catches_numbers_that_no_release_declares():
     ],
 )
 def test_noise_that_is_not_as_declared_is_found(mutant, name, seen):
-    found = look(asked(name, "noise", 6), mutant(online.AGENTS[name]))
+    found = look(asked(name, "noise", 6), mutant(ALGORITHMS[name].online))
     assert found.verdict == "violation"
     assert seen in found.witness
-    lockstep = look(asked(name, "lockstep", 2), mutant(online.AGENTS[name]))
+    lockstep = look(asked(name, "lockstep", 2), mutant(ALGORITHMS[name].online))
     assert lockstep.verdict == "consistent"  # the noise is not what it looks at
 
 
@@ -197,8 +199,8 @@ def test_noise_at_another_scale_is_found(name, factor):
 
 def test_an_agent_without_noise_is_found():
     class Silent:
-        def __call__(self, request, *, quiet=False):
-            return online.AGENTS[CENTRAL](request, quiet=True)
+        def __call__(self, request, *, noiseless=False):
+            return ALGORITHMS[CENTRAL].online(request, noiseless=True)
 
     found = look(asked(CENTRAL, "noise", 2), Silent())
     assert found.verdict == "violation"
@@ -208,7 +210,7 @@ def test_an_agent_without_noise_is_found():
 @pytest.mark.parametrize(("name", "view"), [(CENTRAL, "lockstep"), (LOCAL, "noise"), ("calibrated-ucb-vi", "noise")])
 def test_a_killed_audit_resumes_and_threads_change_nothing(tmp_path, name, view):
     trials = {"lockstep": 10, "noise": 24}[view]
-    whole = online.audit(asked(name, view, trials))
+    whole = look(asked(name, view, trials))
     stopped = []
 
     def kill(done, total):
@@ -216,35 +218,37 @@ def test_a_killed_audit_resumes_and_threads_change_nothing(tmp_path, name, view)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        online.audit(asked(name, view, trials, directory=tmp_path, progress=kill))
+        look(asked(name, view, trials, directory=tmp_path, progress=kill))
     kept = list(tmp_path.rglob("0*.json"))
     assert len(kept) == 1
     stamp = kept[0].stat().st_mtime_ns
-    resumed = online.audit(asked(name, view, trials, directory=tmp_path, workers=2))
+    resumed = look(asked(name, view, trials, directory=tmp_path, workers=2))
     assert resumed.evidence == whole.evidence
     assert resumed.witness == whole.witness
     assert kept[0].stat().st_mtime_ns == stamp
     with pytest.raises(ParameterError, match="another audit"):
-        online.audit(asked(name, view, trials, directory=tmp_path, seed=5))
+        look(asked(name, view, trials, directory=tmp_path, seed=5))
 
 
 def test_large_models_are_audited_smaller_and_short_runs_are_not_refused():
     large = asked(CENTRAL, "lockstep", 2, sets={"S": "716", "A": "25", "H": "20", "K": "1000"})
-    found = online.audit(large)
+    found = look(large)
     assert found.verdict == "consistent"
     assert "K = 64 (asked: 1000)" in found.evidence["audited_at"]
     for K in ("1", "2"):
         for name in (CENTRAL, LOCAL, "calibrated-ucb-vi"):
             for view in ("lockstep", "noise"):
-                short = online.audit(asked(name, view, 2, sets={**SMALL, "K": K}))
+                short = look(asked(name, view, 2, sets={**SMALL, "K": K}))
                 assert short.verdict == "consistent"
 
 
 def test_an_agent_that_plays_otherwise_without_noise_is_refused():
     class Moody:
-        def __call__(self, request, *, quiet=False):
-            options = {**request.options, "precision_scale": 0 if quiet else 1}
-            return online.AGENTS[LOCAL](replace(request, options=options), quiet=quiet)
+        def __call__(self, request, *, noiseless=False):
+            options = {**request.options, "precision_scale": 0 if noiseless else 1}
+            return ALGORITHMS[LOCAL].online(
+                replace(request, setting=replace(request.setting, options=options)), noiseless=noiseless
+            )
 
     with pytest.raises(AuditError, match="another policy without noise"):
         look(asked(LOCAL, "noise", 2), Moody())
@@ -255,7 +259,5 @@ def test_an_agent_that_plays_otherwise_without_noise_is_refused():
 def test_correct_agents_are_accused_no_more_often_than_the_confidence_allows(name):
     """At 99 % over 300 audits; more than the limit has probability below 1e-9."""
     sets = {"H": "3", "S": "3", "A": "2", "K": "16"}
-    found = (
-        online.audit(replace(asked(name, "noise", 3, sets=sets, seed=seed), confidence=0.99)) for seed in range(300)
-    )
+    found = (look(replace(asked(name, "noise", 3, sets=sets, seed=seed), confidence=0.99)) for seed in range(300))
     assert sum(result.verdict == "violation" for result in found) <= binom.isf(1e-9, 300, 0.01)

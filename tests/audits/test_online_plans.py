@@ -23,21 +23,20 @@ from privcheck.results import AuditRequest
 from privcheck_algorithms.online.world import world
 from privcheck_audits.bounds import guess_plan
 from privcheck_audits.engine.scores import hidden_bits
-from privcheck_audits.policy.online import features, shown
-from privcheck_audits.policy.online_views import AGENTS, SIZES, instance, policy
+from privcheck_audits.policy.online import SIZES, as_numbers, audit_policies, features, instance
 from privcheck_audits.policy.runs import policy_trials
+from privcheck_audits.releases.audit import audit_releases
+from registered import ALGORITHMS, ONLINE
 from twins import online as reference
 
 SURE = 1 - 1e-9
-NAMES = sorted(AGENTS)
+NAMES = ONLINE
 
 
 def ask(name, *, trials=200, seed=3, view="policy", **given):
     setting = resolve_setting(name, {key: str(value) for key, value in given.items()})
     return AuditRequest(
-        declaration=setting.declared,
-        values=setting.values,
-        options=setting.options,
+        setting=setting.setting,
         view=view,
         delta=1e-5 if "delta" in setting.values else 0.0,
         trials=trials,
@@ -47,7 +46,7 @@ def ask(name, *, trials=200, seed=3, view="policy", **given):
 
 
 def runs_of(request):
-    return instance(request.declaration, request.values, request.options)
+    return instance(request.setting, ALGORITHMS[request.declaration.name])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,7 +58,7 @@ def test_plans_are_registered_with_every_view(name):
 
 def test_the_releases_are_audited_as_any_declaration_s():
     plan, request = registry.audit_plan("pucb"), ask("pucb", view="releases", trials=2_000)
-    assert plan.audit(request).epsilon_lower == registry.audit_plan("any").audit(request).epsilon_lower
+    assert plan.audit(request).epsilon_lower == audit_releases(request).epsilon_lower
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,7 +73,7 @@ def test_an_honest_agent_is_not_accused(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_an_agent_that_peeks_at_the_counts_is_caught(name):
     request = ask(name, trials=400)
-    found = policy(request, mutants.peeking_online(runs_of(request)))
+    found = audit_policies(request, ALGORITHMS[name], mutants.peeking_online(runs_of(request)))
     assert found.verdict == "violation"
     assert found.epsilon_lower > found.epsilon_upper
     assert found.evidence["refuted"] == "claim and declaration"
@@ -100,14 +99,9 @@ def test_a_trial_is_the_paper_s_agent_behind_its_channel(kind, trust, monkeypatc
         user, is_first = found.users[0], bool(outputs.secret[run])
         assert (user.states[0, 1:] == (0 if is_first else 1)).all()
         assert (user.rewards[0] == (0 if is_first else 1)).all()
-        arrays = ("last", np.stack(found.policies)) if kind == "po" else ("actions", np.argmax(found.policies, axis=3))
-        policies = np.stack([shown(_Played(arrays[0], one), 2) for one in arrays[1]])
+        told = np.stack(found.policies) if kind == "po" else np.argmax(found.policies, axis=3)
+        policies = np.stack([as_numbers(one, 2) for one in told])
         np.testing.assert_allclose(outputs.features[run], features(policies, mixed=kind == "po"), atol=1e-9)
-
-
-class _Played:
-    def __init__(self, name, array):
-        self.arrays = {name: array}
 
 
 def test_neighbours_share_what_the_relation_fixes():
@@ -149,8 +143,8 @@ def test_what_cannot_be_audited_is_refused():
     with pytest.raises(ParameterError, match="at least 100 trials"):
         registry.audit_plan("pucb").audit(ask("pucb", trials=99))
     request = ask("dp-apvi", view="policy")
-    with pytest.raises(ParameterError, match="no other agent is known"):
-        policy(request)
+    with pytest.raises(ParameterError, match="no online agent"):
+        audit_policies(request, ALGORITHMS["dp-apvi"])
 
 
 @pytest.mark.slow
@@ -167,7 +161,7 @@ def test_a_bound_of_an_honest_agent_stays_below_the_accountant_s(name, epsilon):
 @pytest.mark.parametrize("name", ["private-ucb-vi-local", "private-ucb-po-local"])
 def test_a_twentieth_of_the_noise_is_caught(name):
     request = ask(name, trials=3_000)
-    found = policy(request, runs_of(ask(name, epsilon=20)))
+    found = audit_policies(request, ALGORITHMS[name], runs_of(ask(name, epsilon=20)))
     assert found.verdict == "violation"
 
 

@@ -16,6 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import own_law as own
 import small_declarations as small
+from privcheck_audits.plan.any_declaration import ANY
 
 import mutants
 from privcheck import account, verify
@@ -32,7 +33,6 @@ from privcheck.symbols import A, H, S, epsilon
 from privcheck_algorithms.dp_apvi.agent import noise_bound
 from privcheck_algorithms.privatizers import noise as kernels
 from privcheck_audits.engine.scores import Moved, likelihood_trials
-from privcheck_audits.plan.any_declaration import ANY
 from privcheck_audits.releases.canaries import worst_canary
 from privcheck_audits.releases.reach import loss_law
 

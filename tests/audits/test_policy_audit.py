@@ -17,13 +17,14 @@ from privcheck.declaration import resolve
 from privcheck.errors import AuditError, ParameterError
 from privcheck.results import AuditRequest
 from privcheck.runtime import Billboard
+from privcheck.setting import Setting
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE, OPTIONS
-from privcheck_algorithms.dp_apvi.agent import plan, setting
+from privcheck_algorithms.dp_apvi.agent import plan, prepare
 from privcheck_audits.bounds import guess_plan, ranked_bound
-from privcheck_audits.plan import DP_APVI, DP_APVI_LAPLACE
-from privcheck_audits.policy.dp_apvi import instance, instance_values
+from privcheck_audits.policy.offline import instance, instance_setting
 from privcheck_audits.policy.runs import policy_trials, whole_runs
 from privcheck_audits.releases.canaries import sizes
+from registered import DP_APVI, DP_APVI_LAPLACE
 
 DEFAULTS = resolve(OPTIONS, {}, owner="test")
 SURE = 1 - 1e-9
@@ -33,15 +34,23 @@ BOTH = pytest.mark.parametrize("algorithm", [GAUSSIAN, LAPLACE], ids=["gaussian"
 def ask(algorithm, **asked):
     declaration = asked.pop("declaration", None) or algorithm.declare(asked.pop("readings", {}))
     values = {
-        "values": declaration.values(asked.pop("sets", {"H": 2, "S": 2, "A": 2})),
-        "options": DEFAULTS,
+        "setting": Setting(
+            declaration=declaration,
+            values=declaration.values(asked.pop("sets", {"H": 2, "S": 2, "A": 2})),
+            options=DEFAULTS,
+        ),
         "view": "policy",
         "delta": 1e-5 if algorithm is GAUSSIAN else 0.0,
         "trials": 20_000,
         "confidence": SURE,
         "seed": 5,
     }
-    return AuditRequest(declaration=declaration, **{**values, **asked})
+    return AuditRequest(**{**values, **asked})
+
+
+def small(declaration, values):
+    algorithm = LAPLACE if "laplace" in declaration.name else GAUSSIAN
+    return instance(Setting(declaration=declaration, values=values, options=DEFAULTS), algorithm)
 
 
 def bound(whole, *, trials, delta, seed=0):
@@ -56,11 +65,11 @@ def bound(whole, *, trials, delta, seed=0):
 def test_a_trial_is_the_agent_behind_its_billboard(algorithm, rewards):
     declaration = algorithm.declare({"rewards": rewards})
     values = declaration.values({"H": 3, "S": 3, "A": 3})
-    whole = instance(declaration, values, DEFAULTS)
+    whole = small(declaration, values)
     outputs = whole_runs(whole, np.random.default_rng(9), 40)
     H, S, A = sizes(values)
     stay = np.broadcast_to(np.eye(S)[:, None, :], (S, A, S))
-    given = setting(declaration, values, DEFAULTS, reward=stay)
+    given = prepare(declaration, values, DEFAULTS, reward=stay)
     rng = np.random.default_rng(9)
     assert np.array_equal(outputs.secret, rng.integers(0, 2, size=40, dtype=np.uint8) == 1)
     drawn = {name: noise.draw(rng, (40, *whole.exact[0][name].shape)) for name, noise in whole.noise.items()}
@@ -79,7 +88,7 @@ def test_a_trial_is_the_agent_behind_its_billboard(algorithm, rewards):
 def test_both_datasets_are_neighbours(algorithm):
     declaration = algorithm.declare({})
     values = declaration.values({"H": 3, "S": 2, "A": 2})
-    first, second = instance(declaration, values, DEFAULTS).exact
+    first, second = small(declaration, values).exact
     assert all(np.abs(first[name] - second[name]).sum() == 2 * 3 for name in first)
 
 
@@ -102,7 +111,7 @@ def test_the_score_learns_something_of_a_gaussian_agent():
 @BOTH
 def test_an_agent_that_peeks_at_the_counts_is_caught(algorithm):
     declaration = algorithm.declare({})
-    whole = instance(declaration, declaration.values({"H": 2, "S": 2, "A": 2}), DEFAULTS)
+    whole = small(declaration, declaration.values({"H": 2, "S": 2, "A": 2}))
     peeks = mutants.peeking(mutants.peeking(whole, "visits"), "transitions")
     delta = 1e-5 if algorithm is GAUSSIAN else 0.0
     # it plans from exact counts, so its output differs with certainty: 84 000 right guesses refute the claim's ε = 7.08
@@ -115,7 +124,7 @@ def test_a_small_fraction_of_the_laplace_noise_is_caught():
     honest = LAPLACE.declare({})
     values = honest.values({"H": 1, "S": 2, "A": 2})
     whole = dataclasses.replace(
-        instance(honest, values, DEFAULTS),
+        small(honest, values),
         noise={release.name: release.mechanism.at(values) for release in declaration.releases},
     )
     assert bound(whole, trials=50_000, delta=0.0).epsilon > 1
@@ -124,7 +133,7 @@ def test_a_small_fraction_of_the_laplace_noise_is_caught():
 @BOTH
 def test_any_number_of_workers_gives_the_same_counts(algorithm):
     asked = ask(algorithm, trials=5_000)
-    whole = instance(asked.declaration, asked.values, DEFAULTS)
+    whole = small(asked.declaration, asked.values)
     alone = policy_trials(whole, guess_plan(), trials=5_000, seed=1)
     assert policy_trials(whole, guess_plan(), trials=5_000, seed=1, workers=3) == alone
     assert alone.learned + alone.tested.runs == 10_000
@@ -132,19 +141,23 @@ def test_any_number_of_workers_gives_the_same_counts(algorithm):
 
 
 def test_large_instances_are_replaced_by_one_where_a_violation_would_be_visible():
-    gaussian, laplace = GAUSSIAN.declare({}), LAPLACE.declare({})
-    given = gaussian.values({"H": 20, "S": 6, "A": 2})
-    assert instance_values(gaussian, given) == given
-    small = instance_values(gaussian, gaussian.values({"rho": "1/2"}))
-    assert [small[name] for name in ("H", "S", "A", "rho")] == [2, 2, 2, Fraction(1, 2)]
-    assert instance_values(laplace, laplace.values())["H"] == 1
+    def shrunk(algorithm, **given):
+        declaration = algorithm.declare({})
+        setting = Setting(declaration=declaration, values=declaration.values(given))
+        return setting.values, instance_setting(setting, algorithm).values
+
+    given, kept = shrunk(GAUSSIAN, H=20, S=6, A=2)
+    assert kept == given
+    _, small_values = shrunk(GAUSSIAN, rho="1/2")
+    assert [small_values[name] for name in ("H", "S", "A", "rho")] == [2, 2, 2, Fraction(1, 2)]
+    assert shrunk(LAPLACE)[1]["H"] == 1
     result = DP_APVI_LAPLACE.audit(ask(LAPLACE, sets={}, trials=2_000))
     assert result.evidence["instance"] == "H = 1, S = 2, A = 2"
 
 
 def test_a_value_that_is_not_a_number_is_refused():
     declaration = GAUSSIAN.declare({})
-    whole = instance(declaration, declaration.values({"H": 2, "S": 2, "A": 2}), DEFAULTS)
+    whole = small(declaration, declaration.values({"H": 2, "S": 2, "A": 2}))
     calls = []
 
     def breaks(noisy):

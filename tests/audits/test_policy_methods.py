@@ -14,19 +14,20 @@ import mutants
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest
-from privcheck_audits.plan import DP_APVI
-from privcheck_audits.policy.online_views import instance, policy
+from privcheck_audits.policy.online import audit_policies, instance
+from registered import ALGORITHMS, DP_APVI
 
 SURE = 1 - 1e-9
 SMALL = {"H": "2", "S": "2", "A": "2"}
 
 
+CENTRAL = ALGORITHMS["private-ucb-vi-central"]
+
+
 def ask(name, *, trials, given=None, **more):
     setting = resolve_setting(name, given or {})
     values = {
-        "declaration": setting.declared,
-        "values": setting.values,
-        "options": setting.options,
+        "setting": setting.setting,
         "view": "policy",
         "delta": 1e-5 if name == "dp-apvi" else 0.0,
         "trials": trials,
@@ -44,8 +45,8 @@ def timeless(result):
 
 def test_an_agent_that_peeks_stops_the_audit():
     request = ask("private-ucb-vi-central", trials=1_000)
-    whole = instance(request.declaration, request.values, request.options)
-    found = policy(request, mutants.peeking_online(whole))
+    whole = instance(request.setting, CENTRAL)
+    found = audit_policies(request, CENTRAL, mutants.peeking_online(whole))
     assert found.verdict == "violation"
     assert found.evidence["ended"] == "stopped"
     assert found.evidence["learned_on"] == 600
@@ -53,7 +54,7 @@ def test_an_agent_that_peeks_stops_the_audit():
     assert found.trials == (600 + found.evidence["tested_on"] + 1) // 2
     assert found.epsilon_lower > found.epsilon_claimed
     assert "gives the first user's data away" in found.evidence["meaning"]
-    fixed = policy(replace(request, method="coin-flip", trials=300), mutants.peeking_online(whole))
+    fixed = audit_policies(replace(request, method="coin-flip", trials=300), CENTRAL, mutants.peeking_online(whole))
     assert fixed.verdict == "violation"
 
 

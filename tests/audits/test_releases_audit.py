@@ -17,12 +17,13 @@ import mutants
 from privcheck import registry
 from privcheck.accounting import account
 from privcheck.accounting.engine.gdp import gdp_delta
-from privcheck.declaration import Declaration, resolve
+from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest, AuditResult
+from privcheck.setting import Setting
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from privcheck_audits.plan import DP_APVI, DP_APVI_LAPLACE
 from privcheck_audits.releases.canaries import worst_canary
+from registered import DP_APVI, DP_APVI_LAPLACE
 
 SURE = 1 - 1e-9
 
@@ -30,15 +31,14 @@ SURE = 1 - 1e-9
 def request(declaration: Declaration, **asked) -> AuditRequest:
     sets = asked.pop("sets", {"H": 5, "S": 3, "A": 2})
     values = {
-        "values": declaration.values(sets),
-        "options": resolve(GAUSSIAN.options, {}, owner="test"),
+        "setting": Setting(declaration=declaration, values=declaration.values(sets)),
         "view": "releases",
         "delta": 0.0 if "laplace" in declaration.name else 1e-5,
         "trials": 20_000,
         "confidence": SURE,
         "seed": 11,
     }
-    return AuditRequest(declaration=declaration, **{**values, **asked})
+    return AuditRequest(**{**values, **asked})
 
 
 def same(one: AuditResult, other: AuditResult) -> bool:

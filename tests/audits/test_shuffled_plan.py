@@ -26,16 +26,17 @@ from privcheck.mechanisms import ShuffledBits
 from privcheck.relations import ReplaceOne
 from privcheck.releases import Draw
 from privcheck.results import AuditRequest
+from privcheck.setting import Setting
 from privcheck.statistics import VisitCounts
 from privcheck.symbols import A, H, K, S
 from privcheck.testing import assert_declaration
 from privcheck_audits.bounds import exact_epsilon
 from privcheck_audits.engine.blocks import blocks, total
-from privcheck_audits.plan import SDP_PE, SDP_PE_AS_PRINTED
-from privcheck_audits.plan.any_declaration import ANY
+from privcheck_audits.releases.audit import audit_releases
 from privcheck_audits.shuffled.attacks import attacks
 from privcheck_audits.shuffled.guesses import Messages, aim
 from privcheck_audits.shuffled.view import declines, instances, releases
+from registered import SDP_PE, SDP_PE_AS_PRINTED
 
 CONFIDENCE = 0.999999
 
@@ -43,9 +44,9 @@ CONFIDENCE = 0.999999
 def ask(name="sdp-pe", *, declaration=None, trials=20_000, confidence=CONFIDENCE, delta=1e-5, **given):
     setting = resolve_setting(name, {key: str(value) for key, value in given.items()})
     return AuditRequest(
-        declaration=declaration or setting.declared,
-        values=setting.values if declaration is None else declaration.values(given),
-        options=setting.options,
+        setting=setting.setting
+        if declaration is None
+        else Setting(declaration=declaration, values=declaration.values(given)),
         view="releases",
         delta=delta,
         trials=trials,
@@ -136,9 +137,9 @@ def test_the_lower_bound_approaches_the_exact_loss_of_a_small_batch():
     # δ above what shows: the coin flip alone. δ below: everything is refuted, though the best guesses say ε < ∞
     declaration, (first, second) = tiny(), binomials(8, 1)
     exact = exact_epsilon(first, second, delta=0.05)
-    found = ANY.audit(ask(declaration=declaration, delta=0.05, trials=500_000, confidence=0.99))
+    found = audit_releases(ask(declaration=declaration, delta=0.05, trials=500_000, confidence=0.99))
     assert 0.9 * exact < found.epsilon_lower <= exact  # the other side of the confidence interval: fixed seed
-    below = ANY.audit(ask(declaration=tiny("1/1000"), delta=1e-3, trials=50_000))
+    below = audit_releases(ask(declaration=tiny("1/1000"), delta=1e-3, trials=50_000))
     assert exact_epsilon(first, second, delta=1e-3) == math.inf
     assert below.epsilon_lower == math.inf
     assert below.verdict == "violation"
@@ -237,10 +238,10 @@ def test_declarations_behind_a_shuffler_can_be_asserted():
 
 
 def test_any_declaration_behind_a_shuffler_is_audited_and_shared_noise_is_declined():
-    assert ANY.audit(ask(declaration=tiny(), delta=0.05)).verdict == "consistent"
+    assert audit_releases(ask(declaration=tiny(), delta=0.05)).verdict == "consistent"
     assert "share their noise bits" in declines(tiny(draw=Draw(across=("cells",))))
     assert "nothing of it" in declines(resolve_setting("dp-apvi", {}).declared)
-    assert SDP_PE.declines(resolve_setting("sdp-pe", {}).declared) == ""
+    assert SDP_PE.lacks(resolve_setting("sdp-pe", {}).declared, "releases") == ""
 
 
 def test_the_exact_counts_move_as_far_as_is_charged():

@@ -34,7 +34,7 @@ RELEASES = [
 CASES = [
     pytest.param(name, given, marks=pytest.mark.slow if given or name.startswith("sdp-pe") else ())
     for name in DECLARED
-    for given in [{}, *({c.name: r} for c in registry.algorithm(name).choices for r in c.readings[1:])]
+    for given in [{}, *({c.name: r} for c in registry.algorithm(name).readings for r in c.ways[1:])]
 ]
 LEAST, MORE = Fraction(19, 20), Fraction(21, 20)  # of the standard deviation
 UNITS = {"variance": 2, "scale": 1, "threshold": 2}  # power of the standard deviation that a spread is
@@ -141,7 +141,7 @@ def test_the_least_noise_has_the_fields_that_scripts_rely_on(name):
 def test_every_source_names_lines(name):
     """Or the footnote that a published code stands in; what is this package's own refers to its README."""
     algorithm = registry.algorithm(name)
-    for reading in [{}, *({c.name: r} for c in algorithm.choices for r in c.readings[1:])]:
+    for reading in [{}, *({c.name: r} for c in algorithm.readings for r in c.ways[1:])]:
         declaration = resolve_setting(name, reading).declared
         own = declaration.source.startswith("this package")
         where = r"README" if own else r"\b(lines?|footnote) [0-9]+"

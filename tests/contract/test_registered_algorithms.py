@@ -19,12 +19,12 @@ from privcheck.runtime import Ledger, read_ledger
 
 NAMES = registry.names("algorithms")
 DECLARED = [name for name in NAMES if registry.algorithm(name).declare is not None]
-RUNNING = [name for name in NAMES if registry.algorithm(name).agent is not None]
+RUNNING = [name for name in NAMES if registry.algorithm(name).from_data]
 
 
 def readings(name):
-    choices = registry.algorithm(name).choices
-    return [{}, *({c.name: r} for c in choices for r in c.readings[1:])]  # the first is the default
+    choices = registry.algorithm(name).readings
+    return [{}, *({c.name: r} for c in choices for r in c.ways[1:])]  # the first is the default
 
 
 # every reading of every choice; the fast tier keeps to the defaults
@@ -84,9 +84,9 @@ def test_a_run_spends_what_is_declared_and_writes_a_ledger_that_says_so(name, tm
     sizes = {"H": data.trajectories.horizon, "S": data.trajectories.num_states, "A": data.trajectories.num_actions}
     setting = resolve_setting(name, {}, sizes=sizes)
     path = tmp_path / "ledger.jsonl"
-    result = setting.algorithm.agent(
+    result = setting.algorithm.learn_from(
         RunRequest(
-            declaration=setting.declaration, values=setting.values, options=setting.options, data=data, replicates=2,
+            setting=setting.setting, data=data, replicates=2,
             seed=3, ledger=path if setting.declaration else None,
         )
     )  # fmt: skip

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.online.player import MakePlayer, Player, Replicate
+from privcheck.online.recording import DONE
 from privcheck.results import OnlineRequest
-from privcheck_algorithms.online.driver import Player, Replicate
-from privcheck_algorithms.online.recording import DONE
-from privcheck_audits.policy.online import MakePlayer
 
 Array = NDArray[np.float64]
 Play = Callable[[Replicate, int], None]
@@ -33,9 +32,9 @@ class Altered:
     honest: MakePlayer
     alter: Alter
 
-    def __call__(self, request: OnlineRequest, *, quiet: bool = False) -> Player:
+    def __call__(self, request: OnlineRequest, *, noiseless: bool = False) -> Player:
         """Returns the agent, ready to play."""
-        player = self.honest(request, quiet=quiet)
+        player = self.honest(request, noiseless=noiseless)
 
         def play(one: Replicate, until: int) -> None:
             for episode in range(int(one.arrays["totals"][DONE]) + 1, until + 1):
@@ -114,9 +113,9 @@ class Talkative:
 
     honest: MakePlayer
 
-    def __call__(self, request: OnlineRequest, *, quiet: bool = False) -> Player:
+    def __call__(self, request: OnlineRequest, *, noiseless: bool = False) -> Player:
         """Returns the agent, ready to play."""
-        player = self.honest(request, quiet=quiet)
+        player = self.honest(request, noiseless=noiseless)
 
         def start(number: int) -> Replicate:
             one = player.start(number)

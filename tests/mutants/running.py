@@ -41,7 +41,7 @@ def peeking(whole: Whole, release: str = "visits") -> Whole:
 
 def peeking_online(whole: OnlineRuns) -> OnlineRuns:
     """Returns the online agent that plans from exact counts; the true loss is ∞ where they move a policy."""
-    return replace(whole, quiet=True)
+    return replace(whole, noiseless=True)
 
 
 def quieter(runs: LinearRuns, factor: float) -> LinearRuns:

@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privcheck.declaration import resolve
+from privcheck.offline import run_once
 from privcheck.results import Dataset
 from privcheck.runtime import NoNoise
+from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
 from privcheck_algorithms.baselines.apvi import apvi
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from privcheck_algorithms.dp_apvi.agent import plan_batch, run, setting
+from privcheck_algorithms.dp_apvi.agent import AGENT, Pass, plan_batch, prepare
 
 sizes = st.tuples(st.integers(1, 5), st.integers(1, 10), st.integers(1, 4))
 scales = st.sampled_from(["0", "1e-6", "1/100", "1/10", "1"])
@@ -51,8 +53,14 @@ def test_without_noise_the_policy_is_apvis(*, size, users, scale, reading, coars
     data = Dataset(
         name="t", description="", trajectories=users_data, reward=reward, evaluate=None, references={}, public=True
     )
-    given_setting = setting(declaration, values, options(scale), reward=reward, noisy=False)
-    learnt, _ = run(declaration, values, given_setting, data, noise=NoNoise())
+    given_setting = prepare(declaration, values, options(scale), reward=reward, noisy=False)
+    learnt, _ = run_once(
+        AGENT,
+        Pass(given=given_setting),
+        Setting(declaration=declaration, values=values),
+        data.trajectories,
+        noise=NoNoise(),
+    )
     twin = apvi(users_data, reward=reward if reading == "known" else None, options=options(scale))
     assert (learnt.policy == twin.policy).all()
     assert learnt.values == pytest.approx(twin.values, abs=1e-9)
@@ -112,7 +120,7 @@ def test_with_noise_the_values_are_the_naive_twins(*, size, algorithm, reading, 
     declaration = algorithm.declare({"rewards": reading})
     values = declaration.values({"H": H, "S": S, "A": A})
     reward = rng.random((S, A, S))
-    given_setting = setting(declaration, values, options(scale, C2), reward=reward)
+    given_setting = prepare(declaration, values, options(scale, C2), reward=reward)
     E = given_setting.constants.E
     # counts around E, so that known, unknown, too small and too large sums all occur
     visits = rng.uniform(-0.5 * E, 6 * E, (1, H, S, A))

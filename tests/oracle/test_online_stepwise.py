@@ -8,14 +8,14 @@ import pytest
 
 from privcheck.commands.online import online_settings
 from privcheck.errors import ParameterError
+from privcheck.online.driver import CHECKPOINT, run
 from privcheck.results import OnlineRequest, World
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.online import private
-from privcheck_algorithms.online.driver import CHECKPOINT
 from privcheck_algorithms.online.tables import size, split
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
+from privcheck_algorithms.private_ucb_vi.agent import player
 from privcheck_algorithms.private_ucb_vi.agent import player as vi_player
-from privcheck_algorithms.private_ucb_vi.agent import run
 from privcheck_algorithms.privatizers import noise, regrown, tree
 
 
@@ -24,7 +24,7 @@ def asked(name="private-ucb-vi-central", *, S=3, H=3, A=2, K=37, **more):
     given = {"K": str(K), "epsilon": "3000", "precision_scale": "0.1", "bonus_scale": "0.02"}
     setting = online_settings([name], given, world)[0]
     return OnlineRequest(
-        declaration=setting.declaration, values=setting.values, options=setting.options, readings=setting.choices,
+        setting=setting.setting,
         world=world, episodes=K, seed=5, **more,
     )  # fmt: skip
 
@@ -37,25 +37,25 @@ SIZES = [(3, 3, 2, 37), (5, 4, 3, 130), (6, 20, 2, 20), (1, 1, 2, 9), (2, 3, 1, 
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("quiet", [False, True])
-def test_it_is_the_run_that_keeps_its_tree(sizes, quiet, monkeypatch):
+@pytest.mark.parametrize("noiseless", [False, True])
+def test_it_is_the_run_that_keeps_its_tree(sizes, noiseless, monkeypatch):
     request = asked(**dict(zip("SHAK", sizes, strict=True)), replicates=2)
-    kept = run(request, quiet=quiet)
+    kept = run(player, request, noiseless=noiseless)
     monkeypatch.setattr(private, "MEMORY", 0.0)
-    again = run(request, quiet=quiet)
+    again = run(player, request, noiseless=noiseless)
     assert same(kept, again)
     assert (kept.diagnostics["noise_drawn_again"], again.diagnostics["noise_drawn_again"]) == (0.0, 1.0)
-    assert quiet or kept.ledger.entries == again.ledger.entries
+    assert noiseless or kept.ledger.entries == again.ledger.entries
     if sizes == (5, 4, 3, 130):
         assert kept.switches[0, -1] > 20  # or equality would say little
 
 
 def test_it_depends_on_no_threads_and_continues_where_it_was_killed(tmp_path, monkeypatch):
     monkeypatch.setattr(private, "MEMORY", 0.0)
-    monkeypatch.setattr("privcheck_algorithms.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("privcheck_algorithms.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck.online.driver._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck.online.driver._WORK", 0)
     request = asked(replicates=3, directory=tmp_path)
-    straight = run(dataclasses.replace(request, directory=None, workers=3))
+    straight = run(player, dataclasses.replace(request, directory=None, workers=3))
     seen = []
 
     def kill(done, _):
@@ -64,9 +64,9 @@ def test_it_depends_on_no_threads_and_continues_where_it_was_killed(tmp_path, mo
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(dataclasses.replace(request, progress=kill))
+        run(player, dataclasses.replace(request, progress=kill))
     assert (tmp_path / CHECKPOINT).stat().st_size < 200_000
-    assert same(run(request), straight)
+    assert same(run(player, request), straight)
 
 
 def test_a_steps_tables_are_those_of_the_tree():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from privcheck.commands.online import online_settings
+from privcheck.online.driver import run
 from privcheck.results import OnlineRequest, World
 from privcheck_algorithms.baselines import OPPO, UCB_VI
 from privcheck_algorithms.environments.random_mdp import random_mdp
@@ -21,15 +22,15 @@ from privcheck_algorithms.online.world import (
     value_mixed,
     world,
 )
-from privcheck_algorithms.private_ucb_po.agent import run as run_po
-from privcheck_algorithms.private_ucb_vi.agent import run as run_vi
+from privcheck_algorithms.private_ucb_po.agent import player as po_player
+from privcheck_algorithms.private_ucb_vi.agent import player as vi_player
 from privcheck_algorithms.privatizers import noise, tree
 from twins.online import trace
 from twins.planning import best_backward, value_backward
 
 PRIVATE = [
-    ("private-ucb-vi-central", "vi", run_vi), ("private-ucb-vi-local", "vi", run_vi),
-    ("private-ucb-po-central", "po", run_po), ("private-ucb-po-local", "po", run_po),
+    ("private-ucb-vi-central", "vi", vi_player), ("private-ucb-vi-local", "vi", vi_player),
+    ("private-ucb-po-central", "po", po_player), ("private-ucb-po-local", "po", po_player),
 ]  # fmt: skip
 
 
@@ -37,20 +38,20 @@ def asked(name, mdp, *, K, replicates=1, seed=0, **given):
     world_ = World(name="test", description="test", mdp=mdp)
     setting = online_settings([name], {"K": str(K)} | {k: str(v) for k, v in given.items()}, world_)[0]
     return OnlineRequest(
-        declaration=setting.declaration, values=setting.values, options=setting.options, readings=setting.choices,
+        setting=setting.setting,
         world=world_, episodes=K, replicates=replicates, seed=seed,
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "kind", "run"), PRIVATE)
+@pytest.mark.parametrize(("name", "kind", "player"), PRIVATE)
 @pytest.mark.parametrize(("epsilon", "precision"), [(300, 0.1), (3000, 1), (3, 0.001)])
-def test_kernels_equal_the_papers_text(name, kind, run, epsilon, precision):
+def test_kernels_equal_the_papers_text(name, kind, player, epsilon, precision):
     more = {"eta_scale": 3} if kind == "po" else {}
     mdp = random_mdp(S=3, A=2, H=3, seed=2)
     request = asked(
         name, mdp, K=37, replicates=2, seed=5, epsilon=epsilon, precision_scale=precision, bonus_scale="0.02", **more
     )
-    result = run(request)
+    result = run(player, request)
     for number in range(2):
         slow = trace(request, kind=kind, number=number)
         assert result.regret[number] == pytest.approx(slow.regret, rel=1e-12)  # the grid is every episode
@@ -62,10 +63,11 @@ def test_kernels_equal_the_papers_text(name, kind, run, epsilon, precision):
 @pytest.mark.parametrize("mdp", [riverswim(4, H=6), random_mdp(S=5, A=3, H=4, seed=8)], ids=["river", "random"])
 @pytest.mark.parametrize("place", ["central", "local"])
 def test_without_noise_the_private_agents_are_their_twins_exactly(mdp, place):
-    for name, quiet, twin in (("private-ucb-vi", run_vi, UCB_VI), ("private-ucb-po", run_po, OPPO)):
+    for name, player, twin in (("private-ucb-vi", vi_player, UCB_VI), ("private-ucb-po", po_player, OPPO)):
         given = {"bonus_scale": "0.02"}
-        ours = quiet(asked(f"{name}-{place}", mdp, K=1500, replicates=2, seed=3, **given), quiet=True)
-        theirs = twin.online(asked(twin.name, mdp, K=1500, replicates=2, seed=3, **given))
+        request = asked(f"{name}-{place}", mdp, K=1500, replicates=2, seed=3, precision_scale=0, **given)
+        ours = run(player, request, noiseless=True)
+        theirs = twin.play(asked(twin.name, mdp, K=1500, replicates=2, seed=3, **given))
         assert np.array_equal(ours.regret, theirs.regret)
         assert np.array_equal(ours.value, theirs.value)
         assert np.array_equal(ours.switches, theirs.switches)
@@ -81,13 +83,13 @@ def test_a_mixed_policy_that_changes_is_a_switch_where_its_value_does_not():
     policies = trace(request, kind="po").policies
     changed = [(now != before).any() for before, now in pairwise(policies)]
     assert sum(changed) > 5
-    assert run_po(request).switches[0].tolist() == [0, *np.cumsum(changed)]
-    assert OPPO.online(asked("oppo", mdp, **given)).switches[0, -1] > 5
+    assert run(po_player, request).switches[0].tolist() == [0, *np.cumsum(changed)]
+    assert OPPO.play(asked("oppo", mdp, **given)).switches[0, -1] > 5
 
 
 def naive_ucb_vi(request, number=0):
     """UCB-VI in NumPy, planning from scratch after every episode, with the same users."""
-    from privcheck_algorithms.online.driver import seeds
+    from privcheck.online.driver import seeds
 
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
@@ -116,14 +118,14 @@ def naive_ucb_vi(request, number=0):
 @pytest.mark.parametrize("mdp", [riverswim(4, H=6), random_mdp(S=5, A=3, H=4, seed=8)], ids=["river", "random"])
 def test_incremental_planning_equals_planning_from_scratch(mdp):
     request = asked("ucb-vi", mdp, K=400, seed=1, bonus_scale="0.02")
-    found = UCB_VI.online(request)
+    found = UCB_VI.play(request)
     assert found.regret[0] == pytest.approx(naive_ucb_vi(request), rel=1e-10)
 
 
 def test_many_states_go_the_other_way_and_agree():
     mdp = random_mdp(S=70, A=2, H=2, seed=3)  # more than 64: sets of states are no word
     request = asked("ucb-vi", mdp, K=120, seed=1, bonus_scale="0.001")
-    assert UCB_VI.online(request).regret[0] == pytest.approx(naive_ucb_vi(request), rel=1e-10)
+    assert UCB_VI.play(request).regret[0] == pytest.approx(naive_ucb_vi(request), rel=1e-10)
 
 
 @pytest.mark.parametrize("S", [4, 5])  # rows of few successors are walked in their own way

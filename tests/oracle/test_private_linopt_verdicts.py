@@ -36,7 +36,7 @@ NAMES = ("private-linopt-vi", "private-linopt-po")
 
 def declared(name="private-linopt-vi", **choices):
     algorithm = registry.algorithm(name)
-    return algorithm.declare({c.name: choices.get(c.name, c.readings[0]) for c in algorithm.choices})
+    return algorithm.declare({c.name: choices.get(c.name, c.ways[0]) for c in algorithm.readings})
 
 
 def epsilon_by_hand(mu, delta):

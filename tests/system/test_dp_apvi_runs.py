@@ -13,6 +13,7 @@ from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError
 from privcheck.results import RunRequest
 from privcheck.runtime import read_ledger
+from privcheck.setting import Setting
 
 ICU = {"n": 20_000, "H": 20, "S": 24}
 
@@ -28,9 +29,11 @@ def request_for(data, name: str = "dp-apvi", rewards: str = "known", **given) ->
     t = data.trajectories
     sizes = {"H": t.horizon, "S": t.num_states, "A": t.num_actions}
     return RunRequest(
-        declaration=declaration,
-        values=declaration.values(sizes) if declaration else {},
-        options=resolve(algorithm.options, given.pop("options", {}), owner=name),
+        setting=Setting(
+            declaration=declaration,
+            values=declaration.values(sizes) if declaration else {},
+            options=resolve(algorithm.options, given.pop("options", {}), owner=name),
+        ),
         data=data,
         **given,
     )
@@ -38,9 +41,7 @@ def request_for(data, name: str = "dp-apvi", rewards: str = "known", **given) ->
 
 def learn(request: RunRequest):
     name = request.declaration.name if request.declaration else "apvi"
-    agent = registry.algorithm(name).agent
-    assert agent is not None
-    return agent(request)
+    return registry.algorithm(name).learn_from(request)
 
 
 def test_the_main_job_learns_and_records(patients, tmp_path: Path) -> None:
@@ -105,7 +106,7 @@ def test_sizes_that_are_not_the_datas_are_refused_before_anything_is_written(
     request = request_for(patients, ledger=tmp_path / "ledger.jsonl")
     values = request.declaration.values({"H": 20, "S": 24, "A": 25, **sizes})
     with pytest.raises(ParameterError, match=message):
-        learn(dataclasses.replace(request, values=values))
+        learn(dataclasses.replace(request, setting=request.setting.at(values)))
     assert not list(tmp_path.iterdir())
 
 

@@ -12,16 +12,19 @@ from pathlib import Path
 from privcheck import registry
 from privcheck.declaration import resolve
 from privcheck.results import RunRequest
+from privcheck.setting import Setting
 
 started = time.perf_counter()
 data = registry.environment("icu-sepsis").sample({"n": 20_000, "H": 20, "S": 716}, 0)
 algorithm = registry.algorithm("dp-apvi")
 declaration = algorithm.declare({})
-result = algorithm.agent(
+result = algorithm.learn_from(
     RunRequest(
-        declaration=declaration,
-        values=declaration.values({"H": 20, "S": 716, "A": 25}),
-        options=resolve(algorithm.options, {}, owner="dp-apvi"),
+        setting=Setting(
+            declaration=declaration,
+            values=declaration.values({"H": 20, "S": 716, "A": 25}),
+            options=resolve(algorithm.options, {}, owner="dp-apvi"),
+        ),
         data=data,
     )
 )

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.mechanisms import Noise
+from privcheck.online.driver import seeds
 from privcheck.results import OnlineRequest
 from privcheck.runtime import Billboard, Channel, Ledger
 from privcheck.runtime.channel import ReleaseChannel
 from privcheck.trajectories import Trajectories
 from privcheck_algorithms.baselines.oppo import learning_rate
-from privcheck_algorithms.online.driver import seeds
 from privcheck_algorithms.online.optimism import Bonus, policy_bonus, value_bonus
 from privcheck_algorithms.online.private import Curator, curator, declared
 from privcheck_algorithms.online.tables import as_declared, size

@@ -20,6 +20,7 @@ from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import LAWS, Noiseless
 from privcheck.regressors import Regressors
 from privcheck.results import AuditRequest, AuditResult
+from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
 from privcheck_audits.bounds import CurveFlip
 from privcheck_audits.engine.blocks import Tally, tally
@@ -199,7 +200,7 @@ def test_a_history_ends_at_the_audits_own_bound():
 def test_a_result_without_anything_to_draw_stays_as_it_is():
     declaration = registry.algorithm("dp-apvi").declare({"rewards": "known"})
     request = AuditRequest(
-        declaration=declaration, values=declaration.values({}), options={}, view="releases", delta=1e-5, trials=10,
+        setting=Setting(declaration=declaration, values=declaration.values({})), view="releases", delta=1e-5, trials=10,
         confidence=0.99,
     )  # fmt: skip
     result = AuditResult(

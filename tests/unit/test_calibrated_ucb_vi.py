@@ -10,11 +10,12 @@ from privcheck.accounting import account
 from privcheck.commands.online import online_settings
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError, TrajectoryError
+from privcheck.online.driver import run
 from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest, World
 from privcheck.testing.enumeration import all_users
 from privcheck.trajectories import Trajectories
-from privcheck_algorithms.calibrated_ucb_vi.agent import Numbers, estimate, player, release, run, schedule, weighed
+from privcheck_algorithms.calibrated_ucb_vi.agent import Numbers, estimate, player, release, schedule, weighed
 from privcheck_algorithms.calibrated_ucb_vi.kernels import expected_visits, plan
 from privcheck_algorithms.calibrated_ucb_vi.statistic import FirstVisits
 from privcheck_algorithms.environments.random_mdp import random_mdp
@@ -29,7 +30,7 @@ def asked(mdp, *, K=2000, replicates=2, seed=0, **given):
     where = World(name="test", description="", mdp=mdp)
     setting = online_settings(["calibrated-ucb-vi"], {"K": str(K)} | {k: str(v) for k, v in given.items()}, where)[0]
     return OnlineRequest(
-        declaration=setting.declaration, values=setting.values, options=setting.options, readings=setting.choices,
+        setting=setting.setting,
         world=where, episodes=K, replicates=replicates, seed=seed,
     )  # fmt: skip
 
@@ -145,9 +146,9 @@ def test_the_channel_draws_at_the_declared_scale():
 
 def test_it_learns_without_noise_and_is_at_a_fifth_of_the_most_with_it():
     river = riverswim(6, H=20)
-    quiet = run(asked(river, K=4000), quiet=True)
-    assert quiet.value[:, -1] == pytest.approx(quiet.optimal, rel=0.01)
-    found = run(asked(river, K=20_000, replicates=20, seed=77))
+    noiseless = run(player, asked(river, K=4000, noise_bonus="0", support="0", known="0"), noiseless=True)
+    assert noiseless.value[:, -1] == pytest.approx(noiseless.optimal, rel=0.01)
+    found = run(player, asked(river, K=20_000, replicates=20, seed=77))
     assert found.regret[:, -1].mean() <= 0.2 * 20_000 * found.optimal
 
 
@@ -160,19 +161,19 @@ def test_switches_are_users_with_another_policy_than_the_user_before(turns):
     agent.play(one, 350)
     shown = [one.arrays["played"][int(np.searchsorted(ends, k, side="right")), k % turns] for k in range(350)]
     changed = [(a != b).any() for a, b in pairwise(shown)]
-    assert run(request).switches[0].tolist() == [0.0, *np.cumsum(changed)]
+    assert run(player, request).switches[0].tolist() == [0.0, *np.cumsum(changed)]
     assert sum(changed) > len(ends) / 2
 
 
 def test_what_is_refused():
     for given in ({"turns": 10**9}, {"first_batch": 1, "growth": 1, "K": 10**8}):
         with pytest.raises(ParameterError, match=r"GB|batches"):
-            run(asked(riverswim(3, H=3), **given))
+            run(player, asked(riverswim(3, H=3), **given))
     with pytest.raises(ParameterError, match="GB"):
-        run(asked(riverswim(6, H=10**8)))
+        run(player, asked(riverswim(6, H=10**8)))
     with pytest.raises(ParameterError, match="growth"):
-        run(asked(riverswim(3, H=3), growth="0.9"))
+        run(player, asked(riverswim(3, H=3), growth="0.9"))
     with pytest.raises(ParameterError, match="counts=steps"):
-        run(asked(random_mdp(S=3, A=2, H=3, seed=0)))
-    assert run(asked(random_mdp(S=3, A=2, H=3, seed=0), counts="steps")).regret.shape[0] == 2
+        run(player, asked(random_mdp(S=3, A=2, H=3, seed=0)))
+    assert run(player, asked(random_mdp(S=3, A=2, H=3, seed=0), counts="steps")).regret.shape[0] == 2
     assert world(riverswim(3, H=3)).S == 3

@@ -8,11 +8,13 @@ import pytest
 
 from privcheck.declaration import resolve
 from privcheck.errors import ChannelError, ParameterError
+from privcheck.offline import replicate_seed, run_once
 from privcheck.runtime import Billboard, Channel, Ledger, NoNoise, Privatizer, ReplayChannel, SimulatedNoise
+from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
 from privcheck_algorithms.baselines.apvi import apvi
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from privcheck_algorithms.dp_apvi.agent import Setting, noise_bound, plan, plan_batch, replicate_seed, run, setting
+from privcheck_algorithms.dp_apvi.agent import AGENT, Pass, Public, noise_bound, plan, plan_batch, prepare
 from privcheck_algorithms.environments import RIVERSWIM
 
 
@@ -30,9 +32,9 @@ def case(reading: str = "known", algorithm=GAUSSIAN, **given: str):
     return declaration, values
 
 
-def prepared(reading: str = "known", *, noisy: bool = True, **given: str) -> tuple[object, dict, Setting]:
+def prepared(reading: str = "known", *, noisy: bool = True, **given: str) -> tuple[object, dict, Public]:
     declaration, values = case(reading)
-    return declaration, values, setting(declaration, values, options(**given), reward=riverswim(1).reward, noisy=noisy)
+    return declaration, values, prepare(declaration, values, options(**given), reward=riverswim(1).reward, noisy=noisy)
 
 
 def test_the_gaussian_bound_is_the_papers() -> None:
@@ -73,19 +75,19 @@ def test_the_bound_holds_as_often_as_it_says(algorithm, reading: str, S: int) ->
 def test_the_setting_refuses_what_the_paper_excludes() -> None:
     declaration, values = case()
     with pytest.raises(ParameterError, match=r"C \(.*above 1, got 1"):
-        setting(declaration, values, options(C="1"), reward=np.zeros(1))
+        prepare(declaration, values, options(C="1"), reward=np.zeros(1))
     with pytest.raises(ParameterError, match=r"--set rewards=released.*--rewards FILE"):
-        setting(declaration, values, options(), reward=None)
+        prepare(declaration, values, options(), reward=None)
     with pytest.raises(ParameterError, match="broadcast"):
-        setting(declaration, values, options(), reward=np.zeros((3, 2, 1)))
+        prepare(declaration, values, options(), reward=np.zeros((3, 2, 1)))
     with pytest.raises(ParameterError, match=r"\[0, 1\]"):
-        setting(declaration, values, options(), reward=np.full(1, 2.0))
+        prepare(declaration, values, options(), reward=np.full(1, 2.0))
 
 
 def test_released_rewards_need_no_public_function_and_do_not_read_one() -> None:
     declaration, values = case("released")
-    given = setting(declaration, values, options(), reward=None)
-    other = setting(declaration, values, options(), reward=np.ones(1))
+    given = prepare(declaration, values, options(), reward=None)
+    other = prepare(declaration, values, options(), reward=np.ones(1))
     assert given.constants == other.constants
     assert given.constants.released
     assert not other.reward.any()
@@ -153,7 +155,9 @@ def test_a_batch_with_released_rewards_is_the_agent() -> None:
     data = riverswim()
     tables = [release.statistic.compute(data.trajectories)[None] for release in declaration.releases]
     actions, found = plan_batch(tables[0], tables[1], given, rewards=tables[2])
-    learnt, _ = run(declaration, values, given, data, noise=NoNoise())
+    learnt, _ = run_once(
+        AGENT, Pass(given=given), Setting(declaration=declaration, values=values), data.trajectories, noise=NoNoise()
+    )
     assert (learnt.policy.argmax(axis=2) == actions[0]).all()
     assert (learnt.values == found[0]).all()
 
@@ -225,7 +229,7 @@ def test_actions_that_tie_up_to_rounding_give_way_to_the_lowest() -> None:
     assert fifth + fifth + fifth + fifth + fifth > 0.1  # equal numbers that floats tell apart
     declaration = GAUSSIAN.declare({})
     values = declaration.values({"H": 1, "S": 5, "A": 2})
-    given = setting(declaration, values, options(bonus_scale="0"), reward=np.full(1, 0.1), noisy=False)
+    given = prepare(declaration, values, options(bonus_scale="0"), reward=np.full(1, 0.1), noisy=False)
     transitions = np.broadcast_to(np.array([[5.0, 0.0, 0.0, 0.0, 0.0], np.ones(5)]), (1, 1, 5, 2, 5))
     actions, found = plan_batch(transitions.sum(axis=4), transitions, given)
     assert (actions == 0).all()

@@ -24,7 +24,7 @@ def asked(name):
     given = {"K": str(K), "epsilon": "300", "bonus_scale": "0.02", "precision_scale": "0.1"}
     setting = online_settings([name], given, world)[0]
     return OnlineRequest(
-        declaration=setting.declaration, values=setting.values, options=setting.options, readings=setting.choices,
+        setting=setting.setting,
         world=world, episodes=K, seed=1,
     )  # fmt: skip
 

@@ -12,22 +12,26 @@ from privcheck.accounting import account, check_ledger, spent
 from privcheck.commands.online import odometer, online_settings, run_online
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import LedgerError, ParameterError, PrivcheckError, UnknownNameError
+from privcheck.online.driver import BLOCKS, CHECKPOINT
+from privcheck.online.recording import POINTS, grid
 from privcheck.reports.values import to_json
 from privcheck.results import OnlineRequest, World, silent
 from privcheck.runtime import read_ledger
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.online.driver import BLOCKS, CHECKPOINT
-from privcheck_algorithms.online.recording import POINTS, grid
 
 ONLINE = [name for name in registry.names("algorithms") if registry.algorithm(name).online is not None]
+
+
+def without_sizes(request, **more):
+    return dataclasses.replace(request, setting=dataclasses.replace(request.setting, values={}), **more)
 
 
 def asked(name, *, K=200, S=3, H=3, replicates=2, mdp=None, directory=None, workers=1, progress=silent, **given):
     world = World(name="test", description="test", mdp=mdp or riverswim(S, H=H))
     setting = online_settings([name], {"K": str(K)} | {k: str(v) for k, v in given.items()}, world)[0]
     return setting, OnlineRequest(
-        declaration=setting.declaration, values=setting.values, options=setting.options, readings=setting.choices,
+        setting=setting.setting,
         world=world, episodes=K, replicates=replicates, seed=4, directory=directory, workers=workers, progress=progress,
     )  # fmt: skip
 
@@ -53,15 +57,15 @@ def same(one, other):
 @pytest.mark.parametrize("name", ONLINE)
 def test_the_number_of_threads_and_of_replicates_changes_nothing(name):
     setting, request = asked(name, replicates=3, **lively(name))
-    once = setting.algorithm.online(request)
-    assert same(once, setting.algorithm.online(dataclasses.replace(request, workers=3)))
-    fewer = setting.algorithm.online(dataclasses.replace(request, replicates=1))
+    once = setting.algorithm.play(request)
+    assert same(once, setting.algorithm.play(dataclasses.replace(request, workers=3)))
+    fewer = setting.algorithm.play(dataclasses.replace(request, replicates=1))
     assert np.array_equal(once.regret[:1], fewer.regret)
     assert once.regret.shape == (3, 200)
     assert (np.diff(once.regret, axis=1, prepend=0) >= -1e-12).all()
     assert once.regret == pytest.approx(np.cumsum(once.optimal - once.value, axis=1), abs=1e-9)
     assert once.policy.shape == (3, 3, 2)
-    other = setting.algorithm.online(dataclasses.replace(request, seed=5))
+    other = setting.algorithm.play(dataclasses.replace(request, seed=5))
     assert not np.array_equal(other.regret, once.regret)
     assert not np.array_equal(once.regret[0], once.regret[1])
 
@@ -73,8 +77,8 @@ class Killed(BaseException):
 @pytest.mark.parametrize("name", ONLINE)
 @pytest.mark.parametrize("block", [1, 20])
 def test_a_killed_run_continues_as_if_nothing_had_happened(name, block, tmp_path, monkeypatch):
-    monkeypatch.setattr("privcheck_algorithms.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("privcheck_algorithms.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck.online.driver._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck.online.driver._WORK", 0)
     setting, request = asked(name, directory=tmp_path, **lively(name))
     calls = []
 
@@ -84,15 +88,15 @@ def test_a_killed_run_continues_as_if_nothing_had_happened(name, block, tmp_path
             raise Killed
 
     with pytest.raises(Killed):
-        setting.algorithm.online(dataclasses.replace(request, progress=kill))
+        setting.algorithm.play(dataclasses.replace(request, progress=kill))
     assert (tmp_path / CHECKPOINT).exists()
     if setting.declaration is not None:
         assert (tmp_path / "ledger.jsonl.partial").exists()
         assert not (tmp_path / "ledger.jsonl").exists()
     rest = []
-    resumed = setting.algorithm.online(dataclasses.replace(request, progress=lambda done, _: rest.append(done)))
+    resumed = setting.algorithm.play(dataclasses.replace(request, progress=lambda done, _: rest.append(done)))
     assert len(calls) + len(rest) == -(-200 // -(-200 // BLOCKS))  # not one block was played twice
-    straight = setting.algorithm.online(dataclasses.replace(request, directory=None))
+    straight = setting.algorithm.play(dataclasses.replace(request, directory=None))
     assert same(resumed, straight)
     if setting.declaration is not None:
         header, entries = read_ledger(tmp_path / "ledger.jsonl")
@@ -102,25 +106,26 @@ def test_a_killed_run_continues_as_if_nothing_had_happened(name, block, tmp_path
 
 def test_a_checkpoint_of_another_run_or_a_torn_one_is_refused(tmp_path):
     setting, request = asked("private-ucb-vi-central", directory=tmp_path)
-    setting.algorithm.online(request)
-    for change in ({"seed": 9}, {"replicates": 3}, {"options": {**request.options, "bonus_scale": 2}}):
+    setting.algorithm.play(request)
+    other = dataclasses.replace(request.setting, options={**request.options, "bonus_scale": 2})
+    for change in ({"seed": 9}, {"replicates": 3}, {"setting": other}):
         with pytest.raises(ParameterError, match="another run"):
-            setting.algorithm.online(dataclasses.replace(request, **change))
+            setting.algorithm.play(dataclasses.replace(request, **change))
     assert not (tmp_path / "ledger.jsonl.partial").exists()  # refused before anything is written
     path = tmp_path / CHECKPOINT
     whole = path.read_bytes()
     for torn in (whole[: len(whole) // 2], b"", b"nonsense"):
         path.write_bytes(torn)
         with pytest.raises(PrivcheckError, match="not a readable checkpoint"):
-            setting.algorithm.online(request)
+            setting.algorithm.play(request)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
 def test_a_full_disk_ends_the_run_and_leaves_the_checkpoint_before(tmp_path, monkeypatch):
-    monkeypatch.setattr("privcheck_algorithms.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("privcheck_algorithms.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck.online.driver._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck.online.driver._WORK", 0)
     setting, request = asked("private-ucb-vi-central", directory=tmp_path, **lively("private-ucb-vi-central"))
-    straight = setting.algorithm.online(dataclasses.replace(request, directory=None))
+    straight = setting.algorithm.play(dataclasses.replace(request, directory=None))
     before = []
 
     def fill(done, total):
@@ -129,10 +134,10 @@ def test_a_full_disk_ends_the_run_and_leaves_the_checkpoint_before(tmp_path, mon
             (tmp_path / "checkpoint.npz.partial").symlink_to("/dev/full")
 
     with pytest.raises(PrivcheckError, match=r"No space left.*the one before is kept"):
-        setting.algorithm.online(dataclasses.replace(request, progress=fill))
+        setting.algorithm.play(dataclasses.replace(request, progress=fill))
     assert sorted(path.name for path in tmp_path.iterdir()) == [CHECKPOINT, "ledger.jsonl.partial"]
     assert (tmp_path / CHECKPOINT).read_bytes() == before[-1]
-    assert same(setting.algorithm.online(request), straight)
+    assert same(setting.algorithm.play(request), straight)
 
 
 @pytest.mark.parametrize("name", ONLINE)
@@ -141,12 +146,12 @@ def test_no_episode_is_refused_and_one_is_played(name):
         asked(name, K=0)
     setting, request = asked(name, K=1)
     with pytest.raises(ParameterError, match="episodes"):
-        setting.algorithm.online(dataclasses.replace(request, episodes=0, values={}))
+        setting.algorithm.play(without_sizes(request, episodes=0))
     with pytest.raises(ParameterError, match="replicates"):
-        setting.algorithm.online(dataclasses.replace(request, replicates=0))
+        setting.algorithm.play(dataclasses.replace(request, replicates=0))
     with pytest.raises(ParameterError, match="counted exactly"):
-        setting.algorithm.online(dataclasses.replace(request, episodes=2**53 + 1, values={}))
-    assert setting.algorithm.online(request).regret.shape == (2, 1)
+        setting.algorithm.play(without_sizes(request, episodes=2**53 + 1))
+    assert setting.algorithm.play(request).regret.shape == (2, 1)
 
 
 @pytest.mark.parametrize("name", ONLINE)
@@ -161,7 +166,7 @@ def test_one_step_one_action_and_states_that_nobody_reaches(name):
         ),
     ):
         setting, request = asked(name, mdp=mdp, K=60)
-        found = setting.algorithm.online(request)
+        found = setting.algorithm.play(request)
         assert np.isfinite(found.regret).all()
         assert (found.value <= found.optimal + 1e-12).all()
         if mdp.actions == 1:
@@ -171,7 +176,7 @@ def test_one_step_one_action_and_states_that_nobody_reaches(name):
 @pytest.mark.parametrize("name", [name for name in ONLINE if registry.algorithm(name).declare is not None])
 def test_the_ledger_is_what_was_declared_and_edits_are_refused_by_line(name, tmp_path):
     setting, request = asked(name, directory=tmp_path)
-    found = setting.algorithm.online(request)
+    found = setting.algorithm.play(request)
     path = tmp_path / "ledger.jsonl"
     header, entries = read_ledger(path)
     check_ledger(header, entries, setting.declaration, setting.values)
@@ -222,7 +227,7 @@ def test_a_directory_with_a_ledger_that_was_changed_or_is_anothers_is_left_as_it
 def test_the_odometer_counts_nodes_by_the_paths_of_users():
     """Against a count: the most nodes, released after k episodes, that hold one user (its Laplace costs add up)."""
     setting, request = asked("private-ucb-vi-central", K=20)
-    ledger = setting.algorithm.online(request).ledger
+    ledger = setting.algorithm.play(request).ledger
     steps = odometer(ledger, setting, list(range(1, 21)))
     whole = spent(ledger.header, ledger.entries).pure_epsilon
     most = {
@@ -234,22 +239,22 @@ def test_the_odometer_counts_nodes_by_the_paths_of_users():
         assert due.pure_epsilon == pytest.approx(whole * most[k] / most[19], rel=1e-9)
     assert [step.episode for step in steps] == [1, 2, 4, 8, 16]
     local, request = asked("private-ucb-vi-local", K=20)
-    assert len(odometer(local.algorithm.online(request).ledger, local, list(range(1, 21)))) == 1
+    assert len(odometer(local.algorithm.play(request).ledger, local, list(range(1, 21)))) == 1
 
 
 def test_first_states_that_differ_are_the_users_own():
     mdp = dataclasses.replace(riverswim(3, H=3), initial=np.array([0.5, 0.5, 0.0]))
     setting, request = asked("private-ucb-vi-central", mdp=mdp)
     with pytest.raises(ParameterError, match="initial=any"):
-        setting.algorithm.online(request)
+        setting.algorithm.play(request)
     setting, request = asked("private-ucb-vi-central", mdp=mdp, initial="any")
-    assert setting.algorithm.online(request).regret.shape == (2, 200)
+    assert setting.algorithm.play(request).regret.shape == (2, 200)
 
 
 def test_more_counters_than_memory_are_refused_before_anything_is_written(tmp_path):
     setting, request = asked("private-ucb-po-central", S=500, H=20, replicates=20, directory=tmp_path / "new")
     with pytest.raises(ParameterError, match="GB"):
-        setting.algorithm.online(request)
+        setting.algorithm.play(request)
     assert not (tmp_path / "new").exists()
 
 

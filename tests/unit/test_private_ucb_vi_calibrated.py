@@ -12,17 +12,17 @@ from privcheck.commands.online import online_settings, run_online
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import Laplace
+from privcheck.online.driver import run, seeds
 from privcheck.results import OnlineRequest, World
 from privcheck.verification import verify
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.online.driver import seeds
 from privcheck_algorithms.online.optimism import plan, value_bonus
 from privcheck_algorithms.online.private import curator
 from privcheck_algorithms.online.tables import count, size, split
 from privcheck_algorithms.online.world import roll_greedy, world
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
-from privcheck_algorithms.private_ucb_vi.agent import player, run
+from privcheck_algorithms.private_ucb_vi.agent import player
 from privcheck_algorithms.privatizers.batches import begins, outputs
 from privcheck_algorithms.privatizers.tree import levels
 from twins.planning import best_backward, value_backward
@@ -35,7 +35,7 @@ def asked(mdp, *, K=200, replicates=2, seed=4, name=NAME, **given):
     where = World(name="test", description="", mdp=mdp)
     setting = online_settings([name], {"K": str(K)} | {k: str(v) for k, v in given.items()}, where)[0]
     return OnlineRequest(
-        declaration=setting.declaration, values=setting.values, options=setting.options, readings=setting.choices,
+        setting=setting.setting,
         world=where, episodes=K, replicates=replicates, seed=seed,
     )  # fmt: skip
 
@@ -92,9 +92,10 @@ def naive(request, number=0):
 @pytest.mark.parametrize("first", [1, 5])
 def test_without_noise_it_plans_from_all_batches_that_have_ended(first):
     request = asked(
-        random_mdp(S=4, A=2, H=3, seed=2), K=150, releases="doubling", bonus_scale="0.02", first_batch=first
-    )
-    found = run(request, quiet=True)
+        random_mdp(S=4, A=2, H=3, seed=2), K=150, releases="doubling", bonus_scale="0.02", first_batch=first,
+        precision_scale=0,
+    )  # fmt: skip
+    found = run(player, request, noiseless=True)
     for number in range(2):
         assert found.regret[number] == pytest.approx(naive(request, number), abs=1e-9)
     assert found.switches[:, -1].min() >= 3
@@ -109,7 +110,10 @@ def test_the_billboard_is_the_sum_of_batches_each_with_fresh_noise_of_its_own(la
             dataclasses.replace(release, mechanism=Laplace(scale=5000)) for release in request.declaration.releases
         )
         request = dataclasses.replace(
-            request, declaration=dataclasses.replace(request.declaration, releases=changed)
+            request,
+            setting=dataclasses.replace(
+                request.setting, declaration=dataclasses.replace(request.declaration, releases=changed)
+            ),
         )  # fmt: skip
     made = player(request)
     one = made.start(0)
@@ -159,10 +163,10 @@ def test_users_of_batches_pay_once_and_those_of_a_tree_at_every_power_of_two():
 
 @pytest.mark.parametrize("first", [1, 7, 10**30])
 def test_a_killed_run_with_batches_continues_as_if_nothing_had_happened(first, tmp_path, monkeypatch):
-    monkeypatch.setattr("privcheck_algorithms.online.driver._SAVE_EVERY", 0.0)
-    monkeypatch.setattr("privcheck_algorithms.online.driver._WORK", 0)
+    monkeypatch.setattr("privcheck.online.driver._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("privcheck.online.driver._WORK", 0)
     request = asked(riverswim(3, H=3), releases="doubling", first_batch=first, **LIVELY)
-    straight = run(request)
+    straight = run(player, request)
     kept = dataclasses.replace(request, directory=tmp_path)
 
     def kill(done, total):
@@ -170,8 +174,8 @@ def test_a_killed_run_with_batches_continues_as_if_nothing_had_happened(first, t
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(dataclasses.replace(kept, progress=kill))
-    resumed = run(kept)
+        run(player, dataclasses.replace(kept, progress=kill))
+    resumed = run(player, kept)
     assert np.array_equal(resumed.regret, straight.regret)
     assert np.array_equal(resumed.switches, straight.switches)
     assert resumed.ledger.entries == straight.ledger.entries
@@ -184,4 +188,4 @@ def test_agents_that_know_no_batches_refuse_them():
     changed = tuple(dataclasses.replace(release, schedule=batched) for release in request.declaration.releases)
     declaration = dataclasses.replace(request.declaration, releases=changed)
     with pytest.raises(ParameterError, match="expected trees or users' own releases"):
-        po_player(dataclasses.replace(request, declaration=declaration))
+        po_player(dataclasses.replace(request, setting=dataclasses.replace(request.setting, declaration=declaration)))

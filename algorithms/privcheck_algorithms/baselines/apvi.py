@@ -126,5 +126,5 @@ APVI = Algorithm(
     source="Yin & Wang 2021b; paper 000, footnote 6 and eq. (15)",
     declare=None,
     options=OPTIONS,
-    agent=_learn,
+    learn=_learn,
 )

@@ -12,13 +12,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from privcheck.declaration import Parameter
+from privcheck.online.driver import seeds
+from privcheck.online.player import Player, Replicate
+from privcheck.online.recording import DONE, SWITCHES, VALUE, blank, differ, grid, note
 from privcheck.registry import Algorithm
-from privcheck.results import OnlineRequest, OnlineResult
+from privcheck.results import OnlineRequest
 from privcheck_algorithms.baselines.ucb_vi import BONUS_SCALE, EPISODES, FAILURE
-from privcheck_algorithms.online.driver import Replicate, learn, seeds
 from privcheck_algorithms.online.optimism import Bonus, evaluate_and_improve, policy_bonus
-from privcheck_algorithms.online.recording import DONE, SWITCHES, VALUE, differ, grid, note
-from privcheck_algorithms.online.results import blank, refuse, result
+from privcheck_algorithms.online.sizes import refuse
 from privcheck_algorithms.online.tables import count, size, split
 from privcheck_algorithms.online.world import World, roll_mixed, value_mixed, world
 from privcheck_algorithms.planning import solve, uniform
@@ -73,8 +74,8 @@ def play(  # noqa: PLR0917 - Numba's functions take positional arguments
         count(visits, sums, transitions, w.A, path, taken, costs)  # line 12, without noise
 
 
-def _learn(request: OnlineRequest) -> OnlineResult:
-    """Returns OPPO's run.
+def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noqa: ARG001 - it always is
+    """Returns OPPO in its world, ready to play; it draws no noise whatever is asked.
 
     Raises:
         ParameterError: No episode, or too many counters.
@@ -106,8 +107,7 @@ def _learn(request: OnlineRequest) -> OnlineResult:
             a["values"], a["last"], a["truth"], grid(K), a["curves"], a["totals"],
         )  # fmt: skip
 
-    replicates, seconds = learn(request, start=start, play=block, label="oppo")
-    return result(request, replicates, truth, seconds=seconds, ledger=None)
+    return Player(start=start, play=block, label="oppo", told="last", optimal=truth.value)
 
 
 OPPO = Algorithm(
@@ -116,5 +116,5 @@ OPPO = Algorithm(
     source="Efroni, Shani, Rosenberg & Mannor 2020; paper 002, Algorithm 1 without noise",
     declare=None,
     options=(EPISODES, FAILURE, BONUS_SCALE, ETA_SCALE),
-    online=_learn,
+    online=player,
 )

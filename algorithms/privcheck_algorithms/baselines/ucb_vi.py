@@ -15,12 +15,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from privcheck.declaration import Parameter
+from privcheck.online.driver import seeds
+from privcheck.online.player import Player, Replicate
+from privcheck.online.recording import DONE, SWITCHES, VALUE, blank, grid, note
 from privcheck.registry import Algorithm
-from privcheck.results import OnlineRequest, OnlineResult
-from privcheck_algorithms.online.driver import Replicate, learn, seeds
+from privcheck.results import OnlineRequest
 from privcheck_algorithms.online.optimism import Bonus, backup, plan, value_bonus, weigh
-from privcheck_algorithms.online.recording import DONE, SWITCHES, VALUE, grid, note
-from privcheck_algorithms.online.results import blank, refuse, result
+from privcheck_algorithms.online.sizes import refuse
 from privcheck_algorithms.online.tables import count, size, split
 from privcheck_algorithms.online.world import World, roll_greedy, value_greedy, world
 from privcheck_algorithms.planning import solve
@@ -139,8 +140,8 @@ def play(  # noqa: PLR0917 - as above
         count(visits, sums, transitions, w.A, path, taken, costs)  # line 12, without noise
 
 
-def _learn(request: OnlineRequest) -> OnlineResult:
-    """Returns UCB-VI's run.
+def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noqa: ARG001 - it always is
+    """Returns UCB-VI in its world, ready to play; it draws no noise whatever is asked.
 
     Raises:
         ParameterError: No episode, or too many counters.
@@ -174,8 +175,7 @@ def _learn(request: OnlineRequest) -> OnlineResult:
             a["curves"], a["totals"],
         )  # fmt: skip
 
-    replicates, seconds = learn(request, start=start, play=block, label="ucb-vi")
-    return result(request, replicates, truth, seconds=seconds, ledger=None)
+    return Player(start=start, play=block, label="ucb-vi", told="actions", optimal=truth.value)
 
 
 UCB_VI = Algorithm(
@@ -184,5 +184,5 @@ UCB_VI = Algorithm(
     source="Azar, Osband & Munos 2017; paper 002, Algorithm 2 without noise",
     declare=None,
     options=(EPISODES, FAILURE, BONUS_SCALE),
-    online=_learn,
+    online=player,
 )

@@ -1,7 +1,9 @@
 """CALIBRATED-UCB-VI: the least regret this package gets on RiverSwim at (1, 10⁻⁵)-JDP and K = 2·10⁴."""
 
-from privcheck.registry import Algorithm
-from privcheck_algorithms.calibrated_ucb_vi.agent import OPTIONS, run
+from fractions import Fraction
+
+from privcheck.registry import Algorithm, AuditInstance
+from privcheck_algorithms.calibrated_ucb_vi.agent import OPTIONS, player
 from privcheck_algorithms.calibrated_ucb_vi.declaration import CAP, COUNTS, INITIAL, REWARDS, calibrated
 
 CALIBRATED_UCB_VI = Algorithm(
@@ -9,9 +11,20 @@ CALIBRATED_UCB_VI = Algorithm(
     title="CALIBRATED-UCB-VI: optimistic value iteration from disjoint batches, Gaussian noise by the exact curve",
     source="this package; README of calibrated_ucb_vi",
     declare=calibrated,
-    choices=(COUNTS, CAP, REWARDS, INITIAL),
+    readings=(COUNTS, CAP, REWARDS, INITIAL),
     options=OPTIONS,
-    online=run,
+    online=player,
+    # small batches and nothing taken for noise: policies follow the noisy tables closely
+    instance=AuditInstance(
+        options={
+            "first_batch": Fraction(1),
+            "growth": Fraction(2),
+            "turns": Fraction(1),
+            "support": Fraction(0),
+            "known": Fraction(0),
+            "noise_bonus": Fraction(0),
+        },
+    ),
 )
 
 __all__ = ["CALIBRATED_UCB_VI"]

@@ -1,4 +1,4 @@
-"""The agent of CALIBRATED-UCB-VI: batches, noisy tables, optimism. README: the budget, the choices and their price.
+"""The agent of CALIBRATED-UCB-VI: batches, noisy tables, optimism. README: the budget, the readings and their price.
 
 `estimate` and `policies` are the agent and read noisy tables alone; `release` is the channel's side; `serve` (kernels)
 is where users are.
@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError
+from privcheck.online.driver import seeds
+from privcheck.online.player import Player, Replicate
+from privcheck.online.recording import DONE, SWITCHES, blank, grid
 from privcheck.relations import ReplaceOne
-from privcheck.results import OnlineRequest, OnlineResult
+from privcheck.results import OnlineRequest
 from privcheck_algorithms.calibrated_ucb_vi.kernels import expected_visits, plan, serve
-from privcheck_algorithms.online.driver import Player, Replicate, seeds
-from privcheck_algorithms.online.private import carry_out, declared
-from privcheck_algorithms.online.recording import DONE, SWITCHES, grid
-from privcheck_algorithms.online.results import MEMORY, blank, refuse
+from privcheck_algorithms.online.faces import BatchTables
+from privcheck_algorithms.online.private import NOISE, declared
+from privcheck_algorithms.online.sizes import MEMORY, refuse
 from privcheck_algorithms.online.world import value_greedy, world
 from privcheck_algorithms.planning import solve
 
@@ -88,7 +90,7 @@ def schedule(K: int, *, first: int, growth: float) -> Indices:
     return np.array(ends[1:], dtype=np.int64)
 
 
-def numbers(request: OnlineRequest, *, quiet: bool = False) -> Numbers:
+def numbers(request: OnlineRequest) -> Numbers:
     """Returns the agent's numbers; the noise from the declaration.
 
     Raises:
@@ -101,7 +103,7 @@ def numbers(request: OnlineRequest, *, quiet: bool = False) -> Numbers:
     if isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed" and not mdp.fixed_start:
         message = f"initial=fixed: in {request.world.name} the first state is drawn; use --set initial=any"
         raise ParameterError(message, name="initial", given="fixed")
-    noise = {r.name: 0.0 if quiet else r.mechanism.at(request.values).scale for r in declaration.releases}
+    noise = {r.name: r.mechanism.at(request.values).scale for r in declaration.releases}
     pooled = request.readings.get("counts", "pooled") == "pooled"
     return Numbers(
         H=mdp.horizon,
@@ -203,38 +205,25 @@ def release(exact: Array, sigma: float, noise: np.random.Generator) -> Array:
     return np.asarray(exact + sigma * noise.standard_normal(exact.shape))
 
 
-def run(request: OnlineRequest, *, quiet: bool = False) -> OnlineResult:
-    """Returns a run of CALIBRATED-UCB-VI.
-
-    Args:
-        request: What is asked.
-        quiet: No noise; the ledger says that nothing is protected.
-
-    Raises:
-        ParameterError: As for `player`.
-    """
-    return carry_out(request, player(request, quiet=quiet), quiet=quiet)
-
-
-def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
+def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     """Returns CALIBRATED-UCB-VI in its world, ready to play.
 
     Args:
         request: What is asked.
-        quiet: No noise.
+        noiseless: No noise is drawn; the agent plans as with noise.
 
     Raises:
         ParameterError: Sizes that are not the environment's, no episode, tables beyond 8 GB, or a refused option.
     """
     refuse(request, vectors=0)
-    mdp, K, c = request.world.mdp, request.episodes, numbers(request, quiet=quiet)
+    mdp, K, c = request.world.mdp, request.episodes, numbers(request)
     if c.tables == 1 and mdp.transition.shape[0] > 1:
         message = f"counts=pooled: {request.world.name} changes with the step; use --set counts=steps"
         raise ParameterError(message, name="counts", given="pooled")
     ends = schedule(K, first=int(c.option["first_batch"]), growth=c.option["growth"])
     B, G = len(ends), int(c.option["turns"])
     refuse_tables(request, c, batches=B, turns=G)
-    w, truth = world(mdp), solve(mdp)
+    w, truth, drawn = world(mdp), solve(mdp), 0.0 if noiseless else 1.0
     public = None
     if c.sigma_rewards == 0.0 and request.readings.get("rewards") == "known":
         public = np.broadcast_to(mdp.mean_reward, (c.tables, c.S, c.A))
@@ -284,13 +273,23 @@ def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
                 a["exact_transitions"], a["exact_rewards"], grid(K), a["curves"], a["totals"],
             )  # fmt: skip
             if a["totals"][DONE] == ends[batch] and batch + 1 < B:  # nobody comes after the last batch
-                a["transitions"][batch] = release(a["exact_transitions"], c.sigma, g["noise"])
+                a["transitions"][batch] = release(a["exact_transitions"], drawn * c.sigma, g["noise"])
                 if public is None:
-                    a["rewards"][batch] = release(a["exact_rewards"], c.sigma_rewards, g["noise"])
+                    a["rewards"][batch] = release(a["exact_rewards"], drawn * c.sigma_rewards, g["noise"])
 
-    label = "calibrated-ucb-vi, quiet" if quiet else "calibrated-ucb-vi"
+    label = "calibrated-ucb-vi, noiseless" if noiseless else "calibrated-ucb-vi"
     diagnostics = {"batches": float(B), "noise_std": c.sigma, "noise_std_rewards": c.sigma_rewards}
-    return Player(start=start, play=block, label=label, truth=truth, diagnostics=diagnostics)
+    names = tuple(release.name for release in declared(request).releases)
+    return Player(
+        start=start,
+        play=block,
+        label=label,
+        told="actions",
+        optimal=truth.value,
+        face=BatchTables(names=names, ends=tuple(ends.tolist()), policy=("actions", "played")),
+        noise=NOISE,
+        diagnostics=diagnostics,
+    )
 
 
 def refuse_tables(request: OnlineRequest, c: Numbers, *, batches: int, turns: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from privcheck.declaration import Claim, Declaration, Joint, Parameter, Release
 from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import Gaussian
-from privcheck.registry import Choice
+from privcheck.registry import Reading
 from privcheck.schedules import Batches
 from privcheck.statistics import RewardSums, Statistic, TransitionCounts
 from privcheck.symbols import A, Expr, H, S, delta, epsilon, expression, minimum, symbol
@@ -21,24 +21,24 @@ from privcheck_algorithms.privatizers.declaration import neighbours
 
 MU, WEIGHT = symbol("mu", "positive"), symbol("reward_weight", "positive")
 
-COUNTS = Choice(
+COUNTS = Reading(
     name="counts",
-    readings=("pooled", "steps"),
+    ways=("pooled", "steps"),
     meaning="pooled: one table for all steps, for dynamics known not to change with the step; steps: a table a step",
 )
-CAP = Choice(
+CAP = Reading(
     name="cap",
-    readings=("3", "1", "2", "4", "6", "20"),
+    ways=("3", "1", "2", "4", "6", "20"),
     meaning="a user's first so many visits to each (s, a) are counted; with counts=steps each is counted",
 )
-REWARDS = Choice(
+REWARDS = Reading(
     name="rewards",
-    readings=("released", "known"),
+    ways=("released", "known"),
     meaning="released: noisy reward sums; known: the mean reward of every (s, a) is public, and costs nothing",
 )
-INITIAL = Choice(
+INITIAL = Reading(
     name="initial",
-    readings=("any", "fixed"),
+    ways=("any", "fixed"),
     meaning="any: any trajectory for any other; fixed: step 1's state and action are common to neighbours",
 )
 PARAMETERS = (
@@ -57,14 +57,14 @@ REWARD_WEIGHT = Parameter(
 )
 
 
-def calibrated(choices: Mapping[str, str]) -> Declaration:
+def calibrated(readings: Mapping[str, str]) -> Declaration:
     """Returns CALIBRATED-UCB-VI in the chosen readings: (ε, δ)-JDP by one Gaussian vector a user.
 
     ‖Δ‖₂² of either table is at most B: 2·m·min(H, m·S·A) pooled, 2H by step. With σ² = B·(1 + w²)/μ² for transitions
     and σ²/w² for rewards the whole is μ-GDP: B/σ² + B·w²/σ² = μ².
     """
-    pooled = choices.get("counts", "pooled") == "pooled"
-    cap, released = int(choices.get("cap", "3")), choices.get("rewards", "released") == "released"
+    pooled = readings.get("counts", "pooled") == "pooled"
+    cap, released = int(readings.get("cap", "3")), readings.get("rewards", "released") == "released"
     moved: Expr = 2 * minimum(cap, H) * minimum(H, cap * S * A) if pooled else 2 * H
     variance = moved * (1 + WEIGHT**2 if released else expression(1)) / MU**2
     transitions: Statistic[Trajectories] = (
@@ -77,7 +77,7 @@ def calibrated(choices: Mapping[str, str]) -> Declaration:
         name="calibrated-ucb-vi",
         title="CALIBRATED-UCB-VI: optimistic value iteration from disjoint batches, Gaussian noise by the exact curve",
         source="this package; README of calibrated_ucb_vi",
-        relation=neighbours({"initial": choices.get("initial", "any")}),
+        relation=neighbours({"initial": readings.get("initial", "any")}),
         releases=(
             Release("transitions", transitions, Gaussian(variance=variance), schedule=schedule),
             *(sums if released else ()),

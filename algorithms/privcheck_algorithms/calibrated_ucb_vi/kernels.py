@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from privcheck_algorithms.online.recording import DONE, SWITCHES, VALUE, note
+from privcheck.online.recording import DONE, SWITCHES, VALUE, note
 from privcheck_algorithms.online.world import World, draw_first, draw_next
 
 Array = NDArray[np.float64]

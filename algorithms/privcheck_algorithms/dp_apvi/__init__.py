@@ -1,7 +1,7 @@
 """DP-APVI (paper 000, Algorithm 1): one agent, declared twice, with Gaussian and with Laplace noise."""
 
-from privcheck.registry import Algorithm
-from privcheck_algorithms.dp_apvi.agent import OPTIONS, learn
+from privcheck.registry import Algorithm, AuditInstance
+from privcheck_algorithms.dp_apvi.agent import AGENT, OPTIONS
 from privcheck_algorithms.dp_apvi.declaration import REWARDS, gaussian, laplace
 from privcheck_algorithms.papers import OFFLINE
 
@@ -11,9 +11,10 @@ GAUSSIAN = Algorithm(
     source="Qiao & Wang, Offline RL with DP, Algorithm 1",
     paper=OFFLINE,
     declare=gaussian,
-    choices=(REWARDS,),
+    readings=(REWARDS,),
     options=OPTIONS,
-    agent=learn,
+    offline=AGENT,
+    instance=AuditInstance(sizes={"H": 2, "S": 2, "A": 2}),  # where a violation would be visible
 )
 
 LAPLACE = Algorithm(
@@ -22,9 +23,10 @@ LAPLACE = Algorithm(
     source="Qiao & Wang, Offline RL with DP, section 3, Algorithm 1 with the Laplace mechanism",
     paper=OFFLINE,
     declare=laplace,
-    choices=(REWARDS,),
+    readings=(REWARDS,),
     options=OPTIONS,
-    agent=learn,
+    offline=AGENT,
+    instance=AuditInstance(sizes={"H": 1, "S": 2, "A": 2}),
 )
 
 __all__ = ["GAUSSIAN", "LAPLACE"]

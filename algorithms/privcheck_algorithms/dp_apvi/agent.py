@@ -1,25 +1,25 @@
 """The agent of paper 000's Algorithm 1: pessimistic value iteration from noisy counts, one step h at a time.
 
-`plan` sees a billboard and never data; `learn` joins privatizer, channel, billboard and planning into a run. The README
+`plan` sees a billboard and never data; `AGENT` is what is registered, run (`privcheck.offline`) and audited. The README
 beside this file maps theorems to lines and lists the deviations.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declaration import Declaration, Parameter
 from privcheck.errors import ParameterError
-from privcheck.results import Dataset, Remark, RunRequest, RunResult
-from privcheck.runtime import Billboard, Channel, Ledger, NoiseSource, Privatizer, SimulatedNoise
+from privcheck.offline import Learnt, OfflineAgent
+from privcheck.results import Remark, RunRequest
+from privcheck.runtime import Billboard
+from privcheck.setting import Setting
 from privcheck_algorithms.baselines.apvi import OPTIONS as TWIN_OPTIONS
 from privcheck_algorithms.baselines.apvi import apvi, unknown_penalty
 from privcheck_algorithms.dp_apvi.kernels import Constants, passes, step
@@ -31,11 +31,12 @@ OPTIONS = (
     Parameter(name="C2", default=16, kind="real", meaning="factor of the penalty for noise"),
 )
 _MOSTLY = 0.5  # below this share of visits above the noise, a policy was learned from noise more than from data
+_PER_CELL = 1.5  # users a cell and step of an audit, in units of E_ρ
 NO_REWARDS = np.zeros((0, 0))  # in the place of reward sums where the reward function is public
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Setting:
+class Public:
     """Everything public that the agent plans with.
 
     Attributes:
@@ -51,23 +52,6 @@ class Setting:
     A: int
     constants: Constants
     reward: Array
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan:
-    """What the agent concludes from a billboard.
-
-    Attributes:
-        policy: (H, S, A) action probabilities, one 1 a state.
-        values: (H, S) Ṽ, the agent's pessimistic estimate of the return to come.
-        claimed: Ṽ₁ averaged over the first states, whose law is estimated from the noisy visits of step 1.
-        diagnostics: Figures about the learning, by name.
-    """
-
-    policy: Array
-    values: Array
-    claimed: float
-    diagnostics: Mapping[str, float]
 
 
 def noise_bound(declaration: Declaration, values: Mapping[str, Fraction], *, failure: float) -> float:
@@ -91,14 +75,14 @@ def noise_bound(declaration: Declaration, values: Mapping[str, Fraction], *, fai
     return max(2 * release.mechanism.at(values).largest(numbers, failure) for release in declaration.releases)
 
 
-def setting(
+def prepare(
     declaration: Declaration,
     values: Mapping[str, Fraction],
     options: Mapping[str, Fraction],
     *,
     reward: Array | None,
     noisy: bool = True,
-) -> Setting:
+) -> Public:
     """Returns what the agent plans with, from what was declared.
 
     Args:
@@ -120,7 +104,7 @@ def setting(
             "with --set rewards=released, or give the public reward function with --rewards FILE",
             name="rewards",
         )
-    return Setting(
+    return Public(
         H=H,
         S=S,
         A=A,
@@ -141,11 +125,11 @@ def setting(
 def plan(
     billboard: Billboard,
     publish: Callable[[int], None],
-    given: Setting,
+    given: Public,
     *,
     keep: bool = False,
     done: Callable[[], None] = lambda: None,
-) -> Plan:
+) -> Learnt:
     """Returns policy and values from what is on the billboard alone.
 
     Args:
@@ -182,7 +166,8 @@ def plan(
         done()
     law = law / law.sum() if law.sum() > 0 else np.full(S, 1.0 / S)
     known, vacuous, worthless, seen = (float(count) for count in counts)
-    return Plan(
+    share_above_noise = min(max(seen / total, 0.0), 1.0) if total > 0 else 0.0
+    return Learnt(
         policy=one_hot(actions, A),
         values=values,
         claimed=float(law @ after),
@@ -190,15 +175,16 @@ def plan(
             "noise_bound": given.constants.E,
             "cells": H * S * A,
             "known_cells": known,
-            "share_above_noise": min(max(seen / total, 0.0), 1.0) if total > 0 else 0.0,
+            "share_above_noise": share_above_noise,
             "share_of_known_cells_with_vacuous_penalty": vacuous / known if known else 1.0,
             "share_of_states_worth_nothing": worthless / (H * S),
         },
+        remarks=remark(share_above_noise),
     )
 
 
 def plan_batch(
-    visits: Array, transitions: Array, given: Setting, *, rewards: Array | None = None
+    visits: Array, transitions: Array, given: Public, *, rewards: Array | None = None
 ) -> tuple[NDArray[np.int64], Array]:
     """Returns greedy actions and Ṽ, each (B, H, S), of B whole passes: the agent B times, in one call without the GIL.
 
@@ -225,93 +211,58 @@ def plan_batch(
     return actions, values
 
 
-def run(
-    declaration: Declaration,
-    values: Mapping[str, Fraction],
-    given: Setting,
-    data: Dataset,
-    *,
-    noise: NoiseSource,
-    path: Path | None = None,
-    done: Callable[[], None] = lambda: None,
-) -> tuple[Plan, Ledger]:
-    """Returns one run's plan and its ledger: privatizer → channel → billboard → plan.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pass:
+    """The agent half as it is registered: importable, so that audits can run it in any process.
 
-    Args:
-        declaration: What may be released.
-        values: Its parameters.
-        given: The public setting.
-        data: What to learn from; only the privatizer is handed the trajectories.
-        noise: Where noise comes from.
-        path: Where the ledger is written, or None.
-        done: Called after each step.
+    Attributes:
+        given: Everything public that it plans with.
     """
-    billboard = Billboard()
-    ledger = Ledger(declaration, values, noise=noise.words, protects=noise.protects, path=path)
-    try:
-        channel = Channel(declaration, values, noise=noise, billboard=billboard, ledger=ledger)
-        privatizer = Privatizer(data.trajectories, declaration, channel)
-        learnt = plan(billboard, privatizer.publish, given, done=done)
-        channel.close()
-    except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial
-        ledger.abandon()
-        raise
-    return learnt, ledger
+
+    given: Public
+
+    def __call__(
+        self, billboard: Billboard, publish: Callable[[int], None], *, done: Callable[[], None] = lambda: None
+    ) -> Learnt:
+        """Returns policy and values from what is on the billboard alone; see `plan`."""
+        return plan(billboard, publish, self.given, done=done)
 
 
-def learn(request: RunRequest) -> RunResult:
-    """Returns the runs of all replicates; each has noise of its own, spawned from the seed by its number.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Batch:
+    """Many passes in one call; see `plan_batch`.
 
-    A replicate's result depends on the seed and its number alone, not on how many replicates there are.
+    Attributes:
+        given: Everything public that they plan with.
+    """
+
+    given: Public
+
+    def __call__(self, noisy: Mapping[str, Array]) -> tuple[NDArray[np.int64], Array]:
+        """Returns greedy actions and Ṽ, each (B, H, S), from noisy statistics by release."""
+        return plan_batch(noisy["visits"], noisy["transitions"], self.given, rewards=noisy.get("rewards"))
+
+
+def make_pass(setting: Setting, *, reward: Array | None) -> Pass:
+    """Returns the agent half.
 
     Raises:
-        ParameterError: No declaration, sizes that are not the data's, C ≤ 1, or rewards that are not known.
+        ParameterError: As for `prepare`.
     """
-    declaration, data = request.declaration, request.data
-    if declaration is None:
-        raise ParameterError("DP-APVI needs a declaration: it says which noise is drawn", name="declaration")
-    _refuse_sizes(request.values, data)
-    given = setting(declaration, request.values, request.options, reward=data.reward)
-    total, finished = request.replicates * given.H, 0
-
-    def done() -> None:
-        nonlocal finished
-        finished += 1
-        request.progress(finished, total)
-
-    started = time.perf_counter()
-    runs = []
-    for replicate in range(request.replicates):
-        learnt, ledger = run(
-            declaration,
-            request.values,
-            given,
-            data,
-            noise=SimulatedNoise(replicate_seed(request.seed, replicate)),
-            path=request.ledger if replicate == 0 else None,
-            done=done,
-        )
-        runs.append((learnt, ledger))
-    seconds = time.perf_counter() - started
-    return RunResult(
-        returns=np.array([data.evaluate(learnt.policy) for learnt, _ in runs]) if data.evaluate else None,
-        claimed=np.array([learnt.claimed for learnt, _ in runs]),
-        baseline=_twin(request, given) if data.public and data.evaluate else None,
-        policy=runs[0][0].policy,
-        ledger=runs[0][1],
-        diagnostics=runs[0][0].diagnostics,
-        seconds=seconds,
-        remarks=_remarks(runs[0][0].diagnostics["share_above_noise"]),
-    )
+    return Pass(given=prepare(setting.declared, setting.values, setting.options, reward=reward))
 
 
-def replicate_seed(seed: int, replicate: int) -> int:
-    """Returns the seed of one replicate's noise: 128 bits, the same whatever the number of replicates."""
-    words = np.random.SeedSequence(seed, spawn_key=(replicate,)).generate_state(4, np.uint32)
-    return int.from_bytes(words.astype("<u4").tobytes(), "little")
+def make_batch(setting: Setting, reward: Array) -> Batch:
+    """Returns many passes in one call.
+
+    Raises:
+        ParameterError: As for `prepare`.
+    """
+    return Batch(given=prepare(setting.declared, setting.values, setting.options, reward=reward))
 
 
-def _remarks(share: float) -> tuple[Remark, ...]:
+def remark(share: float) -> tuple[Remark, ...]:
+    """Returns what there is to say about a share of visits that lie above the noise."""
     if share >= _MOSTLY:
         return ()
     down = math.floor(1000 * share) / 10
@@ -322,19 +273,23 @@ def _remarks(share: float) -> tuple[Remark, ...]:
     return (Remark(title="Learned mostly from noise", text=text),)
 
 
-def _twin(request: RunRequest, given: Setting) -> float:
+def baseline(request: RunRequest) -> float:
+    """Returns the true return of APVI's policy on the same data; where rewards are released it estimates them too."""
     assert request.data.evaluate is not None
-    learnt = apvi(
-        request.data.trajectories,
-        reward=None if given.constants.released else request.data.reward,
-        options=request.options,
-    )
+    released = any(release.name == "rewards" for release in request.setting.declared.releases)
+    learnt = apvi(request.data.trajectories, reward=None if released else request.data.reward, options=request.options)
     return request.data.evaluate(learnt.policy)
 
 
-def _refuse_sizes(values: Mapping[str, Fraction], data: Dataset) -> None:
-    trajectories = data.trajectories
-    actual = {"H": trajectories.horizon, "S": trajectories.num_states, "A": trajectories.num_actions}
-    wrong = [f"{name}={values[name]} but {size} in the data" for name, size in actual.items() if values[name] != size]
-    if wrong:
-        raise ParameterError(f"the declaration does not fit {data.name}: {'; '.join(wrong)}", name=wrong[0][0])
+def users_of_audits(setting: Setting) -> int:
+    """Returns so many users that a typical cell and step of an audit's data lies a little above E_ρ.
+
+    Below it the agent ignores a cell.
+    """
+    S, A = (int(setting.values[name]) for name in ("S", "A"))
+    failure = float(setting.options["failure"])
+    bound = noise_bound(setting.declared, setting.values, failure=failure)
+    return max(1, math.ceil(_PER_CELL * S * A * bound))
+
+
+AGENT = OfflineAgent(make=make_pass, batch=make_batch, baseline=baseline, users=users_of_audits)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from privcheck.declaration import L1, L2, Claim, Declaration, Parameter, Release
 from privcheck.guarantees import ZCDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.registry import Choice
+from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.statistics import RewardSums, Statistic, TransitionCounts, VisitCounts
 from privcheck.symbols import A, H, S, epsilon, rho, sqrt
@@ -25,17 +25,17 @@ SIZES = (
 RHO = Parameter(name="rho", default="1", kind="positive", meaning="budget in zCDP, nats")
 EPSILON = Parameter(name="epsilon", default="1", kind="positive", meaning="budget in pure DP, nats")
 
-REWARDS = Choice(
+REWARDS = Reading(
     name="rewards",
-    readings=("known", "released"),
+    ways=("known", "released"),
     meaning="known: the reward function is public, as in the paper; released: noisy reward sums are a third release",
     private_rewards="released",
 )
 
 
-def gaussian(choices: Mapping[str, str]) -> Declaration:
+def gaussian(readings: Mapping[str, str]) -> Declaration:
     """Returns DP-APVI with Gaussian noise: ρ-zCDP by Theorem 3.4 (line 214), eq. (2) (line 146)."""
-    tables = _tables(choices)
+    tables = _tables(readings)
     # eq. (2): σ² = 2H/ρ, each of the two tables ρ/2-zCDP (Lemma D.1, line 525); three tables: ρ/3 each
     variance = len(tables) * H / rho
     return Declaration(
@@ -52,9 +52,9 @@ def gaussian(choices: Mapping[str, str]) -> Declaration:
     )
 
 
-def laplace(choices: Mapping[str, str]) -> Declaration:
+def laplace(readings: Mapping[str, str]) -> Declaration:
     """Returns DP-APVI with Laplace noise: ε-DP (section 3, "Apply Laplace Mechanism", line 237)."""
-    tables = _tables(choices)
+    tables = _tables(readings)
     scale = 2 * len(tables) * H / epsilon  # line 237: Lap(4H/ε) for two tables whose joint ℓ₁ sensitivity is 4H
     return Declaration(
         name="dp-apvi-laplace",
@@ -70,11 +70,11 @@ def laplace(choices: Mapping[str, str]) -> Declaration:
     )
 
 
-def _tables(choices: Mapping[str, str]) -> dict[str, Statistic[Trajectories]]:
+def _tables(readings: Mapping[str, str]) -> dict[str, Statistic[Trajectories]]:
     tables: dict[str, Statistic[Trajectories]] = {
         "visits": VisitCounts(H, S, A),
         "transitions": TransitionCounts(H, S, A),
     }
-    if choices.get("rewards", "known") == "released":
+    if readings.get("rewards", "known") == "released":
         tables["rewards"] = RewardSums(H, S, A)
     return tables

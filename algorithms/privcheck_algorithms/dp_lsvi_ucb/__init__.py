@@ -10,7 +10,7 @@ FRESH = Algorithm(
     source="Sahu, DP in RL: Linear MDPs, Algorithm 1 with the releases of Theorem A.1",
     paper=LINEAR,
     declare=fresh,
-    choices=(CLAIM,),
+    readings=(CLAIM,),
 )
 
 AS_PRINTED = Algorithm(
@@ -19,7 +19,7 @@ AS_PRINTED = Algorithm(
     source="Sahu, DP in RL: Linear MDPs, Algorithm 1",
     paper=LINEAR,
     declare=as_printed,
-    choices=(CLAIM,),
+    readings=(CLAIM,),
 )
 
 __all__ = ["AS_PRINTED", "FRESH"]

@@ -12,7 +12,7 @@ from typing import Literal
 from privcheck.declaration import L2, Assumption, Claim, Declaration, Draw, Joint, Parameter, Release
 from privcheck.guarantees import ZCDP, ApproxDP
 from privcheck.mechanisms import Gaussian, SymmetricGaussian
-from privcheck.registry import Choice
+from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import EveryEpisode
 from privcheck.statistics import Column, FeatureSums, GramMatrices
@@ -26,18 +26,18 @@ SIZES = (
 _RHO = Parameter(name="rho", default="1", kind="positive", meaning="budget in zCDP, nats")
 _DELTA = Parameter(name="delta", default="1e-5", kind="probability", meaning="δ′ of the claim")
 
-CLAIM = Choice(
+CLAIM = Reading(
     name="claim",
-    readings=("zcdp", "approx"),
+    ways=("zcdp", "approx"),
     meaning="zcdp: the releases are ρ-zCDP, on which Theorem A.1 rests; approx: (ρ + 2√(ρ ln 1/δ), δ), its conclusion",
 )
 Noise = Literal["fresh", "one draw"]
 
 
-def fresh(choices: Mapping[str, str]) -> Declaration:
+def fresh(readings: Mapping[str, str]) -> Declaration:
     """Returns DP-LSVI-UCB++ with fresh noise at each (k, h), as Theorem A.1 composes it (lines 256 to 260)."""
     return declaration(
-        choices,
+        readings,
         name="dp-lsvi-ucb-pp",
         title="DP-LSVI-UCB++: optimistic weighted regression in linear MDPs, fresh noise",
         source="Sahu, DP in RL: Linear MDPs, Algorithm 1 with the releases of Theorem A.1",
@@ -45,10 +45,10 @@ def fresh(choices: Mapping[str, str]) -> Declaration:
     )
 
 
-def as_printed(choices: Mapping[str, str]) -> Declaration:
+def as_printed(readings: Mapping[str, str]) -> Declaration:
     """Returns DP-LSVI-UCB++ as Algorithm 1 is printed: φ₁, φ₂, φ₃ and K₁ drawn once (line 152, step 1)."""
     return declaration(
-        choices,
+        readings,
         name="dp-lsvi-ucb-pp-as-printed",
         title="DP-LSVI-UCB++ as printed: one draw of noise for all episodes",
         source="Sahu, DP in RL: Linear MDPs, Algorithm 1",
@@ -57,7 +57,7 @@ def as_printed(choices: Mapping[str, str]) -> Declaration:
 
 
 def declaration(
-    choices: Mapping[str, str],
+    readings: Mapping[str, str],
     *,
     name: str,
     title: str,
@@ -69,7 +69,7 @@ def declaration(
     """Returns what the algorithm's releases are, with fresh or reused noise.
 
     Args:
-        choices: The readings.
+        readings: The readings.
         name: Of the declaration.
         title: Of it.
         source: Of it.
@@ -77,7 +77,7 @@ def declaration(
         norm: The largest ‖φ(s, a)‖.
         assumptions: Beyond that of bounded values.
     """
-    approx = choices.get("claim", "zcdp") == "approx"
+    approx = readings.get("claim", "zcdp") == "approx"
     # Lemma 2.1 (line 94)
     guarantee = ApproxDP(rho + 2 * sqrt(rho * log(1 / delta)), delta) if approx else ZCDP(rho)
     return Declaration(

@@ -1,8 +1,12 @@
 """DP-UCBVI (Qiao & Wang 2023), a baseline of paper 003 under joint and under local DP."""
 
+from functools import partial
+
 from privcheck.registry import Algorithm
-from privcheck_algorithms.dp_ucbvi.agent import OPTIONS, learn
 from privcheck_algorithms.dp_ucbvi.declaration import central, local
+from privcheck_algorithms.online import rewards
+from privcheck_algorithms.online.private import CLOSELY
+from privcheck_algorithms.online.reward_agent import OPTIONS, player
 from privcheck_algorithms.papers import SHUFFLE
 from privcheck_algorithms.privatizers.declaration import INITIAL, LOG, NOISE
 
@@ -12,9 +16,10 @@ CENTRAL = Algorithm(
     source="Qiao & Wang 2023, as described in papers 001 and 003",
     paper=SHUFFLE,
     declare=central,
-    choices=(NOISE, LOG, INITIAL),
+    readings=(NOISE, LOG, INITIAL),
     options=OPTIONS,
-    online=learn,
+    online=partial(player, kind=rewards.BERNSTEIN, label="dp-ucbvi"),
+    instance=CLOSELY,
 )
 
 LOCAL = Algorithm(
@@ -23,9 +28,10 @@ LOCAL = Algorithm(
     source="Qiao & Wang 2023, as described in papers 001 and 003",
     paper=SHUFFLE,
     declare=local,
-    choices=(NOISE, INITIAL),
+    readings=(NOISE, INITIAL),
     options=OPTIONS,
-    online=learn,
+    online=partial(player, kind=rewards.BERNSTEIN, label="dp-ucbvi"),
+    instance=CLOSELY,
 )
 
 __all__ = ["CENTRAL", "LOCAL"]

@@ -15,7 +15,7 @@ from privcheck_algorithms.privatizers.declaration import REWARDS, Paper, noise_f
 _SOURCE = "Qiao & Wang 2023, as described in paper 003, Table I (line 42) and line 327; 001, line 32"
 
 
-def central(choices: Mapping[str, str]) -> Declaration:
+def central(readings: Mapping[str, str]) -> Declaration:
     """Returns DP-UCBVI under joint DP: ε-JDP according to paper 003's table (line 42)."""
     return privatizers.central(
         Paper(
@@ -25,13 +25,13 @@ def central(choices: Mapping[str, str]) -> Declaration:
             tables=REWARDS,
             claim="paper 003, line 42",
             noise="not stated in the papers; paper 002, Lemma 5.1, line 234",
-            factor=noise_factor(choices),
+            factor=noise_factor(readings),
         ),
-        choices,
+        readings,
     )
 
 
-def local(choices: Mapping[str, str]) -> Declaration:
+def local(readings: Mapping[str, str]) -> Declaration:
     """Returns DP-UCBVI under local DP, as paper 003's experiments run it (line 327)."""
     return privatizers.local(
         Paper(
@@ -41,7 +41,7 @@ def local(choices: Mapping[str, str]) -> Declaration:
             tables=REWARDS,
             claim="paper 003, line 327",
             noise="not stated in the papers; paper 002, Lemma 5.4, line 252",
-            factor=noise_factor(choices),
+            factor=noise_factor(readings),
         ),
-        choices,
+        readings,
     )

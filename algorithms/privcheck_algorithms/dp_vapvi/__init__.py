@@ -10,7 +10,7 @@ SPLIT = Algorithm(
     source="Qiao & Wang, Offline RL with DP, Algorithm 2",
     paper=OFFLINE,
     declare=split,
-    choices=(FEATURES,),
+    readings=(FEATURES,),
 )
 
 UNSPLIT = Algorithm(
@@ -19,7 +19,7 @@ UNSPLIT = Algorithm(
     source="Qiao & Wang, Offline RL with DP, Algorithm 2 as in section 5",
     paper=OFFLINE,
     declare=unsplit,
-    choices=(FEATURES,),
+    readings=(FEATURES,),
 )
 
 __all__ = ["SPLIT", "UNSPLIT"]

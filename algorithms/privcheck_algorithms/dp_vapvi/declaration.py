@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from privcheck.declaration import L2, Assumption, Claim, Declaration, Parameter, Release
 from privcheck.guarantees import ZCDP
 from privcheck.mechanisms import Gaussian, SymmetricGaussian
-from privcheck.registry import Choice
+from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.statistics import Column, FeatureSums, GramMatrices
 from privcheck.symbols import Expr, H, d, expression, h, rho, sqrt
@@ -19,26 +19,26 @@ from privcheck_algorithms.dp_vapvi.features import DIMENSION, printed_pairs
 _STEPS = Parameter(name="H", default=20, kind="count", meaning="steps of an episode")
 _SIZE = Parameter(name="d", default=10, kind="count", meaning="dimension of the features")
 _BUDGET = Parameter(name="rho", default="1", kind="positive", meaning="budget in zCDP, nats")
-FEATURES = Choice(
+FEATURES = Reading(
     name="features",
-    readings=("unit", "printed"),
+    ways=("unit", "printed"),
     meaning="unit: ‖φ‖ ≤ 1 as Theorem 4.1 presupposes; printed: Appendix G's own features, of norm up to √7",
 )
 _VARIANCE_HALF, _VALUE_HALF = "D′ (variance)", "D (values)"
 
 
-def split(choices: Mapping[str, str]) -> Declaration:
+def split(readings: Mapping[str, str]) -> Declaration:
     """Returns DP-VAPVI with two disjoint halves of the users, one for the variance, one for the values (line 255)."""
-    return _declaration(choices, unsplit=False)
+    return _declaration(readings, unsplit=False)
 
 
-def unsplit(choices: Mapping[str, str]) -> Declaration:
+def unsplit(readings: Mapping[str, str]) -> Declaration:
     """Returns DP-VAPVI as its experiments run it: every user in both halves (line 307)."""
-    return _declaration(choices, unsplit=True)
+    return _declaration(readings, unsplit=True)
 
 
-def _declaration(choices: Mapping[str, str], *, unsplit: bool) -> Declaration:
-    printed = choices.get("features", "unit") == "printed"
+def _declaration(readings: Mapping[str, str], *, unsplit: bool) -> Declaration:
+    printed = readings.get("features", "unit") == "printed"
     norm = sqrt(7) if printed else expression(1)
     dimension = expression(DIMENSION) if printed else d
     return Declaration(

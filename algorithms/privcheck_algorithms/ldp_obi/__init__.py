@@ -1,8 +1,12 @@
 """LDP-OBI (Garcelon et al. 2021), a baseline of paper 002, as far as the papers describe it."""
 
+from functools import partial
+
 from privcheck.registry import Algorithm
-from privcheck_algorithms.ldp_obi.agent import OPTIONS, learn
 from privcheck_algorithms.ldp_obi.declaration import ldp_obi
+from privcheck_algorithms.online import rewards
+from privcheck_algorithms.online.private import CLOSELY
+from privcheck_algorithms.online.reward_agent import OPTIONS, player
 from privcheck_algorithms.papers import EPISODIC
 from privcheck_algorithms.privatizers.declaration import INITIAL, NOISE
 
@@ -12,9 +16,10 @@ LDP_OBI = Algorithm(
     source="Garcelon et al. 2021, as described in papers 000 and 002",
     paper=EPISODIC,
     declare=ldp_obi,
-    choices=(NOISE, INITIAL),
+    readings=(NOISE, INITIAL),
     options=OPTIONS,
-    online=learn,
+    online=partial(player, kind=rewards.OBI, label="ldp-obi", pooled=True),
+    instance=CLOSELY,
 )
 
 __all__ = ["LDP_OBI"]

@@ -15,7 +15,7 @@ from privcheck_algorithms.privatizers.declaration import POOLED, Paper, noise_fa
 # paper 002's proof is about counts by step, so it is no ground for the default here
 
 
-def ldp_obi(choices: Mapping[str, str]) -> Declaration:
+def ldp_obi(readings: Mapping[str, str]) -> Declaration:
     """Returns LDP-OBI: ε-LDP according to paper 002's Table 1 (line 27)."""
     return privatizers.local(
         Paper(
@@ -25,7 +25,7 @@ def ldp_obi(choices: Mapping[str, str]) -> Declaration:
             tables=POOLED,
             claim="paper 002, Table 1, line 27",
             noise="not stated in the papers; 3H/ε: paper 002, Lemma 5.4, line 252",
-            factor=noise_factor(choices),
+            factor=noise_factor(readings),
         ),
-        choices,
+        readings,
     )

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.charges import charge
 from privcheck.declaration import Declaration, Parameter
 from privcheck.errors import ParameterError
+from privcheck.online.driver import seeds
+from privcheck.online.player import Face
+from privcheck.registry import AuditInstance
 from privcheck.relations import ReplaceOne
-from privcheck.results import OnlineRequest, OnlineResult
-from privcheck.runtime import Ledger
-from privcheck.runtime.ledger import FILE_NAME
+from privcheck.results import OnlineRequest
 from privcheck.schedules import Batches, PerUser, Tree
-from privcheck_algorithms.online.driver import Player, fingerprint, learn, refuse_other, seeds
-from privcheck_algorithms.online.results import MEMORY, needed, result
+from privcheck_algorithms.online.faces import BatchCounters, Counters
+from privcheck_algorithms.online.sizes import MEMORY, needed
 from privcheck_algorithms.online.tables import aligned, size
 from privcheck_algorithms.privatizers import batches, noise, regrown, tree
 
@@ -30,14 +30,23 @@ PRECISION_SCALE = Parameter(
     kind="real",
     meaning="factor of the precision levels E, in the counts and in the bonus; the paper's: 1",
 )
-WORDS = "simulated: seeded floating-point noise (xoshiro256++, PCG64) inside the kernel; not for a public release"
+NOISE = "simulated: seeded floating-point noise (xoshiro256++, PCG64) inside the kernel; not for a public release"
 FIRST_BATCH = Parameter(
     name="first_batch",
     default=1,
     kind="count",
     meaning="with releases=doubling: users of the first batch; after as many again the next one leaves, and so on",
 )
-SILENT = "none: the exact statistics are published, no privacy"
+
+
+# under these a policy follows the noisy counters closely: at an audit's sizes the paper's bonuses hide everything
+CLOSELY = AuditInstance(
+    options={
+        "bonus_scale": Fraction(1, 100),
+        "precision_scale": Fraction(0),
+        FIRST_BATCH.name: Fraction(1),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +70,7 @@ class Curator:
     first: int = 0
 
 
-def curator(request: OnlineRequest, *, quiet: bool = False, batched: bool = False) -> Curator:
+def curator(request: OnlineRequest, *, noiseless: bool = False, batched: bool = False) -> Curator:
     """Returns the privatizer that the declaration describes, with the precision levels of Lemmas 5.1 and 5.4.
 
     E₁ = (3H/ε)·√(8 log³K·ln(6SAT/δ)) = b·√(8 log K·ln(6SAT/δ)) (line 234 of the text), and with √K in the place of
@@ -70,7 +79,7 @@ def curator(request: OnlineRequest, *, quiet: bool = False, batched: bool = Fals
 
     Args:
         request: What is asked; its options `failure` and `precision_scale` are used.
-        quiet: No noise is drawn, and E = 0: for twins and tests.
+        noiseless: No noise is drawn; the precision levels, with which the agent plans, stay.
         batched: The agent can do with disjoint batches, which double.
 
     Raises:
@@ -95,23 +104,19 @@ def curator(request: OnlineRequest, *, quiet: bool = False, batched: bool = Fals
     drawn = next(iter(laws))
     law = noise.code(drawn)
     central, first = schedules != {PerUser}, first_batch(request) if schedules == {Batches} else 0
-    if quiet:
-        return Curator(central=central, law=noise.NONE, scale=0.0, E1=0.0, E2=0.0, first=first)
     terms = float(K)
     if first:
         terms = float(batches.outputs(K, first))
     elif central:
         terms = math.log(K) if request.readings.get("log") == "ln" else float(tree.levels(K))
     tail = 2 if drawn.gaussian else 8
-    reach, numbers = (
-        float(request.options["precision_scale"]) * drawn.scale,
-        6 * mdp.states * mdp.actions * K * mdp.horizon,
-    )
+    reach = float(request.options["precision_scale"]) * drawn.scale
+    numbers = 6 * mdp.states * mdp.actions * K * mdp.horizon
     failure = float(request.options["failure"])
     return Curator(
         central=central,
-        law=law,
-        scale=drawn.scale,
+        law=noise.NONE if noiseless else law,
+        scale=0.0 if noiseless else drawn.scale,
         E1=reach * math.sqrt(tail * terms * math.log(numbers / failure)),
         E2=reach * math.sqrt(tail * terms * math.log(numbers * mdp.states / failure)),
         first=first,
@@ -195,46 +200,25 @@ def fresh_state(
     return arrays, {name: np.random.default_rng(one) for name, one in own.items()}
 
 
-def open_ledger(request: OnlineRequest, *, label: str, quiet: bool = False) -> Ledger:
-    """Returns the first replicate's ledger with everything the run will spend, before anything is drawn.
-
-    A release is a stream of noisy tables, charged as a whole with its first slice; its entries name the stream by the
-    run's fingerprint. A run that is killed and continued writes the same lines again.
-    """
-    declaration, values = declared(request), request.values
-    path = None if request.directory is None else request.directory / FILE_NAME
-    words = SILENT if quiet else WORDS
-    ledger = Ledger(declaration, values, noise=words, protects=not quiet, path=path)
-    mark = fingerprint(request, label)
-    for release in declaration.releases:
-        for part in range(release.statistic.shape(values)[0]):
-            due = charge(release, declaration.relation, values) if part == 0 else None
-            ledger.record(release.name, part, charge=due, output=f"stream {mark}")
-    return ledger
-
-
-def carry_out(request: OnlineRequest, player: Player, *, quiet: bool) -> OnlineResult:
-    """Returns a run of all replicates, with its ledger.
+def counters_of(request: OnlineRequest, given: Curator, *, tables: int, policy: tuple[str, ...]) -> Face:
+    """Returns the face of an agent with these counters.
 
     Args:
         request: What is asked.
-        player: The agent.
-        quiet: It draws no noise, so the ledger says that nothing is protected.
-
-    Raises:
-        ParameterError: The directory holds the checkpoint of another run.
+        given: The privatizer.
+        tables: T, H or 1 where steps are pooled.
+        policy: The arrays that a policy is made of.
     """
-    refuse_other(request, player.label)
-    ledger = open_ledger(request, label=player.label, quiet=quiet)
-    try:
-        replicates, seconds = learn(request, start=player.start, play=player.play, label=player.label)
-        ledger.close()
-    except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial
-        ledger.abandon()
-        raise
-    return result(
-        request, replicates, player.truth, seconds=seconds, ledger=ledger, diagnostics=dict(player.diagnostics)
+    mdp = request.world.mdp
+    names = tuple(release.name for release in declared(request).releases)
+    counters = Counters(
+        names=names,
+        sizes=(tables, mdp.states, mdp.actions),
+        episodes=request.episodes,
+        policy=policy,
+        central=given.central,
     )
+    return BatchCounters(counters=counters, first=given.first) if given.first else counters
 
 
 def numbers(values: Mapping[str, Fraction], *names: str) -> list[float]:

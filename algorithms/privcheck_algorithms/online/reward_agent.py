@@ -7,37 +7,29 @@ import math
 import numpy as np
 
 from privcheck.errors import ParameterError
-from privcheck.results import OnlineRequest, OnlineResult
+from privcheck.online.player import Player, Replicate
+from privcheck.online.recording import blank, grid
+from privcheck.results import OnlineRequest
 from privcheck_algorithms.baselines.ucb_vi import BONUS_SCALE, FAILURE
-from privcheck_algorithms.online.driver import Player, Replicate
 from privcheck_algorithms.online.optimism import policy_bonus
-from privcheck_algorithms.online.private import PRECISION_SCALE, carry_out, curator, fresh_state, numbers, vectors
-from privcheck_algorithms.online.recording import grid
-from privcheck_algorithms.online.results import blank, refuse
+from privcheck_algorithms.online.private import (
+    NOISE,
+    PRECISION_SCALE,
+    counters_of,
+    curator,
+    fresh_state,
+    numbers,
+    vectors,
+)
 from privcheck_algorithms.online.rewards import Rule, play
+from privcheck_algorithms.online.sizes import refuse
 from privcheck_algorithms.online.world import world
 from privcheck_algorithms.planning import solve
 
 OPTIONS = (FAILURE, BONUS_SCALE, PRECISION_SCALE)
 
 
-def run(request: OnlineRequest, *, kind: int, label: str, pooled: bool = False, quiet: bool = False) -> OnlineResult:
-    """Returns a run.
-
-    Args:
-        request: What is asked.
-        kind: As for `player`.
-        label: As for `player`.
-        pooled: As for `player`.
-        quiet: As for `player`; the ledger then says that nothing is protected.
-
-    Raises:
-        ParameterError: As for `player`.
-    """
-    return carry_out(request, player(request, kind=kind, label=label, pooled=pooled, quiet=quiet), quiet=quiet)
-
-
-def player(request: OnlineRequest, *, kind: int, label: str, pooled: bool = False, quiet: bool = False) -> Player:
+def player(request: OnlineRequest, *, kind: int, label: str, pooled: bool = False, noiseless: bool = False) -> Player:
     """Returns the agent in its world, ready to play.
 
     Args:
@@ -45,7 +37,7 @@ def player(request: OnlineRequest, *, kind: int, label: str, pooled: bool = Fals
         kind: How to plan; see `privcheck_algorithms.online.rewards`.
         label: The algorithm's name.
         pooled: Counts are pooled over the steps.
-        quiet: No noise and precision levels 0.
+        noiseless: No noise is drawn; the precision levels stay.
 
     Raises:
         ParameterError: Sizes that are not the environment's, no episode, too many counters, or pooled counts where the
@@ -57,7 +49,7 @@ def player(request: OnlineRequest, *, kind: int, label: str, pooled: bool = Fals
     if pooled and mdp.transition.shape[0] > 1:
         message = f"{label} pools its counts over the steps, but {request.world.name} changes with the step"
         raise ParameterError(message, name="env", given=request.world.name)
-    w, truth, given = world(mdp), solve(mdp), curator(request, quiet=quiet)
+    w, truth, given = world(mdp), solve(mdp), curator(request, noiseless=noiseless)
     failure, scale = numbers(request.options, "failure", "bonus_scale")
     bonus = policy_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
     rule = Rule(
@@ -89,6 +81,15 @@ def player(request: OnlineRequest, *, kind: int, label: str, pooled: bool = Fals
             grid(K), a["curves"], a["totals"],
         )  # fmt: skip
 
-    name = f"{label}, quiet" if quiet else label
+    name = f"{label}, noiseless" if noiseless else label
     diagnostics = {"noise_scale": given.scale, "E1": given.E1, "E2": given.E2}
-    return Player(start=start, play=block, label=name, truth=truth, diagnostics=diagnostics)
+    return Player(
+        start=start,
+        play=block,
+        label=name,
+        told="actions",
+        optimal=truth.value,
+        face=counters_of(request, given, tables=tables, policy=("actions", "values")),
+        noise=NOISE,
+        diagnostics=diagnostics,
+    )

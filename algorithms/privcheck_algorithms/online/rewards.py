@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.online.recording import DONE, SWITCHES, VALUE, note
 from privcheck_algorithms.dp_apvi.kernels import private_counts, private_total
-from privcheck_algorithms.online.recording import DONE, SWITCHES, VALUE, note
 from privcheck_algorithms.online.tables import split
 from privcheck_algorithms.online.world import World, roll_greedy, value_greedy
 from privcheck_algorithms.privatizers import local, tree

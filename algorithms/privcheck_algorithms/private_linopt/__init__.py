@@ -10,7 +10,7 @@ VI = Algorithm(
     source="Zhou, Differentially Private RL with Linear Function Approximation, Algorithm 1",
     paper=MIXTURE,
     declare=value_iteration,
-    choices=CHOICES,
+    readings=CHOICES,
 )
 
 PO = Algorithm(
@@ -19,7 +19,7 @@ PO = Algorithm(
     source="Zhou, Differentially Private RL with Linear Function Approximation, Algorithm 2",
     paper=MIXTURE,
     declare=policy_optimization,
-    choices=CHOICES,
+    readings=CHOICES,
 )
 
 __all__ = ["PO", "VI"]

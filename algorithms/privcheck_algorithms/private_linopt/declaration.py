@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from privcheck.declaration import L2, Claim, Declaration, Joint, Parameter, Release
 from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import Gaussian, SymmetricGaussian
-from privcheck.registry import Choice
+from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import Tree
 from privcheck.statistics import Column, FeatureSums, GramMatrices
@@ -34,42 +34,42 @@ _BUDGET = (
     Parameter(name="delta", default="1e-5", kind="probability", meaning="δ of the claim"),
 )
 
-LOG = Choice(
+LOG = Reading(
     name="log",
-    readings=("log2", "ln"),
+    ways=("log2", "ln"),
     meaning="m = ⌈log K⌉ of Lemma 6.1, whose base the paper leaves open: log2 is ⌈log₂ K⌉, ln is ⌈ln K⌉",
 )
-DIMENSIONS = Choice(
+DIMENSIONS = Reading(
     name="dimensions",
-    readings=("common", "own"),
+    ways=("common", "own"),
     meaning="common: d for both features and in the noise, as Theorem 6.5 substitutes; own: d1 and d2, Δ = d1·H²",
 )
-VALUES = Choice(
+VALUES = Reading(
     name="values",
-    readings=("clipped", "crude"),
+    ways=("clipped", "crude"),
     meaning="clipped: V of step h + 1 is at most H − h, and ‖φ‖ in proportion; crude: V ≤ H and ‖φ‖ ≤ √d·H throughout",
 )
 CHOICES = (LOG, DIMENSIONS, VALUES)
 
 
-def value_iteration(choices: Mapping[str, str]) -> Declaration:
+def value_iteration(readings: Mapping[str, str]) -> Declaration:
     """Returns Private-LinOpt-VI (Algorithm 1, lines 675 to 750, with the PRIVATIZER of section 6.1)."""
-    return _declaration("private-linopt-vi", "Private-LinOpt-VI: optimistic value iteration", "Algorithm 1", choices)
+    return _declaration("private-linopt-vi", "Private-LinOpt-VI: optimistic value iteration", "Algorithm 1", readings)
 
 
-def policy_optimization(choices: Mapping[str, str]) -> Declaration:
+def policy_optimization(readings: Mapping[str, str]) -> Declaration:
     """Returns Private-LinOpt-PO (Algorithm 2, lines 1014 to 1091, with the PRIVATIZER of section 6.1)."""
-    return _declaration("private-linopt-po", "Private-LinOpt-PO: optimistic policy steps", "Algorithm 2", choices)
+    return _declaration("private-linopt-po", "Private-LinOpt-PO: optimistic policy steps", "Algorithm 2", readings)
 
 
-def _declaration(name: str, title: str, algorithm: str, choices: Mapping[str, str]) -> Declaration:
-    common = choices.get("dimensions", "common") == "common"
+def _declaration(name: str, title: str, algorithm: str, readings: Mapping[str, str]) -> Declaration:
+    common = readings.get("dimensions", "common") == "common"
     return Declaration(
         name=name,
         title=f"{title} in linear mixture MDPs, binary-tree counters",
         source=f"Zhou, Differentially Private RL with Linear Function Approximation, {algorithm} and section 6.1",
         relation=ReplaceOne("trajectory"),
-        releases=_releases(choices, d if common else d1, d if common else d2),
+        releases=_releases(readings, d if common else d1, d if common else d2),
         claim=Claim(
             ApproxDP(epsilon, delta),
             source="Theorem 6.4, line 1204",
@@ -81,8 +81,8 @@ def _declaration(name: str, title: str, algorithm: str, choices: Mapping[str, st
     )
 
 
-def _releases(choices: Mapping[str, str], transition: Expr, reward: Expr) -> tuple[Release, ...]:
-    clipped = choices.get("values", "clipped") == "clipped"
+def _releases(readings: Mapping[str, str], transition: Expr, reward: Expr) -> tuple[Release, ...]:
+    clipped = readings.get("values", "clipped") == "clipped"
     reach = H - h if clipped else H  # V_{h+1}: line 707; crude: line 579
     # Assumption 1 (line 227) is about V in [0, H]; ∫ψV is linear in V, so that a V in [0, c·H] has ‖φ‖ ≤ c·√d₁·H
     phi = Column("phi of V", sqrt(transition) * reach, r"\phi")
@@ -95,7 +95,7 @@ def _releases(choices: Mapping[str, str], transition: Expr, reward: Expr) -> tup
             "transition gram",
             GramMatrices(name="Gram matrices of φ", steps=H, dimension=transition, vector=phi),
             long,
-            choices,
+            readings,
             stated=L2(steps * long),
             source="Theorem 6.4, line 1213",
         ),
@@ -103,7 +103,7 @@ def _releases(choices: Mapping[str, str], transition: Expr, reward: Expr) -> tup
             "transition values",
             FeatureSums(name="φ·V sums", steps=H, dimension=transition, vector=phi, target=value),
             short,
-            choices,
+            readings,
             stated=L2(steps * short),
             source="Theorem 6.4, line 1240",
         ),
@@ -111,7 +111,7 @@ def _releases(choices: Mapping[str, str], transition: Expr, reward: Expr) -> tup
             "reward gram",
             GramMatrices(name="Gram matrices of ϕ", steps=H, dimension=reward, vector=varphi),
             expression(1),
-            choices,
+            readings,
             stated=L2(steps),
             source="Theorem 6.4, line 1245",
         ),
@@ -119,7 +119,7 @@ def _releases(choices: Mapping[str, str], transition: Expr, reward: Expr) -> tup
             "reward sums",
             FeatureSums(name="ϕ·r sums", steps=H, dimension=reward, vector=varphi, target=gain),
             expression(1),
-            choices,
+            readings,
             stated=L2(steps),
             source="Theorem 6.4, line 1245",
         ),
@@ -130,7 +130,7 @@ def _counter(
     name: str,
     statistic: GramMatrices | FeatureSums,
     bound: Expr,
-    choices: Mapping[str, str],
+    readings: Mapping[str, str],
     *,
     stated: L2,
     source: str,
@@ -141,11 +141,11 @@ def _counter(
         name: Of the release.
         statistic: What a leaf of the tree holds.
         bound: Δ, the sensitivity a step that the noise is calibrated to.
-        choices: The readings.
+        readings: The readings.
         stated: Δ for all steps together.
         source: Where the paper says so.
     """
-    count = ceil_log2(K) if choices.get("log", "log2") == "log2" else ceil(log(K))
+    count = ceil_log2(K) if readings.get("log", "log2") == "log2" else ceil(log(K))
     levels = maximum(1, count)  # K = 1 has no release; 1 keeps its noise a law
     # line 1408: σ = HΔ√(32·m·ln(4H/δ))/ε, for an (ε/4H, δ/4H) a counter and step
     variance = 32 * levels * (H * bound / epsilon) ** 2 * log(4 * H / delta)

@@ -10,7 +10,7 @@ LUYO = Algorithm(
     source="compared with in Sahu, DP in RL: Linear MDPs",
     paper=LINEAR,
     declare=luyo,
-    choices=(GRAM,),
+    readings=(GRAM,),
 )
 
 NGO = Algorithm(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from privcheck.declaration import Claim, Declaration, Joint, Parameter, Release
 from privcheck.guarantees import ZCDP
 from privcheck.mechanisms import Gaussian, SymmetricGaussian
-from privcheck.registry import Choice
+from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import EveryEpisode, Schedule, Tree
 from privcheck.statistics import Column, FeatureSums, GramMatrices
@@ -27,20 +27,20 @@ _BATCHES = Parameter(name="B", default=50, kind="count", meaning="batches of equ
 _UPDATES = Parameter(name="N", default=50, kind="count", meaning="policy updates, at most; none follows after so many")
 _BUDGET = Parameter(name="rho", default="1", kind="positive", meaning="budget in zCDP, nats")
 
-GRAM = Choice(
+GRAM = Reading(
     name="gram",
-    readings=("tree", "cumulative"),
+    ways=("tree", "cumulative"),
     meaning="how the Gram matrices leave: a binary tree over the batches, or the sum of all users so far each time",
 )
 
 
-def luyo(choices: Mapping[str, str]) -> Declaration:
+def luyo(readings: Mapping[str, str]) -> Declaration:
     """Returns LSVI-UCB with updates after each of B fixed batches (001, line 36)."""
     anew = EveryEpisode(outputs=batches - 1, after="batch")  # the last batch's data is never used
     return _declaration(
         name="luyo-lsvi-ucb",
         title="private LSVI-UCB with fixed batches (Luyo et al.)",
-        gram=Tree(leaves=batches - 1) if choices.get("gram", "tree") == "tree" else anew,
+        gram=Tree(leaves=batches - 1) if readings.get("gram", "tree") == "tree" else anew,
         values=anew,
         parameters=(_STEPS, _SIZE, _BATCHES, _BUDGET),
     )

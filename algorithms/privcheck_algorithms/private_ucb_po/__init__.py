@@ -1,8 +1,9 @@
 """PRIVATE-UCB-PO (paper 002, Algorithm 1): one agent, declared twice, with the CENTRAL- and the LOCAL-PRIVATIZER."""
 
 from privcheck.registry import Algorithm
+from privcheck_algorithms.online.private import CLOSELY
 from privcheck_algorithms.papers import EPISODIC
-from privcheck_algorithms.private_ucb_po.agent import OPTIONS, run
+from privcheck_algorithms.private_ucb_po.agent import OPTIONS, player
 from privcheck_algorithms.private_ucb_po.declaration import central, local
 from privcheck_algorithms.privatizers.declaration import INITIAL, LOG
 
@@ -12,9 +13,10 @@ CENTRAL = Algorithm(
     source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1",
     paper=EPISODIC,
     declare=central,
-    choices=(LOG, INITIAL),
+    readings=(LOG, INITIAL),
     options=OPTIONS,
-    online=run,
+    online=player,
+    instance=CLOSELY,
     twin="oppo",
 )
 
@@ -24,9 +26,10 @@ LOCAL = Algorithm(
     source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1",
     paper=EPISODIC,
     declare=local,
-    choices=(INITIAL,),
+    readings=(INITIAL,),
     options=OPTIONS,
-    online=run,
+    online=player,
+    instance=CLOSELY,
     twin="oppo",
 )
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from privcheck.results import OnlineRequest, OnlineResult
+from privcheck.online.player import Player, Replicate
+from privcheck.online.recording import blank, grid
+from privcheck.results import OnlineRequest
 from privcheck_algorithms.baselines.oppo import ETA_SCALE, learning_rate
 from privcheck_algorithms.baselines.ucb_vi import BONUS_SCALE, FAILURE
-from privcheck_algorithms.online.driver import Player, Replicate
 from privcheck_algorithms.online.optimism import policy_bonus
-from privcheck_algorithms.online.private import PRECISION_SCALE, carry_out, curator, fresh_state, numbers, vectors
-from privcheck_algorithms.online.recording import grid
-from privcheck_algorithms.online.results import blank, refuse
+from privcheck_algorithms.online.private import (
+    NOISE,
+    PRECISION_SCALE,
+    counters_of,
+    curator,
+    fresh_state,
+    numbers,
+    vectors,
+)
+from privcheck_algorithms.online.sizes import refuse
 from privcheck_algorithms.online.world import world
 from privcheck_algorithms.planning import solve, uniform
 from privcheck_algorithms.private_ucb_po.kernels import play
@@ -19,25 +27,12 @@ from privcheck_algorithms.private_ucb_po.kernels import play
 OPTIONS = (FAILURE, BONUS_SCALE, ETA_SCALE, PRECISION_SCALE)
 
 
-def run(request: OnlineRequest, *, quiet: bool = False) -> OnlineResult:
-    """Returns a run of PRIVATE-UCB-PO with the privatizer that the declaration describes.
-
-    Args:
-        request: What is asked.
-        quiet: As for `player`; the ledger then says that nothing is protected.
-
-    Raises:
-        ParameterError: As for `player`.
-    """
-    return carry_out(request, player(request, quiet=quiet), quiet=quiet)
-
-
-def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
+def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     """Returns PRIVATE-UCB-PO in its world, ready to play.
 
     Args:
         request: What is asked.
-        quiet: No noise and precision levels 0: the run then equals OPPO's.
+        noiseless: No noise is drawn; with precision_scale = 0 the run then equals OPPO's.
 
     Raises:
         ParameterError: Sizes that are not the environment's, no episode, or too many counters.
@@ -45,11 +40,11 @@ def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
     refuse(request, vectors=vectors(request))
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
-    w, truth, given = world(mdp), solve(mdp), curator(request, quiet=quiet)
+    w, truth, given = world(mdp), solve(mdp), curator(request, noiseless=noiseless)
     failure, scale, eta_scale = numbers(request.options, "failure", "bonus_scale", "eta_scale")
     bonus = policy_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
     eta = learning_rate(A=A, H=H, K=K, scale=eta_scale)
-    label = "private-ucb-po, quiet" if quiet else "private-ucb-po"
+    label = "private-ucb-po, noiseless" if noiseless else "private-ucb-po"
 
     def start(number: int) -> Replicate:
         arrays, generators = fresh_state(request, given, number)
@@ -71,4 +66,13 @@ def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
         )  # fmt: skip
 
     diagnostics = {"noise_scale": given.scale, "E1": given.E1, "E2": given.E2}
-    return Player(start=start, play=block, label=label, truth=truth, diagnostics=diagnostics)
+    return Player(
+        start=start,
+        play=block,
+        label=label,
+        told="last",
+        optimal=truth.value,
+        face=counters_of(request, given, tables=H, policy=("last", "policy", "logits", "values")),
+        noise=NOISE,
+        diagnostics=diagnostics,
+    )

@@ -11,7 +11,7 @@ from privcheck_algorithms.privatizers.declaration import COSTS, Paper
 _SOURCE = "Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1"
 
 
-def central(choices: Mapping[str, str]) -> Declaration:
+def central(readings: Mapping[str, str]) -> Declaration:
     """Returns PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2 (line 238)."""
     return privatizers.central(
         Paper(
@@ -23,11 +23,11 @@ def central(choices: Mapping[str, str]) -> Declaration:
             stated="Lemma 5.1's proof, line 817",
             tables=COSTS,
         ),
-        choices,
+        readings,
     )
 
 
-def local(choices: Mapping[str, str]) -> Declaration:
+def local(readings: Mapping[str, str]) -> Declaration:
     """Returns PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4 (line 252)."""
     return privatizers.local(
         Paper(
@@ -39,5 +39,5 @@ def local(choices: Mapping[str, str]) -> Declaration:
             stated="Lemma 5.4's proof, line 853",
             tables=COSTS,
         ),
-        choices,
+        readings,
     )

@@ -11,8 +11,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.online.recording import DONE, SWITCHES, VALUE, differ, note
 from privcheck_algorithms.online.optimism import Bonus, evaluate_and_improve
-from privcheck_algorithms.online.recording import DONE, SWITCHES, VALUE, differ, note
 from privcheck_algorithms.online.tables import count, split
 from privcheck_algorithms.online.world import World, roll_mixed, value_mixed
 from privcheck_algorithms.privatizers import local, tree

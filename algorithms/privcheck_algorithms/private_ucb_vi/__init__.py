@@ -1,8 +1,9 @@
 """PRIVATE-UCB-VI (paper 002, Algorithm 2): one agent, with the paper's privatizers or with calibrated noise."""
 
 from privcheck.registry import Algorithm
+from privcheck_algorithms.online.private import CLOSELY
 from privcheck_algorithms.papers import EPISODIC
-from privcheck_algorithms.private_ucb_vi.agent import CALIBRATED_OPTIONS, OPTIONS, run
+from privcheck_algorithms.private_ucb_vi.agent import CALIBRATED_OPTIONS, OPTIONS, player
 from privcheck_algorithms.private_ucb_vi.declaration import RELEASES, calibrated, central, local
 from privcheck_algorithms.privatizers.declaration import INITIAL, LOG
 
@@ -12,9 +13,10 @@ CENTRAL = Algorithm(
     source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 2",
     paper=EPISODIC,
     declare=central,
-    choices=(LOG, INITIAL),
+    readings=(LOG, INITIAL),
     options=OPTIONS,
-    online=run,
+    online=player,
+    instance=CLOSELY,
     twin="ucb-vi",
 )
 
@@ -24,9 +26,10 @@ LOCAL = Algorithm(
     source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 2",
     paper=EPISODIC,
     declare=local,
-    choices=(INITIAL,),
+    readings=(INITIAL,),
     options=OPTIONS,
-    online=run,
+    online=player,
+    instance=CLOSELY,
     twin="ucb-vi",
 )
 
@@ -35,9 +38,10 @@ CALIBRATED = Algorithm(
     title="PRIVATE-UCB-VI with the Gaussian noise that (ε, δ)-JDP needs, in trees or in doubling batches",
     source="this package; the agent is Algorithm 2 of Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs",
     declare=calibrated,
-    choices=(RELEASES, INITIAL),
+    readings=(RELEASES, INITIAL),
     options=CALIBRATED_OPTIONS,
-    online=run,
+    online=player,
+    instance=CLOSELY,
     twin="ucb-vi",
 )
 

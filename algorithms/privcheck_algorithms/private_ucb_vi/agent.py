@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from privcheck.results import OnlineRequest, OnlineResult
+from privcheck.online.player import Player, Replicate
+from privcheck.online.recording import blank, grid
+from privcheck.results import OnlineRequest
 from privcheck_algorithms.baselines.ucb_vi import BONUS_SCALE, FAILURE
-from privcheck_algorithms.online.driver import Player, Replicate
 from privcheck_algorithms.online.optimism import value_bonus
 from privcheck_algorithms.online.private import (
     FIRST_BATCH,
+    NOISE,
     PRECISION_SCALE,
-    carry_out,
+    counters_of,
     curator,
     draws_again,
     fresh_state,
@@ -19,8 +21,7 @@ from privcheck_algorithms.online.private import (
     numbers,
     vectors,
 )
-from privcheck_algorithms.online.recording import grid
-from privcheck_algorithms.online.results import blank, refuse
+from privcheck_algorithms.online.sizes import refuse
 from privcheck_algorithms.online.world import world
 from privcheck_algorithms.planning import solve
 from privcheck_algorithms.private_ucb_vi import doubling, stepwise
@@ -30,25 +31,12 @@ OPTIONS = (FAILURE, BONUS_SCALE, PRECISION_SCALE)
 CALIBRATED_OPTIONS = (*OPTIONS, FIRST_BATCH)
 
 
-def run(request: OnlineRequest, *, quiet: bool = False) -> OnlineResult:
-    """Returns a run of PRIVATE-UCB-VI with the privatizer that the declaration describes.
-
-    Args:
-        request: What is asked.
-        quiet: As for `player`; the ledger then says that nothing is protected.
-
-    Raises:
-        ParameterError: As for `player`.
-    """
-    return carry_out(request, player(request, quiet=quiet), quiet=quiet)
-
-
-def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
+def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     """Returns PRIVATE-UCB-VI in its world, ready to play.
 
     Args:
         request: What is asked.
-        quiet: No noise and precision levels 0: the run then equals UCB-VI's.
+        noiseless: No noise is drawn; with precision_scale = 0 the run then equals UCB-VI's.
 
     Raises:
         ParameterError: Sizes that are not the environment's, no episode, or too many counters.
@@ -57,10 +45,10 @@ def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
     refuse(request, vectors=again or vectors(request))
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
-    w, truth, given = world(mdp), solve(mdp), curator(request, quiet=quiet, batched=True)
+    w, truth, given = world(mdp), solve(mdp), curator(request, noiseless=noiseless, batched=True)
     failure, scale = numbers(request.options, "failure", "bonus_scale")
     bonus = value_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
-    label = "private-ucb-vi, quiet" if quiet else "private-ucb-vi"
+    label = "private-ucb-vi, noiseless" if noiseless else "private-ucb-vi"
 
     def start(number: int) -> Replicate:
         own = fresh_walk(request, number) if again else fresh_state(request, given, number)
@@ -92,4 +80,13 @@ def player(request: OnlineRequest, *, quiet: bool = False) -> Player:
             )  # fmt: skip
 
     diagnostics = {"noise_scale": given.scale, "E1": given.E1, "E2": given.E2, "noise_drawn_again": float(bool(again))}
-    return Player(start=start, play=block, label=label, truth=truth, diagnostics=diagnostics)
+    return Player(
+        start=start,
+        play=block,
+        label=label,
+        told="actions",
+        optimal=truth.value,
+        face=counters_of(request, given, tables=H, policy=("actions", "values")),
+        noise=NOISE,
+        diagnostics=diagnostics,
+    )

@@ -10,23 +10,23 @@ from collections.abc import Mapping
 from privcheck.declaration import Claim, Declaration, Joint, Release
 from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import Gaussian
-from privcheck.registry import Choice
+from privcheck.registry import Reading
 from privcheck.schedules import Batches, Tree
 from privcheck.symbols import K, delta, epsilon, expression, maximum
 from privcheck_algorithms.calibrated_ucb_vi.declaration import MU, PARAMETERS
 from privcheck_algorithms.privatizers import declaration as privatizers
 from privcheck_algorithms.privatizers.declaration import COSTS, Paper, neighbours
 
-RELEASES = Choice(
+RELEASES = Reading(
     name="releases",
-    readings=("tree", "doubling"),
+    ways=("tree", "doubling"),
     meaning="tree: a binary tree for every counter, as in the paper; doubling: disjoint batches of users, each as "
     "large as all before it together, so that every user is in one output",
 )
 _SOURCE = "Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 2"
 
 
-def central(choices: Mapping[str, str]) -> Declaration:
+def central(readings: Mapping[str, str]) -> Declaration:
     """Returns PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2 (line 238)."""
     return privatizers.central(
         Paper(
@@ -38,11 +38,11 @@ def central(choices: Mapping[str, str]) -> Declaration:
             stated="Lemma 5.1's proof, line 817",
             tables=COSTS,
         ),
-        choices,
+        readings,
     )
 
 
-def local(choices: Mapping[str, str]) -> Declaration:
+def local(readings: Mapping[str, str]) -> Declaration:
     """Returns PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4 (line 252)."""
     return privatizers.local(
         Paper(
@@ -54,17 +54,17 @@ def local(choices: Mapping[str, str]) -> Declaration:
             stated="Lemma 5.4's proof, line 853",
             tables=COSTS,
         ),
-        choices,
+        readings,
     )
 
 
-def calibrated(choices: Mapping[str, str]) -> Declaration:
+def calibrated(readings: Mapping[str, str]) -> Declaration:
     """Returns PRIVATE-UCB-VI with one variance for all counters: what leaves about a user is μ-GDP together.
 
     σ² = n·Σ Δ₂²/μ² with n the outputs that hold a user and Δ₂ each table's: n·(6H − 3)/μ², or n·6H/μ² under
     `initial=any`. It is what `privcheck calibrate private-ucb-vi-central` proposes with Gaussian noise.
     """
-    doubling, relation = choices.get("releases", "tree") == "doubling", neighbours(choices)
+    doubling, relation = readings.get("releases", "tree") == "doubling", neighbours(readings)
     schedule = Batches(size="users, each as large as all before it together") if doubling else Tree(leaves=K - 1)
     moved = sum((table.sensitivity(relation).l2 ** 2 for table in COSTS.values()), expression(0))
     mechanism = Gaussian(variance=maximum(schedule.times, 1) * moved / MU**2)

@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.online.recording import DONE, SWITCHES, VALUE, note
 from privcheck_algorithms.online.optimism import Bonus, plan
-from privcheck_algorithms.online.recording import DONE, SWITCHES, VALUE, note
 from privcheck_algorithms.online.tables import count, split
 from privcheck_algorithms.online.world import World, roll_greedy, value_anew
 from privcheck_algorithms.privatizers import batches

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from privcheck.declaration import L1, Claim, Declaration, Joint, Parameter, Release
 from privcheck.guarantees import PureDP
 from privcheck.mechanisms import Laplace
-from privcheck.registry import Choice
+from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import PerUser, Tree
 from privcheck.statistics import (
@@ -35,21 +35,21 @@ SIZES = (
 EPISODES = Parameter(name="K", default=20_000, kind="count", meaning="episodes, one user each")
 EPSILON = Parameter(name="epsilon", default="1", kind="positive", meaning="budget in pure DP, nats")
 
-INITIAL = Choice(
+INITIAL = Reading(
     name="initial",
-    readings=("fixed", "any"),
+    ways=("fixed", "any"),
     meaning="fixed: a user is a response function (section 2.2), step 1's state and action are common to neighbours; "
     "any: any trajectory for any other",
 )
-NOISE = Choice(
+NOISE = Reading(
     name="noise",
-    readings=("calibrated", "002"),
+    ways=("calibrated", "002"),
     meaning="no paper here states this algorithm's noise; 002: that of paper 002's privatizer, Lap(3H…/ε); calibrated: "
     "Lap(6H…/ε), the least that makes the claim true for any two trajectories",
 )
-LOG = Choice(
+LOG = Reading(
     name="log",
-    readings=("log2", "ln"),
+    ways=("log2", "ln"),
     meaning="the base of log K in the noise of Lemma 5.1: log2 is ⌈log₂ K⌉, ln the natural logarithm",
 )
 Tables = Mapping[str, Statistic[Trajectories]]
@@ -96,47 +96,47 @@ class Paper:
     factor: int = 3
 
 
-def central(paper: Paper, choices: Mapping[str, str]) -> Declaration:
+def central(paper: Paper, readings: Mapping[str, str]) -> Declaration:
     """Returns three tables in binary trees with Lap(3H log K/ε) on every node: ε-JDP (Lemma 5.1, Corollary 5.2).
 
     Episode K's counts are never released (lines 121, 214: it only makes those of episode K + 1), so the tree has K − 1
     leaves, and the first lies in ⌊log₂(K − 1)⌋ + 1 = ⌈log₂ K⌉ nodes. With K = 1 nothing is released; log 1 = 0 is no
     scale there, and log 2 stands for it.
     """
-    natural = choices.get("log", "log2") == "ln"
+    natural = readings.get("log", "log2") == "ln"
     levels, drawn = (log(K), log(maximum(K, 2))) if natural else (ceil_log2(K), maximum(ceil_log2(K), 1))
     return _declaration(
         paper,
-        choices,
+        readings,
         Laplace(scale=paper.factor * H * drawn / epsilon),
         Tree(leaves=K - 1, counted=levels),
         joint=Joint(),
     )
 
 
-def local(paper: Paper, choices: Mapping[str, str]) -> Declaration:
+def local(paper: Paper, readings: Mapping[str, str]) -> Declaration:
     """Returns three tables of one user each with Lap(3H/ε): ε-LDP (Lemma 5.4)."""
-    return _declaration(paper, choices, Laplace(scale=paper.factor * H / epsilon), PerUser(), joint=None)
+    return _declaration(paper, readings, Laplace(scale=paper.factor * H / epsilon), PerUser(), joint=None)
 
 
-def neighbours(choices: Mapping[str, str]) -> ReplaceOne:
+def neighbours(readings: Mapping[str, str]) -> ReplaceOne:
     """Returns the relation that the choice `initial` names."""
-    return ReplaceOne("trajectory", initial="any" if choices.get("initial", "fixed") == "any" else "fixed")
+    return ReplaceOne("trajectory", initial="any" if readings.get("initial", "fixed") == "any" else "fixed")
 
 
-def noise_factor(choices: Mapping[str, str]) -> int:
+def noise_factor(readings: Mapping[str, str]) -> int:
     """Returns what the choice `noise` says of b·ε/(H log K)."""
-    return 6 if choices.get("noise", "calibrated") == "calibrated" else 3
+    return 6 if readings.get("noise", "calibrated") == "calibrated" else 3
 
 
 def _declaration(
-    paper: Paper, choices: Mapping[str, str], mechanism: Laplace, schedule: Tree | PerUser, *, joint: Joint | None
+    paper: Paper, readings: Mapping[str, str], mechanism: Laplace, schedule: Tree | PerUser, *, joint: Joint | None
 ) -> Declaration:
     return Declaration(
         name=paper.name,
         title=paper.title,
         source=paper.source,
-        relation=neighbours(choices),
+        relation=neighbours(readings),
         releases=tuple(
             Release(
                 name,

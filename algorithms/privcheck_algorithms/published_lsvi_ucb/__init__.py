@@ -11,7 +11,7 @@ PUBLISHED = Algorithm(
     source="Sahu, DP in RL: Linear MDPs, published experiment code",
     paper=LINEAR,
     declare=published,
-    choices=(CLAIM,),
+    readings=(CLAIM,),
 )
 
 __all__ = ["PUBLISHED"]

@@ -11,14 +11,14 @@ from privcheck_algorithms.dp_lsvi_ucb.declaration import declaration
 _NORM = 3
 
 
-def published(choices: Mapping[str, str]) -> Declaration:
+def published(readings: Mapping[str, str]) -> Declaration:
     """Returns the experiment code: φ₁, φ₂, φ₃, K₁ drawn once and reused for all k and h, ‖φ‖ = 3, σ̄ = H throughout.
 
     σ̄ = H makes every weight 1/H², its bound. The determinant test that is always true changes what is done with the
     releases, not what is released.
     """
     return declaration(
-        choices,
+        readings,
         name="published-lsvi-ucb-pp",
         title="DP-LSVI-UCB++ as its published experiment code runs it",
         source="Sahu, DP in RL: Linear MDPs, published experiment code",

@@ -11,7 +11,7 @@ CENTRAL = Algorithm(
     source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, footnote 8",
     paper=EPISODIC,
     declare=central,
-    choices=(INITIAL,),
+    readings=(INITIAL,),
 )
 
 LOCAL = Algorithm(
@@ -20,7 +20,7 @@ LOCAL = Algorithm(
     source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, footnote 8",
     paper=EPISODIC,
     declare=local,
-    choices=(INITIAL,),
+    readings=(INITIAL,),
 )
 
 __all__ = ["CENTRAL", "LOCAL"]

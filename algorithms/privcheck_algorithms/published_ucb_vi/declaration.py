@@ -24,13 +24,13 @@ from privcheck_algorithms.privatizers.declaration import EPISODES, EPSILON, POOL
 _SOURCE = "the published experiment code of Chowdhury & Zhou, footnote 8"
 
 
-def central(choices: Mapping[str, str]) -> Declaration:
+def central(readings: Mapping[str, str]) -> Declaration:
     """Returns the joint-DP agents of the code: K − 1 releases of everything a user contributed."""
     return Declaration(
         name="published-ucb-vi-central",
         title="Paper 002's published experiment code under joint DP: fresh Lap(1/ε) on the same counts every episode",
         source=_SOURCE,
-        relation=neighbours(choices),
+        relation=neighbours(readings),
         releases=tuple(
             Release(name, table, Laplace(scale=1 / epsilon), source=_SOURCE, schedule=EveryEpisode(outputs=K - 1))
             for name, table in POOLED.items()
@@ -40,13 +40,13 @@ def central(choices: Mapping[str, str]) -> Declaration:
     )
 
 
-def local(choices: Mapping[str, str]) -> Declaration:
+def local(readings: Mapping[str, str]) -> Declaration:
     """Returns the local-DP agents of the code: one draw for all cells of a user's table."""
     return Declaration(
         name="published-ucb-vi-local",
         title="Paper 002's published experiment code under local DP: one draw of Lap(1/ε) for all cells of a table",
         source=_SOURCE,
-        relation=neighbours(choices),
+        relation=neighbours(readings),
         releases=tuple(
             Release(
                 name,

@@ -1,9 +1,13 @@
 """PUCB (Vietri et al. 2020), a baseline of paper 002, as far as the papers describe it."""
 
+from functools import partial
+
 from privcheck.registry import Algorithm
+from privcheck_algorithms.online import rewards
+from privcheck_algorithms.online.private import CLOSELY
+from privcheck_algorithms.online.reward_agent import OPTIONS, player
 from privcheck_algorithms.papers import EPISODIC
 from privcheck_algorithms.privatizers.declaration import INITIAL, LOG, NOISE
-from privcheck_algorithms.pucb.agent import OPTIONS, learn
 from privcheck_algorithms.pucb.declaration import pucb
 
 PUCB = Algorithm(
@@ -12,9 +16,10 @@ PUCB = Algorithm(
     source="Vietri et al. 2020, as described in papers 000, 001 and 002",
     paper=EPISODIC,
     declare=pucb,
-    choices=(NOISE, LOG, INITIAL),
+    readings=(NOISE, LOG, INITIAL),
     options=OPTIONS,
-    online=learn,
+    online=partial(player, kind=rewards.PUCB, label="pucb"),
+    instance=CLOSELY,
 )
 
 __all__ = ["PUCB"]

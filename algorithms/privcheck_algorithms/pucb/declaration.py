@@ -13,7 +13,7 @@ from privcheck_algorithms.privatizers import declaration as privatizers
 from privcheck_algorithms.privatizers.declaration import REWARDS, Paper, noise_factor
 
 
-def pucb(choices: Mapping[str, str]) -> Declaration:
+def pucb(readings: Mapping[str, str]) -> Declaration:
     """Returns PUCB: ε-JDP according to paper 002's Table 1 (line 26)."""
     return privatizers.central(
         Paper(
@@ -23,7 +23,7 @@ def pucb(choices: Mapping[str, str]) -> Declaration:
             tables=REWARDS,
             claim="paper 002, Table 1, line 26",
             noise="not stated in the papers; paper 002, Lemma 5.1, line 234",
-            factor=noise_factor(choices),
+            factor=noise_factor(readings),
         ),
-        choices,
+        readings,
     )

@@ -10,7 +10,7 @@ APART = Algorithm(
     source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3, section V",
     paper=SHUFFLE,
     declare=apart,
-    choices=(REMAINDER,),
+    readings=(REMAINDER,),
 )
 
 AS_PRINTED = Algorithm(
@@ -19,7 +19,7 @@ AS_PRINTED = Algorithm(
     source="Bai et al., Near-Optimal RL with Shuffle DP, section V",
     paper=SHUFFLE,
     declare=as_printed,
-    choices=(REMAINDER,),
+    readings=(REMAINDER,),
 )
 
 __all__ = ["APART", "AS_PRINTED"]

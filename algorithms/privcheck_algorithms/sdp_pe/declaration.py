@@ -14,7 +14,7 @@ from typing import Literal
 from privcheck.declaration import L1, Claim, Declaration, Parameter, Release
 from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import ShuffledBits
-from privcheck.registry import Choice
+from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import Batches
 from privcheck.statistics import OneStepEach, RewardBits, TransitionCounts, VisitCounts
@@ -28,9 +28,9 @@ PARAMETERS = (
     Parameter(name="epsilon", default="1", kind="positive", meaning="ε of the claim, nats"),
     Parameter(name="beta", default="1/100000", kind="probability", meaning="the claim's failure probability β"),
 )
-REMAINDER = Choice(
+REMAINDER = Reading(
     name="remainder",
-    readings=("last", "dropped"),
+    ways=("last", "dropped"),
     meaning="the K − 3·(L₁ + … + L_{b−1}) users who do not fill a stage (Algorithm 1, lines 2–3): last: a stage of "
     "their own; dropped: they send nothing",
 )
@@ -62,18 +62,18 @@ def stages(episodes: int, *, remainder: str = "last") -> tuple[int, ...]:
     return tuple(found)
 
 
-def apart(choices: Mapping[str, str]) -> Declaration:
+def apart(readings: Mapping[str, str]) -> Declaration:
     """Returns SDP-PE with every bit a message of its own, as in Cheu et al. 2019, which the proof analyses."""
-    return _declaration(choices, "bits")
+    return _declaration(readings, "bits")
 
 
-def as_printed(choices: Mapping[str, str]) -> Declaration:
+def as_printed(readings: Mapping[str, str]) -> Declaration:
     """Returns SDP-PE as section V prints it (line 287): one integer message z = bit + Σy a user and counter."""
-    return _declaration(choices, "integers")
+    return _declaration(readings, "integers")
 
 
-def _declaration(choices: Mapping[str, str], messages: Literal["bits", "integers"]) -> Declaration:
-    remainder = choices.get("remainder", "last")
+def _declaration(readings: Mapping[str, str], messages: Literal["bits", "integers"]) -> Declaration:
+    remainder = readings.get("remainder", "last")
 
     def crude(values: Mapping[str, Fraction]) -> tuple[int, ...]:
         """Returns ⌊L_b/H⌋ and ⌈L_b/H⌉ of all stages: L/H is no whole number, so the users are dealt out evenly."""

@@ -91,7 +91,7 @@ def shares(request: AuditRequest, instances: Sequence[Mapping[str, Fraction]]) -
     return [
         replace(
             request,
-            values=values,
+            setting=request.setting.at(values),
             trials=request.trials // parts,
             confidence=1 - (1 - request.confidence) / parts,
             progress=partial(_report, request.progress, number, parts),
@@ -132,6 +132,7 @@ def audited(
     witness: str,
     evidence: Evidence,
     seconds: float,
+    agent_ran: bool = False,
 ) -> AuditResult:
     """Returns what an audit found, beside what was asked and the limits that it is compared with.
 
@@ -145,6 +146,7 @@ def audited(
         witness: The pair.
         evidence: The figures.
         seconds: Wall time.
+        agent_ran: Whether the registered agent was run.
     """
     return AuditResult(
         view=request.view,
@@ -160,6 +162,7 @@ def audited(
         witness=witness,
         evidence=evidence,
         seconds=seconds,
+        agent_ran=agent_ran,
     )
 
 

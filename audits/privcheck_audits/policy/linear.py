@@ -21,21 +21,19 @@ from privcheck.accounting import account
 from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
-from privcheck.registry import AuditPlan
 from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.linear.instance import World, longest, norm_bound, streams, world
 from privcheck_audits.linear.mixture import LinOpt
 from privcheck_audits.linear.offline import Vapvi
 from privcheck_audits.linear.optimistic import LsviUcb, LsviUcbPlusPlus
 from privcheck_audits.linear.runs import LinearRuns
-from privcheck_audits.plan import any_declaration as anything
 from privcheck_audits.plan.common import size_note
 from privcheck_audits.plan.meanings import policy_meaning
 from privcheck_audits.plan.methods import on_curve
-from privcheck_audits.policy.view import check_policy, judged
+from privcheck_audits.policy.view import bound_policies, check_policy
+from privcheck_audits.releases.audit import audit_releases
 from privcheck_audits.releases.canaries import describe
 from privcheck_audits.releases.reach import reachable_curve
-from privcheck_audits.white_box import views as inside
 
 EPISODES: Final = 4  # online: of a user each, and as many batches
 SIZES: Final[Mapping[str, Fraction]] = {
@@ -50,18 +48,16 @@ _OPTIMISM: Final = 0.4  # β‖φ‖ of the longest feature without data: what a
 _ALONE: Final = 1.4  # the same of DP-LSVI-UCB++, whose bonus is all that the last step's data move
 
 
-def audit(request: AuditRequest) -> AuditResult:
-    """Returns the audit of a linear system from the requested view.
+def releases(request: AuditRequest) -> AuditResult:
+    """Returns the audit of a linear system's releases, at its instance's sizes where those asked for hide everything.
 
     Raises:
-        ParameterError: A number of the request is out of its range, or the system is none of those registered here.
+        ParameterError: A number of the request is out of its range.
         AuditError: A trial's score is not finite.
     """
-    if request.view == "policy":
-        return policy(request)
     asked = visible(request)
-    found = anything.audit(asked)
-    return replace(found, evidence={**found.evidence, **size_note(request.values, asked.values)})
+    result = audit_releases(asked)
+    return replace(result, evidence={**result.evidence, **size_note(request.values, asked.values)})
 
 
 def policy(request: AuditRequest, runs: LinearRuns | None = None) -> AuditResult:
@@ -78,7 +74,7 @@ def policy(request: AuditRequest, runs: LinearRuns | None = None) -> AuditResult
     values = small(request.values)
     check_policy(request, values)
     whole = runs or instance(request.declaration, values)
-    return judged(
+    return bound_policies(
         request,
         whole,
         values=values,
@@ -88,6 +84,7 @@ def policy(request: AuditRequest, runs: LinearRuns | None = None) -> AuditResult
         keep=runs is None,
         meaning=partial(_meaning, request.declaration),
         pair=whole.world.pair,
+        agent_ran=False,
     )
 
 
@@ -102,7 +99,7 @@ def visible(request: AuditRequest) -> AuditRequest:
     if mu is None or shared_draws(request.declaration):
         return request
     reachable = reachable_curve(mu, 2 * request.trials, alpha=1 - request.confidence, delta=request.delta)
-    return request if reachable > 0 else replace(request, values=small(request.values))
+    return request if reachable > 0 else replace(request, setting=request.setting.at(small(request.values)))
 
 
 def small(values: Mapping[str, Fraction]) -> Mapping[str, Fraction]:
@@ -216,24 +213,3 @@ AGENTS: Final[Mapping[str, Build]] = {
 }
 OFFLINE: Final = ("dp-vapvi", "dp-vapvi-unsplit")
 SWITCHING: Final = ("dp-lsvi-ucb-pp", "dp-lsvi-ucb-pp-as-printed")
-
-
-def _plan(name: str) -> AuditPlan:
-    return AuditPlan(
-        name=name,
-        views=("releases", "lockstep", "noise", "policy"),
-        trials={**anything.ANY.trials, "policy": 50_000},
-        audit=audit,
-        lacks=inside.blind,
-    )
-
-
-DP_VAPVI = _plan("dp-vapvi")
-DP_VAPVI_UNSPLIT = _plan("dp-vapvi-unsplit")
-DP_LSVI_UCB_PP = _plan("dp-lsvi-ucb-pp")
-DP_LSVI_UCB_PP_AS_PRINTED = _plan("dp-lsvi-ucb-pp-as-printed")
-PUBLISHED_LSVI_UCB_PP = _plan("published-lsvi-ucb-pp")
-LUYO_LSVI_UCB = _plan("luyo-lsvi-ucb")
-NGO_LSVI_UCB = _plan("ngo-lsvi-ucb")
-PRIVATE_LINOPT_VI = _plan("private-linopt-vi")
-PRIVATE_LINOPT_PO = _plan("private-linopt-po")

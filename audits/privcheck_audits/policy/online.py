@@ -1,36 +1,48 @@
-"""Whole online agents under audit: the first user answers as in D or as in D′, and later users' policies are seen.
+"""The policy view of online agents: the first user answers as in D or as in D′, and later users' policies are seen.
 
 The agents are the registered ones, on their own kernels, played episode by episode. A user is a response function
 (paper 002, section 2.2), so the two first users are two worlds without chance: each plays one episode, under the
 agent's own policy, and every later user comes from the same world in both arms. Nothing exact is written by the
 auditor, and nothing of the first user's own episode is read: under joint DP their column is dropped. The policy they
 meet is made before there are data, and is public.
+
+The instance is RiverSwim with two states and two steps and eight users, where a violation would be visible, and the
+options those of the algorithm's audit instance: at these sizes the papers' bonuses hide everything that was learned.
+The noise is the declared one, at the ε that is asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from fractions import Fraction
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.declaration import Declaration
+from privcheck.errors import ParameterError
 from privcheck.finite_mdp import FiniteMDP
-from privcheck.results import OnlineRequest
-from privcheck_algorithms.online.driver import Player, Replicate
+from privcheck.online.driver import ready
+from privcheck.online.player import MakePlayer, Player, Replicate
+from privcheck.registry import Algorithm
+from privcheck.relations import ReplaceOne
+from privcheck.results import AuditRequest, AuditResult, OnlineRequest, World
+from privcheck.setting import Setting
+from privcheck_algorithms.environments.riverswim import riverswim
 from privcheck_audits.engine.scores import hidden_bits
+from privcheck_audits.plan.meanings import policy_meaning
 from privcheck_audits.policy.runs import Outputs
+from privcheck_audits.policy.view import bound_policies, check_policy
+from privcheck_audits.white_box.agents import closely
+from privcheck_audits.white_box.responses import answers
+
+SIZES: Final = {"H": 2, "S": 2, "A": 2, "K": 8}  # where an algorithm's own instance names none
+_TOLD: Final = "what the later users were told to do"
+_TINY: Final = float(np.finfo(np.float64).tiny)  # a probability below is shown as this
 
 Array = NDArray[np.float64]
-_TINY = np.finfo(np.float64).tiny  # a probability below is shown as this
-
-
-class MakePlayer(Protocol):
-    """How an agent is made ready to play."""
-
-    def __call__(self, request: OnlineRequest, *, quiet: bool = False) -> Player:
-        """Returns the agent; quiet without noise."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,39 +50,104 @@ class OnlineRuns:
     """Fresh runs of a whole online agent; importable, so that blocks can run in any process.
 
     Attributes:
-        make: Makes the agent.
+        make: Makes the agent, as it is registered.
         request: What is asked of it, in the world of the later users.
         first: The first user's response functions in D and in D′, as worlds without chance.
-        quiet: The agent plans from exact counts: the mutant that peeks.
+        noiseless: The agent plans from exact counts: the mutant that peeks.
     """
 
     make: MakePlayer
     request: OnlineRequest
     first: tuple[FiniteMDP, FiniteMDP]
-    quiet: bool = False
+    noiseless: bool = False
 
     def __call__(self, rng: np.random.Generator, runs: int) -> Outputs:
         """Returns the policies of all users but the first, of each run, which is on D or D′ by a hidden bit."""
         secret = hidden_bits(rng, runs)
         asked = replace(self.request, seed=int(rng.integers(2**63)))
-        others = self.make(asked, quiet=self.quiet)
+        others = ready(self.make, asked, noiseless=self.noiseless)
         with_first, with_other = (
-            self.make(replace(asked, world=replace(asked.world, mdp=mdp)), quiet=self.quiet) for mdp in self.first
+            ready(self.make, replace(asked, world=replace(asked.world, mdp=mdp)), noiseless=self.noiseless)
+            for mdp in self.first
         )
         rows = []
         for run, on_first in enumerate(secret):
             one = others.start(run)
             (with_first if on_first else with_other).play(one, 1)
-            rows.append(features(self._policies(others, one), mixed="last" in one.arrays))
+            mixed = np.issubdtype(one.arrays[others.told].dtype, np.floating)
+            rows.append(features(self._policies(others, one), mixed=mixed))
         return Outputs(features=np.stack(rows), secret=secret)
 
     def _policies(self, others: Player, one: Replicate) -> Array:
         actions = self.request.world.mdp.actions
-        seen = [shown(one, actions)]
+        seen = [as_numbers(one.arrays[others.told], actions)]
         for k in range(2, self.request.episodes + 1):
             others.play(one, k)
-            seen.append(shown(one, actions))
+            seen.append(as_numbers(one.arrays[others.told], actions))
         return np.stack(seen)
+
+
+def audit_policies(request: AuditRequest, algorithm: Algorithm, runs: OnlineRuns | None = None) -> AuditResult:
+    """Returns the lower bound on ε from the policies that later users are shown; valid against any mechanism, and weak.
+
+    Under local DP the same policies are computed from what users sent, so the bound is on that claim too.
+
+    Args:
+        request: What is asked.
+        algorithm: Whose online agent is run.
+        runs: Another agent, whose blocks are not kept; None for the registered one on its instance.
+
+    Raises:
+        ParameterError: A number of the request is out of its range, or there is no online agent.
+        AuditError: A trial's score is not finite.
+    """
+    values = small(request.values, algorithm)  # not the agent's own: a mutant draws less noise than is declared
+    check_policy(request, values)
+    whole = runs or instance(request.setting, algorithm)
+    whole(np.random.default_rng(0), 2)  # Numba compiles before the clock starts
+    mdp = whole.request.world.mdp
+    sizes = {"H": mdp.horizon, "S": mdp.states, "A": mdp.actions, "K": whole.request.episodes}
+    return bound_policies(
+        request,
+        whole,
+        values=values,
+        seen=f"the policies of users 2 to {whole.request.episodes}",
+        witness=_words(request.declaration),
+        instance="RiverSwim, " + ", ".join(f"{name} = {size}" for name, size in sizes.items()),
+        keep=runs is None,
+        meaning=lambda refuted: policy_meaning(refuted, _TOLD, whose="the first user's"),
+        pair=whole.first,
+    )
+
+
+def instance(setting: Setting, algorithm: Algorithm) -> OnlineRuns:
+    """Returns the registered agent on its small instance.
+
+    Args:
+        setting: Declaration, parameters, options and readings; sizes and some options are the instance's.
+        algorithm: Whose online agent is run.
+
+    Raises:
+        ParameterError: The algorithm has no online agent.
+    """
+    if algorithm.online is None:
+        raise ParameterError(f"{algorithm.name} has no online agent to be run", name=algorithm.name)
+    H, S, A, K = (_size(name, algorithm) for name in SIZES)
+    options = {**closely(algorithm, setting.options), **({"K": Fraction(K)} if "K" in setting.options else {})}
+    request = OnlineRequest(
+        setting=replace(setting, values=small(setting.values, algorithm), options=options),
+        world=World(name="riverswim", description="of the later users", mdp=riverswim(S, H=H)),
+        episodes=K,
+    )
+    start = S - 1 if _any_start(setting.declared) else 0
+    stays = answers(H, S, A, to=0, start=0, rewards=(0.0, 0.0))
+    goes = answers(H, S, A, to=S - 1, start=start, rewards=(1.0, 1.0))
+    return OnlineRuns(make=algorithm.online, request=request, first=(stays, goes))
+
+
+def small(values: Mapping[str, Fraction], algorithm: Algorithm) -> Mapping[str, Fraction]:
+    """Returns the parameters with the sizes of the algorithm's instance."""
+    return {**values, **{name: Fraction(_size(name, algorithm)) for name in SIZES if name in values}}
 
 
 def features(policies: Array, *, mixed: bool) -> Array:
@@ -88,14 +165,31 @@ def features(policies: Array, *, mixed: bool) -> Array:
     return np.concatenate([moves.ravel(), np.abs(moves).ravel()])
 
 
-def shown(one: Replicate, actions: int) -> Array:
+def as_numbers(told: NDArray[np.float64] | NDArray[np.int64], actions: int) -> Array:
     """Returns the policy of the episode that was played last: all that its user is shown, in numbers for a score.
 
     Log-odds of each action against the first where the policy is mixed, an indicator of each but the first where not.
+
+    Args:
+        told: (H, S, A) probabilities, or (H, S) actions.
+        actions: A.
     """
-    if "last" in one.arrays:
-        logs = np.log(np.maximum(one.arrays["last"], _TINY))
+    if np.issubdtype(told.dtype, np.floating):
+        logs = np.log(np.maximum(told, _TINY))
         odds: Array = (logs[..., 1:] - logs[..., :1]).ravel()
         return odds
-    indicators: Array = (one.arrays["actions"][..., None] == np.arange(1, actions)).astype(np.float64).ravel()
+    indicators: Array = (told[..., None] == np.arange(1, actions)).astype(np.float64).ravel()
     return indicators
+
+
+def _size(name: str, algorithm: Algorithm) -> int:
+    return algorithm.instance.sizes.get(name, SIZES[name])
+
+
+def _any_start(declaration: Declaration) -> bool:
+    return not (isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed")
+
+
+def _words(declaration: Declaration) -> str:
+    start = "is in the last state throughout" if _any_start(declaration) else "goes to the last state and stays there"
+    return f"in D the first user stays in state 0 with reward 0 throughout; in D′ the first user {start}, with reward 1"

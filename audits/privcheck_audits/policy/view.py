@@ -42,7 +42,7 @@ def check_policy(request: AuditRequest, values: Mapping[str, Fraction]) -> None:
         refuse_unfit(request, {"sequential": why}, METHODS)
 
 
-def judged(
+def bound_policies(
     request: AuditRequest,
     whole: Runs,
     *,
@@ -53,6 +53,7 @@ def judged(
     keep: bool = True,
     meaning: Callable[[str], str] | None = None,
     pair: tuple[Any, Any] | None = None,
+    agent_ran: bool = True,
 ) -> AuditResult:
     """Returns the lower bound on ε from what whole runs put out; valid against any mechanism, and weak.
 
@@ -68,6 +69,7 @@ def judged(
         keep: Whether finished blocks may be kept: not those of another agent than the registered one.
         meaning: From what is refuted to what that means, in words.
         pair: The two users, for the report.
+        agent_ran: Whether the registered agent was run.
 
     Raises:
         ParameterError: Too few trials to learn from.
@@ -99,6 +101,7 @@ def judged(
         witness=witness,
         evidence=evidence,
         seconds=seconds,
+        agent_ran=agent_ran,
     )
     return pictured(
         replace(result, trials=-(-(found.learned + tested.runs) // 2)),

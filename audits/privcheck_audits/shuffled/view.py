@@ -27,7 +27,6 @@ from functools import partial
 from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
-from privcheck.registry import AuditPlan
 from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.engine.blocks import BLOCK, Tally, blocks
 from privcheck_audits.engine.prefixes import Prefixes
@@ -36,17 +35,6 @@ from privcheck_audits.show.pictures import of_parts, pictured
 from privcheck_audits.show.trade_offs import pilot_marks
 from privcheck_audits.shuffled.attacks import Attack
 from privcheck_audits.shuffled.guesses import SHOWN, Aim, Messages, MessageTally, aim, scores
-from privcheck_audits.white_box.views import lockstep
-
-
-def audit(request: AuditRequest) -> AuditResult:
-    """Returns the audit of messages behind a shuffler, or of the counts that the users hold (lockstep).
-
-    Raises:
-        ParameterError: A number of the request is out of its range, or nothing can be attacked.
-        AuditError: A trial's score is not finite.
-    """
-    return lockstep(request) if request.view == "lockstep" else releases(request)
 
 
 def releases(request: AuditRequest, running: Declaration | None = None) -> AuditResult:
@@ -204,17 +192,3 @@ def _meaning(request: AuditRequest, attack: Attack, counted: MessageTally, refut
         f"{seen}, with {attack.users} users moved alike: one alone hardly shows, and by group privacy what so many "
         "show bounds the loss of one"
     )
-
-
-def _plan(name: str) -> AuditPlan:
-    return AuditPlan(
-        name=name,
-        views=("releases", "lockstep"),
-        trials={"releases": 1_000_000, "lockstep": 16},
-        audit=audit,
-        declines=declines,
-    )
-
-
-SDP_PE = _plan("sdp-pe")
-SDP_PE_AS_PRINTED = _plan("sdp-pe-as-printed")

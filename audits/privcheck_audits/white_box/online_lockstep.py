@@ -14,14 +14,15 @@ from typing import Final
 
 import numpy as np
 
+from privcheck.errors import AuditError
 from privcheck.finite_mdp import FiniteMDP
-from privcheck_algorithms.online.driver import Replicate
+from privcheck.online.player import Replicate, Tables
 from privcheck_audits.engine.blocks import total
 from privcheck_audits.show.side_by_side import shown_pair
+from privcheck_audits.white_box.agents import Twin, Watched, face_of, policies, same_policies
 from privcheck_audits.white_box.distances import Distance, Moved, Replayed
 from privcheck_audits.white_box.responses import random_responses, response_pairs
 from privcheck_audits.white_box.streams import Nodes
-from privcheck_audits.white_box.watching import Tables, Twin, Watched, policies, same_policies
 
 _ROUNDING: Final = 1e-9  # relative: of P-sums of costs and rewards, which are differences of sums over all users
 _EPS: Final = 8 * float(np.finfo(np.float64).eps)  # of a message that is a difference of noisy sums
@@ -32,24 +33,25 @@ class OnlinePairs:
     """A block of pairs: the worst response functions first, as the first user; then those and others, anywhere.
 
     Attributes:
-        agent: The agent.
+        agents: The agent, under one or several options, which take turns.
     """
 
-    agent: Watched
+    agents: tuple[Watched, ...]
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Replayed:
         """Returns what so many pairs came to."""
         return total(self._one(rng, number) for number in range(first, first + runs))
 
     def _one(self, rng: np.random.Generator, number: int) -> Replayed:
-        mdp, K = self.agent.request.world.mdp, self.agent.request.episodes
-        fixed = list(response_pairs(self.agent.declaration, mdp))
+        agent = self.agents[number % len(self.agents)]
+        mdp, K = agent.request.world.mdp, agent.request.episodes
+        fixed = list(response_pairs(agent.declaration, mdp))
         position = 1 if number < len(fixed) else int(rng.integers(1, max(2, K)))
         if number < len(fixed) or number % 3 == 0:
             one, other, words = fixed[number % len(fixed)]
         else:
             one, other, words = random_responses(mdp, rng, model=number % 3 == 1)
-        return replay_agent(self.agent, (one, other), position, seed=int(rng.integers(2**63)), words=words)
+        return replay_agent(agent, (one, other), position, seed=int(rng.integers(2**63)), words=words)
 
 
 def replay_agent(
@@ -68,19 +70,20 @@ def replay_agent(
     moved = {release.name: Moved(release=release, rounding=_ROUNDING) for release in agent.declaration.releases}
     arms = [_Arm(agent, seed, mdp) for mdp in pair]
     ours, theirs = (arm.one for arm in arms)
+    face = face_of(arms[0].player)
     changes = departures = extra = 0
     before: dict[str, bytes] = {}
     for episode in range(1, agent.request.episodes + 1):
         exact = [arm.play(episode, alone=episode == position) for arm in arms]
-        departures += not same_policies(ours, theirs)
-        policy = {name: array.tobytes() for name, array in policies(ours).items()}
+        departures += not same_policies(face, ours, theirs)
+        policy = {name: array.tobytes() for name, array in policies(face, ours).items()}
         changes += bool(before) and policy != before
         before = policy
-        extra = max(extra, *(agent.watch.undeclared(arm.one) for arm in arms))
+        extra = max(extra, *(face.undeclared(arm.one) for arm in arms))
         for name, mine in exact[0].items():
-            moved[name].slack = max(moved[name].slack, _slack(agent, ours))
+            moved[name].slack = max(moved[name].slack, arms[0].slack())
             moved[name].add(mine, exact[1][name])
-        _behind(theirs, ours, agent.watch.board)
+        _behind(theirs, ours, face.board)
     where = f"user {position}: {words}"
     found = [d for m in moved.values() for d in m.distances(agent.declaration.relation, release_values, where)]
     if extra:
@@ -109,14 +112,17 @@ class _Arm:
     """A run on D or on D′."""
 
     def __init__(self, agent: Watched, seed: int, mdp: FiniteMDP) -> None:
-        self._agent = agent
+        self._agent, self._seed = agent, seed
         self._players = {alone: agent.player(seed, mdp=mdp if alone else None) for alone in (True, False)}
-        self.one: Replicate = self._players[False].start(0)
+        self.player = self._players[False]
+        self.face = face_of(self.player)
+        self.one: Replicate = self.player.start(0)
         self._nodes = {release.name: Nodes() for release in agent.declaration.releases}
-        self._twin = Twin(agent, seed) if agent.local else None
-        self._quiet = {
-            alone: agent.player(seed, mdp=mdp if alone else None, quiet=True)
-            for alone in ((True, False) if agent.local else ())
+        self._local = self.face.exact(self.one, 1) is None
+        self._twin = Twin(agent, seed) if self._local else None
+        self._noiseless = {
+            alone: agent.player(seed, mdp=mdp if alone else None, noiseless=True)
+            for alone in ((True, False) if self._local else ())
         }
 
     def play(self, episode: int, *, alone: bool) -> Tables:
@@ -126,20 +132,30 @@ class _Arm:
             episode: Its number.
             alone: Its user is the one in whom D and D′ differ.
         """
-        watch = self._agent.watch
         message = None
         if self._twin is not None:
-            message = self._twin.message(self._quiet[alone], self.one, episode)
+            message = self._twin.message(self._noiseless[alone], self.one, episode)
         self._players[alone].play(self.one, episode)
-        output = watch.output(episode)
+        output = self.face.output(episode)
         if self._twin is not None:
             self._twin.check(self.one, episode)
         if output is None:
             return {}
-        if message is not None:
-            return message
-        exact = watch.exact(self.one, output)
-        return {n: self._nodes[n].close(output, table) for n, table in exact.items()} if self._agent.tree else exact
+        exact = self.face.exact(self.one, output) if message is None else message
+        if exact is None:
+            gone = f"episode {episode}: exact values were there, and are gone"
+            raise AuditError(gone, trial=episode, seed=self._seed)
+        if message is None and self._agent.tree:
+            return {name: self._nodes[name].close(output, table) for name, table in exact.items()}
+        return exact
+
+    def slack(self) -> float:
+        """Returns by how much the distance of two messages may be off: each is a difference of noisy sums."""
+        if not self._local:
+            return 0.0
+        cells = 2 * self._agent.request.world.mdp.horizon
+        largest = max(float(np.abs(self.one.arrays[name]).max(initial=0.0)) for name in self.face.board)
+        return cells * _EPS * largest
 
 
 def _behind(one: Replicate, other: Replicate, board: tuple[str, ...]) -> None:
@@ -147,11 +163,3 @@ def _behind(one: Replicate, other: Replicate, board: tuple[str, ...]) -> None:
     for name in board:
         one.arrays[name][...] = other.arrays[name]
     one.generators["users"].bit_generator.state = other.generators["users"].bit_generator.state
-
-
-def _slack(agent: Watched, one: Replicate) -> float:
-    """Returns by how much the distance of two messages may be off: each is a difference of noisy sums."""
-    if not agent.local:
-        return 0.0
-    cells = 2 * agent.request.world.mdp.horizon
-    return cells * _EPS * float(np.abs(one.arrays["noisy"]).max(initial=0.0))

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privcheck.errors import AuditError
+from privcheck.online.player import Tables
+from privcheck_audits.white_box.agents import Twin, Watched, face_of
 from privcheck_audits.white_box.noise_tests import Listener, Sums
 from privcheck_audits.white_box.streams import Nodes
-from privcheck_audits.white_box.watching import Tables, Twin, Watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -20,45 +22,47 @@ class OnlineDraws:
     """A block of runs of an agent.
 
     Attributes:
-        agent: The agent.
+        agents: The agent, under one or several options, which take turns.
         seed: Of the audit, for messages.
     """
 
-    agent: Watched
+    agents: tuple[Watched, ...]
     seed: int
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Sums:
         """Returns what so many runs drew."""
-        heard = Listener(self.agent.declaration, self.agent.request.values, seed=self.seed)
+        heard = Listener(self.agents[0].declaration, self.agents[0].request.values, seed=self.seed)
         for run in range(first, first + runs):
             self._run(heard, run, seed=int(rng.integers(2**63)))
         return heard.sums()
 
     def _run(self, heard: Listener, run: int, *, seed: int) -> None:
-        agent, watch = self.agent, self.agent.watch
+        agent = self.agents[run % len(self.agents)]
         player = agent.player(seed)
-        one = player.start(0)
+        one, face = player.start(0), face_of(player)
         nodes = {release.name: Nodes() for release in agent.declaration.releases}
-        quiet, twin = (agent.player(seed, quiet=True), Twin(agent, seed)) if agent.local else (None, None)
-        before = _zeros(watch.noisy(one, 1)) if agent.local else {}
+        local = face.exact(one, 1) is None
+        noiseless, twin = (agent.player(seed, noiseless=True), Twin(agent, seed)) if local else (None, None)
+        before = _zeros(face.noisy(one, 1)) if local else {}
         for episode in range(1, agent.request.episodes + 1):
             message: Tables = {}
-            if quiet is not None and twin is not None:
-                message = twin.message(quiet, one, episode)
+            if noiseless is not None and twin is not None:
+                message = twin.message(noiseless, one, episode)
             player.play(one, episode)
-            output = watch.output(episode)
+            output = face.output(episode)
             if output is None:
                 continue
-            noisy = watch.noisy(one, output)
+            noisy, exact = face.noisy(one, output), face.exact(one, output)
             if twin is not None:
                 twin.check(one, episode)
                 noises = {name: table - before[name] - message[name] for name, table in noisy.items()}
                 before = noisy
-            else:
-                exact = watch.exact(one, output)
+            elif exact is not None:
                 noises = {name: table - exact[name] for name, table in noisy.items()}
                 if agent.tree:
                     noises = {name: nodes[name].close(output, noise) for name, noise in noises.items()}
+            else:
+                raise AuditError(f"episode {episode}: exact values were there, and are gone", trial=run, seed=seed)
             heard.hear(noises, run=run, output=output)
 
 

@@ -3,7 +3,7 @@
 They see exact values, which only auditors do, and bound no ε: they say whether the running code is what was declared.
 Streams are run with a few users and outputs, large tables with few states: sensitivities and noise are formulas in
 these numbers. What runs here are the declared statistics, the channel and the tree's counter; agents with a loop of
-their own are run by `privcheck_audits.white_box.online_views`.
+their own are run by `privcheck_audits.white_box.agent_views`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def lockstep(request: AuditRequest) -> AuditResult:
         message = f"{request.declaration.name}: no pair of neighbours is known: give the declaration `candidates`"
         raise ParameterError(message, name="candidates")
     work = _Pairs(declaration=request.declaration, values=values, fixed=fixed, base=base)
-    return replayed(request, work, began=began, values=values)
+    return audit_pairs(request, work, began=began, values=values)
 
 
 def noise(request: AuditRequest) -> AuditResult:
@@ -99,7 +99,7 @@ def noise(request: AuditRequest) -> AuditResult:
     rng = np.random.default_rng(np.random.SeedSequence(request.seed, spawn_key=(3,)))
     number = audience(request.declaration, values)
     users = others(request.declaration, values, rng, number) or [None] * number
-    return heard(
+    return audit_draws(
         request,
         _Runs(declaration=request.declaration, values=values, users=users, seed=request.seed),
         began=began,
@@ -108,13 +108,14 @@ def noise(request: AuditRequest) -> AuditResult:
     )
 
 
-def replayed(
+def audit_pairs(
     request: AuditRequest,
     work: Work[Replayed],
     *,
     began: float,
     values: Mapping[str, Fraction],
     method: str = "",
+    agent_ran: bool = False,
     **more: str,
 ) -> AuditResult:
     """Returns the result of replaying `trials` pairs, in blocks.
@@ -125,6 +126,7 @@ def replayed(
         began: When the audit did.
         values: The parameters at which it runs.
         method: What is compared, in words; of the statistics where nothing is given.
+        agent_ran: Whether the registered agent was run.
         more: Evidence.
     """
     found: Replayed = total(_blocks(request, work, block=_PAIRS, stream=0, kinds=(Replayed, Distance, ShownPair)))
@@ -156,11 +158,19 @@ def replayed(
         evidence=evidence | size_note(request.values, values),
         bars=moved_bars(found.distances),
         pair=found.shown,
+        agent_ran=agent_ran,
     )
 
 
-def heard(
-    request: AuditRequest, work: Work[Sums], *, began: float, values: Mapping[str, Fraction], who: str, **more: str
+def audit_draws(
+    request: AuditRequest,
+    work: Work[Sums],
+    *,
+    began: float,
+    values: Mapping[str, Fraction],
+    who: str,
+    agent_ran: bool = False,
+    **more: str,
 ) -> AuditResult:
     """Returns the result of the tests of what `trials` runs drew, in blocks.
 
@@ -170,6 +180,7 @@ def heard(
         began: When the audit did.
         values: The parameters at which it runs.
         who: What is tested, in words.
+        agent_ran: Whether the registered agent was run.
         more: Evidence.
     """
     sums: Sums = total(_blocks(request, work, block=_RUNS, stream=1, kinds=(Sums,)))
@@ -197,6 +208,7 @@ def heard(
         witness=refuted,
         evidence=evidence,
         bars=drawn_bars((test for test in found if test.where in declared), declared, level),
+        agent_ran=agent_ran,
     )
 
 
@@ -264,8 +276,9 @@ def _result(
     evidence: Evidence,
     bars: Bars,
     pair: ShownPair | None = None,
+    agent_ran: bool = False,
 ) -> AuditResult:
-    """Returns what an audit that bounds no ε found, beside the bounds of the request."""
+    """Returns what an audit that bounds no ε came to, beside the bounds of the request."""
     result = audited(
         request,
         limits(request, request.values),
@@ -276,6 +289,7 @@ def _result(
         witness=witness,
         evidence=evidence,
         seconds=time.perf_counter() - began,
+        agent_ran=agent_ran,
     )
     return replace(result, bars=bars, pair=pair)
 

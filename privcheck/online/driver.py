@@ -15,20 +15,21 @@ import hashlib
 import json
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.charges import charge
 from privcheck.errors import ParameterError, PrivcheckError
-from privcheck.results import OnlineRequest
+from privcheck.online.player import NOISELESS, MakePlayer, Player, Replicate
+from privcheck.online.recording import DONE, grid
+from privcheck.results import OnlineRequest, OnlineResult
+from privcheck.runtime.ledger import FILE_NAME, Ledger
 from privcheck.whole_files import whole_file
-from privcheck_algorithms.online.recording import DONE
-from privcheck_algorithms.planning import Optimum
 
 CHECKPOINT = "checkpoint.npz"
 BLOCKS = 64  # a run has at most so many, and at least one every 2¹⁸ episodes …
@@ -36,38 +37,6 @@ _WORK = 8_000_000  # … and a block has at least so many counters times episode
 _MOST = 2_000_000_000  # … and at most so many, or one episode
 _FORMAT = 2
 _SAVE_EVERY = 1.0  # seconds: shorter blocks are not each written
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Replicate:
-    """One repetition of a run, between two blocks.
-
-    Attributes:
-        arrays: Everything that changes, by name; `totals`, `curves` and `actions` or `policy` among them.
-        generators: Where its randomness stands, by name.
-    """
-
-    arrays: Mapping[str, NDArray[Any]]
-    generators: Mapping[str, np.random.Generator]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Player:
-    """An agent in its world, ready to play: what `learn` and the auditors of whole agents drive.
-
-    Attributes:
-        start: Makes a replicate before its first episode, by its number.
-        play: Plays a replicate up to and with an episode.
-        label: Which kernel and which world this is; part of the fingerprint.
-        truth: The world's optimum.
-        diagnostics: The privatizer's numbers, by name.
-    """
-
-    start: Callable[[int], Replicate]
-    play: Callable[[Replicate, int], None]
-    label: str
-    truth: Optimum
-    diagnostics: Mapping[str, float]
 
 
 def seeds(seed: int, replicate: int, *names: str) -> dict[str, np.random.SeedSequence]:
@@ -80,22 +49,78 @@ def seeds(seed: int, replicate: int, *names: str) -> dict[str, np.random.SeedSeq
     return {name: np.random.SeedSequence(seed, spawn_key=(replicate, *name.encode())) for name in names}
 
 
-def learn(
-    request: OnlineRequest, *, start: Callable[[int], Replicate], play: Callable[[Replicate, int], None], label: str
-) -> tuple[list[Replicate], float]:
-    """Returns all replicates after K episodes, and the seconds it took over all sittings.
+def run(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) -> OnlineResult:
+    """Returns a run of all replicates of an online agent, with its ledger where it declares something.
+
+    Args:
+        make: Makes the agent, as it is registered.
+        request: What is asked.
+        noiseless: The agent's noiseless twin; the ledger then says that nothing is protected.
+
+    Raises:
+        ParameterError: The agent refuses the request, or the directory holds the checkpoint of another run.
+        PrivcheckError: The checkpoint cannot be read or written.
+    """
+    player = ready(make, request, noiseless=noiseless)
+    refuse_other(request, player.label)
+    ledger = None if request.declaration is None else plan_spending(request, player, noiseless=noiseless)
+    try:
+        replicates, seconds = learn(request, player)
+        if ledger is not None:
+            ledger.close()
+    except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial
+        if ledger is not None:
+            ledger.abandon()
+        raise
+    return read_result(request, player, replicates, seconds=seconds, ledger=ledger)
+
+
+def ready(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) -> Player:
+    """Returns the agent in the request's world, ready to play.
+
+    Raises:
+        ParameterError: The agent refuses the request, or what is registered makes something else than a player.
+    """
+    player: object = make(request, noiseless=noiseless)
+    if not isinstance(player, Player):
+        message = f"expected the agent to make a Player (privcheck.online.player), got {type(player).__name__}"
+        raise ParameterError(message, name="online", given=type(player).__name__)
+    return player
+
+
+def plan_spending(request: OnlineRequest, player: Player, *, noiseless: bool) -> Ledger:
+    """Returns the first replicate's ledger: a plan of everything the run will spend, before anything is drawn.
+
+    It is written from the declaration, not from what was drawn: a killed run is never understated, and that the agent
+    draws what is declared is what the noise view audits. A release is a stream of noisy tables, charged as a whole with
+    its first slice; its entries name the stream by the run's fingerprint. A run that is killed and continued writes the
+    same lines again.
+    """
+    declaration, values = request.setting.declared, request.values
+    path = None if request.directory is None else request.directory / FILE_NAME
+    words = NOISELESS if noiseless else player.noise
+    ledger = Ledger(declaration, values, noise=words, protects=not noiseless, path=path, planned=True)
+    mark = fingerprint(request, player.label)
+    for release in declaration.releases:
+        for part in range(release.statistic.shape(values)[0]):
+            due = charge(release, declaration.relation, values) if part == 0 else None
+            ledger.record(release.name, part, charge=due, output=f"stream {mark}")
+    return ledger
+
+
+def learn(request: OnlineRequest, player: Player) -> tuple[list[Replicate], float]:
+    """Returns all replicates after K episodes, and the seconds it took over all sessions.
 
     Args:
         request: What to run; of it K, the replicates, the directory, the threads and the progress are used here.
-        start: Makes a replicate, by its number.
-        play: Plays a replicate up to and with an episode.
-        label: Which kernel and which world this is; part of the fingerprint.
+        player: The agent.
 
     Raises:
         ParameterError: The directory holds the checkpoint of another run.
         PrivcheckError: The checkpoint cannot be read or written.
     """
-    K, mark = request.episodes, fingerprint(request, label)
+    start, play = player.start, player.play
+    K, mark = request.episodes, fingerprint(request, player.label)
     path = None if request.directory is None else request.directory / CHECKPOINT
     play(start(0), 1)  # compiles what is not compiled, which is not learning
     replicates = [start(number) for number in range(request.replicates)]
@@ -115,6 +140,27 @@ def learn(
                 saved = now
             request.progress(done * len(replicates), K * len(replicates))
     return replicates, before + time.perf_counter() - began
+
+
+def read_result(
+    request: OnlineRequest, player: Player, replicates: Sequence[Replicate], *, seconds: float, ledger: Ledger | None
+) -> OnlineResult:
+    """Returns what the replicates' records say; the policy is what the last user was told to do."""
+    curves = np.stack([one.arrays["curves"] for one in replicates])
+    arrays = replicates[0].arrays
+    told = arrays[player.told]
+    policy = told.copy() if told.ndim == 3 else np.eye(request.world.mdp.actions)[told]
+    return OnlineResult(
+        episodes=grid(request.episodes),
+        regret=curves[:, 0],
+        value=curves[:, 1],
+        switches=curves[:, 2],
+        optimal=player.optimal,
+        policy=policy,
+        ledger=ledger,
+        diagnostics=dict(player.diagnostics),
+        seconds=seconds,
+    )
 
 
 def fingerprint(request: OnlineRequest, label: str) -> str:

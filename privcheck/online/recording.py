@@ -21,6 +21,11 @@ def grid(K: int) -> Indices:
     return np.unique(np.ceil(np.linspace(0, K, min(K, POINTS) + 1)[1:]).astype(np.int64))
 
 
+def blank(K: int) -> dict[str, Array]:
+    """Returns a fresh record of K episodes: `totals`, the sums, and `curves`."""
+    return {"totals": np.zeros(5), "curves": np.zeros((3, grid(K).size))}
+
+
 @njit(cache=True, nogil=True)
 def differ(policy: Array, before: Array) -> bool:
     """Returns whether a policy (H, S, A) of action probabilities is not the one before."""

@@ -1,8 +1,4 @@
-"""The plan of every declaration that has none of its own: its releases, at the witness of verification.
-
-Declarations whose outputs share their noise are attacked where they leak: in the difference of two outputs. Messages
-behind a shuffler have a plan of their own (`privcheck_audits.shuffled.view`).
-"""
+"""Outputs that share their noise are attacked where they leak: in the difference of two of them."""
 
 from __future__ import annotations
 
@@ -14,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.accounting.account import shared_draws
-from privcheck.declaration import Declaration
 from privcheck.mechanisms import Noise
-from privcheck.registry import AuditPlan
 from privcheck.results import AuditRequest, AuditResult
 from privcheck.verification import Witness, find_witness
 from privcheck_audits.bounds import GuessPlan, RankedBound, guess_plan, ranked_bound
@@ -25,39 +19,9 @@ from privcheck_audits.engine.prefixes import Prefixes
 from privcheck_audits.engine.scores import Scored, hidden_bits
 from privcheck_audits.plan.common import Evidence, audited, check, limits, placed
 from privcheck_audits.plan.meanings import releases_meaning
-from privcheck_audits.releases.view import releases
 from privcheck_audits.show.pictures import pictured
-from privcheck_audits.shuffled import view as shuffled
-from privcheck_audits.white_box import views as inside
 
 _CERTAIN: Final = 1_000.0  # nats: the score of a difference that only one neighbour can produce
-
-
-def audit(request: AuditRequest) -> AuditResult:
-    """Returns the audit of the releases; of outputs that share their noise, by their difference; of shuffled messages.
-
-    The views lockstep and noise are those of `privcheck_audits.white_box.views`.
-
-    Raises:
-        ParameterError: A number of the request is out of its range, or nothing can be attacked.
-        AuditError: A trial's score is not finite.
-    """
-    if request.view == "lockstep":
-        return inside.lockstep(request)
-    if request.view == "noise":
-        return inside.noise(request)
-    if _behind_a_shuffler(request.declaration):
-        return shuffled.releases(request)
-    return _differences(request) if shared_draws(request.declaration) else releases(request)
-
-
-def declines(declaration: Declaration) -> str:
-    """Returns why a declaration cannot be audited by this plan; empty where it can."""
-    return shuffled.declines(declaration) if _behind_a_shuffler(declaration) else ""
-
-
-def _behind_a_shuffler(declaration: Declaration) -> bool:
-    return any(r.mechanism.law.shuffled for r in declaration.releases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,7 +43,12 @@ class _Differences:
         return tally(scored, guess_plan(), first=first, seed=self.seed, thresholds=(0.0,))
 
 
-def _differences(request: AuditRequest) -> AuditResult:
+def audit_differences(request: AuditRequest) -> AuditResult:
+    """Returns the audit of two outputs with the same draw of noise, by their difference.
+
+    Raises:
+        ParameterError: A number of the request is out of its range.
+    """
     check(request, ("auto", "coin-flip"))
     began = time.perf_counter()
     declaration, values = request.declaration, request.values
@@ -153,13 +122,3 @@ def _attacked(request: AuditRequest, found: Witness | None) -> tuple[str, float,
     change = moved[name]
     largest = float(change[np.abs(change).argmax()]) if change.size else 0.0
     return name, largest, declaration.release(name).mechanism.at(values).coordinates()
-
-
-ANY = AuditPlan(
-    name="any",
-    views=("releases", "lockstep", "noise"),
-    trials={"releases": 1_000_000, "lockstep": 16, "noise": 8},
-    audit=audit,
-    declines=declines,
-    lacks=inside.blind,
-)

@@ -1,19 +1,10 @@
-"""From replicates to a result, and what every online agent asks of its request before anything runs."""
+"""What every tabular online agent asks of its request before anything runs: sizes, episodes, memory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
-
 from privcheck.errors import ParameterError
-from privcheck.results import OnlineRequest, OnlineResult
-from privcheck.runtime import Ledger
-from privcheck_algorithms.online.driver import Replicate
-from privcheck_algorithms.online.recording import POINTS, grid
+from privcheck.results import OnlineRequest
 from privcheck_algorithms.online.tables import size
-from privcheck_algorithms.planning import Optimum, one_hot
 
 MEMORY = 8e9  # bytes that a run may take for its counters
 EPISODES = 2**53  # up to here floats count one by one
@@ -65,37 +56,3 @@ def refuse(request: OnlineRequest, *, vectors: float) -> None:
             "S, A, H or K (the tree's memory grows with log K)"
         )
         raise ParameterError(message, name="replicates", given=request.replicates)
-
-
-def blank(K: int) -> dict[str, NDArray[np.float64]]:
-    """Returns a fresh record: the sums and the curves."""
-    return {"totals": np.zeros(5), "curves": np.zeros((3, grid(K).size))}
-
-
-def result(
-    request: OnlineRequest,
-    replicates: Sequence[Replicate],
-    truth: Optimum,
-    *,
-    seconds: float,
-    ledger: Ledger | None,
-    diagnostics: dict[str, float] | None = None,
-) -> OnlineResult:
-    """Returns what the replicates' records say."""
-    curves = np.stack([one.arrays["curves"] for one in replicates])
-    first = replicates[0].arrays
-    policy = first["last"] if "last" in first else one_hot(first["actions"], request.world.mdp.actions)
-    return OnlineResult(
-        episodes=grid(request.episodes),
-        regret=curves[:, 0],
-        value=curves[:, 1],
-        switches=curves[:, 2],
-        optimal=truth.value,
-        policy=policy,
-        ledger=ledger,
-        diagnostics=diagnostics or {},
-        seconds=seconds,
-    )
-
-
-__all__ = ["MEMORY", "POINTS", "blank", "needed", "refuse", "result"]

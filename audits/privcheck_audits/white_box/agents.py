@@ -1,0 +1,181 @@
+"""Running online agents as auditors see them: in a world of their own, through the face that they are registered with.
+
+An agent is driven episode by episode through its `Player` (`privcheck.online.player`), on the kernels that users run;
+nothing here knows what is inside of them. What is read is what the player's face hands out by name. A local privatizer
+need not have exact counters: a user's message is then what the agent's noiseless twin adds to the sums, started where
+the agent stands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Declaration
+from privcheck.errors import AuditError, ParameterError
+from privcheck.finite_mdp import FiniteMDP
+from privcheck.online.driver import ready
+from privcheck.online.player import Face, MakePlayer, Player, Replicate, Tables
+from privcheck.registry import Algorithm
+from privcheck.results import OnlineRequest, World
+from privcheck.schedules import Tree
+from privcheck.setting import Setting
+from privcheck_algorithms.environments.random_mdp import random_mdp
+
+EPISODES: Final = 64  # K, at most
+_NUMBERS: Final = 20_000  # counters, above which fewer states, actions or steps are taken
+_SIZES: Final = {"H": 4, "S": 3, "A": 2, "K": EPISODES}  # of a world whose size no parameter states
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Watched:
+    """An agent under audit; importable, so that blocks can run in any process.
+
+    Attributes:
+        make: Makes the agent, as it is registered.
+        request: What is asked of it.
+    """
+
+    make: MakePlayer
+    request: OnlineRequest
+
+    @property
+    def declaration(self) -> Declaration:
+        """Returns what the agent may release."""
+        return self.request.setting.declared
+
+    @property
+    def tree(self) -> bool:
+        """Returns whether outputs are sums over all users so far, of P-sums with noise of their own."""
+        return all(isinstance(release.schedule, Tree) for release in self.declaration.releases)
+
+    def player(self, seed: int, *, mdp: FiniteMDP | None = None, noiseless: bool = False) -> Player:
+        """Returns the agent in its own world or in another one, ready to play."""
+        world = self.request.world if mdp is None else replace(self.request.world, mdp=mdp)
+        return ready(self.make, replace(self.request, seed=seed, world=world), noiseless=noiseless)
+
+
+class Twin:
+    """A noiseless replicate that is put wherever an agent stands, to play an episode there.
+
+    Args:
+        agent: Under local privacy.
+        seed: Of the audited run.
+    """
+
+    def __init__(self, agent: Watched, seed: int) -> None:
+        player = agent.player(seed, noiseless=True)
+        self._face, self._seed, self._one = face_of(player), seed, player.start(0)
+
+    def message(self, noiseless: Player, one: Replicate, episode: int) -> Tables:
+        """Returns what a user sends in an episode, before the noise; the agent itself is left where it is.
+
+        Args:
+            noiseless: The agent without noise, in the user's world.
+            one: Where the agent stands before the episode.
+            episode: Its number.
+        """
+        before = self._face.noisy(one, episode)
+        place(self._one, one)
+        noiseless.play(self._one, episode)
+        return {name: table - before[name] for name, table in self._face.noisy(self._one, episode).items()}
+
+    def check(self, one: Replicate, episode: int) -> None:
+        """Checks that the agent has played the same policy with its noise.
+
+        Raises:
+            AuditError: It has not: what it sent in its own episode is not known then.
+        """
+        if not same_policies(self._face, self._one, one):
+            message = (
+                f"in episode {episode} the agent plays another policy without noise, behind the same billboard: what "
+                "its user sends is not known"
+            )
+            raise AuditError(message, trial=episode, seed=self._seed)
+
+
+def face_of(player: Player) -> Face:
+    """Returns what auditors see of an agent.
+
+    Raises:
+        ParameterError: It shows nothing.
+    """
+    if player.face is None:
+        message = (
+            f"{player.label} declares releases but has no face: nothing of the running agent can be audited; give its "
+            "Player a `face` (privcheck.online.player.Face), or write it as a plain agent, which has one"
+        )
+        raise ParameterError(message, name="face")
+    return player.face
+
+
+def watched(algorithm: Algorithm, setting: Setting) -> tuple[tuple[Watched, ...], Mapping[str, Fraction]]:
+    """Returns the agent in a random model, and the parameters at which it runs: those asked for, up to some size.
+
+    It comes twice: with the options of its audit instance, under which policies follow the noisy tables closely, and
+    with those asked for, under which values are often clipped and actions tie.
+
+    Args:
+        algorithm: As it is registered.
+        setting: Declaration, parameters, options and readings.
+
+    Raises:
+        ParameterError: The algorithm has no online agent.
+    """
+    if algorithm.online is None:
+        raise ParameterError(f"{algorithm.name} has no online agent to be run", name=algorithm.name)
+    at = moderate(setting)
+    H, S, A, K = (int(at[name]) for name in _SIZES)
+    world = World(name="random", description="random", mdp=random_mdp(S=S, A=A, H=H, seed=1, stationary=True))
+    values = {name: at.get(name, value) for name, value in setting.values.items()}
+    sized = {name: at.get(name, value) for name, value in setting.options.items()}
+    settings = (
+        replace(setting, values=values, options=closely(algorithm, sized)),
+        replace(setting, values=values, options=sized),
+    )
+    requests = (OnlineRequest(setting=one, world=world, episodes=K) for one in settings)
+    return tuple(Watched(make=algorithm.online, request=one) for one in requests), values
+
+
+def closely(algorithm: Algorithm, options: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """Returns the options with those of the algorithm's audit instance, under which policies follow its releases."""
+    instance = algorithm.instance.options
+    return {name: Fraction(instance.get(name, value)) for name, value in options.items()}
+
+
+def moderate(setting: Setting) -> Mapping[str, Fraction]:
+    """Returns H, S, A and K as asked, but for at most `EPISODES` episodes and not too many counters.
+
+    Args:
+        setting: Whose parameters or options state them; what none states has a size of ours.
+    """
+    at = {n: setting.values.get(n, setting.options.get(n, Fraction(size))) for n, size in _SIZES.items()}
+    at["K"] = min(at["K"], Fraction(EPISODES))
+    while math.prod((at["H"], at["S"], at["A"], at["S"] + 2)) > _NUMBERS:
+        name = max(("S", "A", "H"), key=lambda each: at[each])
+        at[name] = Fraction(int(at[name]) * 3 // 4)
+    return at
+
+
+def place(one: Replicate, where: Replicate) -> None:
+    """Puts a replicate where another one stands: arrays and randomness."""
+    for name, array in one.arrays.items():
+        array[...] = where.arrays[name]
+    for name, rng in one.generators.items():
+        rng.bit_generator.state = where.generators[name].bit_generator.state
+
+
+def policies(face: Face, one: Replicate) -> dict[str, NDArray[Any]]:
+    """Returns the arrays that a policy is made of."""
+    return {name: one.arrays[name] for name in face.policy}
+
+
+def same_policies(face: Face, one: Replicate, other: Replicate) -> bool:
+    """Returns whether two replicates have the same policy, bit for bit."""
+    return all(np.array_equal(array, other.arrays[name]) for name, array in policies(face, one).items())

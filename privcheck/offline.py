@@ -1,0 +1,208 @@
+"""Agents that learn from a dataset: a pass from releases to a policy, and the run that joins it with a privatizer.
+
+The agent half is a `Pass`: it sees the billboard, asks for one step after the other to be published, and never sees
+data. The privatizer half holds the data and sees the channel. Both are registered together (`OfflineAgent`); `run` is
+what users run, and audits hand the same two halves channels of their own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Declaration
+from privcheck.errors import ParameterError
+from privcheck.results import Remark, RunRequest, RunResult
+from privcheck.runtime import Billboard, Channel, Ledger, NoiseSource, Privatizer, SimulatedNoise
+from privcheck.runtime.channel import ReleaseChannel
+from privcheck.setting import Setting
+from privcheck.trajectories import Trajectories
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Learnt:
+    """What an agent makes of a billboard.
+
+    Attributes:
+        policy: (H, S, A) action probabilities.
+        values: (H, S) the agent's own estimate of the return to come.
+        claimed: Its estimate of the policy's expected return.
+        diagnostics: Figures about the learning, from the billboard only, by name.
+        remarks: What the agent has to say about them, from the billboard only.
+    """
+
+    policy: Array
+    values: Array
+    claimed: float
+    diagnostics: Mapping[str, float]
+    remarks: tuple[Remark, ...] = ()
+
+
+class Pass(Protocol):
+    """The agent half."""
+
+    def __call__(
+        self, billboard: Billboard, publish: Callable[[int], None], *, done: Callable[[], None] = ...
+    ) -> Learnt:
+        """Returns policy and values from what is on the billboard alone.
+
+        Args:
+            billboard: Where the noisy statistics appear.
+            publish: Asks for the noisy statistics of one step, counted from 0, each once; it returns nothing.
+            done: Called after each step.
+        """
+        ...
+
+
+class MakePass(Protocol):
+    """How the agent half is made ready, from what is public."""
+
+    def __call__(self, setting: Setting, *, reward: Array | None) -> Pass:
+        """Returns the pass.
+
+        Args:
+            setting: Declaration, parameters, options and readings.
+            reward: r(s, a, s′), public, broadcastable to (S, A, S); None where it is not public.
+
+        Raises:
+            ParameterError: An option is refused, or the reward function is neither public nor released.
+        """
+        ...
+
+
+class DataHolder(Protocol):
+    """The privatizer half: `privcheck.runtime.Privatizer`, or another one."""
+
+    def publish(self, step: int) -> None:
+        """Releases every declared statistic's slice at one step through its channel."""
+        ...
+
+
+MakePrivatizer = Callable[[Trajectories, Declaration, ReleaseChannel], DataHolder]
+Batch = Callable[[Mapping[str, Array]], tuple[NDArray[np.int64], Array]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineAgent:
+    """An agent that learns from a dataset, as it is registered.
+
+    Attributes:
+        make: Makes the agent half.
+        privatizer: Makes the privatizer half.
+        batch: Makes many passes in one call, for audits: from noisy statistics by release, (B, H, …) each, to greedy
+            actions and values, (B, H, S) each. None where a pass is made after the other.
+        baseline: The true return of the non-private twin on the same data; None where there is none.
+        users: How many users audits put around the one who differs, so that typical counts lie where the policy looks;
+            None for four times the noise a cell.
+    """
+
+    make: MakePass
+    privatizer: MakePrivatizer = Privatizer
+    batch: Callable[[Setting, Array], Batch] | None = None
+    baseline: Callable[[RunRequest], float] | None = None
+    users: Callable[[Setting], int] | None = None
+
+
+def run(agent: OfflineAgent, request: RunRequest) -> RunResult:
+    """Returns the runs of all replicates; each has noise of its own, spawned from the seed by its number.
+
+    A replicate's result depends on the seed and its number alone, not on how many replicates there are.
+
+    Raises:
+        ParameterError: No declaration, sizes that are not the data's, or what the agent refuses.
+    """
+    data = request.data
+    _refuse_sizes(request)
+    prepared = agent.make(request.setting, reward=data.reward)
+    total, finished = request.replicates * data.trajectories.horizon, 0
+
+    def done() -> None:
+        nonlocal finished
+        finished += 1
+        request.progress(finished, total)
+
+    started = time.perf_counter()
+    runs = [
+        run_once(
+            agent,
+            prepared,
+            request.setting,
+            data.trajectories,
+            noise=SimulatedNoise(replicate_seed(request.seed, replicate)),
+            path=request.ledger if replicate == 0 else None,
+            done=done,
+        )
+        for replicate in range(request.replicates)
+    ]
+    seconds = time.perf_counter() - started
+    twin = agent.baseline if data.public and data.evaluate is not None else None
+    return RunResult(
+        returns=np.array([data.evaluate(learnt.policy) for learnt, _ in runs]) if data.evaluate else None,
+        claimed=np.array([learnt.claimed for learnt, _ in runs]),
+        baseline=None if twin is None else twin(request),
+        policy=runs[0][0].policy,
+        ledger=runs[0][1],
+        diagnostics=runs[0][0].diagnostics,
+        seconds=seconds,
+        remarks=runs[0][0].remarks,
+    )
+
+
+def run_once(
+    agent: OfflineAgent,
+    prepared: Pass,
+    setting: Setting,
+    data: Trajectories,
+    *,
+    noise: NoiseSource,
+    path: Path | None = None,
+    done: Callable[[], None] = lambda: None,
+) -> tuple[Learnt, Ledger]:
+    """Returns one run and its ledger: privatizer → channel → billboard → pass.
+
+    Args:
+        agent: As it is registered.
+        prepared: Its agent half, made ready.
+        setting: Declaration, parameters, options and readings.
+        data: What to learn from; only the privatizer is handed the trajectories.
+        noise: Where noise comes from.
+        path: Where the ledger is written, or None.
+        done: Called after each step.
+    """
+    declaration, values, billboard = setting.declared, setting.values, Billboard()
+    ledger = Ledger(declaration, values, noise=noise.words, protects=noise.protects, path=path)
+    try:
+        channel = Channel(declaration, values, noise=noise, billboard=billboard, ledger=ledger)
+        privatizer = agent.privatizer(data, declaration, channel)
+        learnt = prepared(billboard, privatizer.publish, done=done)
+        channel.close()
+    except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial
+        ledger.abandon()
+        raise
+    return learnt, ledger
+
+
+def replicate_seed(seed: int, replicate: int) -> int:
+    """Returns the seed of one replicate's noise: 128 bits, the same whatever the number of replicates."""
+    words = np.random.SeedSequence(seed, spawn_key=(replicate,)).generate_state(4, np.uint32)
+    return int.from_bytes(words.astype("<u4").tobytes(), "little")
+
+
+def _refuse_sizes(request: RunRequest) -> None:
+    trajectories, values = request.data.trajectories, request.values
+    actual = {"H": trajectories.horizon, "S": trajectories.num_states, "A": trajectories.num_actions}
+    wrong = [
+        f"{name}={values[name]} but {size} in the data"
+        for name, size in actual.items()
+        if name in values and values[name] != size
+    ]
+    if wrong:
+        raise ParameterError(f"the declaration does not fit {request.data.name}: {'; '.join(wrong)}", name=wrong[0][0])

@@ -1,0 +1,115 @@
+"""The stepwise face of an online agent: what runs, and what audits drive and see by name.
+
+An agent is registered as a function that makes a `Player` (`MakePlayer`). A player starts replicates and plays them up
+to an episode; everything that changes lies in the replicate's arrays and generators, so that a run can be stopped,
+copied, put behind another billboard and continued. What auditors see of it they ask the player's `Face` for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.results import OnlineRequest
+
+Tables = Mapping[str, NDArray[np.float64]]
+
+SIMULATED = "simulated: seeded floating-point noise; not for a public release"
+NOISELESS = "none: the exact statistics are published, no privacy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Replicate:
+    """One repetition of a run, between two episodes.
+
+    Attributes:
+        arrays: Everything that changes, by name; the record (`privcheck.online.recording.blank`) among them.
+        generators: Where its randomness stands, by name; "users" draws what users do, and nothing else.
+    """
+
+    arrays: Mapping[str, NDArray[Any]]
+    generators: Mapping[str, np.random.Generator]
+
+
+class Face(Protocol):
+    """What auditors see of a replicate, each by the name of its release.
+
+    A release's tables have the shape of its statistic. Under a tree they are sums over all users so far; under batches
+    the batch's own; under users' own releases the message of the user who came last.
+    """
+
+    @property
+    def policy(self) -> tuple[str, ...]:
+        """Returns all arrays that are computed from the billboard alone: what was told, values, whole policies."""
+        ...
+
+    @property
+    def board(self) -> tuple[str, ...]:
+        """Returns the arrays that are the billboard: all that policies are computed from."""
+        ...
+
+    def output(self, episode: int) -> int | None:
+        """Returns which output leaves with an episode, counted from 1; None where none does."""
+        ...
+
+    def exact(self, one: Replicate, output: int) -> Tables | None:
+        """Returns copies of what the last output's noise was added to.
+
+        None where nobody has it, under users' own releases of which only noisy sums are kept: `noisy` are these sums,
+        and auditors play the noiseless twin to know a message.
+        """
+        ...
+
+    def noisy(self, one: Replicate, output: int) -> Tables:
+        """Returns copies of the last output."""
+        ...
+
+    def undeclared(self, one: Replicate) -> int:
+        """Returns how many numbers stand on the billboard that no release declares."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Player:
+    """An agent in its world, ready to play: what runs and audits drive.
+
+    Attributes:
+        start: Makes a replicate before its first episode, by its number.
+        play: Plays a replicate up to and with an episode.
+        label: Which kernel this is; part of a run's fingerprint.
+        told: The array that the last user was told to act by: (H, S) actions, or (H, S, A) probabilities.
+        optimal: V*₁, against which regret is counted.
+        face: What auditors see; None for an agent that declares nothing.
+        noise: Where its noise comes from, in words; goes into the ledger.
+        diagnostics: The privatizer's numbers, by name.
+    """
+
+    start: Callable[[int], Replicate]
+    play: Callable[[Replicate, int], None]
+    label: str
+    told: str
+    optimal: float
+    face: Face | None = None
+    noise: str = SIMULATED
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+
+
+class MakePlayer(Protocol):
+    """How an online agent is registered."""
+
+    def __call__(self, request: OnlineRequest, *, noiseless: bool = False) -> Player:
+        """Returns the agent in the request's world.
+
+        Args:
+            request: What is asked.
+            noiseless: Draws no noise, and is otherwise the same agent: behind the same billboard it plays the same
+                policies.
+
+        Raises:
+            ParameterError: The agent cannot do what is asked.
+        """
+        ...
