@@ -31,7 +31,7 @@ from privcheck.statistics import VisitCounts
 from privcheck.symbols import A, H, S, epsilon
 from privcheck_algorithms.dp_apvi.agent import noise_bound
 from privcheck_algorithms.privatizers import noise as kernels
-from privcheck_audits.engine.scores import Moved, likelihood_trials
+from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
 from privcheck_audits.releases.audit import audit_releases
 from privcheck_audits.releases.canaries import worst_canary
 from privcheck_audits.releases.reach import loss_law
@@ -96,7 +96,7 @@ def test_what_it_leaves_out_is_derived_as_laplace_has_it():
     numbers = noise.ravel()
     one, other = (law.scale_statistic(numbers.size, law.size(numbers)) for law in (THEIRS, OURS))
     assert one == pytest.approx(other, rel=1e-12)
-    laws = [loss_law((Moved(releases=("a",), noise=law, change=change),)) for law in (THEIRS, OURS)]
+    laws = [loss_law((MovedGroup(releases=("a",), noise=law, change=change),)) for law in (THEIRS, OURS)]
     rates = [[law.error_rate(share) for share in (0.1, 0.5, 1.0)] for law in laws]
     assert rates[0] == pytest.approx(rates[1], abs=0.005)
 
@@ -125,7 +125,7 @@ class Silent(Noise):
 
 
 MUTE = own.MuteNoise(scale=1.0)
-MOVED = (Moved(releases=("visits",), noise=MUTE, change=np.ones(1)),)
+MOVED = (MovedGroup(releases=("visits",), noise=MUTE, change=np.ones(1)),)
 
 
 @pytest.mark.parametrize(
