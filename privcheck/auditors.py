@@ -16,6 +16,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.brief import Brief
 from privcheck.entry_points import load_entry
 from privcheck.errors import AuditError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
@@ -30,8 +31,8 @@ MechanismClaim = PureDP | ApproxDP | ZCDP | GaussianDP
 Workers = Executor | Callable[[], Executor] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MechanismAudit:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MechanismAudit(Brief):
     """What the audit of a function found.
 
     Attributes:

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.brief import Brief
 from privcheck.declaration import Declaration
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.pictures import Bars, History, ShownPair, TradeOff
@@ -26,8 +27,8 @@ def silent(done: int, total: int) -> None:
     """Reports nothing: the default progress callback."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dataset:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Dataset(Brief):
     """Trajectories to learn from, with what is publicly known about them.
 
     Attributes:
@@ -102,8 +103,8 @@ class Remark:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RunResult:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class RunResult(Brief):
     """What an agent did.
 
     Attributes:
@@ -127,8 +128,8 @@ class RunResult:
     remarks: tuple[Remark, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class World(Brief):
     """A model that online agents act in, simulated from public knowledge.
 
     Attributes:
@@ -190,8 +191,8 @@ class OnlineRequest:
         return self.setting.readings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OnlineResult:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class OnlineResult(Brief):
     """What an online agent did.
 
     Attributes:
@@ -272,8 +273,8 @@ class AuditRequest:
         return self.setting.options
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AuditResult(Brief):
     """What an audit found.
 
     Attributes:

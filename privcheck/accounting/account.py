@@ -16,6 +16,7 @@ from privcheck.accounting.engine.zcdp import classical_epsilon, pure_delta, zcdp
 from privcheck.accounting.events import Event
 from privcheck.accounting.release_events import release_branches
 from privcheck.batched import settled
+from privcheck.brief import Brief
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.relations import Relation
@@ -38,8 +39,8 @@ class Method:
     direction: Literal["exact", "upper"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Account(Brief):
     """The cost of a declaration for all parameters.
 
     Attributes:

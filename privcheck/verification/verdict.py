@@ -11,6 +11,7 @@ from typing import Literal
 from privcheck.accounting import Account, account
 from privcheck.accounting.account import shared_draws
 from privcheck.batched import settled
+from privcheck.brief import Brief
 from privcheck.calibration import least_noise
 from privcheck.declaration import Declaration
 from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
@@ -27,8 +28,8 @@ from privcheck.verification.units import claimed_in, over, unit_of
 from privcheck.verification.witness import Witness, find_witness
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Verification(Brief):
     """The verdict about the releases on which the proof rests.
 
     Attributes:

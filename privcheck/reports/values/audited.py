@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from privcheck.brief import Brief
 from privcheck.pictures import Bars, History, ShownPair, TradeOff
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audited:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Audited(Brief):
     """One audit; see `privcheck.results.AuditResult`.
 
     Attributes:
@@ -60,7 +61,7 @@ class Audited:
     bars: Bars | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Audits(Audited):
     """The audits of a report: the first view's own fields, and every view by name."""
 

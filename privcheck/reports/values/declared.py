@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from privcheck.brief import Brief
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedParameter:
@@ -52,8 +54,8 @@ class Listed:
     agent: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Listing(Brief):
     """What `privcheck list` prints."""
 
     algorithms: tuple[Listed, ...]
@@ -133,8 +135,8 @@ class Trend:
     method: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Shown(Brief):
     """A declaration in words and LaTeX, with the derivation of its cost."""
 
     name: str
@@ -223,8 +225,8 @@ class DeltaCurve:
     delta_claim: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Budget(Brief):
     """What the declared releases cost.
 
     Attributes:
@@ -266,8 +268,8 @@ class Change:
     l2_squared: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictWitness:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class VerdictWitness(Brief):
     """A pair of neighbours with its exact loss.
 
     Attributes:
@@ -297,8 +299,8 @@ class VerdictFinding:
     witness: VerdictWitness | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Verified(Brief):
     """The verdict on a claim; see `privcheck.verification.verdict.Verification`."""
 
     algorithm: str
@@ -317,8 +319,8 @@ class Verified:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllVerified:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AllVerified(Brief):
     """What `privcheck verify --all` prints."""
 
     results: tuple[Verified, ...]
@@ -354,8 +356,8 @@ class Certified:
     tolerance: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibrated:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Calibrated(Brief):
     """The least noise for a target; with Gaussian noise or disjoint batches instead where that is another question."""
 
     algorithm: str

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from privcheck.brief import Brief
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpentCost:
@@ -80,8 +82,8 @@ class RunRemark:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Ran(Brief):
     """What an agent learned from data; see `privcheck.results.RunResult`."""
 
     algorithm: str
@@ -132,8 +134,8 @@ class Band:
     std: tuple[float, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunCurves:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RunCurves(Brief):
     """Curves over episodes, at these numbers of episodes."""
 
     episodes: tuple[int, ...]
@@ -152,8 +154,8 @@ class OdometerReading:
     mu: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RanOnline:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RanOnline(Brief):
     """What an agent did that learns as it acts; see `privcheck.results.OnlineResult`."""
 
     algorithm: str
@@ -177,8 +179,8 @@ class RanOnline:
     episodes_per_second: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Compared(Brief):
     """Several online agents in one environment."""
 
     environment: str

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from privcheck.brief import Brief
 from privcheck.reports.values.audited import Audits
 from privcheck.reports.values.codec import SCHEMA
 from privcheck.reports.values.declared import Budget, Calibrated, Shown, Verified
@@ -40,8 +41,8 @@ class Provenance:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Report(Brief):
     """What a page shows; a section that is None was not asked for, or there is none.
 
     Attributes:
