@@ -35,7 +35,7 @@ from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
 from privcheck_audits.releases.audit import audit_releases
 from privcheck_audits.releases.canaries import worst_canary
 from privcheck_audits.releases.reach import loss_law
-from privcheck_audits.white_box.views import blind
+from privcheck_audits.white_box.views import blind, noise
 
 SURE = 1 - 1e-9
 OURS = LaplaceNoise(scale=2.0)
@@ -48,7 +48,8 @@ def declared(law: type[Noise] = own.DoubleExponentialNoise):
 
 
 def audited(declaration, **asked):
-    return audit_releases(small.request(declaration, confidence=SURE, **asked))
+    audit = noise if asked.get("view") == "noise" else audit_releases
+    return audit(small.request(declaration, confidence=SURE, **asked))
 
 
 def test_it_is_accounted_and_verified_as_far_as_its_author_s_word_goes():
