@@ -12,11 +12,11 @@ from privcheck.reports.values import (
     Audited,
     Budget,
     DeltaCurve,
-    Guarantee,
     LearnedValue,
     Provenance,
     Ran,
     Report,
+    TotalCost,
     from_json,
     together,
 )
@@ -65,7 +65,7 @@ def budget(epsilon=(), upper=(), claim=(), *, at=None, delta=1e-5):
         relation="",
         model="central",
         releases=(),
-        guarantee=Guarantee(epsilon=at, delta=delta, rho=None, mu=None, pure_epsilon=None),
+        guarantee=TotalCost(epsilon=at, delta=delta, rho=None, mu=None, pure_epsilon=None),
         methods=(),
         curve=DeltaCurve(epsilon=tuple(epsilon), delta_upper=tuple(upper), delta_claim=tuple(claim)),
     )

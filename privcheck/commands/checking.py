@@ -16,7 +16,7 @@ from privcheck.commands.online import run_online
 from privcheck.commands.provenance import Began, about, parameters_used, provenance
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
-from privcheck.reports.values import Calibrated, Judged, Ran, RanOnline, Report, together
+from privcheck.reports.values import CalibratedNoise, Ran, RanOnline, Report, VerdictBrief, together
 from privcheck.results import Progress, World
 
 SAMPLED = ("releases", "policy")
@@ -89,7 +89,7 @@ def check(
         parameters=parameters_used(setting),
         options=setting.options_used,
         choices=setting.readings,
-        verdict=Judged(verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence),
+        verdict=VerdictBrief(verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence),
         show=show(setting),
         budget=budget(setting, delta, full=True),
         verify=verdict,
@@ -100,7 +100,7 @@ def check(
     )
 
 
-def _enough(setting: Chosen, delta: float) -> Calibrated | None:
+def _enough(setting: Chosen, delta: float) -> CalibratedNoise | None:
     """Returns the least noise for what the claim amounts to in (ε, δ)-DP; under a pure claim at δ = 1e-5 if δ is 0.
 
     None where the claim leaves ε = 0 or ∞, or no amount of the declared noise would do (messages that are integers, a

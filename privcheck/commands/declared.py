@@ -109,14 +109,14 @@ def _step(line: DerivationLine) -> report.DerivationStep:
     )
 
 
-def _trends(composed: Account) -> tuple[report.Trend, ...]:
+def _trends(composed: Account) -> tuple[report.CostTrend, ...]:
     """Returns how the composed cost moves with each parameter; nothing where it is infinite."""
     cost = composed.rho if composed.pure is None else composed.pure
     if cost.infinite:
         return ()
     parameters = composed.declaration.parameters
     moves = ((p.name, monotone(cost, p.name, parameters, most=_SHOWN_POINTS)) for p in parameters)
-    return tuple(report.Trend(parameter=name, trend=m.trend, method=m.method) for name, m in moves)
+    return tuple(report.CostTrend(parameter=name, trend=m.trend, method=m.method) for name, m in moves)
 
 
 def _equation(step: report.DerivationStep) -> str:
@@ -148,7 +148,7 @@ def budget(setting: Chosen, delta: float, *, full: bool = False) -> report.Budge
         relation=declaration.relation.words,
         model=declaration.model,
         releases=tuple(_priced(cost, values) for cost in composed.costs),
-        guarantee=report.Guarantee(
+        guarantee=report.TotalCost(
             epsilon=finite(methods[0].epsilon),
             delta=delta,
             rho=finite(numbers.rho),
@@ -190,7 +190,7 @@ def _price(cost: ReleaseCost) -> str:
     return str(cost.rho if cost.pure is None else cost.pure)
 
 
-def calibrated(setting: Chosen, *, epsilon: float, delta: float) -> report.Calibrated:
+def calibrated(setting: Chosen, *, epsilon: float, delta: float) -> report.CalibratedNoise:
     """Returns the least noise for (ε, δ), release by release, against the declared one.
 
     Args:
@@ -199,10 +199,10 @@ def calibrated(setting: Chosen, *, epsilon: float, delta: float) -> report.Calib
         delta: Target δ.
     """
     least = least_noise(setting.declared, setting.values, epsilon=epsilon, delta=delta)
-    return report.Calibrated(
+    return report.CalibratedNoise(
         algorithm=setting.algorithm.name,
         parameters=parameters_used(setting),
-        target=report.Target(epsilon=epsilon, delta=delta),
+        target=report.CalibrationTarget(epsilon=epsilon, delta=delta),
         releases=_needed(least.releases),
         guarantee=report.Certified(
             epsilon=least.epsilon, delta=delta, method=least.method, direction="upper", tolerance=least.tolerance

@@ -11,9 +11,9 @@ from privcheck.reports.values import (
     AllVerified,
     Audited,
     Budget,
-    Calibrated,
+    CalibratedNoise,
     Compared,
-    Judged,
+    CostTrend,
     Listing,
     NeededNoise,
     Ran,
@@ -21,7 +21,7 @@ from privcheck.reports.values import (
     Report,
     Shown,
     SpentCost,
-    Trend,
+    VerdictBrief,
     Verified,
     together,
 )
@@ -80,7 +80,7 @@ def budgeted(result: Budget) -> str:
     ])  # fmt: skip
 
 
-def calibrated(result: Calibrated) -> str:
+def calibrated(result: CalibratedNoise) -> str:
     """Returns the least noise beside the declared one."""
     target, reached = result.target, result.guarantee
     heading = ("release", "law", "published std", "needed std", "needed/published")
@@ -97,7 +97,7 @@ def calibrated(result: Calibrated) -> str:
     return "\n".join(parts)
 
 
-def _trends(trends: Sequence[Trend]) -> str:
+def _trends(trends: Sequence[CostTrend]) -> str:
     verbs = {"nondecreasing": "rises", "nonincreasing": "falls", "constant": "stays", "neither": "rises and falls"}
     parts = [f"{verbs[t.trend]} with {spelled(t.parameter)} ({t.method})" for t in trends]
     return f"the cost {', '.join(parts)}"
@@ -109,7 +109,7 @@ def _noise_rows(rows: Sequence[NeededNoise]) -> list[tuple[str, ...]]:
 
 def verdict(result: Verified) -> str:
     """Returns the verdict with its findings."""
-    brief = Judged(verdict=result.verdict, method=result.method, sentence=result.sentence)
+    brief = VerdictBrief(verdict=result.verdict, method=result.method, sentence=result.sentence)
     return _as_report(result.algorithm, verify=result, verdict=brief)
 
 

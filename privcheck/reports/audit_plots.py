@@ -23,10 +23,10 @@ _MOST_BARS = 24
 _EDGE = 1e-9  # by which curves may touch
 _DASHED, _DOTTED = (0, (5, 3)), (0, (1, 2))
 
-Curve = Sequence[float]
+Axis = Sequence[float]
 
 
-def _below(data: TradeOff, curve: Curve | None) -> tuple[float, float] | None:
+def _below(data: TradeOff, curve: Axis | None) -> tuple[float, float] | None:
     """Returns where the band lies well below a curve, as (type-I error, gap), or None where it nowhere does.
 
     Away from the ends, where the gap between curves that are steep is large and cannot be seen.
@@ -51,7 +51,7 @@ def _least(data: TradeOff) -> float:
     return max(_LEAST, 10.0 ** math.floor(math.log10(max(min(corners), _LEAST)) - 1))
 
 
-def _corner(data: TradeOff, curve: Curve | None) -> float:
+def _corner(data: TradeOff, curve: Axis | None) -> float:
     """Returns the least that both errors of one test can be; 1 without a curve."""
     return min(map(max, zip(data.grid, curve or (), strict=bool(curve))), default=1.0)
 
@@ -134,7 +134,7 @@ def history_plot(view: Audited, *, name: str) -> Plot | None:
     return both_widths(paint, name=f"{name}-history", height=(330, 310), title=title, caption=caption)
 
 
-def _finite(numbers: Curve) -> list[float]:
+def _finite(numbers: Axis) -> list[float]:
     return [number for number in numbers if math.isfinite(number)]
 
 
@@ -173,7 +173,7 @@ def _paint_trade_off(axes: Axes, *, data: TradeOff, wide: bool) -> None:
     logarithmic, least = _is_logarithmic(data), _least(data)
     floor = least / 10 if logarithmic else 0.0  # below the axis, where a curve leaves the picture
 
-    def draw(x: Curve, y: Curve, **how: Any) -> None:
+    def draw(x: Axis, y: Axis, **how: Any) -> None:
         axes.plot([max(a, floor) for a in x], [max(b, floor) for b in y], **how)
 
     for scale in (axes.set_xscale, axes.set_yscale):

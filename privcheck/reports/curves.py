@@ -14,7 +14,7 @@ _FAR = 700.0  # nats; beyond this e^ε overflows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class DrawnCurve:
     """δ as a function of ε, ascending in ε; δ may be 0."""
 
     epsilon: tuple[float, ...]
@@ -25,15 +25,15 @@ class Curve:
 class Privacy:
     """What the privacy plot shows: three curves, each of which may be missing, and δ with the two bounds at it."""
 
-    claim: Curve | None
-    upper: Curve | None
-    lower: Curve | None
+    claim: DrawnCurve | None
+    upper: DrawnCurve | None
+    lower: DrawnCurve | None
     delta: float | None
     epsilon_upper: float | None
     epsilon_lower: float | None
 
     @property
-    def curves(self) -> tuple[Curve, ...]:
+    def curves(self) -> tuple[DrawnCurve, ...]:
         """Returns the curves that are there."""
         return tuple(curve for curve in (self.claim, self.upper, self.lower) if curve is not None)
 
@@ -62,7 +62,7 @@ def _here(report: Report, view: Audited) -> bool:
     return report.budget is None or not view.evidence.get("audited_at")
 
 
-def _curve(epsilon: object, delta: object) -> Curve | None:
+def _curve(epsilon: object, delta: object) -> DrawnCurve | None:
     """Returns the curve through points that a report holds; None where there are none, or fewer than two."""
     if not isinstance(epsilon, list | tuple) or not isinstance(delta, list | tuple):
         return None
@@ -73,7 +73,7 @@ def _curve(epsilon: object, delta: object) -> Curve | None:
     pairs.sort()
     if len(pairs) < 2 or not any(y > 0 for _, y in pairs):
         return None
-    return Curve(epsilon=tuple(x for x, _ in pairs), delta=tuple(y for _, y in pairs))
+    return DrawnCurve(epsilon=tuple(x for x, _ in pairs), delta=tuple(y for _, y in pairs))
 
 
 def crossing(data: Privacy) -> float | None:
@@ -91,7 +91,7 @@ def crossing(data: Privacy) -> float | None:
     return None
 
 
-def _chord(curve: Curve, x: float) -> float | None:
+def _chord(curve: DrawnCurve, x: float) -> float | None:
     points = zip(curve.epsilon, curve.delta, strict=True)
     for (x0, y0), (x1, y1) in itertools.pairwise(points):
         if x0 <= x <= x1:

@@ -51,7 +51,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class ReleaseEntry:
     """One declared release."""
 
     name: str
@@ -62,12 +62,12 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
+class WitnessEntry:
     """The pair of neighbours behind a lower bound."""
 
     words: str
     figures: Facts
-    pair: tables.Table | None
+    pair: tables.ReportTable | None
 
 
 def render_html(report: Report, *, fingerprint: str | None = None) -> str:
@@ -173,7 +173,7 @@ def _formula(latex: str, mathml: str = "", *, block: bool = False) -> Formula:
     return Formula(mathml=None if safe is None else Markup(safe), text=latex)  # noqa: S704 - that is what safe means
 
 
-def _present(*several: tables.Table | None) -> list[tables.Table]:
+def _present(*several: tables.ReportTable | None) -> list[tables.ReportTable]:
     return [table for table in several if table is not None]
 
 
@@ -192,9 +192,9 @@ def _pairs(part: Mapping[str, object]) -> Facts:
     return tuple((label(name), shown(value)) for name, value in part.items() if value is not None)
 
 
-def _releases(show: Shown) -> list[Release]:
+def _releases(show: Shown) -> list[ReleaseEntry]:
     return [
-        Release(
+        ReleaseEntry(
             name=item.name,
             statistic=item.statistic,
             formula=_formula(item.latex),
@@ -220,11 +220,11 @@ def _derivation(show: Shown) -> list[Step]:
     ]
 
 
-def _witness(witness: VerdictWitness | None) -> Witness | None:
+def _witness(witness: VerdictWitness | None) -> WitnessEntry | None:
     if witness is None:
         return None
     figures = tables.facts(witness, leave=("words",))
-    return Witness(words=capital(witness.words), figures=figures, pair=tables.pair_table(witness))
+    return WitnessEntry(words=capital(witness.words), figures=figures, pair=tables.pair_table(witness))
 
 
 def _run(run: Ran | RanOnline) -> Facts:

@@ -12,9 +12,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from privcheck.reports.curves import Curve, Privacy, crossing, privacy
+from privcheck.reports.curves import DrawnCurve, Privacy, crossing, privacy
 from privcheck.reports.drawing import CLAIM, INK, LOWER, MUTED, PAPER, RULE, UPPER, draw
-from privcheck.reports.summary import Learned, learned, learned_quantity
+from privcheck.reports.summary import PolicyValue, learned, learned_quantity
 from privcheck.reports.values import Report
 from privcheck.reports.wording import figure, printable, superscript
 
@@ -153,7 +153,7 @@ def _lifted(delta: Sequence[float], floor: float) -> list[float]:
     return [max(y, floor / 100) for y in delta]
 
 
-def _strip_between(lower: Curve, upper: Curve, floor: float) -> tuple[list[float], list[float], list[float]]:
+def _strip_between(lower: DrawnCurve, upper: DrawnCurve, floor: float) -> tuple[list[float], list[float], list[float]]:
     grid = sorted(
         x for x in {*lower.epsilon, *upper.epsilon}
         if max(lower.epsilon[0], upper.epsilon[0]) <= x <= min(lower.epsilon[-1], upper.epsilon[-1])
@@ -163,7 +163,7 @@ def _strip_between(lower: Curve, upper: Curve, floor: float) -> tuple[list[float
     return grid, below, above
 
 
-def _at(curve: Curve, x: float, floor: float) -> float:
+def _at(curve: DrawnCurve, x: float, floor: float) -> float:
     points = list(zip(curve.epsilon, _lifted(curve.delta, floor), strict=True))
     for (x0, y0), (x1, y1) in itertools.pairwise(points):
         if x0 <= x <= x1:
@@ -172,7 +172,7 @@ def _at(curve: Curve, x: float, floor: float) -> float:
     return floor / 100
 
 
-def _paint_values(axes: Axes, *, policies: Sequence[Learned], quantity: str, wide: bool) -> None:
+def _paint_values(axes: Axes, *, policies: Sequence[PolicyValue], quantity: str, wide: bool) -> None:
     looks = {"private": (UPPER, UPPER, 9), "twin": (PAPER, UPPER, 8), "reference": (MUTED, MUTED, 6)}
     reach = [item.value + sign * (item.std or 0) for item in policies for sign in (-1, 1)]
     pad = (max(reach) - min(reach)) * 0.06 or abs(max(reach)) * 0.06 or 1.0

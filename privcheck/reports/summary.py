@@ -58,7 +58,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class KeyFigure:
     """One of the few figures beside the verdict."""
 
     label: str
@@ -76,7 +76,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class PolicyValue:
     """The value of one policy.
 
     Attributes:
@@ -147,7 +147,7 @@ def _ratios(kind: str, verify: Verified) -> str:
     return ", ".join(part for part in (first, second) if part)
 
 
-def figures(report: Report) -> tuple[Figure, ...]:
+def figures(report: Report) -> tuple[KeyFigure, ...]:
     """Returns claim, upper bound, lower bound and learned value, as far as they are there."""
     made = (_claimed(report), _upper(report), _lower(report), _value(report))
     return tuple(item for item in made if item is not None)
@@ -158,15 +158,15 @@ def at_delta(delta: float) -> str:
     return "pure, δ = 0" if delta == 0 else f"at δ = {figure(delta)}"
 
 
-def _claimed(report: Report) -> Figure | None:
+def _claimed(report: Report) -> KeyFigure | None:
     audit = report.audit
     if audit is None or audit.epsilon_claimed is None:
         return None
     epsilon = figure(audit.epsilon_claimed, rounding="up")
-    return Figure(label="Claimed", value=f"ε = {epsilon}", note=at_delta(audit.delta))
+    return KeyFigure(label="Claimed", value=f"ε = {epsilon}", note=at_delta(audit.delta))
 
 
-def _upper(report: Report) -> Figure | None:
+def _upper(report: Report) -> KeyFigure | None:
     candidates: list[tuple[float | None, float, str]] = []
     if report.budget is not None:
         guarantee = report.budget.guarantee
@@ -178,11 +178,11 @@ def _upper(report: Report) -> Figure | None:
         if epsilon is not None:
             parts = (at_delta(delta), "accountant", f"at {elsewhere}" if elsewhere else "")
             note = ", ".join(part for part in parts if part)
-            return Figure(label="Loss at most", value=f"ε ≤ {figure(epsilon, rounding='up')}", note=note)
+            return KeyFigure(label="Loss at most", value=f"ε ≤ {figure(epsilon, rounding='up')}", note=note)
     return None
 
 
-def _lower(report: Report) -> Figure | None:
+def _lower(report: Report) -> KeyFigure | None:
     audit = report.audit
     if audit is None or audit.epsilon_lower is None:
         return None
@@ -191,12 +191,12 @@ def _lower(report: Report) -> Figure | None:
         parts.append(f"expected {figure(audit.reachable, rounding='down')}")
     if elsewhere := words(audit.evidence, "audited_at"):
         parts.append(f"at {elsewhere}")
-    return Figure(
+    return KeyFigure(
         label="Loss at least", value=f"ε ≥ {figure(audit.epsilon_lower, rounding='down')}", note=", ".join(parts)
     )
 
 
-def _value(report: Report) -> Figure | None:
+def _value(report: Report) -> KeyFigure | None:
     policies = learned(report)
     mine = [item for item in policies if item.role == "private"]
     if not mine:
@@ -205,7 +205,7 @@ def _value(report: Report) -> Figure | None:
     note = ", ".join(f"{item.name} {figure(item.value)}" for item in others)
     spread = "" if mine[0].std is None else f" ± {figure(mine[0].std, digits=2, rounding='up')}"
     quantity = "Regret" if learned_quantity(report) == "regret" else "Value learned"
-    return Figure(label=quantity, value=figure(mine[0].value) + spread, note=note)
+    return KeyFigure(label=quantity, value=figure(mine[0].value) + spread, note=note)
 
 
 def learned_quantity(report: Report) -> str:
@@ -213,7 +213,7 @@ def learned_quantity(report: Report) -> str:
     return "regret" if isinstance(report.run, RanOnline) else "value"
 
 
-def learned(report: Report) -> tuple[Learned, ...]:
+def learned(report: Report) -> tuple[PolicyValue, ...]:
     """Returns the learned policy's value and those it is compared with, the best first; only finite ones."""
     run = report.run
     if run is None:
@@ -230,7 +230,7 @@ def learned(report: Report) -> tuple[Learned, ...]:
     if isinstance(part, Regret) or not part.references.keys() & {"optimum", "optimal"}:
         entries.append(("optimum", part.optimal, None, "reference"))
     kept = [
-        Learned(name=name, value=value, std=std, role=role)
+        PolicyValue(name=name, value=value, std=std, role=role)
         for name, value, std, role in entries
         if value is not None and math.isfinite(value)
     ]

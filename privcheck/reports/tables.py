@@ -24,7 +24,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ReportTable:
     """A table without empty columns.
 
     Attributes:
@@ -40,7 +40,7 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
 
-def table(caption: str, columns: Sequence[str], body: Sequence[Sequence[str | Cell]]) -> Table | None:
+def table(caption: str, columns: Sequence[str], body: Sequence[Sequence[str | Cell]]) -> ReportTable | None:
     """Returns the table without columns that say nothing, or None where there are no rows.
 
     Args:
@@ -52,7 +52,7 @@ def table(caption: str, columns: Sequence[str], body: Sequence[Sequence[str | Ce
     kept = [i for i in range(len(columns)) if any(row[i].text not in {"", NOTHING} for row in cells)]
     if not cells or not kept:
         return None
-    return Table(
+    return ReportTable(
         caption=caption,
         columns=tuple(columns[i].removeprefix("#") for i in kept),
         numeric=tuple(columns[i].startswith("#") for i in kept),
@@ -60,7 +60,7 @@ def table(caption: str, columns: Sequence[str], body: Sequence[Sequence[str | Ce
     )
 
 
-def budget_table(report: Report) -> Table | None:
+def budget_table(report: Report) -> ReportTable | None:
     """Returns what each release costs."""
     body = [
         [
@@ -86,7 +86,7 @@ def _cost(cost: ReleasePrice) -> str:
     return spelled(cost.expression)
 
 
-def guarantee_table(report: Report) -> Table | None:
+def guarantee_table(report: Report) -> ReportTable | None:
     """Returns the total cost in every currency it has."""
     if report.budget is None:
         return None
@@ -100,7 +100,7 @@ def guarantee_table(report: Report) -> Table | None:
     return table("All releases together, rounded up.", ("guarantee", "holds with"), body)
 
 
-def least_noise_table(report: Report) -> Table | None:
+def least_noise_table(report: Report) -> ReportTable | None:
     """Returns how little noise would have been enough, beside what is declared."""
     least = report.calibrate
     if least is None:
@@ -116,7 +116,7 @@ def least_noise_table(report: Report) -> Table | None:
     return table(caption, ("release", "noise needed", "declared std", "needed std", "needed/declared"), body)
 
 
-def methods_table(report: Report) -> Table | None:
+def methods_table(report: Report) -> ReportTable | None:
     """Returns ε at the report's δ by each method, with the direction in which it errs."""
     body = [
         [
@@ -129,7 +129,7 @@ def methods_table(report: Report) -> Table | None:
     return table("The same releases by each method of accounting.", ("method", "#ε", "direction"), body)
 
 
-def findings_table(report: Report) -> Table | None:
+def findings_table(report: Report) -> ReportTable | None:
     """Returns the findings, the gravest first."""
     body: list[list[str | Cell]] = [
         [Cell(text=item.severity, tone=_SEVERITIES[item.severity]), item.code, item.where, spelled(item.message)]
@@ -144,7 +144,7 @@ def gravest_first(report: Report) -> list[VerdictFinding]:
     return sorted(report.verify.findings if report.verify else (), key=lambda item: order.index(item.severity))
 
 
-def grounds_table(report: Report) -> Table | None:
+def grounds_table(report: Report) -> ReportTable | None:
     """Returns the facts that the verdict rests on, the weakest first."""
     body: list[list[str | Cell]] = [
         [
@@ -159,7 +159,7 @@ def grounds_table(report: Report) -> Table | None:
     return table(caption, ("basis", "where", "fact", "by"), body)
 
 
-def pair_table(witness: VerdictWitness) -> Table | None:
+def pair_table(witness: VerdictWitness) -> ReportTable | None:
     """Returns the two users' trajectories that make a witness, equal neighbours in a row written once."""
     body = []
     for dataset, user in zip(("D", "D′"), witness.pair or (), strict=False):
@@ -175,7 +175,7 @@ def _runs(values: Sequence[object]) -> str:
     return ", ".join(text if count == 1 else f"{text} ({count} times)" for text, count in groups)
 
 
-def audit_table(report: Report) -> Table | None:
+def audit_table(report: Report) -> ReportTable | None:
     """Returns every audit's bound beside the limit that its number of trials could have reached."""
     body: list[list[str | Cell]] = [
         [
@@ -204,7 +204,7 @@ def audit_table(report: Report) -> Table | None:
     return table(caption, columns, body)
 
 
-def value_table(report: Report) -> Table | None:
+def value_table(report: Report) -> ReportTable | None:
     """Returns the learned policy's value among those it is compared with."""
     kinds = {"private": "learned from the billboard", "twin": "same data, no privacy", "reference": "known policy"}
     body = [
@@ -217,7 +217,7 @@ def value_table(report: Report) -> Table | None:
     return table(f"{of}: mean and standard deviation over replicates.", columns, body)
 
 
-def ledger_table(ledger: LedgerSummary | None) -> Table | None:
+def ledger_table(ledger: LedgerSummary | None) -> ReportTable | None:
     """Returns what the ledger recorded, release by release."""
     body = [
         [
@@ -253,7 +253,7 @@ def _fields(part: object) -> list[tuple[str, object]]:
     return [(one.name, getattr(part, one.name)) for one in fields(part)] if is_dataclass(part) else []
 
 
-def runs_table(runs: Sequence[RanOnline]) -> Table | None:
+def runs_table(runs: Sequence[RanOnline]) -> ReportTable | None:
     """Returns regret, last value, switches and cost of each run of an online agent."""
     body = [
         [

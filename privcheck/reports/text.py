@@ -106,11 +106,11 @@ def _tables(report: Report) -> Iterator[str]:
             yield from _lines(table)
 
 
-def _only(table: tables.Table | None, columns: tuple[str, ...]) -> tables.Table | None:
+def _only(table: tables.ReportTable | None, columns: tuple[str, ...]) -> tables.ReportTable | None:
     if table is None:
         return None
     kept = [i for i, column in enumerate(table.columns) if column in columns]
-    return tables.Table(
+    return tables.ReportTable(
         caption=table.caption,
         columns=tuple(table.columns[i] for i in kept),
         numeric=tuple(table.numeric[i] for i in kept),
@@ -118,7 +118,7 @@ def _only(table: tables.Table | None, columns: tuple[str, ...]) -> tables.Table 
     )
 
 
-def _lines(table: tables.Table) -> Iterator[str]:
+def _lines(table: tables.ReportTable) -> Iterator[str]:
     grid = [table.columns, *(tuple(cell.text for cell in row) for row in table.rows)]
     clean = [[_cut(printable(text)) for text in row] for row in grid]
     widths = [max(len(row[i]) for row in clean) for i in range(len(table.columns))]

@@ -43,7 +43,7 @@ class View:
     found: str
     method: str
     witness: str
-    pair: tables.Table | None
+    pair: tables.ReportTable | None
     plots: tuple[Plot, ...]
     evidence: tuple[tuple[str, str], ...]
 
@@ -71,7 +71,7 @@ def audit_views(report: Report) -> list[View]:
     ]
 
 
-def side_by_side(pair: ShownPair) -> tables.Table | None:
+def side_by_side(pair: ShownPair) -> tables.ReportTable | None:
     """Returns the two neighbours' data beside each other, what differs marked; None where there is none."""
     columns, labels = pair.columns, pair.labels
     first, second = (_side(rows, len(labels), len(columns)) for rows in (pair.first, pair.second))

@@ -15,7 +15,7 @@ from privcheck.guarantees import ApproxDP, PureDP
 from privcheck.results import AuditRequest, AuditResult
 from privcheck.setting import Setting
 from privcheck.symbols import Exact
-from privcheck.testing.session import ALLOWANCE, CONFIDENCE, TRIALS, Allowance, Audited
+from privcheck.testing.session import ALLOWANCE, CONFIDENCE, TRIALS, Allowance, SummaryLine
 from privcheck.verification import Verification, verify
 
 DeclarationView = Literal["releases", "lockstep", "noise"]
@@ -68,7 +68,7 @@ def assert_private(
         workers=workers,
         executor=executor,
     )
-    line = Audited(
+    line = SummaryLine(
         claim=found.claim,
         upper="",
         lower=f"{ {'epsilon': 'ε', 'rho': 'ρ', 'mu': 'μ'}[found.unit] } ≥ {_down(found.lower)}",
@@ -139,7 +139,7 @@ def assert_declaration(
             problems.append(f"{view}: {result.method}; {result.witness}; {dict(result.evidence)}")
     upper = account(declaration).at(values).epsilon(delta)
     allowed.done.append(
-        Audited(
+        SummaryLine(
             claim=verified.claim,
             upper=f"ε ≤ {_up(upper)}" + (f" at δ = {delta:g}" if delta else ""),
             lower=lower,

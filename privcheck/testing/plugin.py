@@ -12,7 +12,7 @@ from dataclasses import fields
 
 import pytest
 
-from privcheck.testing.session import ALLOWANCE, CONFIDENCE, TRIALS, Allowance, Audited
+from privcheck.testing.session import ALLOWANCE, CONFIDENCE, TRIALS, Allowance, SummaryLine
 
 _NUMBER = pytest.StashKey[int]()  # of audits in the session
 _MARKER = "privacy(trials=None, audits=1): audits a privacy claim; spends a part of the session's α"
@@ -75,7 +75,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         ALLOWANCE.reset(token)
         for number, audited in enumerate(allowed.done):
             item.user_properties += [
-                (f"privacy.{number}.{field.name}", str(getattr(audited, field.name))) for field in fields(Audited)
+                (f"privacy.{number}.{field.name}", str(getattr(audited, field.name))) for field in fields(SummaryLine)
             ]
 
 

@@ -13,7 +13,7 @@ CONFIDENCE = 0.99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audited:
+class SummaryLine:
     """A line of the summary.
 
     Attributes:
@@ -49,7 +49,7 @@ class Allowance:
     confidence: float
     seed: int
     audits: int
-    done: list[Audited] = field(default_factory=list)
+    done: list[SummaryLine] = field(default_factory=list)
 
 
 ALLOWANCE: ContextVar[Allowance | None] = ContextVar("privcheck_allowance", default=None)

@@ -64,7 +64,7 @@ def test_what_is_encoded_is_decoded_to_the_same(kind, data):
 
 
 def test_every_exported_class_is_tried():
-    assert {values.Report, values.Shown, values.Audits, values.RanOnline, values.Calibrated} <= set(KINDS)
+    assert {values.Report, values.Shown, values.Audits, values.RanOnline, values.CalibratedNoise} <= set(KINDS)
 
 
 def test_other_forms_are_made_plain():
@@ -81,7 +81,7 @@ TARGET = {"epsilon": 1.0, "delta": "inf", "unknown": [1]}
 
 
 def test_fields_that_are_unknown_are_ignored_and_infinities_are_numbers():
-    assert values.from_json(values.Target, TARGET) == values.Target(epsilon=1.0, delta=math.inf)
+    assert values.from_json(values.CalibrationTarget, TARGET) == values.CalibrationTarget(epsilon=1.0, delta=math.inf)
 
 
 @pytest.mark.parametrize(
@@ -97,18 +97,18 @@ def test_fields_that_are_unknown_are_ignored_and_infinities_are_numbers():
 )
 def test_a_field_of_another_type_is_named(change, says):
     with pytest.raises(ParameterError, match=says):
-        values.from_json(values.Target, TARGET | change)
+        values.from_json(values.CalibrationTarget, TARGET | change)
 
 
 def test_what_is_missing_or_no_object_or_not_among_the_names_is_named():
     with pytest.raises(ParameterError, match=r"report\.delta is missing"):
-        values.from_json(values.Target, {"epsilon": 1})
+        values.from_json(values.CalibrationTarget, {"epsilon": 1})
     with pytest.raises(ParameterError, match="report: expected an object, got list"):
-        values.from_json(values.Target, [])
+        values.from_json(values.CalibrationTarget, [])
     with pytest.raises(ParameterError, match=r"report\.epsilon: expected a list, got 3"):
         values.from_json(values.DeltaCurve, {"epsilon": 3, "delta_upper": [], "delta_claim": []})
     with pytest.raises(ParameterError, match=r"report\.verdict: expected one of holds, fails, undecided, got 'passed'"):
-        values.from_json(values.Judged, {"verdict": "passed", "method": "proved", "sentence": ""})
+        values.from_json(values.VerdictBrief, {"verdict": "passed", "method": "proved", "sentence": ""})
     broken = {"trade_off": {"runs": [1]}}
     with pytest.raises(ParameterError, match=r"report\.trade_off\.runs: expected 2 items, got 1"):
         values.from_json(values.Audited, _audited() | broken)

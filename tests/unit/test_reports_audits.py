@@ -15,7 +15,7 @@ from privcheck.reports import checked, render_text
 from privcheck.reports.audit_plots import bars_plot, history_plot, trade_off_plot
 from privcheck.reports.html import render_html
 from privcheck.reports.summary import verdict
-from privcheck.reports.values import Judged, from_json, to_json
+from privcheck.reports.values import VerdictBrief, from_json, to_json
 from privcheck.reports.views import side_by_side
 from small_reports import audited, report
 
@@ -124,7 +124,7 @@ def test_a_loss_without_bound_says_so():
 
 
 def test_a_check_keeps_its_own_verdict():
-    data = report(audited(), verdict=Judged(verdict="holds", method="proved", sentence=""))
+    data = report(audited(), verdict=VerdictBrief(verdict="holds", method="proved", sentence=""))
     assert verdict(data).headline == "Holds, proved"
     assert verdict(data).meaning == ""
 

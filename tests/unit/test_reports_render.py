@@ -13,7 +13,7 @@ import pytest
 
 from privcheck.errors import ParameterError
 from privcheck.reports import checked, html, text
-from privcheck.reports.values import Judged
+from privcheck.reports.values import VerdictBrief
 from small_reports import as_written, audited, report, whole
 
 MINIMAL = {"privcheck": {"version": "0.1.0", "schema": 1}}
@@ -174,7 +174,7 @@ def test_only_holds_is_shown_as_holding(kind):
     if kind != "undecided":
         with pytest.raises(ParameterError, match=r"report\.verdict\.verdict: expected one of holds, fails, undecided"):
             checked(data)
-    other = replace(sample, verdict=Judged(verdict=kind, method="proved", sentence=""), verify=None)
+    other = replace(sample, verdict=VerdictBrief(verdict=kind, method="proved", sentence=""), verify=None)
     page = render_html(other)  # whatever Python puts there
     assert '<section class="verdict open"' in page
     assert "Holds" not in page

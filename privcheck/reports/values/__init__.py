@@ -6,12 +6,13 @@ from privcheck.reports.values.declared import (
     AllVerified,
     Budget,
     BudgetRelease,
-    Calibrated,
+    CalibratedNoise,
+    CalibrationTarget,
     Certified,
     Change,
+    CostTrend,
     DeltaCurve,
     DerivationStep,
-    Guarantee,
     Listed,
     ListedChoice,
     ListedParameter,
@@ -23,8 +24,7 @@ from privcheck.reports.values.declared import (
     Shown,
     ShownRelease,
     StepInput,
-    Target,
-    Trend,
+    TotalCost,
     VerdictFinding,
     VerdictGround,
     VerdictWitness,
@@ -44,13 +44,14 @@ from privcheck.reports.values.learned import (
     RunRemark,
     SpentCost,
 )
-from privcheck.reports.values.report import About, Judged, Provenance, Report
+from privcheck.reports.values.report import About, Provenance, Report, VerdictBrief
 
 __all__ = [
-    "SCHEMA", "About", "AllVerified", "Audited", "Audits", "Band", "Budget", "BudgetRelease", "Calibrated", "Certified",
-    "Change", "Compared", "DeltaCurve", "DerivationStep", "Guarantee", "Judged", "LearnedValue", "LedgerRelease",
-    "LedgerSummary", "Listed", "ListedChoice", "ListedParameter", "Listing", "MethodBound", "NeededNoise",
-    "OdometerReading", "Provenance", "Ran", "RanOnline", "Regret", "ReleasePrice", "ReleaseSensitivity", "Report",
-    "RunCurves", "RunRemark", "Shown", "ShownRelease", "SpentCost", "StepInput", "Target", "Trend", "VerdictFinding",
-    "VerdictGround", "VerdictWitness", "Verified", "document", "from_json", "to_json", "together",
+    "SCHEMA", "About", "AllVerified", "Audited", "Audits", "Band", "Budget", "BudgetRelease", "CalibratedNoise",
+    "CalibrationTarget", "Certified", "Change", "Compared", "CostTrend", "DeltaCurve", "DerivationStep",
+    "LearnedValue", "LedgerRelease", "LedgerSummary", "Listed", "ListedChoice", "ListedParameter", "Listing",
+    "MethodBound", "NeededNoise", "OdometerReading", "Provenance", "Ran", "RanOnline", "Regret", "ReleasePrice",
+    "ReleaseSensitivity", "Report", "RunCurves", "RunRemark", "Shown", "ShownRelease", "SpentCost", "StepInput",
+    "TotalCost", "VerdictBrief", "VerdictFinding", "VerdictGround", "VerdictWitness", "Verified", "document",
+    "from_json", "to_json", "together",
 ]  # fmt: skip

@@ -127,7 +127,7 @@ class DerivationStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trend:
+class CostTrend:
     """How the cost moves with one parameter, and how that is known."""
 
     parameter: str
@@ -149,7 +149,7 @@ class Shown(Brief):
     claim_latex: str
     latex: str
     derivation: tuple[DerivationStep, ...]
-    trends: tuple[Trend, ...] = ()
+    trends: tuple[CostTrend, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,7 @@ class BudgetRelease:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guarantee:
+class TotalCost:
     """What all releases cost together, rounded up; None where there is no finite bound in a currency."""
 
     epsilon: float | None
@@ -245,7 +245,7 @@ class Budget(Brief):
     relation: str
     model: str
     releases: tuple[BudgetRelease, ...]
-    guarantee: Guarantee
+    guarantee: TotalCost
     methods: tuple[MethodBound, ...]
     curve: DeltaCurve | None = None
 
@@ -327,7 +327,7 @@ class AllVerified(Brief):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class CalibrationTarget:
     """The (ε, δ) to calibrate to."""
 
     epsilon: float
@@ -357,12 +357,12 @@ class Certified:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Calibrated(Brief):
+class CalibratedNoise(Brief):
     """The least noise for a target; with Gaussian noise or disjoint batches instead where that is another question."""
 
     algorithm: str
     parameters: Mapping[str, str]
-    target: Target
+    target: CalibrationTarget
     releases: tuple[NeededNoise, ...]
     guarantee: Certified
     gaussian: tuple[NeededNoise, ...] | None = None

@@ -9,7 +9,7 @@ from typing import Literal
 from privcheck.brief import Brief
 from privcheck.reports.values.audited import Audits
 from privcheck.reports.values.codec import SCHEMA
-from privcheck.reports.values.declared import Budget, Calibrated, Shown, Verified
+from privcheck.reports.values.declared import Budget, CalibratedNoise, Shown, Verified
 from privcheck.reports.values.learned import Ran, RanOnline
 
 
@@ -22,7 +22,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class VerdictBrief:
     """The verdict in brief."""
 
     verdict: Literal["holds", "fails", "undecided"]
@@ -72,11 +72,11 @@ class Report(Brief):
     parameters: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, str] = field(default_factory=dict)
-    verdict: Judged | None = None
+    verdict: VerdictBrief | None = None
     show: Shown | None = None
     budget: Budget | None = None
     verify: Verified | None = None
-    calibrate: Calibrated | None = None
+    calibrate: CalibratedNoise | None = None
     audit: Audits | None = None
     run: Ran | RanOnline | None = None
     provenance: Provenance | None = None
