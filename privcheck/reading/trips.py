@@ -24,7 +24,7 @@ _SIZES = ("num_states", "num_actions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Reading:
+class FileTrajectories:
     """What came from a file.
 
     Attributes:
@@ -42,7 +42,9 @@ class Reading:
         return str(self.facts.get("warning", ""))
 
 
-def read_trajectories(path: Path | str, *, num_states: int | None = None, num_actions: int | None = None) -> Reading:
+def read_trajectories(
+    path: Path | str, *, num_states: int | None = None, num_actions: int | None = None
+) -> FileTrajectories:
     """Returns the trajectories in a file, after looking at every row.
 
     Parquet and CSV files have a row a step, in any order, with the columns episode, step, state, action, reward and
@@ -81,7 +83,7 @@ def read_trajectories(path: Path | str, *, num_states: int | None = None, num_ac
     return _reading(admitted, facts, (num_states, num_actions))
 
 
-def _reading(data: Trajectories, facts: dict[str, str | int], given: tuple[int | None, int | None]) -> Reading:
+def _reading(data: Trajectories, facts: dict[str, str | int], given: tuple[int | None, int | None]) -> FileTrajectories:
     facts |= {"users": data.users, "H": data.horizon, "S": data.num_states, "A": data.num_actions}
     inferred = [
         f"{name}={size}"
@@ -93,7 +95,7 @@ def _reading(data: Trajectories, facts: dict[str, str | int], given: tuple[int |
             f"{' and '.join(inferred)} taken from the largest ids in the data, which a single user can change: no "
             f"noise covers that. Give what is publicly known: {' '.join(f'--set {text}' for text in inferred)}"
         )
-    return Reading(trajectories=data, facts=facts)
+    return FileTrajectories(trajectories=data, facts=facts)
 
 
 def _refusal(path: Path, size: str, problems: Problems) -> TrajectoryError:
@@ -101,7 +103,7 @@ def _refusal(path: Path, size: str, problems: Problems) -> TrajectoryError:
     return TrajectoryError(f"{path} was refused: {kinds} ({size})", problems=problems.lines)
 
 
-def _read_npz(path: Path, num_states: int | None, num_actions: int | None) -> Reading:
+def _read_npz(path: Path, num_states: int | None, num_actions: int | None) -> FileTrajectories:
     arrays, ignored = _load(path)
     shape = arrays["actions"].shape
     problems = Problems()

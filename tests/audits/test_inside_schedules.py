@@ -30,7 +30,16 @@ from privcheck_audits.white_box.lockstep import publish, replay
 from privcheck_audits.white_box.noise import noise_tests
 from privcheck_audits.white_box.noise_tests import NoiseTest
 from privcheck_audits.white_box.shrinking import shrunken
-from privcheck_audits.white_box.streams import Nodes, audience, canaries, join, others, random_pair, related, tractable
+from privcheck_audits.white_box.streams import (
+    TreeNodes,
+    audience,
+    canaries,
+    join,
+    others,
+    random_pair,
+    related,
+    tractable,
+)
 
 ALPHA = 1e-9
 FAST = ("dp-vapvi", "dp-lsvi-ucb-pp-as-printed", "luyo-lsvi-ucb", "private-ucb-vi-local", "sdp-pe")
@@ -192,7 +201,7 @@ def test_a_matrix_of_noise_that_is_not_symmetric_is_found():
 def test_nodes_are_the_p_sums():
     rng = np.random.default_rng(2)
     steps = rng.random((40, 3))
-    nodes = Nodes()
+    nodes = TreeNodes()
     found = [nodes.close(user, steps[:user].sum(axis=0)) for user in range(1, 41)]
     for user in range(1, 41):
         for first, last in psums_holding(user, 40):

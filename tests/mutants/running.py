@@ -11,7 +11,7 @@ from privcheck.mechanisms import Noise, Noiseless
 from privcheck.runtime import SimulatedNoise
 from privcheck_audits.linear.runs import LinearRuns
 from privcheck_audits.policy.online import OnlineRuns
-from privcheck_audits.policy.runs import Whole
+from privcheck_audits.policy.runs import WholeAgent
 
 
 class SharedNoise:
@@ -34,7 +34,7 @@ class SharedNoise:
         return self._honest.add(noise, value, release=0, part=part)
 
 
-def peeking(whole: Whole, release: str = "visits") -> Whole:
+def peeking(whole: WholeAgent, release: str = "visits") -> WholeAgent:
     """Returns the agent that plans from the exact values of one release; the true loss is ∞ where they show."""
     return replace(whole, noise={**whole.noise, release: Noiseless()})
 

@@ -16,7 +16,7 @@ from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
 from privcheck_algorithms.baselines.apvi import apvi
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from privcheck_algorithms.dp_apvi.agent import AGENT, Pass, plan_batch, prepare
+from privcheck_algorithms.dp_apvi.agent import AGENT, ApviPass, plan_batch, prepare
 
 sizes = st.tuples(st.integers(1, 5), st.integers(1, 10), st.integers(1, 4))
 scales = st.sampled_from(["0", "1e-6", "1/100", "1/10", "1"])
@@ -56,7 +56,7 @@ def test_without_noise_the_policy_is_apvis(*, size, users, scale, reading, coars
     given_setting = prepare(declaration, values, options(scale), reward=reward, noisy=False)
     learnt, _ = run_once(
         AGENT,
-        Pass(given=given_setting),
+        ApviPass(given=given_setting),
         Setting(declaration=declaration, values=values),
         data.trajectories,
         noise=NoNoise(),

@@ -14,7 +14,7 @@ from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
 from privcheck_algorithms.baselines.apvi import apvi
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
-from privcheck_algorithms.dp_apvi.agent import AGENT, Pass, Public, noise_bound, plan, plan_batch, prepare
+from privcheck_algorithms.dp_apvi.agent import AGENT, ApviPass, Public, noise_bound, plan, plan_batch, prepare
 from privcheck_algorithms.environments import RIVERSWIM
 
 
@@ -156,7 +156,11 @@ def test_a_batch_with_released_rewards_is_the_agent() -> None:
     tables = [release.statistic.compute(data.trajectories)[None] for release in declaration.releases]
     actions, found = plan_batch(tables[0], tables[1], given, rewards=tables[2])
     learnt, _ = run_once(
-        AGENT, Pass(given=given), Setting(declaration=declaration, values=values), data.trajectories, noise=NoNoise()
+        AGENT,
+        ApviPass(given=given),
+        Setting(declaration=declaration, values=values),
+        data.trajectories,
+        noise=NoNoise(),
     )
     assert (learnt.policy.argmax(axis=2) == actions[0]).all()
     assert (learnt.values == found[0]).all()

@@ -212,7 +212,7 @@ def plan_batch(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pass:
+class ApviPass:
     """The agent half as it is registered: importable, so that audits can run it in any process.
 
     Attributes:
@@ -229,7 +229,7 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Batch:
+class ApviBatch:
     """Many passes in one call; see `plan_batch`.
 
     Attributes:
@@ -243,22 +243,22 @@ class Batch:
         return plan_batch(noisy["visits"], noisy["transitions"], self.given, rewards=noisy.get("rewards"))
 
 
-def make_pass(setting: Setting, *, reward: Array | None) -> Pass:
+def make_pass(setting: Setting, *, reward: Array | None) -> ApviPass:
     """Returns the agent half.
 
     Raises:
         ParameterError: As for `prepare`.
     """
-    return Pass(given=prepare(setting.declared, setting.values, setting.options, reward=reward))
+    return ApviPass(given=prepare(setting.declared, setting.values, setting.options, reward=reward))
 
 
-def make_batch(setting: Setting, reward: Array) -> Batch:
+def make_batch(setting: Setting, reward: Array) -> ApviBatch:
     """Returns many passes in one call.
 
     Raises:
         ParameterError: As for `prepare`.
     """
-    return Batch(given=prepare(setting.declared, setting.values, setting.options, reward=reward))
+    return ApviBatch(given=prepare(setting.declared, setting.values, setting.options, reward=reward))
 
 
 def remark(share: float) -> tuple[Remark, ...]:

@@ -31,7 +31,7 @@ CLAIM = Reading(
     ways=("zcdp", "approx"),
     meaning="zcdp: the releases are ρ-zCDP, on which Theorem A.1 rests; approx: (ρ + 2√(ρ ln 1/δ), δ), its conclusion",
 )
-Noise = Literal["fresh", "one draw"]
+NoiseDraws = Literal["fresh", "one draw"]
 
 
 def fresh(readings: Mapping[str, str]) -> Declaration:
@@ -62,7 +62,7 @@ def declaration(
     name: str,
     title: str,
     source: str,
-    noise: Noise,
+    noise: NoiseDraws,
     norm: int = 1,
     assumptions: tuple[Assumption, ...] = (),
 ) -> Declaration:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from privcheck.declaration import Declaration
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import REWARDS, Paper, noise_factor
+from privcheck_algorithms.privatizers.declaration import REWARDS, CountedAlgorithm, noise_factor
 
 _SOURCE = "Qiao & Wang 2023, as described in paper 003, Table I (line 42) and line 327; 001, line 32"
 
@@ -18,7 +18,7 @@ _SOURCE = "Qiao & Wang 2023, as described in paper 003, Table I (line 42) and li
 def central(readings: Mapping[str, str]) -> Declaration:
     """Returns DP-UCBVI under joint DP: ε-JDP according to paper 003's table (line 42)."""
     return privatizers.central(
-        Paper(
+        CountedAlgorithm(
             name="dp-ucbvi-central",
             title="DP-UCBVI under joint DP, with paper 002's counters (its own noise is not in the papers)",
             source=_SOURCE,
@@ -34,7 +34,7 @@ def central(readings: Mapping[str, str]) -> Declaration:
 def local(readings: Mapping[str, str]) -> Declaration:
     """Returns DP-UCBVI under local DP, as paper 003's experiments run it (line 327)."""
     return privatizers.local(
-        Paper(
+        CountedAlgorithm(
             name="dp-ucbvi-local",
             title="DP-UCBVI under local DP, with paper 002's noise (its own is not in the papers)",
             source=_SOURCE,

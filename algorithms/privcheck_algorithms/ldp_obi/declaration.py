@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from privcheck.declaration import Declaration
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import POOLED, Paper, noise_factor
+from privcheck_algorithms.privatizers.declaration import POOLED, CountedAlgorithm, noise_factor
 
 # paper 002's proof is about counts by step, so it is no ground for the default here
 
@@ -18,7 +18,7 @@ from privcheck_algorithms.privatizers.declaration import POOLED, Paper, noise_fa
 def ldp_obi(readings: Mapping[str, str]) -> Declaration:
     """Returns LDP-OBI: ε-LDP according to paper 002's Table 1 (line 27)."""
     return privatizers.local(
-        Paper(
+        CountedAlgorithm(
             name="ldp-obi",
             title="LDP-OBI: optimism under local DP, counts pooled over steps (its own noise is not in the papers)",
             source="Garcelon et al. 2021, as described in paper 002, Table 1 and line 37; 000, line 476",

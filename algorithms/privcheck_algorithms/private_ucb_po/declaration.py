@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from privcheck.declaration import Declaration
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import COSTS, Paper
+from privcheck_algorithms.privatizers.declaration import COSTS, CountedAlgorithm
 
 _SOURCE = "Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1"
 
@@ -14,7 +14,7 @@ _SOURCE = "Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 
 def central(readings: Mapping[str, str]) -> Declaration:
     """Returns PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2 (line 238)."""
     return privatizers.central(
-        Paper(
+        CountedAlgorithm(
             name="private-ucb-po-central",
             title="PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: optimistic policy optimisation, binary-tree counters",
             source=f"{_SOURCE} with the CENTRAL-PRIVATIZER",
@@ -30,7 +30,7 @@ def central(readings: Mapping[str, str]) -> Declaration:
 def local(readings: Mapping[str, str]) -> Declaration:
     """Returns PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4 (line 252)."""
     return privatizers.local(
-        Paper(
+        CountedAlgorithm(
             name="private-ucb-po-local",
             title="PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: optimistic policy optimisation, noise with each user",
             source=f"{_SOURCE} with the LOCAL-PRIVATIZER",

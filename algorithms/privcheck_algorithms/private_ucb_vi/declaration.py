@@ -15,7 +15,7 @@ from privcheck.schedules import Batches, Tree
 from privcheck.symbols import K, delta, epsilon, expression, maximum
 from privcheck_algorithms.calibrated_ucb_vi.declaration import MU, PARAMETERS
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import COSTS, Paper, neighbours
+from privcheck_algorithms.privatizers.declaration import COSTS, CountedAlgorithm, neighbours
 
 RELEASES = Reading(
     name="releases",
@@ -29,7 +29,7 @@ _SOURCE = "Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 
 def central(readings: Mapping[str, str]) -> Declaration:
     """Returns PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2 (line 238)."""
     return privatizers.central(
-        Paper(
+        CountedAlgorithm(
             name="private-ucb-vi-central",
             title="PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: optimistic value iteration, binary-tree counters",
             source=f"{_SOURCE} with the CENTRAL-PRIVATIZER",
@@ -45,7 +45,7 @@ def central(readings: Mapping[str, str]) -> Declaration:
 def local(readings: Mapping[str, str]) -> Declaration:
     """Returns PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4 (line 252)."""
     return privatizers.local(
-        Paper(
+        CountedAlgorithm(
             name="private-ucb-vi-local",
             title="PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: optimistic value iteration, noise with each user",
             source=f"{_SOURCE} with the LOCAL-PRIVATIZER",

@@ -52,19 +52,19 @@ LOG = Reading(
     ways=("log2", "ln"),
     meaning="the base of log K in the noise of Lemma 5.1: log2 is ⌈log₂ K⌉, ln the natural logarithm",
 )
-Tables = Mapping[str, Statistic[Trajectories]]
+Statistics = Mapping[str, Statistic[Trajectories]]
 
-COSTS: Tables = {
+COSTS: Statistics = {
     "visits": VisitCounts(H, S, A),
     "costs": CostSums(H, S, A),
     "transitions": TransitionCounts(H, S, A),
 }
-REWARDS: Tables = {
+REWARDS: Statistics = {
     "visits": VisitCounts(H, S, A),
     "rewards": RewardSums(H, S, A),
     "transitions": TransitionCounts(H, S, A),
 }
-POOLED: Tables = {
+POOLED: Statistics = {
     "visits": PooledVisitCounts(H, S, A),
     "rewards": PooledRewardSums(H, S, A),
     "transitions": PooledTransitionCounts(H, S, A),
@@ -72,7 +72,7 @@ POOLED: Tables = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paper:
+class CountedAlgorithm:
     """An algorithm that rests on a privatizer, and where the papers say what.
 
     Attributes:
@@ -89,14 +89,14 @@ class Paper:
     name: str
     title: str
     source: str
-    tables: Tables
+    tables: Statistics
     claim: str
     noise: str
     stated: str = ""
     factor: int = 3
 
 
-def central(paper: Paper, readings: Mapping[str, str]) -> Declaration:
+def central(counted: CountedAlgorithm, readings: Mapping[str, str]) -> Declaration:
     """Returns three tables in binary trees with Lap(3H log K/ε) on every node: ε-JDP (Lemma 5.1, Corollary 5.2).
 
     Episode K's counts are never released (lines 121, 214: it only makes those of episode K + 1), so the tree has K − 1
@@ -106,17 +106,17 @@ def central(paper: Paper, readings: Mapping[str, str]) -> Declaration:
     natural = readings.get("log", "log2") == "ln"
     levels, drawn = (log(K), log(maximum(K, 2))) if natural else (ceil_log2(K), maximum(ceil_log2(K), 1))
     return _declaration(
-        paper,
+        counted,
         readings,
-        Laplace(scale=paper.factor * H * drawn / epsilon),
+        Laplace(scale=counted.factor * H * drawn / epsilon),
         Tree(leaves=K - 1, counted=levels),
         joint=Joint(),
     )
 
 
-def local(paper: Paper, readings: Mapping[str, str]) -> Declaration:
+def local(counted: CountedAlgorithm, readings: Mapping[str, str]) -> Declaration:
     """Returns three tables of one user each with Lap(3H/ε): ε-LDP (Lemma 5.4)."""
-    return _declaration(paper, readings, Laplace(scale=paper.factor * H / epsilon), PerUser(), joint=None)
+    return _declaration(counted, readings, Laplace(scale=counted.factor * H / epsilon), PerUser(), joint=None)
 
 
 def neighbours(readings: Mapping[str, str]) -> ReplaceOne:
@@ -130,26 +130,33 @@ def noise_factor(readings: Mapping[str, str]) -> int:
 
 
 def _declaration(
-    paper: Paper, readings: Mapping[str, str], mechanism: Laplace, schedule: Tree | PerUser, *, joint: Joint | None
+    counted: CountedAlgorithm,
+    readings: Mapping[str, str],
+    mechanism: Laplace,
+    schedule: Tree | PerUser,
+    *,
+    joint: Joint | None,
 ) -> Declaration:
     return Declaration(
-        name=paper.name,
-        title=paper.title,
-        source=paper.source,
+        name=counted.name,
+        title=counted.title,
+        source=counted.source,
         relation=neighbours(readings),
         releases=tuple(
             Release(
                 name,
                 statistic,
                 mechanism,
-                stated=L1(H) if paper.stated else None,
-                source=paper.stated or paper.noise,
+                stated=L1(H) if counted.stated else None,
+                source=counted.stated or counted.noise,
                 schedule=schedule,
-                budget=PureDP(epsilon / 3) if paper.stated else None,
+                budget=PureDP(epsilon / 3) if counted.stated else None,
             )
-            for name, statistic in paper.tables.items()
+            for name, statistic in counted.tables.items()
         ),
-        claim=Claim(PureDP(epsilon), source=paper.claim, joint=joint, composition="basic" if paper.stated else None),
+        claim=Claim(
+            PureDP(epsilon), source=counted.claim, joint=joint, composition="basic" if counted.stated else None
+        ),
         parameters=(*SIZES, EPISODES, EPSILON),
         model="local" if joint is None else "central",
     )

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 from privcheck.declaration import Declaration
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import REWARDS, Paper, noise_factor
+from privcheck_algorithms.privatizers.declaration import REWARDS, CountedAlgorithm, noise_factor
 
 
 def pucb(readings: Mapping[str, str]) -> Declaration:
     """Returns PUCB: ε-JDP according to paper 002's Table 1 (line 26)."""
     return privatizers.central(
-        Paper(
+        CountedAlgorithm(
             name="pucb",
             title="PUCB: private UBEV under joint DP, with paper 002's counters (its own noise is not in the papers)",
             source="Vietri et al. 2020, as described in paper 002, Table 1; 000, line 473; 001, line 30",

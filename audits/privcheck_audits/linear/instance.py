@@ -44,7 +44,7 @@ Draws = Mapping[str, Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class World:
+class LinearInstance:
     """What is public, and the user who differs.
 
     Attributes:
@@ -83,7 +83,7 @@ class World:
         return states - PROBE, actions, rewards
 
 
-def world(*, horizon: int, dimension: int, norm: float) -> World:
+def world(*, horizon: int, dimension: int, norm: float) -> LinearInstance:
     """Returns the instance.
 
     Args:
@@ -96,7 +96,7 @@ def world(*, horizon: int, dimension: int, norm: float) -> World:
     phi[:RULER, 1, 1] = _MIDDLE * (1 + _MARKS)
     phi[PROBE, 0, 0] = phi[PROBE, 1, 1] = 1.0
     phi[CROWD, :, :2] = 0.5
-    return World(
+    return LinearInstance(
         phi=norm * phi,
         norm=norm,
         pair=(_stays(horizon, state=PROBE, action=0), _stays(horizon, state=PROBE, action=1)),

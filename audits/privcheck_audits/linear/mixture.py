@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck_audits.linear.instance import ACTIONS, CROWD, PROBE, STATES, Draws, World
+from privcheck_audits.linear.instance import ACTIONS, CROWD, PROBE, STATES, Draws, LinearInstance
 from privcheck_audits.linear.regression import best, inverted, lengths, predicted, solve
 
 Array = NDArray[np.float64]
@@ -34,7 +34,7 @@ class LinOpt:
     mixed: bool
     rate: float
 
-    def __call__(self, world: World, noise: Draws, second: NDArray[np.int64]) -> Array:
+    def __call__(self, world: LinearInstance, noise: Draws, second: NDArray[np.int64]) -> Array:
         """Returns what users 2 to K are shown: indicators of greedy actions, or log-odds of mixed ones.
 
         Args:
@@ -56,7 +56,7 @@ class LinOpt:
             self._record(world, exact, values, second, differs=k == 1)
         return np.concatenate(shown, axis=1).astype(np.float64)
 
-    def _plan(self, world: World, statistics: Draws, logs: Array) -> tuple[Array, Array]:
+    def _plan(self, world: LinearInstance, statistics: Draws, logs: Array) -> tuple[Array, Array]:
         """Returns Q of every step (runs, H, S, A), and V of the step after each (runs, H, S); lines 4 to 12."""
         runs, H = logs.shape[0], world.horizon
         q, after = np.empty_like(logs), np.zeros((runs, H, STATES))
@@ -76,7 +76,9 @@ class LinOpt:
                 after[:, h - 1] = (q[:, h] * _policy(logs[:, h])).sum(axis=-1) if self.mixed else best(q[:, h])[1]
         return q, after
 
-    def _record(self, world: World, exact: Draws, values: Array, second: NDArray[np.int64], *, differs: bool) -> None:
+    def _record(
+        self, world: LinearInstance, exact: Draws, values: Array, second: NDArray[np.int64], *, differs: bool
+    ) -> None:
         """Adds a user's data to the exact statistics: φ is that of the values at their own episode (line 7)."""
         states, actions, rewards = world.user(second, differs=differs)
         runs = np.arange(second.size)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck_audits.linear.instance import ACTIONS, PROBE, STATES, Draws, World
+from privcheck_audits.linear.instance import ACTIONS, PROBE, STATES, Draws, LinearInstance
 from privcheck_audits.linear.regression import best, gram, inverted, lengths, predicted, solve, sums
 
 Array = NDArray[np.float64]
@@ -37,7 +37,7 @@ class Vapvi:
     pessimism: float
     offset: float
 
-    def __call__(self, world: World, noise: Draws, second: NDArray[np.int64]) -> Array:
+    def __call__(self, world: LinearInstance, noise: Draws, second: NDArray[np.int64]) -> Array:
         """Returns the greedy actions of each run as indicators.
 
         Args:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck_audits.linear.instance import ACTIONS, HOMES, STATES, Draws, World
+from privcheck_audits.linear.instance import ACTIONS, HOMES, STATES, Draws, LinearInstance
 from privcheck_audits.linear.regression import best, gram, inverted, lengths, predicted, solve, sums
 
 _HERE = 2  # states that users are in
@@ -41,7 +41,7 @@ class LsviUcbPlusPlus:
     bonus: float
     weighted: bool
 
-    def __call__(self, world: World, noise: Draws, second: NDArray[np.int64]) -> Array:
+    def __call__(self, world: LinearInstance, noise: Draws, second: NDArray[np.int64]) -> Array:
         """Returns the greedy actions that users 2 to K are shown, less those of the one who differs, as indicators.
 
         Args:
@@ -71,7 +71,7 @@ class LsviUcbPlusPlus:
         policies = np.stack(shown)  # (episodes, H, runs, S)
         return np.moveaxis(policies, 2, 0).reshape(runs, -1).astype(np.float64)
 
-    def _regress(self, world: World, weighted: Array, drawn: Draws, value: Array) -> tuple[Array, Array]:
+    def _regress(self, world: LinearInstance, weighted: Array, drawn: Draws, value: Array) -> tuple[Array, Array]:
         """Returns σ̄ of the pairs that users visit, and the Q-values of step 10 before they are clipped."""
         H, d = world.horizon, world.phi.shape[-1]
         inverse = inverted(gram(weighted.sum(axis=-1), world.homes) + self.ridge * np.eye(d) + drawn["gram"])
@@ -102,7 +102,7 @@ class LsviUcb:
     ridge: float
     bonus: float
 
-    def __call__(self, world: World, noise: Draws, second: NDArray[np.int64]) -> Array:
+    def __call__(self, world: LinearInstance, noise: Draws, second: NDArray[np.int64]) -> Array:
         """Returns the greedy actions of all policies but the first, as indicators; arguments as above."""
         runs, H, d = second.size, world.horizon, world.phi.shape[-1]
         visits = np.zeros((H, runs, _HERE, ACTIONS, _HERE))

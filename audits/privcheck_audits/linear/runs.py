@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck_audits.engine.scores import hidden_bits
-from privcheck_audits.linear.instance import Draws, Stream, World
+from privcheck_audits.linear.instance import Draws, LinearInstance, Stream
 from privcheck_audits.policy.runs import Outputs
 
 _CHUNK: Final = 512  # runs at a time
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 class LinearAgent(Protocol):
     """What is done with noisy statistics."""
 
-    def __call__(self, world: World, noise: Draws, second: NDArray[np.int64]) -> Array:
+    def __call__(self, world: LinearInstance, noise: Draws, second: NDArray[np.int64]) -> Array:
         """Returns what is shown of the policies, (runs, features), for noise (runs, outputs, H, …) and the arms."""
         ...
 
@@ -36,7 +36,7 @@ class LinearRuns:
         agent: The paper's post-processing.
     """
 
-    world: World
+    world: LinearInstance
     streams: Mapping[str, Stream]
     agent: LinearAgent
 

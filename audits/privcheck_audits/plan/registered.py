@@ -18,7 +18,7 @@ from privcheck_audits.policy import linear, offline, online
 from privcheck_audits.releases.audit import audit_releases, why_not
 from privcheck_audits.white_box import agent_views, views
 
-View = Callable[[AuditRequest], AuditResult]
+RunView = Callable[[AuditRequest], AuditResult]
 # what each view finds with so many is in benchmarks/audit_plans.md
 _DECLARED: Final[Mapping[str, int]] = {"releases": 1_000_000, "lockstep": 16, "noise": 8}
 _ONLINE: Final[Mapping[str, int]] = {"lockstep": 24, "noise": 8, "policy": 2_000}
@@ -32,7 +32,7 @@ def plan_for(algorithm: Algorithm) -> AuditPlan:
     Args:
         algorithm: As it is registered.
     """
-    by_view: dict[AuditView, View] = {
+    by_view: dict[AuditView, RunView] = {
         "releases": audit_releases,
         "lockstep": views.lockstep,
         "noise": views.noise,
@@ -60,7 +60,7 @@ def plan_for(algorithm: Algorithm) -> AuditPlan:
     )
 
 
-def _audit(by_view: Mapping[AuditView, View], request: AuditRequest) -> AuditResult:
+def _audit(by_view: Mapping[AuditView, RunView], request: AuditRequest) -> AuditResult:
     if request.view not in by_view:
         message = f"expected a view out of {', '.join(by_view)}, got {request.view!r}"
         raise ParameterError(message, name="view", given=request.view)

@@ -22,7 +22,7 @@ from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest, AuditResult
-from privcheck_audits.linear.instance import World, longest, norm_bound, streams, world
+from privcheck_audits.linear.instance import LinearInstance, longest, norm_bound, streams, world
 from privcheck_audits.linear.mixture import LinOpt
 from privcheck_audits.linear.offline import Vapvi
 from privcheck_audits.linear.optimistic import LsviUcb, LsviUcbPlusPlus
@@ -174,7 +174,7 @@ def _sizes(values: Mapping[str, Fraction]) -> str:
     return ", ".join(f"{name} = {values[name]}" for name in SIZES if name in values)
 
 
-def _world(declaration: Declaration, values: Mapping[str, Fraction], release: str) -> World:
+def _world(declaration: Declaration, values: Mapping[str, Fraction], release: str) -> LinearInstance:
     dimension, norm = longest(declaration, values, release)
     return world(horizon=int(values["H"]), dimension=dimension, norm=norm)
 

@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
-from privcheck.offline import OfflineAgent
+from privcheck.offline import Batch, OfflineAgent
+from privcheck.online.player import Tables
 from privcheck.registry import Algorithm
 from privcheck.results import AuditRequest, AuditResult
 from privcheck.runtime import Billboard
 from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories, concatenate
 from privcheck_audits.plan.meanings import policy_meaning
-from privcheck_audits.policy.runs import Agent, Tables, Whole, whole_runs
+from privcheck_audits.policy.runs import WholeAgent, whole_runs
 from privcheck_audits.policy.view import bound_policies, check_policy
 from privcheck_audits.releases.canaries import random_users, sizes, worst_canary
 
@@ -101,7 +102,7 @@ def instance_setting(setting: Setting, algorithm: Algorithm) -> Setting:
     return setting.at({name: min(setting.values[name], Fraction(size)) for name, size in small.items()})
 
 
-def instance(setting: Setting, algorithm: Algorithm) -> Whole:
+def instance(setting: Setting, algorithm: Algorithm) -> WholeAgent:
     """Returns the agent half on the worst canary among random users, with the declared noise.
 
     Args:
@@ -121,10 +122,10 @@ def instance(setting: Setting, algorithm: Algorithm) -> Whole:
     setting = replace(setting, options=options)
     base = random_users(_users(agent, setting), values, np.random.default_rng(0))  # public: the same in every audit
     first, second = (_tables(declaration, base, user) for user in worst_canary(declaration, values).pair)
-    passes: Agent = OneByOne(agent=agent, setting=setting, reward=stay)
+    passes: Batch = OneByOne(agent=agent, setting=setting, reward=stay)
     if agent.batch is not None:
         passes = agent.batch(setting, stay)
-    return Whole(
+    return WholeAgent(
         exact=(first, second),
         noise={release.name: release.mechanism.at(values) for release in declaration.releases},
         agent=passes,

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import Noise
+from privcheck.offline import Batch
+from privcheck.online.player import Tables
 from privcheck.results import Progress, silent
 from privcheck_audits.bounds import GuessPlan
 from privcheck_audits.engine.blocks import Tally, Work, blocks, tally, total
@@ -35,13 +37,11 @@ _FIRST: Final = 64  # runs of the first block of those that are judged, where th
 _CHUNK: Final = 130_000  # numbers drawn at a time
 
 Array = NDArray[np.float64]
-Tables = Mapping[str, Array]
-Agent = Callable[[Tables], tuple[NDArray[np.int64], Array]]
 Runs = Callable[[np.random.Generator, int], "Outputs"]  # fresh runs, each on D or D′ by a hidden bit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Whole:
+class WholeAgent:
     """A whole agent on a pair of neighbouring datasets.
 
     Attributes:
@@ -53,7 +53,7 @@ class Whole:
 
     exact: tuple[Tables, Tables]
     noise: Mapping[str, Noise]
-    agent: Agent
+    agent: Batch
     actions: int
 
     def __call__(self, rng: np.random.Generator, runs: int) -> Outputs:
@@ -88,7 +88,7 @@ class PolicyTally:
     tested: Tally
 
 
-def whole_runs(whole: Whole, rng: np.random.Generator, runs: int) -> Outputs:
+def whole_runs(whole: WholeAgent, rng: np.random.Generator, runs: int) -> Outputs:
     """Returns the outputs of fresh runs of the whole agent, each on D or D′ by a hidden bit.
 
     Args:

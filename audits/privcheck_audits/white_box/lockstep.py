@@ -33,7 +33,7 @@ from privcheck.trajectories import Trajectories
 from privcheck.verification.witness import describe as witnessed
 from privcheck_audits.releases.canaries import describe
 from privcheck_audits.white_box.distances import Distance, Moved
-from privcheck_audits.white_box.streams import Array, MakeCounter, Nodes, Seats, UserPair, Users, outputs, seated
+from privcheck_audits.white_box.streams import Array, MakeCounter, Seats, TreeNodes, UserPair, Users, outputs, seated
 
 Opened = Callable[[int], ReleaseChannel]  # the channel of an output, counted from 1
 Execution = Callable[[Users, Declaration, Mapping[str, Fraction], Opened], Iterator[int]]
@@ -97,7 +97,7 @@ def tree_sums(release: Release, seats: Seats, values: Mapping[str, Fraction], co
     leaves = outputs(release, values)
     if leaves < 1:
         return
-    made, taken = counter(release.statistic.shape(values), Quiet(), leaves=leaves), Nodes()
+    made, taken = counter(release.statistic.shape(values), Quiet(), leaves=leaves), TreeNodes()
     rng = np.random.default_rng()  # nothing is drawn from it
     for user in range(1, leaves + 1):
         yield taken.close(user, made.release(seats.exact(release, user), rng))

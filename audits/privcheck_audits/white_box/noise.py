@@ -19,7 +19,7 @@ from privcheck.runtime import Billboard, Channel, Ledger, NoiseSource, Simulated
 from privcheck.runtime.counters import Fresh
 from privcheck.schedules import Tree
 from privcheck_audits.white_box.noise_tests import Listener, NoiseTest, Sums, declared_noise, judged
-from privcheck_audits.white_box.streams import Array, MakeCounter, Nodes, Seats, Users, outputs
+from privcheck_audits.white_box.streams import Array, MakeCounter, Seats, TreeNodes, Users, outputs
 
 
 def noise_sums(
@@ -141,7 +141,7 @@ class _TreeNoise:
         noise: Fresh = release.mechanism.at(values)
         self._counter = counter(release.statistic.shape(values), noise, leaves=leaves)
         self._release, self._rng = release, np.random.default_rng(seed)
-        self._sum, self._nodes = np.zeros(release.statistic.shape(values)), Nodes()
+        self._sum, self._nodes = np.zeros(release.statistic.shape(values)), TreeNodes()
 
     def close(self, seats: Seats, output: int) -> Array:
         """Returns the noise of the P-sum that closes with a user, (slices, …)."""

@@ -22,7 +22,7 @@ from privcheck_audits.show.side_by_side import shown_pair
 from privcheck_audits.white_box.agents import Twin, Watched, face_of, policies, same_policies
 from privcheck_audits.white_box.distances import Distance, Moved, Replayed
 from privcheck_audits.white_box.responses import random_responses, response_pairs
-from privcheck_audits.white_box.streams import Nodes
+from privcheck_audits.white_box.streams import TreeNodes
 
 _ROUNDING: Final = 1e-9  # relative: of P-sums of costs and rewards, which are differences of sums over all users
 _EPS: Final = 8 * float(np.finfo(np.float64).eps)  # of a message that is a difference of noisy sums
@@ -117,7 +117,7 @@ class _Arm:
         self.player = self._players[False]
         self.face = face_of(self.player)
         self.one: Replicate = self.player.start(0)
-        self._nodes = {release.name: Nodes() for release in agent.declaration.releases}
+        self._nodes = {release.name: TreeNodes() for release in agent.declaration.releases}
         self._local = self.face.exact(self.one, 1) is None
         self._twin = Twin(agent, seed) if self._local else None
         self._noiseless = {

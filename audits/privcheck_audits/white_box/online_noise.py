@@ -14,7 +14,7 @@ from privcheck.errors import AuditError
 from privcheck.online.player import Tables
 from privcheck_audits.white_box.agents import Twin, Watched, face_of
 from privcheck_audits.white_box.noise_tests import Listener, Sums
-from privcheck_audits.white_box.streams import Nodes
+from privcheck_audits.white_box.streams import TreeNodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,7 +40,7 @@ class OnlineDraws:
         agent = self.agents[run % len(self.agents)]
         player = agent.player(seed)
         one, face = player.start(0), face_of(player)
-        nodes = {release.name: Nodes() for release in agent.declaration.releases}
+        nodes = {release.name: TreeNodes() for release in agent.declaration.releases}
         local = face.exact(one, 1) is None
         noiseless, twin = (agent.player(seed, noiseless=True), Twin(agent, seed)) if local else (None, None)
         before = _zeros(face.noisy(one, 1)) if local else {}

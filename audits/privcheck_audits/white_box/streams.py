@@ -224,7 +224,7 @@ def refuse_absence(declaration: Declaration) -> str:
     return f"{', '.join(dealt)}: users are dealt out in their order, and nobody can be left out" if dealt else ""
 
 
-class Nodes:
+class TreeNodes:
     """Takes a tree's prefix sums apart: what the P-sum that closes with each user adds.
 
     The prefix of t is that of t without its lowest bit, and the P-sum that closes with t. Only the prefixes of t's own

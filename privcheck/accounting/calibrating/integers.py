@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from privcheck.accounting.calibrating.searching import Misses, Seek, seek_of
-from privcheck.accounting.calibrating.targets import Aim, Target, target_of
+from privcheck.accounting.calibrating.targets import Target, TargetLike, target_of
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.events import Event
 from privcheck.accounting.figures import Figure
@@ -34,7 +34,7 @@ class CalibratedWhole:
 
 
 def calibrate_whole(
-    target: Aim,
+    target: TargetLike,
     family: Callable[[int], Event | Curve],
     *,
     seek: Seek = "largest",

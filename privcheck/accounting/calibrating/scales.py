@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from privcheck.accounting.calibrating.searching import Misses, Seek, seek_of
-from privcheck.accounting.calibrating.targets import Aim, EpsilonDelta, Target, target_of
+from privcheck.accounting.calibrating.targets import EpsilonDelta, Target, TargetLike, target_of
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.events import Event
 from privcheck.accounting.figures import Figure
@@ -63,7 +63,7 @@ class Calibrated:
 
 
 def calibrate(
-    target: Aim,
+    target: TargetLike,
     family: Callable[[float], Event | Curve],
     *,
     start: Real = 1.0,

@@ -280,7 +280,7 @@ def target_of(given: object) -> Target:
     return EpsilonDelta(epsilon, delta)
 
 
-Aim = tuple[Real, Real] | Guarantee | Advantage | TruePositiveRate | Posterior | Reconstruction | BayesRisk
+TargetLike = tuple[Real, Real] | Guarantee | Advantage | TruePositiveRate | Posterior | Reconstruction | BayesRisk
 
 
 def _open(name: str, value: Real) -> float:
