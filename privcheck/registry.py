@@ -261,5 +261,13 @@ def audit_plan(name: str) -> AuditPlan:
     Raises:
         UnknownNameError: There is no such algorithm, or no auditor is installed.
     """
-    make = cast("Callable[[Algorithm], AuditPlan]", load_entry("auditors", "plan"))
-    return make(algorithm(name))
+    return plan_for(algorithm(name))
+
+
+def plan_for(algorithm: Algorithm) -> AuditPlan:
+    """Returns the audit plan for an algorithm that was looked up already.
+
+    Raises:
+        UnknownNameError: No auditor is installed.
+    """
+    return cast("Callable[[Algorithm], AuditPlan]", load_entry("auditors", "plan"))(algorithm)

@@ -16,6 +16,7 @@ from privcheck.commands.online import run_online
 from privcheck.commands.provenance import Began, about, parameters_used, provenance
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
+from privcheck.registry import AuditPlan
 from privcheck.reports.values import CalibratedNoise, Ran, RanOnline, Report, VerdictBrief, together
 from privcheck.results import Progress, World
 
@@ -61,9 +62,11 @@ def check(
     if isinstance(source, Source):
         refuse_second_release(setting, source, repeated, out)
     verdict = verified(setting)
+    plan = registry.plan_for(setting.algorithm)
     views = {
         view: audit(
             setting,
+            plan=plan,
             view=view,
             trials=trials if view in SAMPLED else None,
             confidence=confidence,
@@ -72,7 +75,7 @@ def check(
             workers=workers,
             progress=progress(f"audit, {view}"),
         )
-        for view in _views(setting)
+        for view in _views(setting, plan)
     }
     how: dict[str, Any] = {"replicates": repeated, "seed": seed, "out": out, "progress": progress("run")}
     learned: Ran | RanOnline | None = None
@@ -114,11 +117,8 @@ def _enough(setting: Chosen, delta: float) -> CalibratedNoise | None:
         return None
 
 
-def _views(setting: Chosen) -> list[str]:
-    if setting.declaration is None:
-        return []
-    plan = registry.audit_plan(setting.algorithm.name)
-    return [view for view in VIEWS if view in plan.views and not plan.lacks(setting.declaration, view)]
+def _views(setting: Chosen, plan: AuditPlan) -> list[str]:
+    return [view for view in VIEWS if view in plan.views and not plan.lacks(setting.declared, view)]
 
 
 def exit_code(report: Report) -> int:
@@ -128,5 +128,5 @@ def exit_code(report: Report) -> int:
     if verdict == "fails" or any(view.verdict == "violation" for view in views.values()):
         return 1
     spent = None if report.run is None else report.run.spent
-    unbounded = spent is not None and spent.rho is not None and math.isinf(spent.rho)
+    unbounded = spent is not None and (spent.rho is None or math.isinf(spent.rho))
     return 3 if verdict == "undecided" or unbounded else 0

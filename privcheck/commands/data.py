@@ -10,6 +10,7 @@ from privcheck import registry
 from privcheck.declaration import resolve
 from privcheck.errors import ParameterError
 from privcheck.reading import read_rewards, read_trajectories
+from privcheck.registry import Algorithm
 from privcheck.results import Dataset
 
 
@@ -29,7 +30,13 @@ class Source:
 
 
 def load(
-    *, env: str | None, data: str | None, rewards: Path | None, given: Mapping[str, str], algorithm: str, seed: int
+    *,
+    env: str | None,
+    data: str | None,
+    rewards: Path | None,
+    given: Mapping[str, str],
+    algorithm: Algorithm,
+    seed: int,
 ) -> Source:
     """Returns the dataset of a registered environment, or of a file.
 
@@ -70,7 +77,7 @@ def _from_environment(name: str, given: Mapping[str, str], seed: int) -> Source:
     return Source(data=dataset, given=rest, sizes=sizes)
 
 
-def _from_file(path: Path, rewards: Path | None, given: Mapping[str, str], algorithm: str) -> Source:
+def _from_file(path: Path, rewards: Path | None, given: Mapping[str, str], algorithm: Algorithm) -> Source:
     read = read_trajectories(path, num_states=_count(given, "S"), num_actions=_count(given, "A"))
     trajectories = read.trajectories
     public = (
@@ -88,7 +95,7 @@ def _from_file(path: Path, rewards: Path | None, given: Mapping[str, str], algor
         public=False,
         facts=read.facts,
     )
-    choices = registry.algorithm(algorithm).readings if public is None else ()
+    choices = algorithm.readings if public is None else ()
     asked = {choice.name: choice.private_rewards for choice in choices if choice.private_rewards}
     return Source(data=dataset, given=asked | dict(given), sizes=_sizes(dataset))
 

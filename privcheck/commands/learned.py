@@ -18,6 +18,7 @@ from privcheck.commands.data import Source
 from privcheck.commands.provenance import parameters_used
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
+from privcheck.registry import AuditPlan
 from privcheck.reports.values import Audited, LearnedValue, LedgerRelease, LedgerSummary, Ran, RunRemark, SpentCost
 from privcheck.results import AuditMethod, AuditRequest, AuditResult, AuditView, Progress, RunRequest, RunResult, silent
 from privcheck.runtime import Ledger
@@ -172,6 +173,7 @@ def summarise_ledger(ledger: Ledger | None, out: Path | None) -> LedgerSummary |
 def audit(
     setting: Chosen,
     *,
+    plan: AuditPlan | None = None,
     view: str = "releases",
     method: str = "auto",
     trials: int | None = None,
@@ -187,6 +189,7 @@ def audit(
 
     Args:
         setting: Whose releases or agent.
+        plan: How it is audited; None for what is made of the algorithm.
         view: "releases", "lockstep", "noise" or "policy".
         method: The statistical test, of `METHODS`; "auto" for the one that the view's plan would choose.
         trials: N, runs under each neighbour; None for the plan's default.
@@ -199,11 +202,11 @@ def audit(
         progress: Called as the work goes on.
 
     Raises:
-        UnknownNameError: No audit plan is registered for the algorithm.
+        UnknownNameError: No auditor is installed.
         ParameterError: The plan has no such view, the method does not fit it, a number is out of range, the cluster
             cannot be used, or `out` holds blocks of another audit.
     """
-    plan = registry.audit_plan(setting.algorithm.name)
+    plan = plan or registry.plan_for(setting.algorithm)
     asked = next((known for known in plan.views if known == view), None)
     if asked is None:
         raise ParameterError(f"--view expects one of {', '.join(plan.views)}; got {view!r}", name="view", given=view)

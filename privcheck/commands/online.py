@@ -19,9 +19,10 @@ from privcheck.accounting.spending import laws_of, spent_shares
 from privcheck.commands.declared import finite
 from privcheck.commands.learned import summarise_ledger
 from privcheck.commands.provenance import parameters_used
-from privcheck.commands.setting import Chosen, resolve_setting
+from privcheck.commands.setting import Chosen, settle
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
+from privcheck.registry import Algorithm
 from privcheck.reports.values import Band, Compared, OdometerReading, RanOnline, Regret, RunCurves, SpentCost
 from privcheck.results import OnlineRequest, OnlineResult, Progress, World, silent
 from privcheck.runtime import Ledger, read_ledger
@@ -33,21 +34,17 @@ _CHEAP = 10**11  # counters times episodes up to which a twin is run too: it pla
 USERS = "n"  # an environment's number of simulated users, which only datasets have
 
 
-def online_only(names: Sequence[str]) -> bool:
+def online_only(algorithms: Sequence[Algorithm]) -> bool:
     """Returns whether the algorithms learn as they act.
 
     Raises:
-        UnknownNameError: There is no such algorithm.
         ParameterError: Some do and some learn from data, or several are named that learn from data.
     """
-    online = [registry.algorithm(name).online is not None for name in names]
-    if all(online):
-        return True
-    if len(names) > 1:
-        offline = [name for name, acts in zip(names, online, strict=True) if not acts]
+    offline = [algorithm.name for algorithm in algorithms if algorithm.online is None]
+    if len(algorithms) > 1 and offline:
         message = f"several algorithms are compared only where all learn as they act; {', '.join(offline)} does not"
         raise ParameterError(message, name="name", given=offline)
-    return False
+    return not offline
 
 
 def load_world(env: str, given: Mapping[str, str], *, seed: int) -> tuple[World, dict[str, str]]:
@@ -78,6 +75,11 @@ def _models() -> list[str]:
 
 
 def online_settings(names: Sequence[str], given: Mapping[str, str], world: World) -> list[Chosen]:
+    """Returns the setting of each algorithm that is registered under a name; as `settle_together`."""
+    return settle_together([registry.algorithm(name) for name in names], given, world)
+
+
+def settle_together(algorithms: Sequence[Algorithm], given: Mapping[str, str], world: World) -> list[Chosen]:
     """Returns each algorithm's setting; a NAME=VALUE pair goes to every algorithm that knows the name.
 
     Raises:
@@ -85,14 +87,18 @@ def online_settings(names: Sequence[str], given: Mapping[str, str], world: World
         ParameterError: A value is refused.
     """
     sizes = {"H": world.mdp.horizon, "S": world.mdp.states, "A": world.mdp.actions}
+    names = [algorithm.name for algorithm in algorithms]
     if len(set(names)) != len(names):
         raise ParameterError(f"each algorithm is compared once, got {' '.join(names)}", name="name", given=names)
-    known = {name: _known(resolve_setting(name, {})) | sizes.keys() for name in names}
+    known = [_known(settle(algorithm, {})) | sizes.keys() for algorithm in algorithms]
     for key in given:
-        if not any(key in one for one in known.values()):
-            every = sorted(frozenset[str]().union(*known.values()))
+        if not any(key in one for one in known):
+            every = sorted(frozenset[str]().union(*known))
             raise UnknownNameError(f"parameter or option of {', '.join(names)}", key, every)
-    return [resolve_setting(name, {k: v for k, v in given.items() if k in known[name]}, sizes=sizes) for name in names]
+    return [
+        settle(algorithm, {k: v for k, v in given.items() if k in one}, sizes=sizes)
+        for algorithm, one in zip(algorithms, known, strict=True)
+    ]
 
 
 def _known(setting: Chosen) -> set[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from privcheck import registry
 from privcheck.accounting import claim_epsilon
 from privcheck.commands.declared import budget, calibrated, verified
-from privcheck.commands.setting import Chosen, resolve_setting
+from privcheck.commands.setting import Chosen, resolve_setting, settle
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP
 from privcheck.reports.values import Verified
@@ -123,7 +123,7 @@ def _readings(setting: Chosen) -> Iterator[str]:
     rows = []
     for choice in setting.algorithm.readings:
         for reading in choice.ways:
-            result = verified(resolve_setting(setting.algorithm.name, {choice.name: reading}))
+            result = verified(settle(setting.algorithm, {choice.name: reading}))
             rows.append((f"{choice.name} = {reading}", _verdict(result), *_ratios(result)))
     if rows:
         yield from _table(("reading", "verdict", "cost/claim", "worst pair/claim"), rows)

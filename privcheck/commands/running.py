@@ -27,6 +27,7 @@ from privcheck.commands.options import (
 )
 
 if TYPE_CHECKING:
+    from privcheck.registry import Algorithm
     from privcheck.reports.values import Compared, RanOnline
 
 METHODS_HELP = (
@@ -94,16 +95,18 @@ def run(
 
     With --out, the same command continues a run of an online agent that was stopped.
     """
+    from privcheck import registry
     from privcheck.commands import learned, online
     from privcheck.commands.printing import ran, ran_online
 
-    if online.online_only(names):
+    algorithms = [registry.algorithm(name) for name in names]
+    if online.online_only(algorithms):
         if env is None or data is not None or rewards is not None:
             raise click.UsageError(f"{', '.join(names)} learns as it acts: give --env ENV, not --data or --rewards")
-        runs = _online(names, env, sets, replicates=replicates, seed=seed, workers=workers, out=out)
+        runs = _online(algorithms, env, sets, replicates=replicates, seed=seed, workers=workers, out=out)
         finish(runs, ran_online, as_json=as_json)
         return
-    setting, source = _setting_and_data(names[0], sets, env=env, data=data, rewards=rewards, seed=seed)
+    setting, source = _setting_and_data(algorithms[0], sets, env=env, data=data, rewards=rewards, seed=seed)
     with ProgressBars() as bars:
         result = learned.run(setting, source, replicates=replicates, seed=seed, out=out, progress=bars("run"))
     if out is not None:
@@ -114,17 +117,17 @@ def run(
 
 
 def _online(
-    names: tuple[str, ...], env: str, sets: tuple[str, ...], *, out: Path | None, **how: Any
+    algorithms: list[Algorithm], env: str, sets: tuple[str, ...], *, out: Path | None, **how: Any
 ) -> RanOnline | Compared:
     from privcheck.commands import online
     from privcheck.commands.setting import parse_sets
 
     world, given = online.load_world(env, parse_sets(sets), seed=how["seed"])
-    settings = online.online_settings(names, given, world)
+    settings = online.settle_together(algorithms, given, world)
     result: RanOnline | Compared
     with ProgressBars() as bars:
         if len(settings) == 1:
-            result = online.run_online(settings[0], world, out=out, progress=bars(names[0]), **how)
+            result = online.run_online(settings[0], world, out=out, progress=bars(algorithms[0].name), **how)
         else:
             result = online.compare(settings, world, out=out, progress=bars, **how)
     if out is not None:
@@ -187,29 +190,27 @@ def _setting_and_source(
     """
     from privcheck import registry
     from privcheck.commands import online
-    from privcheck.commands.setting import parse_sets, resolve_setting
+    from privcheck.commands.setting import parse_sets, settle
 
     algorithm = registry.algorithm(name)
     if not algorithm.runs and algorithm.declare is not None:
         if (env, data, rewards) != (None, None, None):
             raise click.UsageError(f"{name} has no agent: nothing learns from --env, --data or --rewards")
-        return resolve_setting(name, parse_sets(sets)), None
-    if not online.online_only((name,)):
+        return settle(algorithm, parse_sets(sets)), None
+    if algorithm.online is None:
         usual = registry.usual_environment("datasets") if env is None and data is None else env
-        return _setting_and_data(name, sets, env=usual, data=data, rewards=rewards, seed=seed)
+        return _setting_and_data(algorithm, sets, env=usual, data=data, rewards=rewards, seed=seed)
     if data is not None or rewards is not None:
         raise click.UsageError(f"{name} learns as it acts: give --env ENV, not --data or --rewards")
     world, given = online.load_world(env or registry.usual_environment("online"), parse_sets(sets), seed=seed)
-    return online.online_settings((name,), given, world)[0], world
+    return online.settle_together([algorithm], given, world)[0], world
 
 
 def _setting_and_data(
-    name: str, sets: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, seed: int
+    algorithm: Algorithm, sets: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, seed: int
 ) -> tuple[Any, Any]:
-    from privcheck import registry
     from privcheck.commands.data import load
-    from privcheck.commands.setting import parse_sets, resolve_setting
+    from privcheck.commands.setting import parse_sets, settle
 
-    registry.algorithm(name)  # a wrong name is said before data are read
-    source = load(env=env, data=data, rewards=rewards, given=parse_sets(sets), algorithm=name, seed=seed)
-    return resolve_setting(name, source.given, sizes=source.sizes), source
+    source = load(env=env, data=data, rewards=rewards, given=parse_sets(sets), algorithm=algorithm, seed=seed)
+    return settle(algorithm, source.given, sizes=source.sizes), source

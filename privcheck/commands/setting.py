@@ -84,19 +84,28 @@ def parse_sets(sets: Iterable[str]) -> dict[str, str]:
 
 
 def resolve_setting(name: str, given: Mapping[str, str], *, sizes: Mapping[str, int] | None = None) -> Chosen:
-    """Returns the algorithm's setting.
-
-    Args:
-        name: As registered.
-        given: The user's NAME=VALUE pairs.
-        sizes: H, S and A of the data at hand; they take the place of the declaration's defaults, and what the user
-            gave has to agree with them.
+    """Returns the setting of the algorithm that is registered under a name; as `settle`.
 
     Raises:
         UnknownNameError: The algorithm or a name in `given` is not known.
         ParameterError: A value is not of its parameter's kind, or contradicts the data.
     """
-    algorithm = registry.algorithm(name)
+    return settle(registry.algorithm(name), given, sizes=sizes)
+
+
+def settle(algorithm: Algorithm, given: Mapping[str, str], *, sizes: Mapping[str, int] | None = None) -> Chosen:
+    """Returns the algorithm's setting.
+
+    Args:
+        algorithm: The registered one.
+        given: The user's NAME=VALUE pairs.
+        sizes: H, S and A of the data at hand; they take the place of the declaration's defaults, and what the user
+            gave has to agree with them.
+
+    Raises:
+        UnknownNameError: A name in `given` is not known.
+        ParameterError: A value is not of its parameter's kind, or contradicts the data.
+    """
     readings = {r.name: r.check(given.get(r.name, r.ways[0])) for r in algorithm.readings}
     declaration = algorithm.declare(readings) if algorithm.declare is not None else None
     parameters = declaration.parameters if declaration is not None else ()
@@ -106,7 +115,7 @@ def resolve_setting(name: str, given: Mapping[str, str], *, sizes: Mapping[str, 
     known = declared | optional | readings.keys() | measured.keys()
     for key in given:
         if key not in known:
-            raise UnknownNameError(f"parameter or option of {name}", key, sorted(known))
+            raise UnknownNameError(f"parameter or option of {algorithm.name}", key, sorted(known))
     for key, size in measured.items():
         if key in given and exact(given[key]) != size:
             message = f"--set {key}={given[key]} contradicts the data, which have {key} = {size}: leave one of them out"
@@ -117,7 +126,7 @@ def resolve_setting(name: str, given: Mapping[str, str], *, sizes: Mapping[str, 
     setting = Setting(
         declaration=declaration,
         values=declaration.values(wanted) if declaration is not None else {},
-        options=resolve(algorithm.options, {k: v for k, v in given.items() if k in optional}, owner=name),
+        options=resolve(algorithm.options, {k: v for k, v in given.items() if k in optional}, owner=algorithm.name),
         readings=readings,
     )
     return Chosen(algorithm=algorithm, setting=setting)
