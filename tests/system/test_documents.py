@@ -1,5 +1,6 @@
-"""The Python in README and docs runs, and every finding's code has its section."""
+"""The Python in README and docs runs, every finding's code has its section, and what is named exists."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -24,3 +25,39 @@ def test_every_code_has_a_section():
     text = (ROOT / "docs/reference/findings.md").read_text(encoding="utf-8")
     sections = re.findall(r"^## (\S+)$", text, re.MULTILINE)
     assert sections == list(CODES)
+
+
+DOCUMENTS = [
+    ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/reference/*.md"), ROOT / "tests/README.md",
+    *ROOT.glob("algorithms/privcheck_algorithms/*/README.md"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_modules_that_a_document_names_exist(path):
+    text = path.read_text(encoding="utf-8")
+    places = [
+        path.parent,
+        ROOT,
+        ROOT / "algorithms",
+        ROOT / "audits",
+        ROOT / "tests",
+        ROOT / "algorithms/privcheck_algorithms",
+    ]
+    files = {name for name in re.findall(r"`([a-z0-9_/]+\.py)`", text) if not name.startswith("my_package/")}
+    assert {name for name in files if not any((place / name).exists() for place in places)} == set()
+    modules = set(re.findall(r"(?<![\w./-])privcheck(?:_algorithms|_audits)?(?:\.[a-z_]+)+(?![\w(])", text)) - GROUPS
+    assert {name for name in modules if not _exists(name)} == set()
+
+
+GROUPS = {f"privcheck.{group}" for group in ("algorithms", "environments", "environment_families", "auditors")}
+
+
+def _exists(name):
+    """Returns whether it is a module, or something in one."""
+    module, _, last = name.rpartition(".")
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        return module.startswith("privcheck") and hasattr(importlib.import_module(module), last)
+    return True
