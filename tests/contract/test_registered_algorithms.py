@@ -46,10 +46,11 @@ def test_the_registered_name_is_its_own(name):
 @pytest.mark.parametrize(("name", "given"), CASES)
 def test_shown_accounted_and_verified_as_json(name, given):
     setting = resolve_setting(name, given)
-    for result in (show(setting), budget(setting, 1e-5), verified(setting)):
+    judged = verified(setting)
+    for result in (show(setting), budget(setting, 1e-5), judged):
         text = json.dumps(to_json(result), allow_nan=False)
         assert from_json(type(result), json.loads(text)) == result
-    assert verified(setting).verdict in {"holds", "fails", "undecided"}
+    assert judged.verdict in {"holds", "fails", "undecided"}
 
 
 @pytest.mark.parametrize(("name", "given"), CASES)

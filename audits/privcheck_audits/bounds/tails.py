@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from scipy.stats import beta, binom
+from scipy.special import betainccinv
+from scipy.stats import binom
 
 from privcheck.errors import ParameterError
 
@@ -29,7 +30,7 @@ def error_rate_at_most(errors: int, runs: int, *, alpha: float) -> float:
     check_counts(errors, runs, alpha)
     if errors == runs:
         return 1.0
-    return min(1.0, float(beta.isf(alpha, errors + 1, runs - errors)) * OUT)
+    return min(1.0, float(betainccinv(errors + 1, runs - errors, alpha)) * OUT)
 
 
 def few_errors_p_value(errors: int, runs: int, *, rate: float) -> float:

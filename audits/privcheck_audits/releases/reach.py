@@ -12,8 +12,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr
-from scipy.stats import beta
+from scipy.special import betainccinv, expit, ndtr
 
 from privcheck.accounting.engine.gdp import gdp_epsilon
 from privcheck.mechanisms import lacks
@@ -135,7 +134,7 @@ def best_plan(law: LossLaw, runs: int, *, alpha: float, delta: float) -> GuessPl
     tested = guesses - revealed_at_most(runs, delta, alpha=alpha * REVEALED)
     right = np.maximum(tested - errors, 1)
     level = _SEARCHED * alpha * (1 - REVEALED if delta > 0 else 1)
-    rate = np.where(tested > errors, beta.isf(level, errors + 1, right), 1.0)
+    rate = np.where(tested > errors, betainccinv(errors + 1, right, level), 1.0)
     found = np.where(rate < 0.5, np.log1p(-np.minimum(rate, 0.5)) - np.log(rate), 0.0)
     return guess_plan(float(_SHARES[int(np.argmax(found))]))
 

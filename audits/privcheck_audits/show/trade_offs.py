@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
-from scipy.stats import beta
+from scipy.special import betainccinv, betaincinv, ndtr, ndtri
 
 from privcheck.accounting import claim_delta, claim_epsilon
 from privcheck.accounting.account import NumericAccount
@@ -160,8 +159,8 @@ def _allowed(pairs: list[tuple[float, float]]) -> NDArray[np.float64]:
 
 def _interval(errors: NDArray[Any], runs: int, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     none, every = errors == 0, errors == runs
-    low = np.where(none, 0.0, beta.ppf(level, np.where(none, 1, errors), runs - errors + 1))
-    high = np.where(every, 1.0, beta.isf(level, errors + 1, np.where(every, 1, runs - errors)))
+    low = np.where(none, 0.0, betaincinv(np.where(none, 1, errors), runs - errors + 1, level))
+    high = np.where(every, 1.0, betainccinv(errors + 1, np.where(every, 1, runs - errors), level))
     return low, high
 
 
