@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import sympy
@@ -69,6 +70,7 @@ def _nonnegative(node: Any) -> bool:
     return _positive_coefficients(top) and _positive_coefficients(bottom)
 
 
+@functools.lru_cache(maxsize=4096)
 def _positive_coefficients(node: Any) -> bool:
     symbols = sorted(node.free_symbols, key=str)
     if not symbols or not all(s.is_positive for s in symbols):

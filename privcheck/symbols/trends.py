@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Literal
 
 import sympy
@@ -14,6 +15,7 @@ from privcheck.symbols.ordering import at_most
 Trend = Literal["constant", "nondecreasing", "nonincreasing"]
 
 
+@functools.lru_cache(maxsize=1024)
 def trend(of: Expr, name: str) -> Trend | None:
     """Returns how an expression moves with a parameter, or None where it is not decided.
 
