@@ -28,7 +28,7 @@ from mutants.online import (
 from privcheck import PureDP, audit_float_noise, registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.results import AuditRequest
-from privcheck_audits.policy import linear, online
+from privcheck_audits.policy import online, post_processing
 from privcheck_audits.shuffled.view import releases as shuffled_releases
 from privcheck_audits.white_box import agent_views
 
@@ -78,8 +78,8 @@ def peeking(name, trials):
     if algorithm.online is not None:
         whole = online.instance(request.setting, algorithm)
         return online.audit_policies(request, algorithm, mutants.peeking_online(whole))
-    whole = linear.instance(request.declaration, linear.visible(request).values)
-    return linear.policy(request, mutants.quieter(whole, 0))
+    processed = post_processing.instance(request.setting, algorithm)
+    return post_processing.audit_policies(request, algorithm, mutants.quieter(processed, 0))
 
 
 def floats():

@@ -17,6 +17,7 @@ from privcheck.entry_points import list_entries, load_entry
 from privcheck.errors import ParameterError, UnknownNameError
 from privcheck.offline import OfflineAgent
 from privcheck.online.player import MakePlayer
+from privcheck.post_processing import MakePolicies
 from privcheck.results import (
     AuditRequest,
     AuditResult,
@@ -80,7 +81,8 @@ class AuditInstance:
     """Where audits run an agent, if those sizes and options that are asked for would hide everything from them.
 
     Attributes:
-        sizes: Parameters of the small instance of the policy view, by name: H, S, A and K of an online agent.
+        sizes: Parameters of the small instance of the policy view, by name: H, S, A and K of an online agent. Those
+            that the declaration lacks are left out.
         options: The agent's options under which its policy follows the releases closely; no claim may depend on them.
     """
 
@@ -105,6 +107,8 @@ class Algorithm:
         online: Makes the agent that learns while it acts, one user after the other; None where there is none. What is
             made here is what runs and what audits drive. The number of episodes is the declaration's parameter `K`, or
             the agent's option of that name.
+        policies: Makes the step from noisy statistics to policies ready, of an agent of which no more is written: the
+            policy view draws the declared noise for it, at the sizes of `instance`. None where there is none.
         instance: Where audits run the agent.
         twin: The registered online algorithm that does the same without privacy; None where there is none.
     """
@@ -119,6 +123,7 @@ class Algorithm:
     offline: OfflineAgent | None = None
     paper: Paper | None = None
     online: MakePlayer | None = None
+    policies: MakePolicies | None = None
     instance: AuditInstance = field(default_factory=AuditInstance)
     twin: str | None = None
 

@@ -44,13 +44,13 @@ def solved(matrix, vector):
     return np.linalg.inv(matrix) @ vector
 
 
-def vapvi(agent, world, released, arm):
+def vapvi(agent, ruler, released, arm):
     """Paper 000, Algorithm 2, line 253."""
-    phi, (S, A, d), H = world.phi, world.phi.shape, world.horizon
-    base, canary = [], world.pair[arm]
+    phi, (S, A, d), H = ruler.phi, ruler.phi.shape, ruler.horizon
+    base, canary = [], ruler.pair[arm]
     for action in range(A):
         for number in range(int(agent.users)):
-            like = world.pair[action]
+            like = ruler.pair[action]
             rewarded = 1.0 if number < agent.rewarded else 0.0
             base.append((like.states[0], like.actions[0], np.full(H, rewarded)))
     values_half = [*base, (canary.states[0], canary.actions[0], canary.rewards[0])]
@@ -87,9 +87,9 @@ def vapvi(agent, world, released, arm):
     return np.concatenate(policies).astype(float)
 
 
-def lsvi_plus_plus(agent, world, released, arm):
+def lsvi_plus_plus(agent, ruler, released, arm):
     """Paper 001, Algorithm 1, line 152, with E = D = 0 and an update in every episode; Q̌ moves nothing then."""
-    phi, (S, A, d), H = world.phi, world.phi.shape, world.horizon
+    phi, (S, A, d), H = ruler.phi, ruler.phi.shape, ruler.horizon
     users, weights, shown = [], [], []
     high, low = np.full((H, S, A), float(H)), np.zeros((H, S, A))
     for k in range(1, agent.episodes + 1):
@@ -114,18 +114,18 @@ def lsvi_plus_plus(agent, world, released, arm):
             tops = {"V optimistic": high[h - 1].max(axis=1), "V pessimistic": low[h - 1].max(axis=1)}
         if k not in {1, agent.place}:
             shown.append(high.argmax(axis=2))
-        user = world.pair[arm] if k == agent.place else world.other
+        user = ruler.pair[arm] if k == agent.place else ruler.other
         users.append((user.states[0], user.actions[0]))
         weights.append([spread[h, user.states[0, h], user.actions[0, h]] ** -2 for h in range(H)])
     return np.stack(shown).ravel().astype(float)
 
 
-def lsvi(agent, world, released, arm):
+def lsvi(agent, ruler, released, arm):
     """LSVI-UCB (Jin et al. 2020, Algorithm 1), values clipped at H − h + 1."""
-    phi, (S, _, d), H = world.phi, world.phi.shape, world.horizon
+    phi, (S, _, d), H = ruler.phi, ruler.phi.shape, ruler.horizon
     shown = []
     for k in range(1, agent.episodes):
-        users = concatenate([world.pair[arm], *[world.other] * (k - 1)])
+        users = concatenate([ruler.pair[arm], *[ruler.other] * (k - 1)])
         after, greedy = np.zeros(S), []
         for h in range(H, 0, -1):
             s, a, s_next = users.states[:, h - 1], users.actions[:, h - 1], users.states[:, h]
@@ -141,9 +141,9 @@ def lsvi(agent, world, released, arm):
     return np.array(shown).ravel().astype(float)
 
 
-def linopt(agent, world, released, arm):
+def linopt(agent, ruler, released, arm):
     """Paper 004, Algorithms 1 (line 675) and 2 (line 1014)."""
-    phi, (S, A, _), H = world.phi, world.phi.shape, world.horizon
+    phi, (S, A, _), H = ruler.phi, ruler.phi.shape, ruler.horizon
     home = S - 2
     names = ("transition gram", "transition values", "reward gram", "reward sums")
     logs, shown, rows = np.zeros((H, S, A)), [], []
@@ -175,7 +175,7 @@ def linopt(agent, world, released, arm):
         if k > 1:
             shown.append(logs[..., 1] - logs[..., 0] if agent.mixed else q.argmax(axis=2))
         logs = logs + agent.rate * q
-        user = world.pair[arm] if k == 1 else world.other
+        user = ruler.pair[arm] if k == 1 else ruler.other
         rows.append([
             {
                 ("vectors", "phi of V"): mixed(values[h], user.states[0, h], user.actions[0, h], len(gram_p)),

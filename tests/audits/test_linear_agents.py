@@ -10,17 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from privcheck import registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.mechanisms import SymmetricGaussianNoise
 from privcheck.regressors import Regressors
 from privcheck.statistics import FeatureSums, GramMatrices
+from privcheck_algorithms.dp_lsvi_ucb.agent import LsviUcbPlusPlus
+from privcheck_algorithms.dp_vapvi.agent import Vapvi
+from privcheck_algorithms.linear.noise import Stream, streams
+from privcheck_algorithms.linear.ruler import CROWD, PROBE, make_ruler
+from privcheck_algorithms.private_linopt.agent import LinOpt
+from privcheck_algorithms.private_lsvi_ucb.agent import LsviUcb
 from privcheck_audits.engine.sampling import draw
 from privcheck_audits.engine.scores import hidden_bits
-from privcheck_audits.linear.instance import CROWD, PROBE, Stream, streams, world
-from privcheck_audits.linear.mixture import LinOpt
-from privcheck_audits.linear.offline import Vapvi
-from privcheck_audits.linear.optimistic import LsviUcb, LsviUcbPlusPlus
-from privcheck_audits.policy.linear import AGENTS, instance, small
+from privcheck_audits.policy.post_processing import HiddenRuns, instance, small
 
 sys.path.insert(0, str(Path(__file__).parent))
 import linear_reference as reference
@@ -33,21 +36,22 @@ TWINS = {
     LsviUcb: reference.lsvi,
     LinOpt: reference.linopt,
 }
+AGENTS = [name for name in registry.names("algorithms") if registry.algorithm(name).policies]
 RUNS = 10
 
 
 def runs_of(name, **given):
     setting = resolve_setting(name, {key: str(value) for key, value in given.items()})
-    values = small(setting.values)
-    return setting.declared, values, instance(setting.declared, values)
+    values = small(setting.values, setting.algorithm)
+    return setting.declared, values, instance(setting.setting, setting.algorithm).draw
 
 
 def taller(declaration, values, runs, horizon):
     """The same agent on episodes of several steps."""
     values = {**values, "H": Fraction(horizon)}
     outputs = next(iter(runs.streams.values())).outputs
-    where = world(horizon=horizon, dimension=runs.world.phi.shape[-1], norm=runs.world.norm)
-    return values, replace(runs, world=where, streams=streams(declaration, values, outputs))
+    ruler = make_ruler(horizon=horizon, dimension=runs.ruler.phi.shape[-1], norm=runs.ruler.norm)
+    return values, replace(runs, ruler=ruler, streams=streams(declaration, values, outputs))
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 3])
@@ -59,7 +63,7 @@ def test_a_trial_is_the_paper_s_agent_on_the_declared_statistics(name, horizon):
         runs = replace(runs, agent=replace(runs.agent, users=3.0, rewarded=1.0, pessimism=0.1))
     if isinstance(runs.agent, LsviUcbPlusPlus):  # place 2 of 4: one policy before, one dropped, two after
         runs = replace(runs, agent=replace(runs.agent, place=2))
-    outputs = runs(np.random.default_rng(4), RUNS)
+    outputs = HiddenRuns(draw=runs)(np.random.default_rng(4), RUNS)
     rng = np.random.default_rng(4)
     secret = hidden_bits(rng, RUNS)
     assert np.array_equal(outputs.secret, secret)
@@ -67,7 +71,7 @@ def test_a_trial_is_the_paper_s_agent_on_the_declared_statistics(name, horizon):
     noise = {n: stream.draw(rng, RUNS) for n, stream in runs.streams.items()}
     for run in range(RUNS):
         released = reference.Released(declaration, values, {n: each[run] for n, each in noise.items()})
-        expected = TWINS[type(runs.agent)](runs.agent, runs.world, released, 0 if secret[run] else 1)
+        expected = TWINS[type(runs.agent)](runs.agent, runs.ruler, released, 0 if secret[run] else 1)
         np.testing.assert_allclose(outputs.features[run], expected, atol=1e-9)
     assert outputs.features.std(axis=0).max() > 0  # the noise moves some of it
 
@@ -75,18 +79,18 @@ def test_a_trial_is_the_paper_s_agent_on_the_declared_statistics(name, horizon):
 def test_weights_follow_the_estimated_variance():
     """σ̄ is H where V̂'s variance is at most H²/4: only noise lifts it, so it is looked at by itself."""
     _, _, runs = runs_of("dp-lsvi-ucb-pp")
-    where, agent, rng = world(horizon=2, dimension=2, norm=1.0), runs.agent, np.random.default_rng(3)
+    ruler, agent, rng = make_ruler(horizon=2, dimension=2, norm=1.0), runs.agent, np.random.default_rng(3)
     weighted = rng.integers(5, 9, size=(8, 2, 2, 2)).astype(float)
-    value = rng.uniform(0.2, 0.8, size=(8, where.phi.shape[0]))
+    value = rng.uniform(0.2, 0.8, size=(8, ruler.phi.shape[0]))
     drawn = {
         "gram": np.zeros((8, 2, 2)),
         "optimistic values": np.zeros((8, 2)),
         "squared values": rng.uniform(0, 6 * agent.ridge, size=(8, 2)),
     }
-    spread, _ = agent._regress(where, weighted, drawn, value)
+    spread, _ = agent._regress(ruler, weighted, drawn, value)
     for run in range(8):
         pairs = [(s, a, t) for s in range(2) for a in range(2) for t in range(2)]
-        phi = where.phi[PROBE:]
+        phi = ruler.phi[PROBE:]
         gram = sum(weighted[run][p] * np.outer(phi[p[:2]], phi[p[:2]]) for p in pairs) + agent.ridge * np.eye(2)
         mean, square = (
             reference.solved(
@@ -136,9 +140,9 @@ def test_outputs_share_noise_as_their_kind_says():
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_pair_moves_gram_matrices_as_far_as_any(name):
     declaration, values, runs = runs_of(name)
-    users = [runs.world.user(np.array([arm]), differs=True) for arm in (0, 1)]
-    vectors = [runs.world.homes[states[:, :1], actions][0] for states, actions, _ in users]
-    assert vectors[0].shape == (1, runs.world.phi.shape[-1])
+    users = [runs.ruler.user(np.array([arm]), differs=True) for arm in (0, 1)]
+    vectors = [runs.ruler.homes[states[:, :1], actions][0] for states, actions, _ in users]
+    assert vectors[0].shape == (1, runs.ruler.phi.shape[-1])
     seen = 0
     for release in declaration.releases:
         statistic = release.statistic
@@ -162,10 +166,10 @@ def test_the_pair_moves_gram_matrices_as_far_as_any(name):
 
 
 def test_the_others_lean_to_neither_direction():
-    where = world(horizon=1, dimension=3, norm=2.0)
-    assert (where.phi[CROWD] == [1.0, 1.0, 0.0]).all()
-    assert (where.phi[PROBE] == [[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]]).all()
-    ruler = where.phi[:PROBE]
-    assert (np.diff(ruler[:, 1, 1]) > 0).all()
-    np.testing.assert_allclose(ruler[:, 1, 1] + ruler[::-1, 1, 1], 2 * ruler[:, 0, 0])
-    assert np.linalg.norm(where.phi, axis=-1).max() == 2.0
+    ruler = make_ruler(horizon=1, dimension=3, norm=2.0)
+    assert (ruler.phi[CROWD] == [1.0, 1.0, 0.0]).all()
+    assert (ruler.phi[PROBE] == [[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]]).all()
+    marks = ruler.phi[:PROBE]
+    assert (np.diff(marks[:, 1, 1]) > 0).all()
+    np.testing.assert_allclose(marks[:, 1, 1] + marks[::-1, 1, 1], 2 * marks[:, 0, 0])
+    assert np.linalg.norm(ruler.phi, axis=-1).max() == 2.0

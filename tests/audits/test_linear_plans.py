@@ -25,13 +25,14 @@ from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.reports.curves import crossing, privacy
 from privcheck.results import AuditRequest
+from privcheck_algorithms.linear.ruler import EPISODES, INSTANCE
 from privcheck_audits.bounds import guess_plan
-from privcheck_audits.policy.linear import AGENTS, EPISODES, SIZES, instance, policy, small, visible
+from privcheck_audits.policy.post_processing import HiddenRuns, audit_policies, instance, visible
 from privcheck_audits.policy.runs import policy_trials
 from small_reports import audited, budget, report
 
 SURE = 1 - 1e-9
-NAMES = sorted(AGENTS)
+NAMES = [name for name in registry.names("algorithms") if registry.algorithm(name).policies]
 LEAKING = ["dp-lsvi-ucb-pp-as-printed", "published-lsvi-ucb-pp"]
 HONEST = [name for name in NAMES if name not in LEAKING]
 
@@ -53,8 +54,16 @@ def run_plan(request):
     return registry.audit_plan(request.declaration.name).audit(request)
 
 
+def named(request):
+    return registry.algorithm(request.declaration.name)
+
+
+def policy(request, runs=None):
+    return audit_policies(request, named(request), runs)
+
+
 def runs_of(request):
-    return instance(request.declaration, small(request.values))
+    return instance(request.setting, named(request))
 
 
 def little(name):
@@ -107,24 +116,25 @@ def test_one_draw_for_all_outputs_shows_in_what_the_others_are_told(name):
 
 def test_what_the_one_who_differs_is_told_is_left_out():
     fresh, shared = (runs_of(ask(name)) for name in ("dp-lsvi-ucb-pp", "dp-lsvi-ucb-pp-as-printed"))
-    assert fresh.agent.place == 1  # user 1 is told nothing that depends on data
-    assert shared.agent.place == 3
+    assert fresh.draw.agent.place == 1  # user 1 is told nothing that depends on data
+    assert shared.draw.agent.place == 3
     assert [len(names) for names in (_policies(fresh), _policies(shared))] == [EPISODES - 1, EPISODES - 2]
 
 
 def _policies(runs):
-    features = runs(np.random.default_rng(0), 1).features
-    return np.split(features, features.size // runs.world.phi.shape[0], axis=1)
+    features = HiddenRuns(draw=runs.draw)(np.random.default_rng(0), 1).features
+    return np.split(features, features.size // runs.draw.ruler.phi.shape[0], axis=1)
 
 
 @pytest.mark.parametrize("name", ["dp-vapvi", "dp-lsvi-ucb-pp", "ngo-lsvi-ucb", "private-linopt-po"])
 def test_nothing_but_the_one_user_tells_the_arms_apart(name):
     request = ask(name, **little(name))
     runs = mutants.quieter(runs_of(request), 0.001)
-    twins = replace(runs, world=replace(runs.world, pair=(runs.world.pair[0],) * 2))
-    counted = policy_trials(twins, guess_plan(), trials=1_000, seed=2).tested
+    ruler = runs.draw.ruler
+    twins = replace(runs.draw, ruler=replace(ruler, pair=(ruler.pair[0],) * 2))
+    counted = policy_trials(HiddenRuns(draw=twins), guess_plan(), trials=1_000, seed=2).tested
     assert abs(counted.errors / counted.runs - 0.5) < 0.09  # 6.7 standard deviations
-    apart = policy_trials(runs, guess_plan(), trials=1_000, seed=2).tested
+    apart = policy_trials(HiddenRuns(draw=runs.draw), guess_plan(), trials=1_000, seed=2).tested
     assert apart.errors < 0.2 * apart.runs
 
 
@@ -141,8 +151,10 @@ def test_the_releases_are_audited_too_and_said_what_it_means(name):
 
 def test_releases_that_show_nothing_are_audited_where_they_would():
     request = ask("dp-lsvi-ucb-pp", view="releases", trials=100_000)
-    seen = visible(request)
-    assert {name: seen.values[name] for name in ("H", "d", "K")} == {name: SIZES[name] for name in ("H", "d", "K")}
+    seen = visible(request, named(request))
+    assert {name: seen.values[name] for name in ("H", "d", "K")} == {
+        name: INSTANCE.sizes[name] for name in ("H", "d", "K")
+    }
     assert seen.values["rho"] == request.values["rho"]
     found = run_plan(request)
     assert found.epsilon_lower > 3 > 100 * 0.009
@@ -154,7 +166,7 @@ def test_releases_that_show_nothing_are_audited_where_they_would():
         ask("published-lsvi-ucb-pp", view="releases"),
         ask("dp-lsvi-ucb-pp"),
     ):
-        assert visible(other) is other
+        assert visible(other, named(other)) is other
 
 
 def test_a_report_does_not_compare_it_with_the_accountant_at_other_sizes():
@@ -172,7 +184,8 @@ def test_a_report_does_not_compare_it_with_the_accountant_at_other_sizes():
 def test_the_page_of_plans_names_every_plan():
     page = (Path(__file__).parents[2] / "docs/audit-plans.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z0-9-]+)`", page))
-    for name in (n for n in registry.names("algorithms") if len(registry.audit_plan(n).views) > 3):
+    declared = [name for name in registry.names("algorithms") if registry.algorithm(name).declare]
+    for name in (n for n in declared if len(registry.audit_plan(n).views) > 3):
         stem, _, tail = name.rpartition("-")
         assert name in named or (f"-{tail}" in named and f"{stem}-central" in named), name
 
@@ -213,10 +226,8 @@ def test_bets_stop_early_at_an_agent_that_peeks():
 def test_what_cannot_be_audited_is_refused():
     with pytest.raises(ParameterError, match="at least 100 trials"):
         run_plan(ask("dp-vapvi", trials=99))
-    request = ask("dp-vapvi")
-    other = replace(request, setting=replace(request.setting, declaration=replace(request.declaration, name="another")))
     with pytest.raises(ParameterError, match="no policy view"):
-        policy(other)
+        policy(ask("sdp-pe"))
 
 
 @pytest.mark.slow
@@ -249,7 +260,7 @@ def test_the_score_learns_something_of_an_honest_agent(name):
 
 @pytest.mark.slow
 def test_threads_and_processes_give_the_same_counts():
-    whole = runs_of(ask("private-linopt-po"))
+    whole = HiddenRuns(draw=runs_of(ask("private-linopt-po")).draw)
     alone = policy_trials(whole, guess_plan(), trials=4_000, seed=1)
     assert policy_trials(whole, guess_plan(), trials=4_000, seed=1, workers=2) == alone
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:

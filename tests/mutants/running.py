@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.mechanisms import Noise, Noiseless
+from privcheck.post_processing import PolicyRuns
 from privcheck.runtime import SimulatedNoise
-from privcheck_audits.linear.runs import LinearRuns
+from privcheck_algorithms.linear.runs import LinearRuns
 from privcheck_audits.policy.online import OnlineRuns
 from privcheck_audits.policy.runs import WholeAgent
 
@@ -44,18 +45,17 @@ def peeking_online(whole: OnlineRuns) -> OnlineRuns:
     return replace(whole, noiseless=True)
 
 
-def quieter(runs: LinearRuns, factor: float) -> LinearRuns:
+def quieter(runs: PolicyRuns, factor: float) -> PolicyRuns:
     """Returns the linear agent whose releases draw `factor` times the declared noise; the agent knows nothing of it.
 
     Args:
         runs: The honest one.
         factor: 0 for an agent that peeks, whose true loss is ∞ where the policies show it.
     """
-    quiet = Noiseless()
-    return replace(
-        runs,
-        streams={
-            name: replace(s, noise=replace(s.noise, scale=s.noise.scale * factor) if factor else quiet)
-            for name, s in runs.streams.items()
-        },
-    )
+    quiet, honest = Noiseless(), runs.draw
+    assert isinstance(honest, LinearRuns)
+    streams = {
+        name: replace(s, noise=replace(s.noise, scale=s.noise.scale * factor) if factor else quiet)
+        for name, s in honest.streams.items()
+    }
+    return replace(runs, draw=replace(honest, streams=streams))

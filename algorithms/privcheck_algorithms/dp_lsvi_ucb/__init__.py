@@ -1,7 +1,9 @@
 """DP-LSVI-UCB++ (paper 001, Algorithm 1), declared twice: with fresh noise, and with the one draw that is printed."""
 
 from privcheck.registry import Algorithm
+from privcheck_algorithms.dp_lsvi_ucb.agent import policies
 from privcheck_algorithms.dp_lsvi_ucb.declaration import CLAIM, as_printed, fresh
+from privcheck_algorithms.linear.ruler import INSTANCE
 from privcheck_algorithms.papers import LINEAR
 
 FRESH = Algorithm(
@@ -11,6 +13,8 @@ FRESH = Algorithm(
     paper=LINEAR,
     declare=fresh,
     readings=(CLAIM,),
+    policies=policies,
+    instance=INSTANCE,
 )
 
 AS_PRINTED = Algorithm(
@@ -20,6 +24,8 @@ AS_PRINTED = Algorithm(
     paper=LINEAR,
     declare=as_printed,
     readings=(CLAIM,),
+    policies=policies,
+    instance=INSTANCE,
 )
 
 __all__ = ["AS_PRINTED", "FRESH"]

@@ -1,7 +1,9 @@
 """DP-VAPVI (paper 000, Algorithm 2), declared twice: with the users split in halves, and as its experiments run it."""
 
 from privcheck.registry import Algorithm
+from privcheck_algorithms.dp_vapvi.agent import policies
 from privcheck_algorithms.dp_vapvi.declaration import FEATURES, split, unsplit
+from privcheck_algorithms.linear.ruler import INSTANCE
 from privcheck_algorithms.papers import OFFLINE
 
 SPLIT = Algorithm(
@@ -11,6 +13,8 @@ SPLIT = Algorithm(
     paper=OFFLINE,
     declare=split,
     readings=(FEATURES,),
+    policies=policies,
+    instance=INSTANCE,
 )
 
 UNSPLIT = Algorithm(
@@ -20,6 +24,8 @@ UNSPLIT = Algorithm(
     paper=OFFLINE,
     declare=unsplit,
     readings=(FEATURES,),
+    policies=policies,
+    instance=INSTANCE,
 )
 
 __all__ = ["SPLIT", "UNSPLIT"]

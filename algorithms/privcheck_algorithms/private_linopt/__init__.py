@@ -1,7 +1,9 @@
 """Private-LinOpt-VI and Private-LinOpt-PO (paper 004): two declarations with the same four tree counters."""
 
 from privcheck.registry import Algorithm
+from privcheck_algorithms.linear.ruler import INSTANCE
 from privcheck_algorithms.papers import MIXTURE
+from privcheck_algorithms.private_linopt.agent import greedy_policies, mixed_policies
 from privcheck_algorithms.private_linopt.declaration import CHOICES, policy_optimization, value_iteration
 
 VI = Algorithm(
@@ -11,6 +13,8 @@ VI = Algorithm(
     paper=MIXTURE,
     declare=value_iteration,
     readings=CHOICES,
+    policies=greedy_policies,
+    instance=INSTANCE,
 )
 
 PO = Algorithm(
@@ -20,6 +24,8 @@ PO = Algorithm(
     paper=MIXTURE,
     declare=policy_optimization,
     readings=CHOICES,
+    policies=mixed_policies,
+    instance=INSTANCE,
 )
 
 __all__ = ["PO", "VI"]

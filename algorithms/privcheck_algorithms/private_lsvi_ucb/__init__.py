@@ -1,7 +1,9 @@
 """Two private LSVI-UCBs that paper 001 compares with, as far as the five papers describe what they release."""
 
 from privcheck.registry import Algorithm
+from privcheck_algorithms.linear.ruler import INSTANCE
 from privcheck_algorithms.papers import LINEAR
+from privcheck_algorithms.private_lsvi_ucb.agent import policies
 from privcheck_algorithms.private_lsvi_ucb.declaration import GRAM, luyo, ngo
 
 LUYO = Algorithm(
@@ -11,6 +13,8 @@ LUYO = Algorithm(
     paper=LINEAR,
     declare=luyo,
     readings=(GRAM,),
+    policies=policies,
+    instance=INSTANCE,
 )
 
 NGO = Algorithm(
@@ -19,6 +23,8 @@ NGO = Algorithm(
     source="compared with in Sahu, DP in RL: Linear MDPs",
     paper=LINEAR,
     declare=ngo,
+    policies=policies,
+    instance=INSTANCE,
 )
 
 __all__ = ["LUYO", "NGO"]

@@ -2,7 +2,9 @@
 
 from privcheck.registry import Algorithm
 from privcheck_algorithms.dp_lsvi_ucb.declaration import CLAIM
+from privcheck_algorithms.linear.ruler import INSTANCE
 from privcheck_algorithms.papers import LINEAR
+from privcheck_algorithms.published_lsvi_ucb.agent import policies
 from privcheck_algorithms.published_lsvi_ucb.declaration import published
 
 PUBLISHED = Algorithm(
@@ -12,6 +14,8 @@ PUBLISHED = Algorithm(
     paper=LINEAR,
     declare=published,
     readings=(CLAIM,),
+    policies=policies,
+    instance=INSTANCE,
 )
 
 __all__ = ["PUBLISHED"]

@@ -1,7 +1,8 @@
 """One audit plan for every registered algorithm: which views there are, and which of them run its agent.
 
 Whatever is registered under a name is what is audited: where there is an agent, lockstep, noise and policy views drive
-its face. Where there is a declaration only, they run the declared statistics through a channel of ours, and say so.
+its face. Where there is a declaration only, they run the declared statistics through a channel of ours, and say so; so
+does the policy view of an agent of which only the step from releases to policies is written.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.registry import Algorithm, AuditPlan
 from privcheck.results import AuditRequest, AuditResult, AuditView
-from privcheck_audits.policy import linear, offline, online
+from privcheck_audits.policy import offline, online, post_processing
 from privcheck_audits.releases.audit import audit_releases, why_not
 from privcheck_audits.white_box import agent_views, views
 
@@ -23,7 +24,7 @@ RunView = Callable[[AuditRequest], AuditResult]
 _DECLARED: Final[Mapping[str, int]] = {"releases": 1_000_000, "lockstep": 16, "noise": 8}
 _ONLINE: Final[Mapping[str, int]] = {"lockstep": 24, "noise": 8, "policy": 2_000}
 _OFFLINE: Final[Mapping[str, int]] = {"lockstep": 100, "noise": 30, "policy": 100_000}
-_POLICIES: Final = 50_000  # of linear agents
+_POST_PROCESSING: Final[Mapping[str, int]] = {"policy": 50_000}
 
 
 def plan_for(algorithm: Algorithm) -> AuditPlan:
@@ -48,9 +49,12 @@ def plan_for(algorithm: Algorithm) -> AuditPlan:
     elif algorithm.offline is not None:
         by_view["policy"] = partial(offline.audit_policies, algorithm=algorithm)
         trials |= _OFFLINE
-    elif algorithm.name in linear.AGENTS:
-        by_view |= {"releases": linear.releases, "policy": linear.policy}
-        trials["policy"] = _POLICIES
+    elif algorithm.policies is not None:
+        by_view |= {
+            "releases": partial(post_processing.audit_where_it_shows, algorithm=algorithm),
+            "policy": partial(post_processing.audit_policies, algorithm=algorithm),
+        }
+        trials |= _POST_PROCESSING
     return AuditPlan(
         name=algorithm.name,
         views=tuple(by_view),

@@ -98,8 +98,8 @@ def instance_setting(setting: Setting, algorithm: Algorithm) -> Setting:
     H, S, A = sizes(setting.values)
     if H * S * A * (S + 1) <= _NUMBERS:
         return setting
-    small = {**_SMALL, **algorithm.instance.sizes}
-    return setting.at({name: min(setting.values[name], Fraction(size)) for name, size in small.items()})
+    values, small = setting.values, {**_SMALL, **algorithm.instance.sizes}
+    return setting.at({name: min(values[name], Fraction(size)) for name, size in small.items() if name in values})
 
 
 def instance(setting: Setting, algorithm: Algorithm) -> WholeAgent:

@@ -24,6 +24,8 @@ from privcheck_audits.releases.canaries import worst_canary
 from privcheck_audits.releases.reach import LossLaw, loss_law, reachable_anytime, reachable_guesses
 from privcheck_audits.show.pictures import pictured
 
+_RAN: Final = "whole agent"
+_PROCESSED: Final = "the declared noise, then the paper's steps"
 METHODS: Final[tuple[AuditMethod, ...]] = ("auto", "coin-flip", "sequential")
 
 
@@ -96,8 +98,8 @@ def bound_policies(
         violated=refuted != "nothing",
         lower=found.lower,
         reachable=found.limit(tested.runs),
-        method=f"whole agent: a score of {seen} learned on {found.learned} runs, {found.test}; valid against any "
-        "mechanism",
+        method=f"{_RAN if agent_ran else _PROCESSED}: a score of {seen} learned on {found.learned} runs, "
+        f"{found.test}; valid against any mechanism",
         witness=witness,
         evidence=evidence,
         seconds=seconds,

@@ -17,8 +17,8 @@ def gram(weights: Array, phi: Array) -> Array:
     """
     d = phi.shape[-1]
     products = (phi[..., :, None] * phi[..., None, :]).reshape(-1, d * d)
-    found: Array = weights.reshape(weights.shape[0], -1) @ products
-    return found.reshape(-1, d, d)
+    total: Array = weights.reshape(weights.shape[0], -1) @ products
+    return total.reshape(-1, d, d)
 
 
 def sums(targets: Array, phi: Array) -> Array:
@@ -28,11 +28,11 @@ def sums(targets: Array, phi: Array) -> Array:
         targets: (runs, S, A).
         phi: (S, A, d).
     """
-    found: Array = targets.reshape(targets.shape[0], -1) @ phi.reshape(-1, phi.shape[-1])
-    return found
+    total: Array = targets.reshape(targets.shape[0], -1) @ phi.reshape(-1, phi.shape[-1])
+    return total
 
 
-def predicted(phi: Array, weights: Array) -> Array:
+def predict(phi: Array, weights: Array) -> Array:
     """Returns φ(s, a)ᵀw, (runs, S, A).
 
     Args:
@@ -40,8 +40,8 @@ def predicted(phi: Array, weights: Array) -> Array:
         weights: (runs, d).
     """
     rows = phi.reshape(*phi.shape[:-3], -1, phi.shape[-1])
-    found: Array = weights @ rows.T if phi.ndim == 3 else (rows @ weights[..., None])[..., 0]
-    return found.reshape(-1, *phi.shape[-3:-1])
+    values: Array = weights @ rows.T if phi.ndim == 3 else (rows @ weights[..., None])[..., 0]
+    return values.reshape(-1, *phi.shape[-3:-1])
 
 
 def lengths(phi: Array, inverse: Array) -> Array:
@@ -53,19 +53,19 @@ def lengths(phi: Array, inverse: Array) -> Array:
     """
     rows = phi.reshape(*phi.shape[:-3], -1, phi.shape[-1])
     squares = np.einsum("...nd,...nd->...n", rows @ inverse, rows)
-    found: Array = np.sqrt(np.maximum(squares, 0.0))
-    return found.reshape(-1, *phi.shape[-3:-1])
+    norms: Array = np.sqrt(np.maximum(squares, 0.0))
+    return norms.reshape(-1, *phi.shape[-3:-1])
 
 
-def inverted(matrices: Array) -> Array:
+def invert(matrices: Array) -> Array:
     """Returns the inverses, (runs, d, d)."""
     return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
 
 
 def solve(inverse: Array, vectors: Array) -> Array:
     """Returns inverse·vector of every run, (runs, d)."""
-    found: Array = np.einsum("bij,bj->bi", inverse, vectors)
-    return found
+    products: Array = np.einsum("bij,bj->bi", inverse, vectors)
+    return products
 
 
 def best(q: Array) -> tuple[NDArray[np.int64], Array]:

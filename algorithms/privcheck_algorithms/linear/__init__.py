@@ -1,0 +1,1 @@
+"""What linear agents share: the instance they are audited on, the declared noise, and noisy ridge regression."""

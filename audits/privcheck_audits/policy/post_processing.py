@@ -1,0 +1,136 @@
+"""The views of agents of which only the step from releases to policies is written (`privcheck.post_processing`).
+
+Lockstep and noise are those of any declaration. The policy view draws the declared noise in every trial, at the ε or ρ
+that is asked for, on the instance that the agent names, and does with the noisy statistics what the agent does. No
+registered agent has run then, and results say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from privcheck.accounting import account
+from privcheck.accounting.account import shared_draws
+from privcheck.errors import ParameterError
+from privcheck.post_processing import DrawPolicies, PolicyRuns
+from privcheck.registry import Algorithm
+from privcheck.results import AuditRequest, AuditResult
+from privcheck.setting import Setting
+from privcheck_audits.engine.scores import hidden_bits
+from privcheck_audits.plan.common import size_note
+from privcheck_audits.plan.meanings import policy_meaning
+from privcheck_audits.plan.methods import on_curve
+from privcheck_audits.policy.runs import Outputs
+from privcheck_audits.policy.view import bound_policies, check_policy
+from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.releases.canaries import describe
+from privcheck_audits.releases.reach import reachable_curve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HiddenRuns:
+    """Runs on D or D′ by a hidden bit; importable, so that blocks can run in any process.
+
+    Attributes:
+        draw: Makes them, once it is known which run is on which.
+    """
+
+    draw: DrawPolicies
+
+    def __call__(self, rng: np.random.Generator, runs: int) -> Outputs:
+        """Returns the policies of so many fresh runs."""
+        secret = hidden_bits(rng, runs)
+        return Outputs(features=self.draw(rng, secret), secret=secret)
+
+
+def audit_where_it_shows(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
+    """Returns the audit of the releases, at the instance's sizes where those asked for hide everything.
+
+    Args:
+        request: What is asked.
+        algorithm: Whose instance it is.
+
+    Raises:
+        ParameterError: A number of the request is out of its range.
+        AuditError: A trial's score is not finite.
+    """
+    asked = visible(request, algorithm)
+    result = audit_releases(asked)
+    return replace(result, evidence={**result.evidence, **size_note(request.values, asked.values)})
+
+
+def audit_policies(request: AuditRequest, algorithm: Algorithm, runs: PolicyRuns | None = None) -> AuditResult:
+    """Returns the lower bound on ε from policies alone; valid against any mechanism, and weak.
+
+    Args:
+        request: What is asked.
+        algorithm: Whose post-processing is run.
+        runs: Another agent, whose blocks are not kept; None for the registered one on its instance.
+
+    Raises:
+        ParameterError: A number of the request is out of its range, or there is no post-processing.
+        AuditError: A trial's score is not finite.
+    """
+    values = small(request.values, algorithm)
+    check_policy(request, values)
+    whole = runs or instance(request.setting, algorithm)
+    sizes = ", ".join(f"{name} = {values[name]}" for name in algorithm.instance.sizes if name in values)
+
+    def mean(refuted: str) -> str:
+        said = policy_meaning(refuted, whole.told)
+        return f"{said}. {whole.remark}" if whole.remark else said
+
+    return bound_policies(
+        request,
+        HiddenRuns(draw=whole.draw),
+        values=values,
+        seen=whole.seen,
+        witness="; ".join(words for words in (describe(whole.pair), whole.witness) if words),
+        instance=", ".join(words for words in (whole.instance, sizes) if words),
+        keep=runs is None,
+        meaning=mean,
+        pair=whole.pair,
+        agent_ran=False,
+    )
+
+
+def visible(request: AuditRequest, algorithm: Algorithm) -> AuditRequest:
+    """Returns the request at the instance's sizes, where at those asked for the releases view could not see anything.
+
+    DP-LSVI-UCB++ loses 6·10⁻⁶ of its claim at H = 20, and half of it at H = 1, which the same claim is about.
+    """
+    if request.view != "releases" or request.method not in {"auto", "curve"} or not on_curve(request):
+        return request
+    mu = account(request.declaration).at(request.values).mu
+    if mu is None or shared_draws(request.declaration):
+        return request
+    reachable = reachable_curve(mu, 2 * request.trials, alpha=1 - request.confidence, delta=request.delta)
+    if reachable > 0:
+        return request
+    return replace(request, setting=request.setting.at(small(request.values, algorithm)))
+
+
+def small(values: Mapping[str, Fraction], algorithm: Algorithm) -> Mapping[str, Fraction]:
+    """Returns the parameters with the sizes of the algorithm's instance."""
+    sizes = algorithm.instance.sizes
+    return {**values, **{name: Fraction(size) for name, size in sizes.items() if name in values}}
+
+
+def instance(setting: Setting, algorithm: Algorithm) -> PolicyRuns:
+    """Returns the agent's post-processing on its instance, ready to run with the declared noise.
+
+    Args:
+        setting: Declaration, parameters, options and readings; sizes are the instance's.
+        algorithm: Whose post-processing is run.
+
+    Raises:
+        ParameterError: There is none.
+    """
+    if algorithm.policies is None:
+        message = f"{algorithm.name} has no agent and no step from releases to policies: it has no policy view"
+        raise ParameterError(message, name=algorithm.name)
+    return algorithm.policies(setting.at(small(setting.values, algorithm)))
