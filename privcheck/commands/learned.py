@@ -265,6 +265,8 @@ def _audited(setting: Chosen, result: AuditResult, seed: int, seconds: float) ->
         trials_per_second=_speed(result),
         claim=f"{setting.declared.claim_words} ({setting.declared.claim.source})",
         seed=seed,
+        agent_ran=result.agent_ran,
+        audited_at=None if "audited_at" not in result.evidence else str(result.evidence["audited_at"]),
         trade_off=result.trade_off,
         history=result.history,
         pair=result.pair,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Literal
 
 from privcheck.reports.values import Audited
 from privcheck.reports.wording import figure, percent, value_of, words
@@ -20,16 +21,35 @@ _OPEN = {
 }
 _CHARGES = "the accountant charges"
 
+Word = Literal["Violation", "Consistent", "No verdict"]
+
+
+def verdict_word(views: Mapping[str, Audited]) -> Word:
+    """Returns the verdict of several views: a violation of one is a violation, one that is undecided leaves it open."""
+    verdicts = {view.verdict for view in views.values()}
+    return "Violation" if "violation" in verdicts else "Consistent" if verdicts == {"consistent"} else "No verdict"
+
+
+def refuted_elsewhere(views: Mapping[str, Audited]) -> str:
+    """Returns at which other parameters the claim is refuted where it is not at those asked for; else nothing."""
+    if verdict_word(views) == "Violation":
+        return ""
+    return next((at for view in views.values() if (at := words(view.evidence, "violation_at"))), "")
+
+
+def agent_not_run(views: Mapping[str, Audited]) -> bool:
+    """Returns whether no view ran the agent, so that all that was audited is what was declared."""
+    return bool(views) and all(view.agent_ran is False for view in views.values())
+
 
 def headline(views: Mapping[str, Audited]) -> str:
-    """Returns the verdict of several views: a violation of one is a violation; and at which other parameters, if so."""
-    verdicts = {view.verdict for view in views.values()}
-    word = "Violation" if "violation" in verdicts else "Consistent" if verdicts == {"consistent"} else "No verdict"
-    evidence = [view.evidence for view in views.values()]
-    if word != "Violation" and (at := next((a for e in evidence if (a := words(e, "violation_at"))), "")):
-        return f"{word}; violation at {at}"
-    at = words(evidence[0], "audited_at") if len(evidence) == 1 else ""
-    return f"{word} at {at}" if at else word
+    """Returns the verdict of several views, at which other parameters, and whether without the agent."""
+    said: str = verdict_word(views)
+    if at := refuted_elsewhere(views):
+        said += f"; violation at {at}"
+    elif len(views) == 1 and (at := words(next(iter(views.values())).evidence, "audited_at")):
+        said += f" at {at}"
+    return f"{said}; no agent was run" if agent_not_run(views) else said
 
 
 def sentences(views: Mapping[str, Audited]) -> str:

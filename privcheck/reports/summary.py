@@ -117,12 +117,11 @@ def verdict(report: Report) -> Verdict:
 def _audit_verdict(audit: Audits) -> Verdict:
     """Returns the verdict of audits alone: never a pass."""
     views = dict(_ordered(audit))
-    headline = audited.headline(views)
+    word = audited.verdict_word(views)
     tones: dict[str, Tone] = {"Violation": "bad", "Consistent": "plain"}
-    word = headline.split(";")[0].split(" at ")[0]
     return Verdict(
-        headline=headline,
-        tone="open" if ";" in headline else tones.get(word, "open"),
+        headline=audited.headline(views),
+        tone="open" if audited.refuted_elsewhere(views) else tones.get(word, "open"),
         how="",
         claim=spelled(audit.claim),
         ratios="",
@@ -255,7 +254,7 @@ def notices(report: Report) -> tuple[Notice, ...]:
     Last, what the run itself says about its figures (`run.value.note`).
     """
     contradictions = [notice for name, view in audit_views(report) for notice in _contradictions(report, name, view)]
-    return (*contradictions, *_crossing(report), *_noise(report), *_remarks(report))
+    return (*contradictions, *_crossing(report), *_declared_only(report), *_noise(report), *_remarks(report))
 
 
 def _contradictions(report: Report, name: str, view: Audited) -> Iterator[Notice]:
@@ -285,6 +284,16 @@ def _crossing(report: Report) -> Iterator[Notice]:
     if epsilon is not None:
         text = f"At ε = {figure(epsilon)} the audit's lower bound on δ exceeds the accountant's upper bound."
         yield Notice(tone="bad", title="The two curves contradict each other", text=text)
+
+
+def _declared_only(report: Report) -> Iterator[Notice]:
+    """Yields that the audits are about the declaration alone, where no view ran the agent."""
+    if audited.agent_not_run(dict(audit_views(report))):
+        text = (
+            "What was audited are the releases as declared, drawn by our own channel. Nothing here says that running "
+            "code draws this noise, or that it releases nothing else."
+        )
+        yield Notice(tone="open", title="No agent was run", text=text)
 
 
 def _noise(report: Report) -> Iterator[Notice]:

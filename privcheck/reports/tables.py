@@ -181,6 +181,7 @@ def audit_table(report: Report) -> ReportTable | None:
         [
             name,
             Cell(text=view.verdict, tone=_AUDIT_TONES.get(view.verdict, "open")),
+            figure(view.agent_ran),
             figure(view.epsilon_lower, rounding="down"),
             figure(view.reachable, rounding="down"),
             figure(view.epsilon_upper, rounding="up"),
@@ -194,7 +195,7 @@ def audit_table(report: Report) -> ReportTable | None:
         for name, view in audit_views(report)
     ]
     columns = (
-        "view", "verdict", "#ε at least", "#expected", "#ε at most", "#claimed", "#at δ", "#confidence",
+        "view", "verdict", "agent ran", "#ε at least", "#expected", "#ε at most", "#claimed", "#at δ", "#confidence",
         "#trials", "#time", "#trials/s",
     )  # fmt: skip
     caption = (

@@ -10,7 +10,7 @@ from privcheck.reports.values import Report
 from privcheck.reports.wording import printable, spelled, words
 
 _GAP = "  "
-_AUDIT = ("view", "verdict", "ε at least", "expected", "ε at most", "claimed", "time")
+_AUDIT = ("view", "verdict", "agent ran", "ε at least", "expected", "ε at most", "claimed", "time")
 _WIDEST = 44  # of one column; longer cells are cut, the page has them whole
 
 

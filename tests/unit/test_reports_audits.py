@@ -123,6 +123,24 @@ def test_a_loss_without_bound_says_so():
     assert "no finite ε holds at δ = 10⁻⁵: the loss is unbounded, more than the claim" in verdict(report(leak)).sentence
 
 
+def test_that_no_agent_was_run_is_said_where_the_verdict_stands():
+    declared, ran = audited(agent_ran=False), audited("lockstep", agent_ran=True, epsilon_lower=None)
+    alone = report(declared)
+    assert verdict(alone).headline == "Consistent; no agent was run"
+    assert verdict(alone).tone == "plain"
+    assert verdict(report(audited(agent_ran=False, verdict="violation"))).headline == "Violation; no agent was run"
+    assert "No agent was run" in render_html(alone)
+    assert render_text(alone).startswith("CONSISTENT; NO AGENT WAS RUN · ")
+    judged = report(declared, verdict=VerdictBrief(verdict="holds", method="proved", sentence=""))
+    assert "! No agent was run." in render_text(judged)
+    both = render_text(report(declared, ran))
+    assert "no agent was run" not in both.lower()
+    assert [line.split()[:3] for line in both.splitlines()[-2:]] == [
+        ["releases", "consistent", "no"], ["lockstep", "consistent", "yes"],
+    ]  # fmt: skip
+    assert "agent ran" not in render_text(report(audited()))  # an older report does not know
+
+
 def test_a_check_keeps_its_own_verdict():
     data = report(audited(), verdict=VerdictBrief(verdict="holds", method="proved", sentence=""))
     assert verdict(data).headline == "Holds, proved"

@@ -32,6 +32,9 @@ class Audited(Brief):
         trials_per_second: Runs a second, 2N in all.
         claim: What was claimed.
         seed: Of the trials.
+        agent_ran: Whether the registered agent itself was run; otherwise what was audited are its releases as declared.
+            None where an older report does not say.
+        audited_at: The parameters that were audited, where they are not those asked for.
         trade_off: Picture; no verdict rests on this nor on the following.
         history: Picture.
         pair: Picture.
@@ -55,6 +58,8 @@ class Audited(Brief):
     trials_per_second: float
     claim: str = ""
     seed: int = 0
+    agent_ran: bool | None = None
+    audited_at: str | None = None
     trade_off: TradeOff | None = None
     history: History | None = None
     pair: ShownPair | None = None
