@@ -37,7 +37,7 @@ def test_an_audit_writes_its_page_with_pictures(tmp_path):
     assert printed["pair"]["columns"] == ["state", "action", "reward"]
     assert printed["bars"] is None
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert ">Consistent<" in page
+    assert ">Consistent; no agent was run<" in page
     assert "does not show that the mechanism is private" in page
     assert page.count("<figure") == 2
     for foreign in ('src="http', 'href="http', "@import", "url(http", "<script"):
@@ -139,5 +139,5 @@ def test_a_violation_elsewhere_leaves_the_exit_code_to_what_was_asked(tmp_path):
     printed = json.loads(found.stdout)
     assert (printed["verdict"], printed["evidence"]["violation_at"]) == ("consistent", "H = 1 (asked: H = 6)")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert ">Consistent; violation at H = 1 (asked: H = 6)<" in page
+    assert ">Consistent; violation at H = 1 (asked: H = 6); no agent was run<" in page
     assert asked(1, "one").exit_code == 1
