@@ -117,7 +117,7 @@ def test_an_audit_of_a_run_or_two_has_said_nothing(tmp_path):
     found = audit(tmp_path / "out", "--trials", "1")
     assert found.exit_code == 3
     assert json.loads(found.stdout)["verdict"] == "undecided"
-    assert ">No verdict<" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert ">No verdict; no agent was run<" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_violation_elsewhere_leaves_the_exit_code_to_what_was_asked(tmp_path):
