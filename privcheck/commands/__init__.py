@@ -1,1 +1,1 @@
-"""What each command computes, as JSON-able dictionaries; `cli` parses, prints and sets exit codes."""
+"""What each command computes, as values of `privcheck.reports.values`; `cli` parses, prints and sets exit codes."""

@@ -128,6 +128,7 @@ def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ..
 def report(directory: Path, *, as_json: bool) -> None:
     """Render the finished check, audits or online run in DIRECTORY again, from report.json or run.json."""
     from privcheck.reports import JSON_NAME, render_again
+    from privcheck.reports.values import RenderedReport
 
     if not (directory / JSON_NAME).exists() and (directory / "run.json").exists():
         from privcheck.reports.online import render_runs_again
@@ -135,7 +136,7 @@ def report(directory: Path, *, as_json: bool) -> None:
         page = render_runs_again(directory)
     else:
         page = render_again(directory)
-    finish({"html": str(page)}, lambda r: r["html"], as_json=as_json)
+    finish(RenderedReport(html=str(page)), lambda r: r.html, as_json=as_json)
 
 
 @main.command()
@@ -148,7 +149,7 @@ def doctor(*, as_json: bool) -> None:
 
     result = diagnose()
     finish(result, diagnosis, as_json=as_json)
-    sys.exit(0 if result["ok"] else 2)
+    sys.exit(0 if result.ok else 2)
 
 
 for command in (audit, run, check):

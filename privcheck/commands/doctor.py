@@ -6,16 +6,16 @@ import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
-from typing import Any
 
 from privcheck import registry
 from privcheck.commands.provenance import packages
+from privcheck.reports.values import Diagnosis
 from privcheck.runtime import NoNoise, SimulatedNoise
 
 OWN = ("privcheck", "privcheck_algorithms", "privcheck_audits")
 
 
-def diagnose() -> dict[str, Any]:
+def diagnose() -> Diagnosis:
     """Returns versions, cores, noise sources, registered names and every problem found."""
     versions, problems = {}, []
     for name in packages():
@@ -26,16 +26,16 @@ def diagnose() -> dict[str, Any]:
     problems += _clashes()
     for group in ("algorithms", "environments"):
         problems += _unloadable(group)
-    return {
-        "ok": not problems,
-        "problems": problems,
-        "versions": {"python": platform.python_version(), **versions},
-        "platform": platform.platform(),
-        "executable": sys.executable,
-        "cores": os.cpu_count(),
-        "noise_sources": {"simulated": SimulatedNoise.words, "none": NoNoise.words},
-        "registered": {group: registry.names(group) for group in ("algorithms", "environments")},
-    }
+    return Diagnosis(
+        ok=not problems,
+        problems=tuple(problems),
+        versions={"python": platform.python_version(), **versions},
+        platform=platform.platform(),
+        executable=sys.executable,
+        cores=os.cpu_count(),
+        noise_sources={"simulated": SimulatedNoise.words, "none": NoNoise.words},
+        registered={group: tuple(registry.names(group)) for group in ("algorithms", "environments")},
+    )
 
 
 def _clashes() -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from privcheck.reports import render_text
@@ -14,6 +14,7 @@ from privcheck.reports.values import (
     CalibratedNoise,
     Compared,
     CostTrend,
+    Diagnosis,
     Listing,
     NeededNoise,
     Ran,
@@ -189,12 +190,12 @@ def _spent(cost: SpentCost | None) -> str:
     return "no bound" if cost.rho is None else f"ρ = {cost.rho:.6g}"
 
 
-def diagnosis(result: Mapping[str, Any]) -> str:
+def diagnosis(result: Diagnosis) -> str:
     """Returns problems first, then versions."""
-    lines = ["no problems found"] if result["ok"] else [f"problem: {p}" for p in result["problems"]]
-    facts = [*result["versions"].items(), ("platform", result["platform"]), ("cores", str(result["cores"]))]
-    facts += [(f"noise, {name}", words) for name, words in result["noise_sources"].items()]
-    facts += [(group, ", ".join(names)) for group, names in result["registered"].items()]
+    lines = ["no problems found"] if result.ok else [f"problem: {p}" for p in result.problems]
+    facts = [*result.versions.items(), ("platform", result.platform), ("cores", str(result.cores))]
+    facts += [(f"noise, {name}", words) for name, words in result.noise_sources.items()]
+    facts += [(group, ", ".join(names)) for group, names in result.registered.items()]
     return "\n".join([*lines, "", columns([("what", "found"), *facts])])
 
 

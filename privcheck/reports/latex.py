@@ -28,7 +28,7 @@ _OPERATORS = {
     "{": "{", "}": "}", "|": "‖",
 }  # fmt: skip
 _SPACES = {" ": "0.25em", ",": "0.17em", ";": "0.28em", ":": "0.22em", "quad": "1em", "qquad": "2em"}
-_ACCENTS = {"tilde": "˜", "widetilde": "˜", "hat": "^", "widehat": "^", "bar": "¯", "overline": "¯"}
+_ACCENTS = {"tilde": "˜", "widetilde": "˜", "hat": "^", "widehat": "^", "bar": "¯", "overline": "¯", "check": "ˇ"}
 _SCRIPT = dict(zip("ABDFLMNOPS", "𝒜ℬ𝒟ℱℒℳ𝒩𝒪𝒫𝒮", strict=True))
 
 

@@ -13,6 +13,8 @@ from privcheck.commands.declared import budget, list_algorithms, show, verified
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
+from privcheck.reports.latex import latex_to_mathml
+from privcheck.reports.mathml import safe_mathml
 from privcheck.reports.values import from_json, to_json
 from privcheck.results import RunRequest
 from privcheck.runtime import Ledger, read_ledger
@@ -137,3 +139,11 @@ def test_unknown_names_and_parameters_are_refused():
         resolve_setting("dp-apvi", {"S": "3"}, sizes={"S": 4})
     with pytest.raises(ParameterError, match="known, released"):
         resolve_setting("dp-apvi", {"rewards": "maybe"})
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_every_formula_can_be_drawn(name):
+    shown = show(resolve_setting(name, {}))
+    formulas = [release.latex for release in shown.releases]
+    formulas += [line.latex for step in shown.derivation for line in (step, *step.inputs)]
+    assert [formula for formula in formulas if safe_mathml(latex_to_mathml(formula)) is None] == []

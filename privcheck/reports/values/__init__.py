@@ -44,14 +44,14 @@ from privcheck.reports.values.learned import (
     RunRemark,
     SpentCost,
 )
-from privcheck.reports.values.report import About, Provenance, Report, VerdictBrief
+from privcheck.reports.values.report import About, Diagnosis, Provenance, RenderedReport, Report, VerdictBrief
 
 __all__ = [
     "SCHEMA", "About", "AllVerified", "Audited", "Audits", "Band", "Budget", "BudgetRelease", "CalibratedNoise",
     "CalibrationTarget", "Certified", "Change", "Compared", "CostTrend", "DeltaCurve", "DerivationStep",
-    "LearnedValue", "LedgerRelease", "LedgerSummary", "Listed", "ListedChoice", "ListedParameter", "Listing",
-    "MethodBound", "NeededNoise", "OdometerReading", "Provenance", "Ran", "RanOnline", "Regret", "ReleasePrice",
-    "ReleaseSensitivity", "Report", "RunCurves", "RunRemark", "Shown", "ShownRelease", "SpentCost", "StepInput",
-    "TotalCost", "VerdictBrief", "VerdictFinding", "VerdictGround", "VerdictWitness", "Verified", "document",
-    "from_json", "to_json", "together",
+    "Diagnosis", "LearnedValue", "LedgerRelease", "LedgerSummary", "Listed", "ListedChoice", "ListedParameter",
+    "Listing", "MethodBound", "NeededNoise", "OdometerReading", "Provenance", "Ran", "RanOnline", "Regret",
+    "ReleasePrice", "ReleaseSensitivity", "RenderedReport", "Report", "RunCurves", "RunRemark", "Shown",
+    "ShownRelease", "SpentCost", "StepInput", "TotalCost", "VerdictBrief", "VerdictFinding", "VerdictGround",
+    "VerdictWitness", "Verified", "document", "from_json", "to_json", "together",
 ]  # fmt: skip

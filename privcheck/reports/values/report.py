@@ -80,3 +80,35 @@ class Report(Brief):
     audit: Audits | None = None
     run: Ran | RanOnline | None = None
     provenance: Provenance | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedReport:
+    """What `privcheck report` prints: where the page is."""
+
+    html: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What `privcheck doctor` prints.
+
+    Attributes:
+        ok: Whether there is no problem.
+        problems: In words.
+        versions: Of Python and the packages.
+        platform: The operating system.
+        executable: Python's.
+        cores: Of the machine; None where nobody says.
+        noise_sources: In words, by name.
+        registered: Names by group.
+    """
+
+    ok: bool
+    problems: tuple[str, ...]
+    versions: Mapping[str, str]
+    platform: str
+    executable: str
+    cores: int | None
+    noise_sources: Mapping[str, str]
+    registered: Mapping[str, tuple[str, ...]]
