@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.relations import Pair
 from privcheck.setting import Setting
 
 
@@ -44,7 +45,7 @@ class PolicyRuns:
     """
 
     draw: DrawPolicies
-    pair: tuple[Any, Any]
+    pair: Pair
     seen: str
     told: str
     instance: str

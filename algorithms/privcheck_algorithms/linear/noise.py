@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declaration import Declaration
+from privcheck.errors import ParameterError
 from privcheck.mechanisms import Noise
-from privcheck.schedules import Tree
+from privcheck.schedules import EveryEpisode, Once, Tree
 
 _MARGIN: Final = 6.0  # t, with which a noise matrix is above √v(2√d + t) with probability at most 2·exp(−t²/4)
 
@@ -63,7 +64,17 @@ def streams(declaration: Declaration, values: Mapping[str, Fraction], outputs: i
         declaration: What is released.
         values: Its parameters.
         outputs: How many there are; 1 for an offline agent.
+
+    Raises:
+        ParameterError: A release's outputs are no sums over all users so far, or cells or releases share its noise.
     """
+    for release in declaration.releases:
+        if not isinstance(release.schedule, Once | EveryEpisode | Tree):
+            message = f"release {release.name!r}: expected sums over all users so far, got {release.schedule.words}"
+            raise ParameterError(message, name="schedule", given=release.name)
+        if release.draw.name or "cells" in release.draw.across:
+            message = f"release {release.name!r}: noise that cells or releases share is not drawn here"
+            raise ParameterError(message, name="draw", given=release.name)
     return {
         release.name: Stream(
             noise=release.mechanism.at(values),

@@ -42,9 +42,17 @@ class HiddenRuns:
     draw: DrawPolicies
 
     def __call__(self, rng: np.random.Generator, runs: int) -> Outputs:
-        """Returns the policies of so many fresh runs."""
+        """Returns the policies of so many fresh runs.
+
+        Raises:
+            ParameterError: There are not as many rows of features as runs.
+        """
         secret = hidden_bits(rng, runs)
-        return Outputs(features=self.draw(rng, secret), secret=secret)
+        features = self.draw(rng, secret)
+        if features.ndim != 2 or features.shape[0] != runs:
+            message = f"policies: expected features of {runs} runs, ({runs}, features), got shape {features.shape}"
+            raise ParameterError(message, name="policies", given=features.shape)
+        return Outputs(features=features, secret=secret)
 
 
 def audit_where_it_shows(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
