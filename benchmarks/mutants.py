@@ -17,7 +17,7 @@ from pathlib import Path
 
 import mutants
 from mutants import shuffled
-from mutants.online import (
+from mutants.agents import (
     Talkative,
     counts_twice,
     forgets_level,

@@ -24,7 +24,7 @@ from privcheck.commands.online import load_world, online_settings
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.online.tables import size
 from privcheck_algorithms.privatizers.noise import LAPLACE, add, chunk, lanes
-from twins.online import trace
+from twins.paper_002 import trace
 
 K, REPLICATES, M, PAIRS, LONG = 20_000, 20, size(20, 6, 2), 5, 20_000_000
 NAMES = (

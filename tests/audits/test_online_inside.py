@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from mutants import rescaled_noise
-from mutants.online import (
+from mutants.agents import (
     Talkative,
     counts_twice,
     forgets_level,

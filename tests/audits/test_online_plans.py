@@ -27,7 +27,7 @@ from privcheck_audits.policy.online import SIZES, as_numbers, audit_policies, fe
 from privcheck_audits.policy.runs import policy_trials
 from privcheck_audits.releases.audit import audit_releases
 from registered import ALGORITHMS, ONLINE
-from twins import online as reference
+from twins import paper_002 as reference
 
 SURE = 1 - 1e-9
 NAMES = ONLINE

@@ -25,7 +25,7 @@ from privcheck_algorithms.online.world import (
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
 from privcheck_algorithms.private_ucb_vi.agent import player as vi_player
 from privcheck_algorithms.privatizers import noise, tree
-from twins.online import trace
+from twins.paper_002 import trace
 from twins.planning import best_backward, value_backward
 
 PRIVATE = [

@@ -10,7 +10,7 @@ from privcheck.runtime import Billboard, Channel, Ledger, ReplayChannel, Simulat
 from privcheck.trajectories import Trajectories
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.privatizers import tree
-from twins.online import trace
+from twins.paper_002 import trace
 
 K, CHANGED = 12, 2  # the third user differs
 AGENTS = [
