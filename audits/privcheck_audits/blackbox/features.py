@@ -196,7 +196,7 @@ def separation(columns: Array, secret: Bits) -> Array:
     """Returns the Kolmogorov–Smirnov distance of each column (m,) between the runs on D and on D′."""
     far = np.zeros(columns.shape[1])
     steps = np.where(secret, 1 / max(1, secret.sum()), -1 / max(1, (~secret).sum()))
-    for column, values in enumerate(columns.T):
+    for column, values in enumerate(np.ascontiguousarray(columns.T)):
         order = np.argsort(values, kind="stable")
         ordered = values[order]
         last = np.append(ordered[1:] != ordered[:-1], True)  # ties count together

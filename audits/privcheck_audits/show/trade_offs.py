@@ -6,6 +6,7 @@ with the number of runs and every count is binomial.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -134,6 +135,7 @@ def claimed_trade_off(guarantee: Guarantee, values: Mapping[str, Fraction]) -> N
     return _allowed([(epsilon, claim_delta(guarantee, values, epsilon))]) if math.isfinite(epsilon) else None
 
 
+@functools.lru_cache(maxsize=64)  # every pair, view and attempt of an audit is drawn against the same curve
 def charged_trade_off(charged: NumericAccount) -> NDArray[np.float64] | None:
     """Returns the least type-II error on the grid for what the accountant charges; None where that is unbounded.
 
