@@ -12,19 +12,19 @@ SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') 
 demo: $(VENV)/.installed
 	$(BIN)/privcheck check dp-apvi --data icu-sepsis --out runs/dp-apvi
 
-# run from tests/, so that nothing is imported from the tree: what is tested is the installed wheel
-PYTEST := cd tests && PRIVCHECK_TEST_WHEEL=1 ../$(BIN)/pytest -c ../pyproject.toml --rootdir .. -q
-# the auditors' tests, about half of the time, run beside all others; what they said is shown when both have ended
-BOTH = (trap - INT; $(PYTEST) $(1) audits) >$(VENV)/audits.log 2>&1 & audits=$$!; trap "kill $$audits" INT TERM; \
-	($(PYTEST) $(1) --ignore=audits .); others=$$?; wait $$audits; audits=$$?; cat $(VENV)/audits.log; \
-	test $$audits = 0 -a $$others = 0
+# run from tests/, so that nothing is imported from the tree: what is tested is the installed wheel; the threads of BLAS
+# and OpenMP would only wait for each other, as there is a worker to every core
+PYTEST := cd tests && OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PRIVCHECK_TEST_WHEEL=1 ../$(BIN)/pytest -c ../pyproject.toml --rootdir .. -q
+WORKERS := --numprocesses logical --dist worksteal
 
-test: lint
-	$(PYTEST) --doctest-modules --pyargs privcheck privcheck_algorithms privcheck_audits
-	@$(call BOTH,)
+# lint runs beside the tests; what it said is shown when both have ended
+test: $(VENV)/.developing
+	@$(MAKE) --no-print-directory lint >$(VENV)/lint.log 2>&1 & lint=$$!; trap "kill $$lint" INT TERM; \
+	($(PYTEST) --doctest-modules --pyargs privcheck privcheck_algorithms privcheck_audits) && ($(PYTEST) $(WORKERS) .); \
+	tests=$$?; wait $$lint; lint=$$?; cat $(VENV)/lint.log; test $$lint = 0 -a $$tests = 0
 
 test-fast: $(VENV)/.developing
-	@$(call BOTH,-m "not slow")
+	@$(PYTEST) $(WORKERS) -m "not slow" .
 
 # 10 000 random declarations and 5 000 jobs for the accountant against oracles of their own; the tests look at some hundred
 fuzz: $(VENV)/.developing

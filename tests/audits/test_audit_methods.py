@@ -10,21 +10,15 @@ import dataclasses
 import json
 import math
 import re
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from scipy.stats import ks_2samp
 
-sys.path.insert(0, str(Path(__file__).parent))
-import small_declarations as small
-
-sys.path.pop(0)
-
 import mutants
+import small_declarations as small
 from privcheck import registry
 from privcheck.commands.cli import main
 from privcheck.commands.setting import resolve_setting

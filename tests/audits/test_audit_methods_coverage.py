@@ -9,19 +9,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import statistics
-import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from scipy.stats import binom
 
-sys.path.insert(0, str(Path(__file__).parent))
-import small_declarations as small
-
-sys.path.pop(0)
-
 import mutants
+import small_declarations as small
 from privcheck.commands.cli import main
 from privcheck.registry import Algorithm
 from privcheck_audits.engine.pools import processes

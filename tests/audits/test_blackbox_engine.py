@@ -6,7 +6,6 @@ Results are compared for equality, or fixed by the seed; the two simulations say
 from __future__ import annotations
 
 import multiprocessing
-import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,11 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-sys.path.insert(0, str(Path(__file__).parent))  # worker processes get this path too
 import blackbox_work as work
-
-sys.path.pop(0)
-
 from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck.auditors import MechanismError
 from privcheck.errors import ParameterError

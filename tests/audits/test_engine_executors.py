@@ -6,7 +6,6 @@ Nothing here depends on chance: results are compared for equality.
 from __future__ import annotations
 
 import multiprocessing
-import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -14,11 +13,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # worker processes get this path too
 import engine_work as work
-
-sys.path.pop(0)
-
 from privcheck.errors import AuditError, ParameterError
 from privcheck_audits.engine.blocks import blocks, gather, total
 from privcheck_audits.engine.pools import LOSSES, processes

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+import linear_reference as reference
 from privcheck import registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.mechanisms import SymmetricGaussianNoise
@@ -24,11 +23,6 @@ from privcheck_algorithms.private_lsvi_ucb.agent import LsviUcb
 from privcheck_audits.engine.sampling import draw
 from privcheck_audits.engine.scores import hidden_bits
 from privcheck_audits.policy.post_processing import HiddenRuns, instance, small
-
-sys.path.insert(0, str(Path(__file__).parent))
-import linear_reference as reference
-
-sys.path.pop(0)
 
 TWINS = {
     Vapvi: reference.vapvi,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-sys.path.insert(0, str(Path(__file__).parent))  # worker processes get this path too
 import blackbox_work as work
-
-sys.path.pop(0)
-
 from privcheck import ZCDP, ApproxDP, PureDP, audit_one_run
 from privcheck.auditors import MechanismError
 from privcheck.errors import ParameterError

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+import mutants
 import own_law as own
 import small_declarations as small
-
-import mutants
 from privcheck import account, verify
 from privcheck.accounting.spending import laws_of, spent
 from privcheck.calibration import least_noise

@@ -6,14 +6,12 @@ Seeds are fixed, so that nothing here depends on chance. `make fuzz` asks 5 000 
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import mpmath as mp
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
 from accounting import lattice
 from accounting.checks import check
 from accounting.dense import BoundedRange, Gauss, Laplace, Sampled
@@ -24,8 +22,6 @@ from accounting.known import KNOWN
 from accounting.normal import Long, below, gaussian_delta
 from accounting.truths import DIRECTIONS
 from accounting.worlds import World
-
-sys.path.pop(0)
 
 MISTAKES = ("below", "crash", "warning", "hang", "inconsistent", "vectorised")
 SMOOTH = {  # kinds whose oracle needs a lattice in most pairs

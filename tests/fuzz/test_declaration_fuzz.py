@@ -6,17 +6,12 @@ Seeds are fixed; the oracle (`declarations.truth`) enumerates all users at tiny 
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
 from declarations.judging import judge
 from declarations.specs import draw, mutants
 from declarations.truth import cost
-
-sys.path.pop(0)
 
 FINE = ("right", "undecided", "refused")
 
