@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
 
-from privcheck.errors import UnknownNameError
+from privcheck.errors import ParameterError, UnknownNameError
 
 
 def list_entries(group: str) -> dict[str, EntryPoint]:
@@ -26,8 +26,16 @@ def load_entry(group: str, name: str, *, kind: str = "") -> object:
 
     Raises:
         UnknownNameError: There is nothing of that name.
+        ParameterError: Two packages register other things under it: the order of the path would decide what is audited.
     """
-    points = list_entries(group)
-    if name not in points:
-        raise UnknownNameError(kind or group.rstrip("s"), name, sorted(points))
-    return points[name].load()
+    points = entry_points(group=f"privcheck.{group}", name=name)
+    kind = kind or group.rstrip("s")
+    if not points:
+        raise UnknownNameError(kind, name, sorted(list_entries(group)))
+    owners = {point.value: point.dist.name if point.dist is not None else "?" for point in points}
+    if len(owners) > 1:
+        places = " and ".join(f"{value} (package {owner})" for value, owner in owners.items())
+        raise ParameterError(
+            f"{kind} {name!r} is registered twice, as {places}: uninstall one", name="name", given=name
+        )
+    return next(iter(points)).load()

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 
 from privcheck import registry
 from privcheck.commands.provenance import packages
+from privcheck.entry_points import load_entry
 from privcheck.reports.values import Diagnosis
 from privcheck.runtime import NoNoise, SimulatedNoise
 
@@ -24,7 +25,7 @@ def diagnose() -> Diagnosis:
         except PackageNotFoundError:
             problems.append(f"{name} is not installed: install privcheck again with its dependencies")
     problems += _clashes()
-    for group in ("algorithms", "environments"):
+    for group in ("algorithms", "environments", "environment_families", "auditors"):
         problems += _unloadable(group)
     return Diagnosis(
         ok=not problems,
@@ -49,11 +50,10 @@ def _clashes() -> list[str]:
 
 
 def _unloadable(group: str) -> list[str]:
-    load = {"algorithms": registry.algorithm, "environments": registry.environment}[group]
     problems = []
     for name in registry.names(group):
         try:
-            load(name)
+            load_entry(group, name)
         except Exception as error:  # noqa: BLE001 - a third party's module may raise anything; it is reported by name
             problems.append(f"{group}: {name} cannot be loaded: {type(error).__name__}: {error}")
     return problems

@@ -4,9 +4,10 @@ import inspect
 
 import pytest
 
-from privcheck import PureDP, audit_float_noise, audit_mechanism, audit_one_run
+from privcheck import PureDP, audit_float_noise, audit_mechanism, audit_one_run, registry
+from privcheck.commands.doctor import diagnose
 from privcheck.entry_points import list_entries, load_entry
-from privcheck.errors import UnknownNameError
+from privcheck.errors import ParameterError, UnknownNameError
 
 
 def laplace(given, runs, rng):
@@ -40,3 +41,12 @@ def test_an_unknown_auditor_is_refused_with_the_names_there_are():
     with pytest.raises(UnknownNameError, match=r"auditor.*nobody.*blackbox"):
         audit_mechanism(laplace, PureDP(1), neighbours=[(0, 1)], auditor="nobody")
     assert "nobody" not in list_entries("auditors")
+
+
+def test_a_name_of_ours_that_a_third_party_registers_too_is_refused_and_not_decided_by_the_order_of_the_path(register):
+    register("algorithms", "dp-apvi", object())
+    with pytest.raises(
+        ParameterError, match=r"'dp-apvi' is registered twice, as .*package somebody_.*package privcheck"
+    ):
+        registry.algorithm("dp-apvi")
+    assert [problem for problem in diagnose().problems if "dp-apvi" in problem]
