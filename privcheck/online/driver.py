@@ -63,9 +63,9 @@ def run(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) ->
     """
     player = ready(make, request, noiseless=noiseless)
     refuse_other(request, player.label)
-    ledger = None if request.declaration is None else plan_spending(request, player, noiseless=noiseless)
+    ledger = None if request.declaration is None else open_ledger(request, player, noiseless=noiseless)
     try:
-        replicates, seconds = learn(request, player)
+        replicates, seconds = learn(request, player, ledger)
         if ledger is not None:
             ledger.close()
     except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial
@@ -88,32 +88,33 @@ def ready(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) 
     return player
 
 
-def plan_spending(request: OnlineRequest, player: Player, *, noiseless: bool) -> Ledger:
-    """Returns the first replicate's ledger: a plan of everything the run will spend, before anything is drawn.
+def open_ledger(request: OnlineRequest, player: Player, *, noiseless: bool) -> Ledger:
+    """Returns the first replicate's ledger, before anything is drawn.
 
-    It is written from the declaration, not from what was drawn: a killed run is never understated, and that the agent
-    draws what is declared is what the noise view audits. A release is a stream of noisy tables, charged as a whole with
-    its first slice; its entries name the stream by the run's fingerprint. A run that is killed and continued writes the
-    same lines again.
+    Where releases do not write it themselves it is a plan of everything the run will spend, from the declaration and
+    not from what was drawn: a killed run is never understated, and that the agent draws what is declared is what the
+    noise view audits. A release is a stream of noisy tables, charged as a whole with its first slice; its entries name
+    the stream by the run's fingerprint. A run that is killed and continued writes the same lines again.
     """
     declaration, values = request.setting.declared, request.values
     path = None if request.directory is None else request.directory / FILE_NAME
-    words = NOISELESS if noiseless else player.noise
-    ledger = Ledger(declaration, values, noise=words, protects=not noiseless, path=path, planned=True)
+    words, planned = NOISELESS if noiseless else player.noise, player.keep_ledger is None
+    ledger = Ledger(declaration, values, noise=words, protects=not noiseless, path=path, planned=planned)
     mark = fingerprint(request, player.label)
-    for release in declaration.releases:
+    for release in declaration.releases if planned else ():
         for part in range(release.statistic.shape(values)[0]):
             due = charge(release, declaration.relation, values) if part == 0 else None
             ledger.record(release.name, part, charge=due, output=f"stream {mark}")
     return ledger
 
 
-def learn(request: OnlineRequest, player: Player) -> tuple[list[Replicate], float]:
+def learn(request: OnlineRequest, player: Player, ledger: Ledger | None = None) -> tuple[list[Replicate], float]:
     """Returns all replicates after K episodes, and the seconds it took over all sessions.
 
     Args:
         request: What to run; of it K, the replicates, the directory, the threads and the progress are used here.
         player: The agent.
+        ledger: What the first replicate's releases write, if they do.
 
     Raises:
         ParameterError: The directory holds the checkpoint of another run.
@@ -125,6 +126,8 @@ def learn(request: OnlineRequest, player: Player) -> tuple[list[Replicate], floa
     play(start(0), 1)  # compiles what is not compiled, which is not learning
     replicates = [start(number) for number in range(request.replicates)]
     before = 0.0 if path is None else _load(path, replicates, mark)
+    if player.keep_ledger is not None and ledger is not None:
+        player.keep_ledger(ledger, replicates[0])
     began = saved = time.perf_counter()
     mdp = request.world.mdp
     counters = mdp.horizon * mdp.states * mdp.actions * (mdp.states + 2)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.results import OnlineRequest
+from privcheck.runtime.ledger import Ledger
 
 Tables = Mapping[str, NDArray[np.float64]]
 
@@ -39,7 +40,8 @@ class Face(Protocol):
     """What auditors see of a replicate, each by the name of its release.
 
     A release's tables have the shape of its statistic. Under a tree they are sums over all users so far; under batches
-    the batch's own; under users' own releases the message of the user who came last.
+    the batch's own; under users' own releases the message of the user who came last, or, where nobody holds it, noisy
+    sums of messages.
     """
 
     @property
@@ -85,6 +87,8 @@ class Player:
         optimal: V*₁, against which regret is counted.
         face: What auditors see; None for an agent that declares nothing.
         noise: Where its noise comes from, in words; goes into the ledger.
+        keep_ledger: Lets the releases of a replicate write the ledger themselves; None for an agent whose ledger is a
+            plan of spending, written from the declaration before anything is drawn.
         diagnostics: The privatizer's numbers, by name.
     """
 
@@ -95,6 +99,7 @@ class Player:
     optimal: float
     face: Face | None = None
     noise: str = SIMULATED
+    keep_ledger: Callable[[Ledger, Replicate], None] | None = None
     diagnostics: Mapping[str, float] = field(default_factory=dict)
 
 

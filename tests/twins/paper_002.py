@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privcheck.mechanisms import Noise
 from privcheck.online.driver import seeds
+from privcheck.planning import one_hot, uniform
 from privcheck.results import OnlineRequest
 from privcheck.runtime import Billboard, Channel, Ledger
 from privcheck.runtime.channel import ReleaseChannel
@@ -26,7 +27,6 @@ from privcheck_algorithms.online.optimism import Bonus, policy_bonus, value_bonu
 from privcheck_algorithms.online.private import Curator, curator, declared
 from privcheck_algorithms.online.tables import as_declared, size
 from privcheck_algorithms.online.world import World, roll_greedy, roll_mixed, world
-from privcheck_algorithms.planning import one_hot, uniform
 from privcheck_algorithms.privatizers import noise as kernel_noise
 from twins.planning import best_backward, value_backward
 

@@ -11,6 +11,7 @@ from privcheck.commands.online import online_settings
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError, TrajectoryError
 from privcheck.online.driver import run
+from privcheck.planning import solve
 from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest, World
 from privcheck.testing.enumeration import all_users
@@ -21,7 +22,6 @@ from privcheck_algorithms.calibrated_ucb_vi.statistic import FirstVisits
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
 from privcheck_algorithms.online.world import world
-from privcheck_algorithms.planning import solve
 
 OPTION = {"bonus": 0.1, "noise_bonus": 0.2, "support": 2.5, "known": 0.25}
 

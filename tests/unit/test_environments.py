@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from privcheck.errors import ParameterError, PrivcheckError
+from privcheck.planning import evaluate, one_hot, solve, uniform
 from privcheck.registry import environment, has_environment, usual_environment
 from privcheck_algorithms.environments import ICU_SEPSIS, RIVERSWIM
 from privcheck_algorithms.environments.icu_sepsis import ACTIONS, DEATH, END, STATES, SURVIVAL, groups, load
 from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.planning import evaluate, one_hot, solve, uniform
 
 
 def icu(users: int = 2_000, H: int = 20, states: int = 24, seed: int = 0):

@@ -10,12 +10,12 @@ from privcheck import registry
 from privcheck.commands.online import load_world
 from privcheck.errors import FileFormatError, ParameterError, PrivcheckError, UnknownNameError
 from privcheck.finite_mdp import FiniteMDP
+from privcheck.planning import evaluate, solve
 from privcheck_algorithms.environments.gym_tables import _model, _read, gym_environment, read_table
 from privcheck_algorithms.environments.p_table import table_environment
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
 from privcheck_algorithms.online.world import world
-from privcheck_algorithms.planning import evaluate, solve
 
 
 @pytest.mark.parametrize(("S", "H", "value"), [(6, 20, 3.3972639592), (4, 6, 0.475791)])

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from privcheck.errors import ParameterError
 from privcheck.finite_mdp import FiniteMDP
-from privcheck_algorithms.planning import evaluate, one_hot, reward_table, sample_trajectories, solve, uniform
+from privcheck.planning import evaluate, one_hot, reward_table, sample_trajectories, solve, uniform
 from twins.planning import best_backward, value_backward
 
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError
+from privcheck.planning import one_hot, reward_table
 from privcheck.registry import Algorithm
 from privcheck.results import RunRequest, RunResult
 from privcheck.trajectories import Trajectories
-from privcheck_algorithms.planning import one_hot, reward_table
 
 Array = NDArray[np.float64]
 

@@ -15,6 +15,7 @@ from privcheck.declaration import Parameter
 from privcheck.online.driver import seeds
 from privcheck.online.player import Player, Replicate
 from privcheck.online.recording import DONE, SWITCHES, VALUE, blank, differ, grid, note
+from privcheck.planning import solve, uniform
 from privcheck.registry import Algorithm
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.baselines.ucb_vi import BONUS_SCALE, EPISODES, FAILURE
@@ -22,7 +23,6 @@ from privcheck_algorithms.online.optimism import Bonus, evaluate_and_improve, po
 from privcheck_algorithms.online.sizes import refuse
 from privcheck_algorithms.online.tables import count, size, split
 from privcheck_algorithms.online.world import World, roll_mixed, value_mixed, world
-from privcheck_algorithms.planning import solve, uniform
 
 Array = NDArray[np.float64]
 

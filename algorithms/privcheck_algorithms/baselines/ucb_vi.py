@@ -18,13 +18,13 @@ from privcheck.declaration import Parameter
 from privcheck.online.driver import seeds
 from privcheck.online.player import Player, Replicate
 from privcheck.online.recording import DONE, SWITCHES, VALUE, blank, grid, note
+from privcheck.planning import solve
 from privcheck.registry import Algorithm
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.online.optimism import Bonus, backup, plan, value_bonus, weigh
 from privcheck_algorithms.online.sizes import refuse
 from privcheck_algorithms.online.tables import count, size, split
 from privcheck_algorithms.online.world import World, roll_greedy, value_greedy, world
-from privcheck_algorithms.planning import solve
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -18,6 +18,7 @@ from privcheck.errors import ParameterError
 from privcheck.online.driver import seeds
 from privcheck.online.player import Player, Replicate
 from privcheck.online.recording import DONE, SWITCHES, blank, grid
+from privcheck.planning import solve
 from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.calibrated_ucb_vi.kernels import expected_visits, plan, serve
@@ -25,7 +26,6 @@ from privcheck_algorithms.online.faces import BatchTables
 from privcheck_algorithms.online.private import NOISE, declared
 from privcheck_algorithms.online.sizes import MEMORY, refuse
 from privcheck_algorithms.online.world import value_greedy, world
-from privcheck_algorithms.planning import solve
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

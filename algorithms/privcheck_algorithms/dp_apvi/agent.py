@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from privcheck.declaration import Declaration, Parameter
 from privcheck.errors import ParameterError
 from privcheck.offline import Learnt, OfflineAgent
+from privcheck.planning import one_hot, reward_table
 from privcheck.results import Remark, RunRequest
 from privcheck.runtime import Billboard
 from privcheck.setting import Setting
 from privcheck_algorithms.baselines.apvi import OPTIONS as TWIN_OPTIONS
 from privcheck_algorithms.baselines.apvi import apvi, unknown_penalty
 from privcheck_algorithms.dp_apvi.kernels import Constants, passes, step
-from privcheck_algorithms.planning import one_hot, reward_table
 
 Array = NDArray[np.float64]
 OPTIONS = (

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError, PrivcheckError
 from privcheck.finite_mdp import FiniteMDP
+from privcheck.planning import evaluate, refuse_size, sample_trajectories, solve, uniform
 from privcheck.registry import Environment
 from privcheck.results import Dataset, World
-from privcheck_algorithms.planning import evaluate, refuse_size, sample_trajectories, solve, uniform
 
 _RESETS = 1000  # a start that a reset leaves with probability 1 % is found out but for 4·10⁻⁵
 

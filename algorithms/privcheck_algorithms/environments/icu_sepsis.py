@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError, PrivcheckError
 from privcheck.finite_mdp import FiniteMDP
+from privcheck.planning import evaluate, refuse_size, sample_trajectories, solve, uniform
 from privcheck.registry import Environment
 from privcheck.results import Dataset, World
 from privcheck.trajectories import Trajectories
-from privcheck_algorithms.planning import evaluate, refuse_size, sample_trajectories, solve, uniform
 
 STATES, ACTIONS, STEPS = 716, 25, 20
 DEATH, SURVIVAL, END = 713, 714, 715  # the first two lead to the third, which is absorbing

@@ -12,9 +12,9 @@ import numpy as np
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError
 from privcheck.finite_mdp import FiniteMDP
+from privcheck.planning import evaluate, refuse_size, sample_trajectories, solve, uniform
 from privcheck.registry import Environment
 from privcheck.results import Dataset, World
-from privcheck_algorithms.planning import evaluate, refuse_size, sample_trajectories, solve, uniform
 
 LEFT, RIGHT = 0, 1
 

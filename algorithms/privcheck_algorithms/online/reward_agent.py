@@ -9,6 +9,7 @@ import numpy as np
 from privcheck.errors import ParameterError
 from privcheck.online.player import Player, Replicate
 from privcheck.online.recording import blank, grid
+from privcheck.planning import solve
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.baselines.ucb_vi import BONUS_SCALE, FAILURE
 from privcheck_algorithms.online.optimism import policy_bonus
@@ -24,7 +25,6 @@ from privcheck_algorithms.online.private import (
 from privcheck_algorithms.online.rewards import Rule, play
 from privcheck_algorithms.online.sizes import refuse
 from privcheck_algorithms.online.world import world
-from privcheck_algorithms.planning import solve
 
 OPTIONS = (FAILURE, BONUS_SCALE, PRECISION_SCALE)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from privcheck.online.player import Player, Replicate
 from privcheck.online.recording import blank, grid
+from privcheck.planning import solve, uniform
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.baselines.oppo import ETA_SCALE, learning_rate
 from privcheck_algorithms.baselines.ucb_vi import BONUS_SCALE, FAILURE
@@ -21,7 +22,6 @@ from privcheck_algorithms.online.private import (
 )
 from privcheck_algorithms.online.sizes import refuse
 from privcheck_algorithms.online.world import world
-from privcheck_algorithms.planning import solve, uniform
 from privcheck_algorithms.private_ucb_po.kernels import play
 
 OPTIONS = (FAILURE, BONUS_SCALE, ETA_SCALE, PRECISION_SCALE)

@@ -6,6 +6,7 @@ import numpy as np
 
 from privcheck.online.player import Player, Replicate
 from privcheck.online.recording import blank, grid
+from privcheck.planning import solve
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.baselines.ucb_vi import BONUS_SCALE, FAILURE
 from privcheck_algorithms.online.optimism import value_bonus
@@ -23,7 +24,6 @@ from privcheck_algorithms.online.private import (
 )
 from privcheck_algorithms.online.sizes import refuse
 from privcheck_algorithms.online.world import world
-from privcheck_algorithms.planning import solve
 from privcheck_algorithms.private_ucb_vi import doubling, stepwise
 from privcheck_algorithms.private_ucb_vi.kernels import play
 

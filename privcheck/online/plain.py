@@ -1,0 +1,201 @@
+"""Plain online agents: a privatizer half and an agent half in NumPy, which meet only in channel and billboard.
+
+The agent half is a function of what stands on the billboard; it never sees data, and draws no noise. The privatizer
+half turns one user's trajectory into what the channel is given. Everything between them is here: users, channel,
+schedules, the ledger, which is written by the releases themselves, and the face that audits drive.
+
+    ALGORITHM = Algorithm(name=…, declare=declare, online=PlainAgent(agent=make_agent))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.errors import ParameterError
+from privcheck.finite_mdp import FiniteMDP
+from privcheck.online.driver import seeds
+from privcheck.online.player import Player, Replicate
+from privcheck.online.recording import DONE, SWITCHES, VALUE, blank, grid, note
+from privcheck.online.streams import TOLD, Contribute, Streams
+from privcheck.planning import evaluate, one_hot, solve
+from privcheck.results import OnlineRequest
+from privcheck.runtime.ledger import Ledger
+from privcheck.setting import Setting
+from privcheck.trajectories import Trajectories
+
+Array = NDArray[np.float64]
+_SLACK: Final = 1e-9  # by which probabilities may miss a sum of 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """What an agent half knows of the world.
+
+    Attributes:
+        H: Steps of an episode.
+        S: States.
+        A: Actions.
+        K: Episodes, one user each.
+    """
+
+    H: int
+    S: int
+    A: int
+    K: int
+
+
+Board = Mapping[str, Array]  # noisy sums over the users so far by release, in their declared shapes; 0 before the first
+AgentHalf = Callable[[Board], NDArray[Any]]  # (H, S) actions, or (H, S, A) probabilities; of the board alone
+MakeAgentHalf = Callable[[Setting, Sizes], AgentHalf]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainAgent:
+    """An online agent in two halves, as it is registered (a `MakePlayer`).
+
+    Attributes:
+        agent: Makes the agent half from setting and sizes: a function from noisy sums to the next user's policy. It is
+            called before every episode and must depend on nothing else.
+        contribute: Makes the privatizer half: a function from one user's trajectory to what the channel is given, by
+            release. None for the declared statistics.
+        ends: The last user of each batch, ascending, from setting and K, where releases leave in batches.
+    """
+
+    agent: MakeAgentHalf
+    contribute: Callable[[Setting], Contribute] | None = None
+    ends: Callable[[Setting, int], tuple[int, ...]] | None = None
+
+    def __call__(self, request: OnlineRequest, *, noiseless: bool = False) -> Player:
+        """Returns the agent in the request's world, ready to play.
+
+        Raises:
+            ParameterError: Sizes that are not the environment's, no episode, schedules that differ or leave once, or
+                an agent half that returns no policy.
+        """
+        setting, mdp = request.setting, request.world.mdp
+        sizes = Sizes(H=mdp.horizon, S=mdp.states, A=mdp.actions, K=request.episodes)
+        _refuse(request, sizes)
+        streams = Streams(
+            setting,
+            episodes=sizes.K,
+            contribute=None if self.contribute is None else self.contribute(setting),
+            ends=() if self.ends is None else self.ends(setting, sizes.K),
+            noiseless=noiseless,
+        )
+        agent = self.agent(setting, sizes)
+        run = _Run(request=request, sizes=sizes, streams=streams, agent=agent, users=_Users(mdp))
+        name = setting.declared.name
+        return Player(
+            start=run.start,
+            play=run.play,
+            label=f"{name}, plain" + (", noiseless" if noiseless else ""),
+            told=TOLD,
+            optimal=run.optimal,
+            face=streams,
+            keep_ledger=run.keep_ledger,
+        )
+
+
+class _Run:
+    """A plain agent in a world: what its player's functions do."""
+
+    def __init__(
+        self, *, request: OnlineRequest, sizes: Sizes, streams: Streams, agent: AgentHalf, users: _Users
+    ) -> None:
+        self._request, self._sizes, self._streams, self._agent, self._users = request, sizes, streams, agent, users
+        self._ledger: Ledger | None = None
+        self.optimal = solve(request.world.mdp).value
+
+    def start(self, number: int) -> Replicate:
+        """Returns a replicate before its first episode."""
+        own = seeds(self._request.seed, number, "users", "noise")
+        arrays = {"number": np.array([number]), **self._streams.blank(), **blank(self._sizes.K)}
+        one = Replicate(arrays=arrays, generators={name: np.random.default_rng(seed) for name, seed in own.items()})
+        arrays[TOLD] = self._policy(one)
+        return one
+
+    def play(self, one: Replicate, until: int) -> None:
+        """Plays a replicate up to and with an episode."""
+        totals, told = one.arrays["totals"], one.arrays[TOLD]
+        marks, mdp = grid(self._sizes.K), self._request.world.mdp
+        while (done := int(totals[DONE])) < until:
+            policy = self._policy(one)
+            if done == 0 or not np.array_equal(policy, told):
+                totals[SWITCHES] += 1.0 if done else 0.0
+                totals[VALUE] = evaluate(mdp, policy if policy.ndim == 3 else one_hot(policy, self._sizes.A))
+                told[...] = policy
+            user = self._users.act(told, one.generators["users"])
+            note(totals, marks, one.arrays["curves"], self.optimal)
+            ledger = self._ledger if one.arrays["number"][0] == 0 else None
+            self._streams.release(one, user, done + 1, ledger=ledger)
+
+    def keep_ledger(self, ledger: Ledger, one: Replicate) -> None:
+        """Lets the first replicate's releases write the ledger; those that have left already are written now."""
+        self._ledger = ledger
+        self._streams.record_past(one, ledger)
+
+    def _policy(self, one: Replicate) -> NDArray[Any]:
+        policy = np.asarray(self._agent(self._streams.sums(one)))
+        H, S, A = self._sizes.H, self._sizes.S, self._sizes.A
+        whole = policy.shape == (H, S) and np.issubdtype(policy.dtype, np.integer)
+        if whole and policy.min() >= 0 and policy.max() < A:
+            return policy.astype(np.int64)
+        mixed = policy.shape == (H, S, A) and np.issubdtype(policy.dtype, np.floating)
+        if mixed and policy.min() >= 0 and np.abs(policy.sum(axis=-1) - 1).max() <= _SLACK:  # NaN fails
+            return policy.astype(np.float64)
+        got = f"{policy.dtype} {policy.shape}" + (f" from {policy.min()} to {policy.max()}" if policy.size else "")
+        message = (
+            f"the agent half must return actions ({H}, {S}) below {A}, or probabilities ({H}, {S}, {A}); got {got}"
+        )
+        raise ParameterError(message, name="agent", given=got)
+
+
+class _Users:
+    """Users of a model, one after the other, by inverse distribution functions."""
+
+    def __init__(self, mdp: FiniteMDP) -> None:
+        self._mdp = mdp
+        self._first = mdp.initial.cumsum()
+        self._next = mdp.transition.cumsum(axis=-1)
+
+    def act(self, told: NDArray[Any], rng: np.random.Generator) -> Trajectories:
+        """Returns one user's trajectory under the policy they were told."""
+        mdp, uniforms = self._mdp, rng.random((self._mdp.horizon, 2))
+        states, actions = np.empty((1, mdp.horizon + 1), np.int32), np.empty((1, mdp.horizon), np.int32)
+        rewards = np.empty((1, mdp.horizon))
+        state = _draw(self._first, rng.random())
+        for h, (for_action, for_state) in enumerate(uniforms):
+            part = mdp.part(h)
+            action = int(told[h, state]) if told.ndim == 2 else _draw(told[h, state].cumsum(), for_action)
+            following = _draw(self._next[part, state, action], for_state)
+            states[0, h], actions[0, h] = state, action
+            rewards[0, h] = mdp.reward[part, state, action, following]
+            state = following
+        states[0, -1] = state
+        return Trajectories(
+            states=states, actions=actions, rewards=rewards, num_states=mdp.states, num_actions=mdp.actions
+        )
+
+
+def _draw(cumulated: Array, uniform: float) -> int:
+    """Returns an index: the first whose cumulated probability exceeds a uniform's share of the whole."""
+    return int(np.searchsorted(cumulated, uniform * cumulated[-1], side="right"))
+
+
+def _refuse(request: OnlineRequest, sizes: Sizes) -> None:
+    for name, least in (("episodes", request.episodes), ("replicates", request.replicates)):
+        if least < 1:
+            raise ParameterError(f"expected at least 1 of {name}, got {least}", name=name, given=least)
+    actual = {"H": sizes.H, "S": sizes.S, "A": sizes.A, "K": sizes.K}
+    wrong = [
+        f"{name} = {request.values[name]} but {size} in {request.world.name}"
+        for name, size in actual.items()
+        if name in request.values and request.values[name] != size
+    ]
+    if wrong:
+        raise ParameterError(f"the declaration does not fit the environment: {'; '.join(wrong)}", name=wrong[0][0])

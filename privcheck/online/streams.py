@@ -1,0 +1,254 @@
+"""Streams of releases: what a plain agent's users contribute, through the channel, as the declared schedules say.
+
+A tree's outputs are its P-sums, each released once through the channel with noise of its own; the board shows the sums
+over all users that follow from them. Users' own releases and batches leave as they are, and the board shows their sum;
+what leaves after every episode anew is on the board as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.charges import charge
+from privcheck.declaration import Release
+from privcheck.errors import ChannelError, ParameterError
+from privcheck.mechanisms import Noise
+from privcheck.online.player import Replicate, Tables
+from privcheck.runtime import Billboard, Channel, Ledger
+from privcheck.runtime.counters import lowest_bit
+from privcheck.schedules import Batches, EveryEpisode, PerUser, Tree
+from privcheck.setting import Setting
+from privcheck.trajectories import Trajectories
+
+Array = NDArray[np.float64]
+Contribute = Callable[[Trajectories], Mapping[str, Array]]  # from one user's trajectory to its part of every release
+TOLD = "told"  # the array of a replicate that holds what the last user was told to do
+_DIGEST = 32  # hexadecimal digits of an output's digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Drawn:
+    """Noise from a replicate's own generator; without one, none."""
+
+    rng: np.random.Generator | None
+    words: str = "simulated: NumPy PCG64 floating-point noise, seeded; not for a public release"
+
+    @property
+    def protects(self) -> bool:
+        return self.rng is not None
+
+    def add(self, noise: Noise, value: Array, *, release: int, part: int) -> Array:
+        return value.copy() if self.rng is None else noise.add(value, self.rng)
+
+
+class Streams:
+    """The releases of a plain agent over K users: the channel's side, and the face that auditors see.
+
+    What changes lies in the replicate: for every release NAME `exact/NAME` and `noisy/NAME`, of a tree a P-sum for
+    every level, else the last output; `sum/NAME`, what the board shows; `digest/NAME`, of the first output.
+
+    Args:
+        setting: Declaration, parameters, options and readings.
+        episodes: K.
+        contribute: What a user contributes; None for the declared statistics.
+        ends: The last user of each batch.
+        noiseless: Nothing is drawn.
+
+    Raises:
+        ParameterError: Releases leave once, or by schedules of several kinds; or batches without their ends.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        *,
+        episodes: int,
+        contribute: Contribute | None = None,
+        ends: tuple[int, ...] = (),
+        noiseless: bool = False,
+    ) -> None:
+        self._declaration, self._values = setting.declared, setting.values
+        self._releases: tuple[Release, ...] = self._declaration.releases
+        self._kind = _schedule(self._releases, self._declaration.name)
+        self._ends, self._noiseless, self._contribute = ends, noiseless, contribute
+        if self._kind is Batches and (not ends or list(ends) != sorted(set(ends)) or ends[-1] != episodes):
+            message = (
+                f"{self._declaration.name} releases in batches: give its PlainAgent `ends`, the last user of each, "
+                f"ascending and the last of them K = {episodes}; got {ends}"
+            )
+            raise ParameterError(message, name="ends", given=ends)
+        self._last = _last_output(self._releases[0], setting, episodes)
+        self._shapes = {r.name: r.statistic.shape(self._values) for r in self._releases}
+        self._channel = Channel(
+            self._declaration, self._values, noise=_Drawn(rng=None), billboard=Billboard(), ledger=self._unheard()
+        )
+
+    @property
+    def policy(self) -> tuple[str, ...]:
+        """Returns the arrays that are computed from the billboard alone."""
+        return (TOLD,)
+
+    @property
+    def board(self) -> tuple[str, ...]:
+        """Returns the arrays that are the billboard."""
+        return tuple(f"{kind}/{name}" for name in self._shapes for kind in ("noisy", "sum"))
+
+    def output(self, episode: int) -> int | None:
+        """Returns which output leaves with an episode, counted from 1; None where none does."""
+        if self._kind is Batches:  # nobody comes after the last batch
+            return self._ends.index(episode) + 1 if episode in self._ends[:-1] else None
+        return episode if episode <= self._last else None
+
+    def exact(self, one: Replicate, output: int) -> Tables:
+        """Returns copies of what the last output's noise was added to; of a tree the sum of its P-sums."""
+        return {name: self._read(one.arrays[f"exact/{name}"], output) for name in self._shapes}
+
+    def noisy(self, one: Replicate, output: int) -> Tables:
+        """Returns copies of the last output; of a tree the sum of its P-sums."""
+        return {name: self._read(one.arrays[f"noisy/{name}"], output) for name in self._shapes}
+
+    def undeclared(self, one: Replicate) -> int:
+        """Returns 0: what stands on the billboard went through the channel."""
+        return 0
+
+    def sums(self, one: Replicate) -> Mapping[str, Array]:
+        """Returns what the board shows, by release: read-only views of the noisy sums over the users so far."""
+        shown = {}
+        for name in self._shapes:
+            view = one.arrays[f"sum/{name}"].view()
+            view.flags.writeable = False
+            shown[name] = view
+        return MappingProxyType(shown)
+
+    def blank(self) -> dict[str, NDArray[Any]]:
+        """Returns the arrays of a replicate before its first episode."""
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, shape in self._shapes.items():
+            kept = (max(1, self._last.bit_length()), *shape) if self._kind is Tree else shape
+            arrays |= {f"exact/{name}": np.zeros(kept), f"noisy/{name}": np.zeros(kept), f"sum/{name}": np.zeros(shape)}
+            arrays[f"digest/{name}"] = np.zeros((shape[0], _DIGEST), np.uint8)
+        return arrays
+
+    def release(self, one: Replicate, user: Trajectories, episode: int, *, ledger: Ledger | None) -> None:
+        """Takes a user's contribution in, and lets the channel release what leaves with their episode.
+
+        Args:
+            one: The replicate.
+            user: The trajectory, which stays here.
+            episode: Its number, counted from 1.
+            ledger: Where the first output of every release is recorded, or None.
+
+        Raises:
+            ChannelError: The contribution has another shape than is declared, or is not finite.
+        """
+        output = self.output(episode)
+        if output is None and self._kind is not Batches:
+            return
+        given = self._contributed(user)
+        if self._kind is Batches and (episode == 1 or episode - 1 in self._ends):
+            for name in self._shapes:
+                one.arrays[f"exact/{name}"][...] = 0.0
+        source = _Drawn(rng=None if self._noiseless else one.generators["noise"])
+        for release in self._releases:
+            value = self._take(one, release.name, np.asarray(given[release.name]), episode)
+            if output is not None:
+                noisy = self._draw(one, release.name, value, source)
+                self._post(one, release.name, noisy, output)
+                if output == 1 and ledger is not None:
+                    self._record_first(one, release, ledger)
+
+    def record_past(self, one: Replicate, ledger: Ledger) -> None:
+        """Records what has left a replicate already; where nothing ever will, that it is charged all the same."""
+        for release in self._releases:
+            if one.arrays[f"digest/{release.name}"].any() or self._last < 1:
+                self._record_first(one, release, ledger)
+
+    def _contributed(self, user: Trajectories) -> Mapping[str, Array]:
+        if self._contribute is None:
+            return {release.name: release.statistic.compute(user) for release in self._releases}
+        given = self._contribute(user)
+        for name, shape in self._shapes.items():
+            if name not in given or np.shape(given[name]) != shape:
+                got = f"shape {np.shape(given[name])}" if name in given else f"only {', '.join(given) or 'nothing'}"
+                raise ChannelError(f"{name}: expected a contribution of shape {shape}, got {got}", release=name)
+        if undeclared := sorted(given.keys() - self._shapes.keys()):
+            raise ChannelError(f"undeclared release {undeclared[0]!r}", release=undeclared[0])
+        return given
+
+    def _take(self, one: Replicate, name: str, value: Array, episode: int) -> Array:
+        """Returns what the channel is given, if something leaves: a P-sum, a message, a batch's or the whole sum."""
+        exact = one.arrays[f"exact/{name}"]
+        if self._kind is Tree:
+            level = lowest_bit(episode)
+            closed: Array = value + exact[:level].sum(axis=0)
+            exact[:level] = 0.0
+            exact[level] = closed
+            return closed
+        if self._kind is PerUser:
+            exact[...] = value
+        else:
+            exact += value
+        return exact
+
+    def _draw(self, one: Replicate, name: str, value: Array, source: _Drawn) -> Array:
+        """Returns an output, fresh from the channel; keeps the digests of the first."""
+        billboard, first = Billboard(), not one.arrays[f"digest/{name}"].any()
+        channel = self._channel.again(noise=source, billboard=billboard, ledger=self._unheard())
+        noisy = np.stack([channel.release(name, np.array(value[part]), part=part) for part in range(len(value))])
+        for part in range(len(value)) if first else ():
+            one.arrays[f"digest/{name}"][part] = np.frombuffer(billboard.digests[name, part].encode(), np.uint8)
+        return noisy
+
+    def _post(self, one: Replicate, name: str, noisy: Array, output: int) -> None:
+        kept, shown = one.arrays[f"noisy/{name}"], one.arrays[f"sum/{name}"]
+        if self._kind is Tree:
+            level = lowest_bit(output)
+            kept[:level] = 0.0
+            kept[level] = noisy
+            shown[...] = self._read(kept, output)
+        else:
+            kept[...] = noisy
+            shown[...] = noisy if self._kind is EveryEpisode else shown + noisy
+
+    def _read(self, kept: Array, output: int) -> Array:
+        """Returns a copy of the last output; of a tree the sum of the P-sums of the output's bits, longest first."""
+        if self._kind is not Tree:
+            return kept.copy()
+        levels = [level for level in reversed(range(len(kept))) if output >> level & 1]
+        total: Array = sum((kept[level] for level in levels), np.zeros(kept.shape[1:]))
+        return total
+
+    def _record_first(self, one: Replicate, release: Release, ledger: Ledger) -> None:
+        """Records the first output of a release, with which the whole stream is charged."""
+        for part, digest in enumerate(one.arrays[f"digest/{release.name}"]):
+            due = charge(release, self._declaration.relation, self._values) if part == 0 else None
+            left = bytes(digest).decode().strip("\0") or "nothing left"
+            ledger.record(release.name, part, charge=due, output=left)
+
+    def _unheard(self) -> Ledger:
+        return Ledger(self._declaration, self._values, noise="")
+
+
+def _schedule(releases: tuple[Release, ...], name: str) -> type:
+    kinds = {type(release.schedule) for release in releases}
+    if len(kinds) != 1 or not kinds <= {Tree, PerUser, Batches, EveryEpisode}:
+        words = ", ".join(f"{release.name}: {release.schedule.words}" for release in releases)
+        message = f"{name}: a plain online agent needs one kind of schedule for all releases, and a stream; got {words}"
+        raise ParameterError(message, name=name)
+    return next(iter(kinds))
+
+
+def _last_output(release: Release, setting: Setting, episodes: int) -> int:
+    """Returns the last output of a stream: as declared, and none after the last user, whom nobody comes after."""
+    schedule = release.schedule
+    if isinstance(schedule, Tree):
+        return min(int(schedule.leaves.number(setting.values)), episodes)
+    if isinstance(schedule, EveryEpisode):
+        return min(int(schedule.outputs.number(setting.values)), episodes)
+    return episodes - 1
