@@ -152,7 +152,7 @@ class _Run:
         message = (
             f"the agent half must return actions ({H}, {S}) below {A}, or probabilities ({H}, {S}, {A}); got {got}"
         )
-        raise ParameterError(message, name="agent", given=got)
+        raise ParameterError(f"the agent half must return {wanted}; got {got}", name="agent", given=got)
 
 
 class _Users:

@@ -1,7 +1,7 @@
 """Somebody else's package: a small UCB-VI of its own, honest and broken in ten ways, registered by entry points.
 
-Each is declared alike, with Laplace noise in binary trees. `PLAIN` and `plain_*` are plain agents, whose halves meet only
-in channel and billboard; the others write their own loop, counters and noise in NumPy and show audits a face.
+Each is declared alike, with Laplace noise in binary trees. `PLAIN` and `PLAIN_*` are plain agents, whose halves meet
+only in channel and billboard; the others write their own loop, counters and noise in NumPy and show audits a face.
 """
 
 from __future__ import annotations

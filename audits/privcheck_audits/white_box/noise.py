@@ -71,7 +71,8 @@ def noise_sums(
                     else:
                         exact = seats.exact(release, output, step=part)
                         noises[release.name] = channel.noise(release.name, exact, part)
-                heard.hear(noises, run=run, output=output, part=part)
+                largest = max([channel.largest, *(tree.largest for tree in sums.values())])
+                heard.hear(noises, run=run, output=output, part=part, largest=largest)
     return heard.sums()
 
 
@@ -119,6 +120,7 @@ class _Channel:
         noise = source(0)
         ledger = Ledger(declaration, values, noise=noise.words)
         self._channel = Channel(declaration, values, noise=noise, billboard=Billboard(), ledger=ledger)
+        self.largest = 0.0  # magnitude of an output
 
     def open(self, seed: int) -> None:
         """Opens the channel of another output, with noise from a seed of its own."""
@@ -128,7 +130,9 @@ class _Channel:
 
     def noise(self, name: str, exact: Array, part: int) -> Array:
         """Returns the noise of one slice, (1, …)."""
-        noise: Array = self._channel.release(name, exact, part=part) - exact
+        noisy = self._channel.release(name, exact, part=part)
+        self.largest = max(self.largest, float(np.abs(noisy).max(initial=0.0)))
+        noise: Array = noisy - exact
         return noise[np.newaxis]
 
 
@@ -142,9 +146,12 @@ class _TreeNoise:
         self._counter = counter(release.statistic.shape(values), noise, leaves=leaves)
         self._release, self._rng = release, np.random.default_rng(seed)
         self._sum, self._nodes = np.zeros(release.statistic.shape(values)), TreeNodes()
+        self.largest = 0.0  # magnitude of an output
 
     def close(self, seats: Seats, output: int) -> Array:
         """Returns the noise of the P-sum that closes with a user, (slices, …)."""
         own = seats.exact(self._release, output)
         self._sum += own
-        return self._nodes.close(output, self._counter.release(own, self._rng) - self._sum)
+        noisy = self._counter.release(own, self._rng)
+        self.largest = max(self.largest, float(np.abs(noisy).max(initial=0.0)))
+        return self._nodes.close(output, noisy - self._sum)

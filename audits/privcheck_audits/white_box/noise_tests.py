@@ -7,6 +7,9 @@ probability at most α.
   tree at each level too
 * law: the distance of the distribution functions (Dvoretzky–Kiefer–Wolfowitz with Massart's constant)
 * symmetry of matrices that are declared symmetric
+* repeats: no two draws of a run are one draw, wherever they are: in another release, at another place, with another
+  sign or scale. F(x) of continuous noise is uniform, so that N draws have N²τ pairs closer than τ on average at most
+  (Markov); streams that are shared out of step are seen by nothing else
 * independence: the signs of two coordinates agree with probability ½; neighbouring coordinates, the same coordinate at
   the next step, in the next run, in the outputs before (of a tree in the P-sum before, the one before of the same
   length, and the left half), and in another release (at the same position, and at the same leading indices). Which
@@ -36,6 +39,9 @@ from privcheck_audits.white_box.streams import Array, level, related
 _BINS: Final = 512  # of the probability integral transform
 _SEEN: Final = 1 << 16  # coordinates of a slice whose signs are compared
 _OUT: Final = 1 + 1e-9  # outward rounding of p-values
+_DRAWS: Final = 1 << 14  # of a run, among which repeats are sought
+_CLOSE: Final = 1e-12  # levels that are so close are one, and
+_UNITS: Final = 16 * float(np.finfo(np.float64).eps)  # … so much more, of the largest output over the scale
 _BAR: Final = "|"  # between the parts of a key, which are words of ours and names of releases
 _ROUNDED: Final = 1e-9  # of the scale: by how much a matrix may miss its own transpose
 
@@ -72,12 +78,14 @@ class Sums:
         bins: By release, how many numbers in each of the bins of equal probability.
         agreements: By comparison and release (or two): how often two signs agreed, of how many.
         asymmetry: By release of symmetric matrices, the largest difference of two entries that ought to be one.
+        repeats: How many pairs of draws of a run are one, how many at most there are on average, and of how many draws.
     """
 
     sizes: Mapping[str, tuple[int, float]]
     bins: Mapping[str, NDArray[np.int64]]
     agreements: Mapping[str, tuple[int, int]]
     asymmetry: Mapping[str, float]
+    repeats: tuple[int, float, int] = (0, 0.0, 0)
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(
@@ -88,6 +96,11 @@ class Sums:
                 name: max(self.asymmetry.get(name, 0.0), other.asymmetry.get(name, 0.0))
                 for name in {**self.asymmetry, **other.asymmetry}
             },
+            repeats=(
+                self.repeats[0] + other.repeats[0],
+                self.repeats[1] + other.repeats[1],
+                self.repeats[2] + other.repeats[2],
+            ),
         )
 
 
@@ -134,8 +147,11 @@ class Listener:
         self._run = -1
         self._signs: dict[tuple[str, int, int], Signs] = {}  # of this run, by release, output and first slice
         self._before: dict[tuple[str, int, int], Signs] = {}  # of the run before
+        self._levels: dict[str, list[Array]] = defaultdict(list)  # |2F(x) − 1| of this run's draws, by release
+        self._apart = 0.0  # by how much rounding may part two levels that are one
+        self._repeats = (0, 0.0, 0)
 
-    def hear(self, noises: Mapping[str, Array], *, run: int, output: int, part: int = 0) -> None:
+    def hear(self, noises: Mapping[str, Array], *, run: int, output: int, part: int = 0, largest: float) -> None:
         """Takes the noise of slices that left together.
 
         Args:
@@ -143,15 +159,18 @@ class Listener:
             run: Which run; runs come one after the other.
             output: Which output, counted from 1.
             part: Which slice of it is the first.
+            largest: The largest magnitude of an output, from which the noise was told.
 
         Raises:
             AuditError: A number is not finite.
         """
         if run != self._run:
+            self._count_repeats()
             self._run, self._before, self._signs = run, self._signs, {}
         flat = {name: self._independent(name, noise) for name, noise in noises.items()}
         for name, noise in flat.items():
             self._measure(name, noise, output)
+            self._apart = max(self._apart, _UNITS * largest / self._declared[name].scale)
             signs = noise[:, :_SEEN] > 0
             self._agree("neighbouring coordinates", name, signs[:, 1:], signs[:, :-1])
             self._agree("successive steps", name, signs[1:], signs[:-1])
@@ -170,12 +189,24 @@ class Listener:
 
     def sums(self) -> Sums:
         """Returns what was heard so far."""
+        self._count_repeats()
         return Sums(
             sizes=dict(self._sizes),
             bins=dict(self._bins),
             agreements=dict(self._agreements),
             asymmetry=dict(self._asymmetry),
+            repeats=self._repeats,
         )
+
+    def _count_repeats(self) -> None:
+        """Counts the draws of a run that are one, and forgets them."""
+        if self._levels:
+            drawn = np.sort(np.concatenate([level for levels in self._levels.values() for level in levels]))
+            close = _CLOSE + self._apart
+            pairs, before, draws = self._repeats
+            pairs += int((np.diff(drawn) <= close).sum())
+            self._repeats = (pairs, before + float(drawn.size) ** 2 * close, draws + drawn.size)
+        self._levels, self._apart = defaultdict(list), 0.0
 
     def _independent(self, name: str, noise: Array) -> Array:
         """Returns (slices, numbers) in which the noise is independent and of one scale."""
@@ -198,7 +229,10 @@ class Listener:
         for key in (name, _key(name, f"level {level(output)}")) if name in self._trees else (name,):
             number, sum_ = self._sizes[key]
             self._sizes[key] = number + numbers.size, sum_ + size
-        index = np.minimum((declared.cdf(numbers) * _BINS).astype(np.int64), _BINS - 1)
+        shares = declared.cdf(numbers)
+        room = _DRAWS // len(self._declared) - sum(level.size for level in self._levels[name])
+        self._levels[name].append(np.abs(2 * shares[: max(0, room)] - 1))
+        index = np.minimum((shares * _BINS).astype(np.int64), _BINS - 1)
         self._bins[name] = _none(self._bins, name) + np.bincount(index, minlength=_BINS)
 
     def _agree(self, kind: str, where: str, one: Signs, other: Signs) -> None:
@@ -226,6 +260,11 @@ def judged(sums: Sums, declared: Mapping[str, Noise]) -> tuple[NoiseTest, ...]:
     for key, (agreed, pairs) in sums.agreements.items():
         kind, _, where = key.partition(_BAR)
         found.append(_independence(kind, where, agreed, pairs))
+    repeated, expected, draws = sums.repeats
+    if draws:
+        chance = min(1.0, _OUT * expected / repeated) if repeated else 1.0
+        share = repeated / draws
+        found.append(NoiseTest(name="repeats", where="all releases", p_value=chance, figure=share, draws=draws))
     return tuple(found)
 
 

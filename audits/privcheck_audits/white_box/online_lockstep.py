@@ -51,7 +51,9 @@ class OnlinePairs:
             one, other, words = fixed[number % len(fixed)]
         else:
             one, other, words = random_responses(mdp, rng, model=number % 3 == 1)
-        return replay_agent(agent, (one, other), position, seed=int(rng.integers(2**63)), words=words)
+        seed = int(rng.integers(2**63))
+        replayed = replay_agent(agent, (one, other), position, seed=seed, words=words)
+        return replayed + continue_elsewhere(agent, seed=seed) if number < len(self.agents) else replayed
 
 
 def replay_agent(
@@ -106,6 +108,31 @@ def replay_agent(
         departure=f"{where}; behind the same billboard the agent plays another policy" if departures else "",
         shown=shown_pair(pair, f"How user {position} answers in D and in D′, whatever the agent does."),
     )
+
+
+def continue_elsewhere(agent: Watched, *, seed: int) -> Replayed:
+    """Returns whether the agent plays on alike when others of its kind continue its replicate.
+
+    What is not in the replicate's arrays and generators an auditor can neither replay nor put behind a billboard, and a
+    checkpoint does not hold it: data that are kept there pass the channel by.
+
+    Args:
+        agent: The agent.
+        seed: Of the users and of the noise.
+    """
+    alone, *turns = (agent.player(seed) for _ in range(3))
+    face = face_of(alone)
+    ours, theirs = alone.start(0), turns[0].start(0)
+    departures = 0
+    for episode in range(1, agent.request.episodes + 1):
+        alone.play(ours, episode)
+        turns[episode % 2].play(theirs, episode)
+        departures += not same_policies(face, ours, theirs)
+    words = (
+        "the same users, seed and noise: another copy of the agent that continues its replicate plays another policy, "
+        "so that something is kept outside of the replicate's arrays and generators, where it passes the channel by"
+    )
+    return Replayed(pairs=0, distances=(), departures=departures, departure=words if departures else "")
 
 
 class _Arm:

@@ -63,7 +63,8 @@ class OnlineDraws:
                     noises = {name: nodes[name].close(output, noise) for name, noise in noises.items()}
             else:
                 raise AuditError(f"episode {episode}: exact values were there, and are gone", trial=run, seed=seed)
-            heard.hear(noises, run=run, output=output)
+            largest = max((float(np.abs(table).max(initial=0.0)) for table in noisy.values()), default=0.0)
+            heard.hear(noises, run=run, output=output, largest=largest)
 
 
 def _zeros(tables: Tables) -> Tables:
