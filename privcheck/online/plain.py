@@ -149,9 +149,7 @@ class _Run:
         if mixed and policy.min() >= 0 and np.abs(policy.sum(axis=-1) - 1).max() <= _SLACK:  # NaN fails
             return policy.astype(np.float64)
         got = f"{policy.dtype} {policy.shape}" + (f" from {policy.min()} to {policy.max()}" if policy.size else "")
-        message = (
-            f"the agent half must return actions ({H}, {S}) below {A}, or probabilities ({H}, {S}, {A}); got {got}"
-        )
+        wanted = f"actions ({H}, {S}) below {A}, or probabilities ({H}, {S}, {A})"
         raise ParameterError(f"the agent half must return {wanted}; got {got}", name="agent", given=got)
 
 

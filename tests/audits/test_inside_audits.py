@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import mutants
+from privcheck.declaration import resolve
 from privcheck.mechanisms import GaussianNoise, LaplaceNoise
 from privcheck.results import AuditRequest
 from privcheck.runtime import SimulatedNoise
@@ -36,7 +37,11 @@ def each(data):
 
 def audit(declaration, view, **asked):
     values = {
-        "setting": Setting(declaration=declaration, values=declaration.values(asked.pop("sets", SMALL))),
+        "setting": Setting(
+            declaration=declaration,
+            values=declaration.values(asked.pop("sets", SMALL)),
+            options=resolve(GAUSSIAN.options, {}, owner="test"),
+        ),
         "delta": 1e-5,
         "trials": 30,
         "confidence": 1 - ALPHA,
@@ -138,7 +143,7 @@ def test_declared_noise_is_found_as_declared(algorithm):
         result = audit(algorithm.declare({}), "noise", seed=seed)
         assert result.verdict == "consistent"
         assert result.evidence["drawn_over_declared_scale_visits"] == pytest.approx(1, abs=0.2)
-        assert result.evidence["tests"] == 12
+        assert result.evidence["tests"] == 13
 
 
 @BOTH

@@ -47,7 +47,11 @@ def plan_for(algorithm: Algorithm) -> AuditPlan:
         }
         trials |= _ONLINE
     elif algorithm.offline is not None:
-        by_view["policy"] = partial(offline.audit_policies, algorithm=algorithm)
+        by_view |= {
+            "lockstep": partial(views.lockstep, agent=algorithm.offline),
+            "noise": partial(views.noise, agent=algorithm.offline),
+            "policy": partial(offline.audit_policies, algorithm=algorithm),
+        }
         trials |= _OFFLINE
     elif algorithm.policies is not None:
         by_view |= {

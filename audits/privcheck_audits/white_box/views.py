@@ -21,6 +21,7 @@ import numpy as np
 from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
+from privcheck.offline import OfflineAgent
 from privcheck.pictures import Bars, ShownPair
 from privcheck.results import AuditRequest, AuditResult, AuditView
 from privcheck_audits.engine.blocks import A, Work, blocks, total
@@ -28,9 +29,10 @@ from privcheck_audits.plan.common import Evidence, audited, check, limits, place
 from privcheck_audits.show.pictures import drawn_bars, moved_bars
 from privcheck_audits.show.side_by_side import shown_pair
 from privcheck_audits.white_box.distances import Distance, Replayed
-from privcheck_audits.white_box.lockstep import replay, where
+from privcheck_audits.white_box.lockstep import publish, replay, where
 from privcheck_audits.white_box.noise import noise_sums
 from privcheck_audits.white_box.noise_tests import Sums, declared_noise, judged, untested
+from privcheck_audits.white_box.offline_agents import OfflinePasses
 from privcheck_audits.white_box.shrinking import shrunken
 from privcheck_audits.white_box.streams import (
     UserPair,
@@ -60,11 +62,15 @@ def blind(declaration: Declaration, view: AuditView) -> str:
     return f"{', '.join(shared)}: declared with noise that is shared, which a channel does not draw" if shared else ""
 
 
-def lockstep(request: AuditRequest) -> AuditResult:
+def lockstep(request: AuditRequest, agent: OfflineAgent | None = None) -> AuditResult:
     """Returns whether some pair moves a release further than it is charged; `trials` is the number of pairs.
 
     The pairs that verification tries come first, as the first user; then random pairs and those again, anywhere in the
     order of users.
+
+    Args:
+        request: What is asked.
+        agent: Whose halves are run; None for the declared statistics alone.
 
     Raises:
         ParameterError: A number of the request is out of its range, or there is no pair to try.
@@ -80,12 +86,17 @@ def lockstep(request: AuditRequest) -> AuditResult:
     if not fixed and not base:
         message = f"{request.declaration.name}: no pair of neighbours is known: give the declaration `candidates`"
         raise ParameterError(message, name="candidates")
-    work = _Pairs(declaration=request.declaration, values=values, fixed=fixed, base=base)
-    return audit_pairs(request, work, began=began, values=values)
+    passes = _passes(agent, request, values)
+    work = _Pairs(declaration=request.declaration, values=values, fixed=fixed, base=base, agent=passes)
+    return audit_pairs(request, work, began=began, values=values, agent_ran=agent is not None)
 
 
-def noise(request: AuditRequest) -> AuditResult:
+def noise(request: AuditRequest, agent: OfflineAgent | None = None) -> AuditResult:
     """Returns whether the declared noise is drawn; `trials` is the number of runs.
+
+    Args:
+        request: What is asked.
+        agent: Whose halves are run; None for the declared statistics alone.
 
     Raises:
         ParameterError: A number of the request is out of its range, or the noise is no additive one of its own.
@@ -101,11 +112,22 @@ def noise(request: AuditRequest) -> AuditResult:
     users = others(request.declaration, values, rng, number) or [None] * number
     return audit_draws(
         request,
-        _Runs(declaration=request.declaration, values=values, users=users, seed=request.seed),
+        _Runs(
+            declaration=request.declaration,
+            values=values,
+            users=users,
+            seed=request.seed,
+            agent=_passes(agent, request, values),
+        ),
         began=began,
         values=values,
         who="what the channel drew",
+        agent_ran=agent is not None,
     )
+
+
+def _passes(agent: OfflineAgent | None, request: AuditRequest, values: Mapping[str, Fraction]) -> OfflinePasses | None:
+    return None if agent is None else OfflinePasses(agent=agent, setting=request.setting.at(values))
 
 
 def audit_pairs(
@@ -220,20 +242,34 @@ class _Pairs:
     values: Mapping[str, Fraction]
     fixed: tuple[tuple[Declaration, UserPair], ...]
     base: Users
+    agent: OfflinePasses | None
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Replayed:
         return total(self._one(rng, number) for number in range(first, first + runs))
 
     def _one(self, rng: np.random.Generator, number: int) -> Replayed:
         seen, pair, position = self._chosen(rng, number)
-        run = partial(replay, seen, self.values, self.base, seed=int(rng.integers(2**62)), position=position)
+        passes = None if self.agent is None else self.agent.fresh()
+        execute = publish if passes is None else passes
+        seed = int(rng.integers(2**62))
+        run = partial(replay, seen, self.values, self.base, seed=seed, position=position, execute=execute)
         distances, plainest = run(pair), ""
+        departures, policies = (0, 0) if passes is None else (passes.departures, len(passes.policies))
         shown = shown_pair(pair, "The first pair that was tried, step by step.") if number == 0 else None
         if any(distance.exceeds for distance in distances):
             plain = shrunken(pair, lambda other: any(distance.exceeds for distance in run(other)))
             plainest = where(plain, position if self.base else None)
             shown = shown_pair(plain, "A pair that exceeds a charge, made as plain as it can be, step by step.")
-        return Replayed(pairs=1, distances=distances, plainest=plainest, shown=shown)
+        words = f"{where(pair, position)}; behind the same billboard the agent learns another policy"
+        return Replayed(
+            pairs=1,
+            distances=distances,
+            plainest=plainest,
+            shown=shown,
+            policies=policies,
+            departures=departures,
+            departure=words if departures else "",
+        )
 
     def _chosen(self, rng: np.random.Generator, number: int) -> tuple[Declaration, UserPair, int]:
         if number < len(self.fixed):
@@ -255,8 +291,11 @@ class _Runs:
     values: Mapping[str, Fraction]
     users: Users
     seed: int
+    agent: OfflinePasses | None
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Sums:
+        if self.agent is not None:
+            return self.agent.hear(self.users, runs=range(first, first + runs), rng=rng, seed=self.seed)
         return noise_sums(
             self.declaration, self.values, self.users, runs=range(first, first + runs), rng=rng, seed=self.seed
         )
