@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from privcheck.pictures import Bars, History, ShownPair, TradeOff
-from privcheck.reports import checked
+from privcheck.reports import read_report
 from privcheck.reports.values import (
     About,
     Audited,
@@ -32,7 +32,7 @@ def as_written(name):
 
 def whole(name):
     """The same as a report."""
-    return checked(as_written(name))
+    return read_report(as_written(name))
 
 
 def audited(view="releases", **more):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from privcheck.commands.learned import VIEWS
-from privcheck.commands.provenance import Began, about, parameters_used, provenance
+from privcheck.commands.provenance import Began, about, exact_parameters, provenance
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.reports import load_report
@@ -61,7 +61,7 @@ def _blank(setting: Chosen) -> Report:
         title=setting.algorithm.title,
         source=setting.algorithm.source,
         model=setting.declared.model,
-        parameters=parameters_used(setting),
+        parameters=exact_parameters(setting),
         options=setting.options_used,
         choices=dict(setting.readings),
     )

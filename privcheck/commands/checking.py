@@ -10,10 +10,10 @@ from typing import Any
 from privcheck import registry
 from privcheck.accounting import claim_epsilon
 from privcheck.commands.data import Source
-from privcheck.commands.declared import budget, calibrated, show, verified
+from privcheck.commands.declared import calibrate_noise, price_releases, show, verify_claim
 from privcheck.commands.learned import VIEWS, audit, refuse_second_release, run
 from privcheck.commands.online import run_online
-from privcheck.commands.provenance import Began, about, parameters_used, provenance
+from privcheck.commands.provenance import Began, about, exact_parameters, provenance
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.registry import AuditPlan
@@ -61,7 +61,7 @@ def check(
     repeated = replicates or (1 if isinstance(source, Source) and not source.data.public else REPLICATES)
     if isinstance(source, Source):
         refuse_second_release(setting, source, repeated, out)
-    verdict = verified(setting)
+    verdict = verify_claim(setting)
     plan = registry.plan_for(setting.algorithm)
     views = {
         view: audit(
@@ -89,12 +89,12 @@ def check(
         title=setting.algorithm.title,
         source=setting.algorithm.source,
         model=setting.declared.model,
-        parameters=parameters_used(setting),
+        parameters=exact_parameters(setting),
         options=setting.options_used,
         choices=setting.readings,
         verdict=VerdictBrief(verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence),
         show=show(setting),
-        budget=budget(setting, delta, full=True),
+        budget=price_releases(setting, delta, full=True),
         verify=verdict,
         calibrate=_enough(setting, delta),
         audit=together(views),
@@ -112,7 +112,7 @@ def _enough(setting: Chosen, delta: float) -> CalibratedNoise | None:
     at = delta if delta > 0 else PURE_DELTA
     epsilon = claim_epsilon(setting.declared.claim.guarantee, setting.values, at)
     try:
-        return calibrated(setting, epsilon=epsilon, delta=at) if 1e-6 < epsilon < 1e6 else None
+        return calibrate_noise(setting, epsilon=epsilon, delta=at) if 1e-6 < epsilon < 1e6 else None
     except ParameterError:
         return None
 

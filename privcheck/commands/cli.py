@@ -16,7 +16,7 @@ from privcheck.commands.options import (
     delta_option,
     finish,
     json_option,
-    reported,
+    report_errors,
     set_option,
 )
 from privcheck.commands.running import audit, check, run
@@ -30,27 +30,27 @@ def main() -> None:
 
 @main.command("list")
 @json_option
-@reported
+@report_errors
 def list_command(*, as_json: bool) -> None:
     """Show the registered algorithms."""
     from privcheck.commands.declared import list_algorithms
-    from privcheck.commands.printing import listing
+    from privcheck.commands.printing import describe_algorithms
 
-    finish(list_algorithms(), listing, as_json=as_json)
+    finish(list_algorithms(), describe_algorithms, as_json=as_json)
 
 
 @main.command()
 @click.argument("name")
 @set_option
 @json_option
-@reported
+@report_errors
 def show(name: str, *, sets: tuple[str, ...], as_json: bool) -> None:
     """Show what NAME releases and how its cost is derived, in words and LaTeX."""
     from privcheck.commands import declared
-    from privcheck.commands.printing import shown
+    from privcheck.commands.printing import describe_declaration
     from privcheck.commands.setting import parse_sets, resolve_setting
 
-    finish(declared.show(resolve_setting(name, parse_sets(sets))), shown, as_json=as_json)
+    finish(declared.show(resolve_setting(name, parse_sets(sets))), describe_declaration, as_json=as_json)
 
 
 @main.command()
@@ -58,15 +58,15 @@ def show(name: str, *, sets: tuple[str, ...], as_json: bool) -> None:
 @set_option
 @delta_option
 @json_option
-@reported
+@report_errors
 def budget(name: str, *, sets: tuple[str, ...], delta: str | None, as_json: bool) -> None:
     """Show what the releases of NAME cost."""
     from privcheck.commands import declared
-    from privcheck.commands.printing import budgeted
+    from privcheck.commands.printing import describe_budget
     from privcheck.commands.setting import parse_delta, parse_sets, resolve_setting
 
     setting = resolve_setting(name, parse_sets(sets))
-    finish(declared.budget(setting, parse_delta(delta, setting)), budgeted, as_json=as_json)
+    finish(declared.price_releases(setting, parse_delta(delta, setting)), describe_budget, as_json=as_json)
 
 
 @main.command()
@@ -75,11 +75,11 @@ def budget(name: str, *, sets: tuple[str, ...], delta: str | None, as_json: bool
 @click.option("--pages", type=click.Path(path_type=Path), help="With --all: write a page of findings a paper here.")
 @set_option
 @json_option
-@reported
+@report_errors
 def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tuple[str, ...], as_json: bool) -> None:
     """Judge the claim of NAME, or of all: does it hold for the declared releases?"""
-    from privcheck.commands.declared import verified, verified_all
-    from privcheck.commands.printing import verdict, verdicts
+    from privcheck.commands.declared import verify_all, verify_claim
+    from privcheck.commands.printing import describe_verdict, describe_verdicts
     from privcheck.commands.setting import parse_sets, resolve_setting
 
     if everything == (name is not None):
@@ -94,11 +94,11 @@ def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tupl
         for path in write_pages(pages):
             click.echo(f"page: {path}", err=True)
     if name is not None:
-        result = verified(resolve_setting(name, parse_sets(sets)))
-        finish(result, verdict, as_json=as_json)
+        result = verify_claim(resolve_setting(name, parse_sets(sets)))
+        finish(result, describe_verdict, as_json=as_json)
         sys.exit(VERDICTS[result.verdict])
-    every = verified_all()
-    finish(every, verdicts, as_json=as_json)
+    every = verify_all()
+    finish(every, describe_verdicts, as_json=as_json)
     sys.exit(max((VERDICTS[r.verdict] for r in every.results), key=lambda code: (code == 1, code), default=0))
 
 
@@ -108,23 +108,27 @@ def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tupl
 @delta_option
 @set_option
 @json_option
-@reported
+@report_errors
 def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ...], as_json: bool) -> None:
     """Find the least noise for which the releases of NAME are (E, D)-DP, against the published one."""
     from privcheck.commands import declared
-    from privcheck.commands.printing import calibrated
+    from privcheck.commands.printing import describe_calibration
     from privcheck.commands.setting import parse_delta, parse_sets, resolve_setting
     from privcheck.symbols import exact, to_float
 
     setting = resolve_setting(name, parse_sets(sets))
-    target = to_float(exact(epsilon), rounding="down")
-    finish(declared.calibrated(setting, epsilon=target, delta=parse_delta(delta, setting)), calibrated, as_json=as_json)
+    target, at = to_float(exact(epsilon), rounding="down"), parse_delta(delta, setting)
+    finish(
+        declared.calibrate_noise(setting, epsilon=target, delta=at),
+        describe_calibration,
+        as_json=as_json,
+    )
 
 
 @main.command()
 @click.argument("directory", type=click.Path(path_type=Path))
 @json_option
-@reported
+@report_errors
 def report(directory: Path, *, as_json: bool) -> None:
     """Render the finished check, audits or online run in DIRECTORY again, from report.json or run.json."""
     from privcheck.reports import JSON_NAME, render_again
@@ -141,14 +145,14 @@ def report(directory: Path, *, as_json: bool) -> None:
 
 @main.command()
 @json_option
-@reported
+@report_errors
 def doctor(*, as_json: bool) -> None:
     """Look for problems of this installation."""
     from privcheck.commands.doctor import diagnose
-    from privcheck.commands.printing import diagnosis
+    from privcheck.commands.printing import describe_diagnosis
 
     result = diagnose()
-    finish(result, diagnosis, as_json=as_json)
+    finish(result, describe_diagnosis, as_json=as_json)
     sys.exit(0 if result.ok else 2)
 
 

@@ -37,10 +37,10 @@ def cluster_executor(address: str) -> Iterator[Executor]:
         message = f"--cluster expects the address of a Dask scheduler, like tcp://host:8786; {address!r}: {error}"
         raise ParameterError(message, name="cluster", given=address) from None
     with client:
-        found = client.run(_versions)
-        if not found:
+        others = client.run(_versions)
+        if not others:
             raise ParameterError(f"--cluster: the scheduler at {address} has no workers", name="cluster", given=address)
-        for worker, theirs in sorted(found.items()):
+        for worker, theirs in sorted(others.items()):
             if theirs != _versions():
                 message = (
                     f"--cluster: worker {worker} has {_words(theirs)}, here is {_words(_versions())}; expected the "

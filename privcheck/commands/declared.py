@@ -14,7 +14,7 @@ from privcheck.accounting import Account, ReleaseCost, account, claim_delta, cla
 from privcheck.accounting.bridge import second_opinion
 from privcheck.accounting.derivation import DerivationLine
 from privcheck.calibration import LeastNoise, least_noise
-from privcheck.commands.provenance import parameters_used
+from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.setting import Chosen, resolve_setting
 from privcheck.regressors import Regressors
 from privcheck.releases import Release
@@ -29,10 +29,12 @@ _SHOWN_POINTS = 20  # of the parameters' box, where a trend is not proved: `show
 
 def list_algorithms() -> report.Listing:
     """Returns every registered algorithm with its model, claim and parameters."""
-    return report.Listing(algorithms=tuple(_listed(resolve_setting(name, {})) for name in registry.names("algorithms")))
+    return report.Listing(
+        algorithms=tuple(_describe(resolve_setting(name, {})) for name in registry.names("algorithms"))
+    )
 
 
-def _listed(setting: Chosen) -> report.Listed:
+def _describe(setting: Chosen) -> report.Listed:
     algorithm, declaration = setting.algorithm, setting.declaration
     return report.Listed(
         name=algorithm.name,
@@ -125,7 +127,7 @@ def _equation(step: report.DerivationStep) -> str:
     return step.latex + (rf"\quad\text{{from}}\quad {given}" if given else "")
 
 
-def budget(setting: Chosen, delta: float, *, full: bool = False) -> report.Budget:
+def price_releases(setting: Chosen, delta: float, *, full: bool = False) -> report.Budget:
     """Returns what the declared releases cost, release by release and together, at δ.
 
     Args:
@@ -144,10 +146,10 @@ def budget(setting: Chosen, delta: float, *, full: bool = False) -> report.Budge
         methods.append(opinion)
     return report.Budget(
         algorithm=declaration.name,
-        parameters=parameters_used(setting),
+        parameters=exact_parameters(setting),
         relation=declaration.relation.words,
         model=declaration.model,
-        releases=tuple(_priced(cost, values) for cost in composed.costs),
+        releases=tuple(_price_release(cost, values) for cost in composed.costs),
         guarantee=report.TotalCost(
             epsilon=finite(methods[0].epsilon),
             delta=delta,
@@ -160,7 +162,7 @@ def budget(setting: Chosen, delta: float, *, full: bool = False) -> report.Budge
     )
 
 
-def _priced(cost: ReleaseCost, values: Mapping[str, Fraction]) -> report.BudgetRelease:
+def _price_release(cost: ReleaseCost, values: Mapping[str, Fraction]) -> report.BudgetRelease:
     release, moved = cost.release, cost.sensitivity
     quietest = release.quietest(values)
     return report.BudgetRelease(
@@ -190,7 +192,7 @@ def _price(cost: ReleaseCost) -> str:
     return str(cost.rho if cost.pure is None else cost.pure)
 
 
-def calibrated(setting: Chosen, *, epsilon: float, delta: float) -> report.CalibratedNoise:
+def calibrate_noise(setting: Chosen, *, epsilon: float, delta: float) -> report.CalibratedNoise:
     """Returns the least noise for (ε, δ), release by release, against the declared one.
 
     Args:
@@ -201,18 +203,18 @@ def calibrated(setting: Chosen, *, epsilon: float, delta: float) -> report.Calib
     least = least_noise(setting.declared, setting.values, epsilon=epsilon, delta=delta)
     return report.CalibratedNoise(
         algorithm=setting.algorithm.name,
-        parameters=parameters_used(setting),
+        parameters=exact_parameters(setting),
         target=report.CalibrationTarget(epsilon=epsilon, delta=delta),
-        releases=_needed(least.releases),
+        releases=_compare_noise(least.releases),
         guarantee=report.Certified(
             epsilon=least.epsilon, delta=delta, method=least.method, direction="upper", tolerance=least.tolerance
         ),
-        gaussian=None if least.gaussian is None else _needed(least.gaussian),
-        batches=None if least.batches is None else _needed(least.batches),
+        gaussian=None if least.gaussian is None else _compare_noise(least.gaussian),
+        batches=None if least.batches is None else _compare_noise(least.batches),
     )
 
 
-def _needed(rows: Sequence[LeastNoise]) -> tuple[report.NeededNoise, ...]:
+def _compare_noise(rows: Sequence[LeastNoise]) -> tuple[report.NeededNoise, ...]:
     return tuple(
         report.NeededNoise(
             name=row.name,
@@ -240,12 +242,12 @@ def _curve(setting: Chosen, composed: Account) -> report.DeltaCurve:
     )
 
 
-def verified(setting: Chosen) -> report.Verified:
+def verify_claim(setting: Chosen) -> report.Verified:
     """Returns the verdict on the claim, with the findings and the witness."""
     verification = verify(setting.declared, setting.values)
     return report.Verified(
         algorithm=verification.algorithm,
-        parameters=parameters_used(setting),
+        parameters=exact_parameters(setting),
         claim=verification.claim,
         verdict=verification.verdict,
         joint=verification.joint,
@@ -273,10 +275,10 @@ def verified(setting: Chosen) -> report.Verified:
     )
 
 
-def verified_all() -> report.AllVerified:
+def verify_all() -> report.AllVerified:
     """Returns the verdict on every registered declaration, at its defaults."""
     settings = (resolve_setting(name, {}) for name in registry.names("algorithms"))
-    return report.AllVerified(results=tuple(verified(one) for one in settings if one.declaration is not None))
+    return report.AllVerified(results=tuple(verify_claim(one) for one in settings if one.declaration is not None))
 
 
 def sentence(verification: Verification) -> str:

@@ -15,7 +15,7 @@ from privcheck.accounting import check_ledger, spent
 from privcheck.accounting.spending import laws_of
 from privcheck.commands.cluster import cluster_executor
 from privcheck.commands.data import Source
-from privcheck.commands.provenance import parameters_used
+from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.registry import AuditPlan
@@ -88,10 +88,10 @@ def run(
         facts=source.data.facts,
         replicates=replicates,
         episodes=episodes,
-        parameters=parameters_used(setting),
+        parameters=exact_parameters(setting),
         options=setting.options_used,
-        value=_value(result, source, private=setting.declaration is not None),
-        spent=_spent(result.ledger, setting),
+        value=_summarise_value(result, source, private=setting.declaration is not None),
+        spent=_price_ledger(result.ledger, setting),
         ledger=summarise_ledger(result.ledger, out),
         diagnostics=result.diagnostics,
         remarks=tuple(RunRemark(title=remark.title, text=remark.text) for remark in result.remarks),
@@ -122,7 +122,7 @@ def refuse_second_release(setting: Chosen, source: Source, replicates: int, out:
         raise ParameterError(message, name="out", given=str(out))
 
 
-def _value(result: RunResult, source: Source, *, private: bool) -> LearnedValue:
+def _summarise_value(result: RunResult, source: Source, *, private: bool) -> LearnedValue:
     returns = result.returns
     return LearnedValue(
         mean=None if returns is None else float(returns.mean()),
@@ -135,7 +135,7 @@ def _value(result: RunResult, source: Source, *, private: bool) -> LearnedValue:
     )
 
 
-def _spent(ledger: Ledger | None, setting: Chosen) -> SpentCost | None:
+def _price_ledger(ledger: Ledger | None, setting: Chosen) -> SpentCost | None:
     if ledger is None or setting.declaration is None:
         return None
     check_ledger(ledger.header, ledger.entries, setting.declaration, setting.values)
@@ -242,11 +242,11 @@ def audit(
     else:
         with cluster_executor(cluster) as executor:
             result = plan.audit(replace(request, executor=executor))
-    return _audited(setting, result, seed, time.perf_counter() - started)
+    return _describe_audit(setting, result, seed, time.perf_counter() - started)
 
 
-def _audited(setting: Chosen, result: AuditResult, seed: int, seconds: float) -> Audited:
-    moved = _moved(setting, result)
+def _describe_audit(setting: Chosen, result: AuditResult, seed: int, seconds: float) -> Audited:
+    moved = _refutes_elsewhere(setting, result)
     return Audited(
         algorithm=setting.algorithm.name,
         view=result.view,
@@ -262,7 +262,7 @@ def _audited(setting: Chosen, result: AuditResult, seed: int, seconds: float) ->
         witness=result.witness,
         evidence=dict(result.evidence) | ({"violation_at": result.evidence["audited_at"]} if moved else {}),
         seconds=seconds,
-        trials_per_second=_speed(result),
+        trials_per_second=_measure_speed(result),
         claim=f"{setting.declared.claim_words} ({setting.declared.claim.source})",
         seed=seed,
         agent_ran=result.agent_ran,
@@ -274,13 +274,13 @@ def _audited(setting: Chosen, result: AuditResult, seed: int, seconds: float) ->
     )
 
 
-def _speed(result: AuditResult) -> float:
+def _measure_speed(result: AuditResult) -> float:
     """Returns runs a second, 2N in all; set-up and learning left out where the view measures them apart."""
     measured = result.evidence.get("trials_per_second")
     return measured if isinstance(measured, float) else 2 * result.trials / max(result.seconds, 1e-9)
 
 
-def _moved(setting: Chosen, result: AuditResult) -> bool:
+def _refutes_elsewhere(setting: Chosen, result: AuditResult) -> bool:
     """Returns whether a claim is refuted at other parameters only, which leaves that at those asked for undecided.
 
     Where verification refutes it at the parameters asked for, the violation stands.

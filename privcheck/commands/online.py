@@ -18,7 +18,7 @@ from privcheck.accounting import Spent, check_ledger, spent
 from privcheck.accounting.spending import laws_of, spent_shares
 from privcheck.commands.declared import finite
 from privcheck.commands.learned import summarise_ledger
-from privcheck.commands.provenance import parameters_used
+from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.setting import Chosen, settle
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
@@ -108,10 +108,10 @@ def _known(setting: Chosen) -> set[str]:
 
 def episodes_of(setting: Chosen) -> int:
     """Returns K, from the declaration's parameters or the agent's options."""
-    found = setting.values.get("K", setting.options.get("K"))
-    if found is None:
+    episodes = setting.values.get("K", setting.options.get("K"))
+    if episodes is None:
         raise ParameterError(f"{setting.algorithm.name} has no parameter K, the number of episodes", name="K")
-    return int(found)
+    return int(episodes)
 
 
 def run_online(
@@ -170,7 +170,7 @@ def run_online(
         facts=world.facts,
         replicates=replicates,
         episodes=K,
-        parameters=parameters_used(setting),
+        parameters=exact_parameters(setting),
         options=setting.options_used,
         choices=setting.readings,
         optimal_value=result.optimal,

@@ -23,7 +23,7 @@ Command = Callable[..., Any]
 Result = TypeVar("Result")
 
 
-def reported(command: Command) -> Command:
+def report_errors(command: Command) -> Command:
     """Turns every error of ours into one message and exit code 2, an interrupt into 130."""
 
     @functools.wraps(command)
@@ -58,9 +58,7 @@ set_option = click.option(
     "--set", "sets", multiple=True, metavar="NAME=VALUE", help="A parameter, reading or option; repeat."
 )
 delta_option = click.option("--delta", metavar="D", help="δ at which ε is reported; 0 under a pure claim, else 1e-5.")
-seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all randomness."
-)
+seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 workers_option = click.option(
     "--workers", type=click.IntRange(min=1), help="Threads; all cores. Results do not depend on it."
 )

@@ -7,18 +7,18 @@ from pathlib import Path
 
 from privcheck import registry
 from privcheck.accounting import claim_epsilon
-from privcheck.commands.declared import budget, calibrated, verified
+from privcheck.commands.declared import calibrate_noise, price_releases, verify_claim
 from privcheck.commands.setting import Chosen, resolve_setting, settle
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP
 from privcheck.reports.values import Verified
-from privcheck.reports.wording import figure, spelled
+from privcheck.reports.wording import figure, spell_out
 from privcheck.whole_files import write_whole
 
 COMMAND = "privcheck verify --all --pages docs/findings"
 _DELTA = 1e-5  # where the claim itself has no δ
 
-Judged = tuple[Chosen, Verified]
+System = tuple[Chosen, Verified]
 
 
 def write_pages(directory: Path) -> list[Path]:
@@ -40,17 +40,17 @@ def paper_pages() -> dict[str, str]:
         if setting.declaration is not None and setting.algorithm.paper is not None:
             papers.setdefault(setting.algorithm.paper, []).append(setting)
     papers = dict(sorted(papers.items(), key=lambda item: item[0].name))
-    judged = {paper: [(setting, verified(setting)) for setting in settings] for paper, settings in papers.items()}
-    pages = {paper.name: "\n".join(_page(paper, systems)) + "\n" for paper, systems in judged.items()}
-    return {"index": "\n".join(_index(judged)) + "\n", **pages}
+    verdicts = {paper: [(setting, verify_claim(setting)) for setting in settings] for paper, settings in papers.items()}
+    pages = {paper.name: "\n".join(_page(paper, systems)) + "\n" for paper, systems in verdicts.items()}
+    return {"index": "\n".join(_index(verdicts)) + "\n", **pages}
 
 
-def _index(judged: Mapping[registry.Paper, Sequence[Judged]]) -> Iterator[str]:
+def _index(verdicts: Mapping[registry.Paper, Sequence[System]]) -> Iterator[str]:
     yield "# What the papers claim, and what holds"
     yield ""
     yield f"Written by `{COMMAND}`: every figure is computed from the declarations, none is typed."
     yield ""
-    results = [(paper, result) for paper, systems in judged.items() for _, result in systems]
+    results = [(paper, result) for paper, systems in verdicts.items() for _, result in systems]
     rows = [
         (f"[{r.algorithm}]({paper.name}.md#{r.algorithm})", _verdict(r), *_ratios(r), r.joint or "–")
         for paper, r in results
@@ -63,10 +63,10 @@ def _index(judged: Mapping[registry.Paper, Sequence[Judged]]) -> Iterator[str]:
     for r in open_ones:
         yield f"* `{r.algorithm}` is undecided: {r.sentence}"
     yield ""
-    yield from ("```{toctree}", ":maxdepth: 1", "", *(paper.name for paper in judged), "```")
+    yield from ("```{toctree}", ":maxdepth: 1", "", *(paper.name for paper in verdicts), "```")
 
 
-def _page(paper: registry.Paper, systems: Sequence[Judged]) -> Iterator[str]:
+def _page(paper: registry.Paper, systems: Sequence[System]) -> Iterator[str]:
     yield f"# {paper.title}"
     yield ""
     yield f"{paper.authors}. Written by `{COMMAND}`: every figure is computed from the declarations, none is typed."
@@ -78,7 +78,7 @@ def _page(paper: registry.Paper, systems: Sequence[Judged]) -> Iterator[str]:
     )
     yield ""
     rows = [
-        (f"[{r.algorithm}](#{r.algorithm})", spelled(r.claim), _verdict(r), *_ratios(r), r.joint or "–")
+        (f"[{r.algorithm}](#{r.algorithm})", spell_out(r.claim), _verdict(r), *_ratios(r), r.joint or "–")
         for _, r in systems
     ]
     yield from _table(("system", "claim", "verdict", "cost/claim", "worst pair/claim", "joint DP"), rows)
@@ -90,7 +90,7 @@ def _system(setting: Chosen, result: Verified) -> Iterator[str]:
     declaration = setting.declared
     at = ", ".join(f"{name} = {value}" for name, value in result.parameters.items())
     yield from ("", f"## {result.algorithm}", "")
-    yield f"{declaration.title}. {declaration.source}. Neighbours: {declaration.relation.words}. At {spelled(at)}."
+    yield f"{declaration.title}. {declaration.source}. Neighbours: {declaration.relation.words}. At {spell_out(at)}."
     yield ""
     yield f"**{_verdict(result).capitalize()}.** {result.sentence}"
     if result.repair:
@@ -98,7 +98,7 @@ def _system(setting: Chosen, result: Verified) -> Iterator[str]:
     yield ""
     for finding in result.findings:
         link = f"[{finding.code}](../reference/findings.md#{finding.code})"
-        yield f"* {link} ({finding.severity}, {spelled(finding.where)}): {spelled(finding.message)}."
+        yield f"* {link} ({finding.severity}, {spell_out(finding.where)}): {spell_out(finding.message)}."
     yield ""
     yield from _costs(setting)
     yield from _readings(setting)
@@ -109,9 +109,9 @@ def _system(setting: Chosen, result: Verified) -> Iterator[str]:
 
 
 def _costs(setting: Chosen) -> Iterator[str]:
-    priced = budget(setting, _delta_of(setting))
+    priced = price_releases(setting, _delta_of(setting))
     rows = [
-        (r.name, r.users or "all", figure(r.count), spelled(r.mechanism), spelled(r.cost.expression))
+        (r.name, r.users or "all", figure(r.count), spell_out(r.mechanism), spell_out(r.cost.expression))
         for r in priced.releases
     ]
     yield from _table(("release", "users", "outputs with one user", "noise", "cost"), rows)
@@ -123,7 +123,7 @@ def _readings(setting: Chosen) -> Iterator[str]:
     rows = []
     for choice in setting.algorithm.readings:
         for reading in choice.ways:
-            result = verified(settle(setting.algorithm, {choice.name: reading}))
+            result = verify_claim(settle(setting.algorithm, {choice.name: reading}))
             rows.append((f"{choice.name} = {reading}", _verdict(result), *_ratios(result)))
     if rows:
         yield from _table(("reading", "verdict", "cost/claim", "worst pair/claim"), rows)
@@ -134,7 +134,7 @@ def _least_noise(setting: Chosen) -> Iterator[str]:
     claim, delta = setting.declared.claim.guarantee, _delta_of(setting)
     epsilon = claim_epsilon(claim, setting.values, delta)
     try:
-        least = calibrated(setting, epsilon=epsilon, delta=delta)
+        least = calibrate_noise(setting, epsilon=epsilon, delta=delta)
     except ParameterError as error:
         yield f"Least noise: {error}."
         yield ""

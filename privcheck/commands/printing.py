@@ -26,10 +26,10 @@ from privcheck.reports.values import (
     Verified,
     together,
 )
-from privcheck.reports.wording import spelled
+from privcheck.reports.wording import spell_out
 
 
-def listing(result: Listing) -> str:
+def describe_algorithms(result: Listing) -> str:
     """Returns one line an algorithm."""
     rows = [
         (one.name, one.claim or "none", one.model or "not private", "yes" if one.agent else "no", one.title)
@@ -38,7 +38,7 @@ def listing(result: Listing) -> str:
     return columns([("name", "claim", "model", "agent", "title"), *rows])
 
 
-def shown(result: Shown) -> str:
+def describe_declaration(result: Shown) -> str:
     """Returns the declaration with its derivation, line by line."""
     releases = [
         (r.name, r.statistic, "×".join(map(str, r.shape)), r.mechanism, r.stated or "none") for r in result.releases
@@ -62,7 +62,7 @@ def shown(result: Shown) -> str:
     ])  # fmt: skip
 
 
-def budgeted(result: Budget) -> str:
+def describe_budget(result: Budget) -> str:
     """Returns what the releases cost: the guarantee first, then every method, then release by release."""
     total = result.guarantee
     at = f"({total.epsilon:.6g}, {total.delta:g})-DP" if total.epsilon is not None else "no finite ε at this δ"
@@ -81,7 +81,7 @@ def budgeted(result: Budget) -> str:
     ])  # fmt: skip
 
 
-def calibrated(result: CalibratedNoise) -> str:
+def describe_calibration(result: CalibratedNoise) -> str:
     """Returns the least noise beside the declared one."""
     target, reached = result.target, result.guarantee
     heading = ("release", "law", "published std", "needed std", "needed/published")
@@ -100,7 +100,7 @@ def calibrated(result: CalibratedNoise) -> str:
 
 def _trends(trends: Sequence[CostTrend]) -> str:
     verbs = {"nondecreasing": "rises", "nonincreasing": "falls", "constant": "stays", "neither": "rises and falls"}
-    parts = [f"{verbs[t.trend]} with {spelled(t.parameter)} ({t.method})" for t in trends]
+    parts = [f"{verbs[t.trend]} with {spell_out(t.parameter)} ({t.method})" for t in trends]
     return f"the cost {', '.join(parts)}"
 
 
@@ -108,20 +108,20 @@ def _noise_rows(rows: Sequence[NeededNoise]) -> list[tuple[str, ...]]:
     return [(r.name, r.law, f"{r.published_std:.6g}", f"{r.needed_std:.6g}", f"{r.ratio:.6g}") for r in rows]
 
 
-def verdict(result: Verified) -> str:
+def describe_verdict(result: Verified) -> str:
     """Returns the verdict with its findings."""
     brief = VerdictBrief(verdict=result.verdict, method=result.method, sentence=result.sentence)
     return _as_report(result.algorithm, verify=result, verdict=brief)
 
 
-def verdicts(result: AllVerified) -> str:
+def describe_verdicts(result: AllVerified) -> str:
     """Returns a table of all verdicts, and one of all findings."""
     rows = [("system", "verdict", "how", "joint DP", "cost/claim", "witness/claim", "claim")]
     places: dict[tuple[str, str, str], list[str]] = {}
     for r in result.results:
         how = r.method + (", given" if r.given else "")
         ratios = (f"{r.upper_ratio:.4g}", f"{r.lower_ratio:.4g}")
-        rows.append((r.algorithm, r.verdict, how, r.joint or "", *ratios, spelled(r.claim)))
+        rows.append((r.algorithm, r.verdict, how, r.joint or "", *ratios, spell_out(r.claim)))
         for f in r.findings:
             places.setdefault((r.algorithm, f.severity, f.code), []).append(f.where)
     findings = [("system", "severity", "finding", "where"), *((*key, ", ".join(w)) for key, w in places.items())]
@@ -129,17 +129,17 @@ def verdicts(result: AllVerified) -> str:
     return "\n".join([columns(rows), "", columns(findings), "", hint])
 
 
-def audited(result: Audited) -> str:
+def describe_audit(result: Audited) -> str:
     """Returns the audit's verdict and bound."""
     return _as_report(result.algorithm, audit=together({result.view: result}))
 
 
-def ran(result: Ran) -> str:
+def describe_run(result: Ran) -> str:
     """Returns what was learned and spent."""
     return _as_report(result.algorithm, run=result)
 
 
-def ran_online(result: RanOnline | Compared) -> str:
+def describe_online_runs(result: RanOnline | Compared) -> str:
     """Returns regret, last value, switches, cost and speed of each online agent."""
     runs = result.results if isinstance(result, Compared) else (result,)
     first = runs[0]
@@ -190,7 +190,7 @@ def _spent(cost: SpentCost | None) -> str:
     return "no bound" if cost.rho is None else f"ρ = {cost.rho:.6g}"
 
 
-def diagnosis(result: Diagnosis) -> str:
+def describe_diagnosis(result: Diagnosis) -> str:
     """Returns problems first, then versions."""
     lines = ["no problems found"] if result.ok else [f"problem: {p}" for p in result.problems]
     facts = [*result.versions.items(), ("platform", result.platform), ("cores", str(result.cores))]

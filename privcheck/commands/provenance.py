@@ -42,7 +42,7 @@ def about() -> About:
     return About(version=version("privcheck"))
 
 
-def parameters_used(setting: Chosen) -> dict[str, str]:
+def exact_parameters(setting: Chosen) -> dict[str, str]:
     """Returns the declaration's parameters as exact texts."""
     return {name: str(value) for name, value in setting.values.items()}
 

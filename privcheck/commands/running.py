@@ -18,7 +18,7 @@ from privcheck.commands.options import (
     finish,
     json_option,
     out_option,
-    reported,
+    report_errors,
     rewards_option,
     seed_option,
     set_option,
@@ -49,14 +49,14 @@ METHODS_HELP = (
 @set_option
 @out_option
 @json_option
-@reported
+@report_errors
 def audit(
     name: str, *, view: str, method: str, sets: tuple[str, ...], delta: str | None, out: Path | None, as_json: bool,
     **how: Any,
 ) -> None:  # fmt: skip
     """Bound the privacy loss of NAME from below; with --out, the same command resumes an audit that was stopped."""
     from privcheck.commands import auditing, learned
-    from privcheck.commands.printing import audited
+    from privcheck.commands.printing import describe_audit
     from privcheck.commands.provenance import Began
     from privcheck.commands.setting import parse_delta, parse_sets, resolve_setting
     from privcheck.reports import save_report, save_result
@@ -71,7 +71,7 @@ def audit(
         command = ["privcheck", *sys.argv[1:]]
         report = auditing.audit_report(setting, result, earlier, command=command, began=began)
         click.echo(f"report: {save_report(report, out)[1]}", err=True)
-    finish(result, audited, as_json=as_json)
+    finish(result, describe_audit, as_json=as_json)
     sys.exit(VERDICTS[result.verdict])
 
 
@@ -86,7 +86,7 @@ def audit(
 @set_option
 @out_option
 @json_option
-@reported
+@report_errors
 def run(
     names: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, replicates: int, seed: int,
     workers: int | None, sets: tuple[str, ...], out: Path | None, as_json: bool,
@@ -97,14 +97,14 @@ def run(
     """
     from privcheck import registry
     from privcheck.commands import learned, online
-    from privcheck.commands.printing import ran, ran_online
+    from privcheck.commands.printing import describe_online_runs, describe_run
 
     algorithms = [registry.algorithm(name) for name in names]
     if online.online_only(algorithms):
         if env is None or data is not None or rewards is not None:
             raise click.UsageError(f"{', '.join(names)} learns as it acts: give --env ENV, not --data or --rewards")
         runs = _online(algorithms, env, sets, replicates=replicates, seed=seed, workers=workers, out=out)
-        finish(runs, ran_online, as_json=as_json)
+        finish(runs, describe_online_runs, as_json=as_json)
         return
     setting, source = _setting_and_data(algorithms[0], sets, env=env, data=data, rewards=rewards, seed=seed)
     with ProgressBars() as bars:
@@ -113,7 +113,7 @@ def run(
         from privcheck.reports import save_result
 
         save_result(result, out / "run.json")
-    finish(result, ran, as_json=as_json)
+    finish(result, describe_run, as_json=as_json)
 
 
 def _online(
@@ -151,7 +151,7 @@ def _online(
 @set_option
 @out_option
 @json_option
-@reported
+@report_errors
 def check(
     name: str, *, env: str | None, data: str | None, rewards: Path | None, delta: str | None, seed: int,
     sets: tuple[str, ...], out: Path | None, as_json: bool, **how: Any,

@@ -12,9 +12,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 from privcheck.pictures import Bar, History, TradeOff
 from privcheck.reports.drawing import BAD, CLAIM, INK, LOWER, MUTED, PAPER, RULE, UPPER
-from privcheck.reports.plots import Plot, both_widths, power, shortened
+from privcheck.reports.plots import Plot, both_widths, power, shorten
 from privcheck.reports.values import Audited
-from privcheck.reports.wording import figure, percent, spelled
+from privcheck.reports.wording import figure, percent, spell_out
 
 _CORNER = 0.04  # a curve whose two errors are both below this somewhere is drawn on logarithmic axes
 _LEAST = 1e-6  # where those begin at the earliest
@@ -83,7 +83,7 @@ def trade_off_plot(view: Audited, *, name: str) -> Plot | None:
     runs = " and ".join(figure(number) for number in data.runs)
     caption = (
         "f-DP trade-off curve of the score: the least type-II error (the test says D, and it was D′) at each type-I "
-        f"error (it says D′, and it was D). Band: where the true curve of the tests at {_counted(data.type_one)}, "
+        f"error (it says D′, and it was D). Band: where the true curve of the tests at {_count(data.type_one)}, "
         f"fixed in advance, lies with {percent(data.confidence, rounding='down')} confidence everywhere at once, by "
         f"exact binomial intervals from {runs} runs on D and on D′. A mechanism that keeps its claim has no test below "
         "the claim's curve; other tests might lie lower than these. The verdict does not rest on this picture."
@@ -97,11 +97,11 @@ def trade_off_plot(view: Audited, *, name: str) -> Plot | None:
     if _is_logarithmic(data):
         caption += " Both axes are logarithmic."
     paint = partial(_paint_trade_off, data=data)
-    title = "Trade-off curve" + (f", claim {spelled(data.claim_words)}" if data.claim else "")
+    title = "Trade-off curve" + (f", claim {spell_out(data.claim_words)}" if data.claim else "")
     return both_widths(paint, name=f"{name}-trade-off", height=(400, 350), title=title, caption=caption)
 
 
-def _counted(thresholds: Sequence[float]) -> str:
+def _count(thresholds: Sequence[float]) -> str:
     return f"{len(thresholds)} threshold{'' if len(thresholds) == 1 else 's'}"
 
 
@@ -214,7 +214,7 @@ def _mark_crossing(axes: Axes, data: TradeOff, *, wide: bool) -> None:
     bottom = data.at_most[data.grid.index(x)]
     bottom = max(bottom, _least(data)) if _is_logarithmic(data) else bottom
     small = gap < _SMALL_GAP and not _is_logarithmic(data)
-    where = _enlarged(axes, data, x, wide=wide) if small else axes
+    where = _enlarge(axes, data, x, wide=wide) if small else axes
     arrow = {"arrowstyle": "<->", "color": BAD, "shrinkA": 0, "shrinkB": 0}
     where.annotate("", xy=(x, bottom), xytext=(x, bottom + gap), arrowprops=arrow)
     where.annotate(
@@ -223,7 +223,7 @@ def _mark_crossing(axes: Axes, data: TradeOff, *, wide: bool) -> None:
     )  # fmt: skip
 
 
-def _enlarged(axes: Axes, data: TradeOff, x: float, *, wide: bool) -> Axes:
+def _enlarge(axes: Axes, data: TradeOff, x: float, *, wide: bool) -> Axes:
     """Returns a window on the curves beside an end of theirs, in the empty corner of the picture."""
     inner = axes.inset_axes((0.62, 0.3, 0.36, 0.36) if wide else (0.5, 0.34, 0.46, 0.3))
     width = 2 * min(x, 1 - x)
@@ -300,7 +300,7 @@ def _paint_bars(axes: Axes, *, bars: Sequence[tuple[Bar, float]], quantity: str,
                 axes.plot([bar.at_least, bar.at_most], [row, row], color=colour, linewidth=2.2)
             axes.plot([ratio], [row], "o", color=colour, markersize=7)
         text: dict[str, Any] = {"transform": across, "color": INK, "fontsize": 11}
-        name, value = shortened(bar.name, 34 if wide else 40), figure(ratio, digits=5)
+        name, value = shorten(bar.name, 34 if wide else 40), figure(ratio, digits=5)
         weight = "bold" if bar.violated else "normal"
         if wide:
             axes.text(-0.02, row, name, ha="right", va="center", weight=weight, **text)

@@ -12,7 +12,7 @@ from privcheck.reports.wording import figure, percent, value_of, words
 _OPEN = {
     "releases": "Other neighbours, another score or more runs may show a larger loss, and a bug that costs less than "
     "what lies between the bound and the claim is not seen.",
-    "policy": "The view sees policies alone and is weak: a learned score may miss what gives the user away, and "
+    "policy": "The view sees policies alone and is weak: a learned score may miss what leaks, and "
     "another instance may show more. The view “releases” sees everything that leaves the curator.",
     "lockstep": "Other pairs of neighbours may move a release further, and the noise is not looked at; that is the "
     "view “noise”.",
@@ -59,9 +59,9 @@ def sentences(views: Mapping[str, Audited]) -> str:
     accused = {name: view for name, view in views.items() if view.verdict == "violation"}
     if not accused:
         return f"None of {len(views)} audits refuted anything: {', '.join(views)}."
-    found = [f"In the view “{name}”: {sentence(name, view)}" for name, view in accused.items()]
+    said = [f"In the view “{name}”: {sentence(name, view)}" for name, view in accused.items()]
     others = [name for name in views if name not in accused]
-    return " ".join(found) + (f" The other views refuted nothing: {', '.join(others)}." if others else "")
+    return " ".join(said) + (f" The other views refuted nothing: {', '.join(others)}." if others else "")
 
 
 def sentence(name: str, view: Audited) -> str:
@@ -71,7 +71,7 @@ def sentence(name: str, view: Audited) -> str:
     if name == "noise":
         return _noise(view)
     said = {"violation": _violation, "undecided": _nothing}.get(view.verdict, _consistent)(view)
-    return said + _elsewhere(view) + _stopped(view)
+    return said + _elsewhere(view) + _early_end(view)
 
 
 def _nothing(view: Audited) -> str:
@@ -110,7 +110,7 @@ def meaning(views: Mapping[str, Audited]) -> str:
     )
     least = min(view.confidence for view in accused if view.view != "lockstep")
     return (
-        f"A correct mechanism is accused with probability at most {percent(1 - least, rounding='up')}, over "
+        f"The false-positive rate is at most {percent(1 - least, rounding='up')}, over "
         f"everything that the audit tried. The true loss may be larger than the bound.{rests if joint else ''}"
     )
 
@@ -121,7 +121,7 @@ def _loss(view: Audited) -> str:
     return f"ε = {figure(view.epsilon_lower, rounding='down')}{at}"
 
 
-def _bounded(view: Audited) -> str:
+def _bound(view: Audited) -> str:
     lower = view.epsilon_lower
     if lower is not None and math.isinf(lower):
         return f"no finite ε holds{_loss(view).removeprefix('ε = ∞')}: the loss is unbounded"
@@ -145,7 +145,7 @@ def _in_rho(view: Audited) -> str:
     return f"the releases are ρ-zCDP for no ρ below {least}; {'; '.join(limits)}"
 
 
-def _stopped(view: Audited) -> str:
+def _early_end(view: Audited) -> str:
     evidence = view.evidence
     if words(evidence, "ended") != "stopped":
         return ""
@@ -165,7 +165,7 @@ def _violation(view: Audited) -> str:
     limits = {"the claim allows": view.epsilon_claimed, _CHARGES: view.epsilon_upper}
     above = [who for who, limit in limits.items() if (at := value_of(limit)) is not None and lower > at]
     told = " and than ".join(f"{who} ({kept[who]})" for who in above)
-    said = f"With {level} confidence {_bounded(view)}" + (f", more than {told}." if told else ".")
+    said = f"With {level} confidence {_bound(view)}" + (f", more than {told}." if told else ".")
     if not told:
         said += f" As for ρ, {rho}." if (rho := _in_rho(view)) else ""
         return f"{said} What is refuted is the {words(view.evidence, 'refuted') or 'claim'}."

@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from privcheck.reports.wording import printable
+from privcheck.reports.wording import strip_controls
 
 # stand-in colour → CSS variable of templates/report.css
 INK, MUTED, RULE, PAPER, UPPER, LOWER, CLAIM, BAD = (f"#0{n}0{n}0{n}" for n in range(1, 9))
@@ -76,7 +76,7 @@ def _inline(source: str, *, name: str, title: str, description: str) -> str:
     root.attrib.update({"viewBox": view, "role": "img", "aria-labelledby": f"{name}-title {name}-description"})
     for tag, text in (("desc", description), ("title", title)):
         child = ET.Element(tag, {"id": f"{name}-{'title' if tag == 'title' else 'description'}"})
-        child.text = printable(text)
+        child.text = strip_controls(text)
         root.insert(0, child)
     return ET.tostring(root, encoding="unicode", short_empty_elements=False)
 

@@ -18,7 +18,7 @@ from privcheck.reports.plots import Plot, privacy_plot, value_plot
 from privcheck.reports.run_plots import curve_plots
 from privcheck.reports.values import Provenance, Ran, RanOnline, Report, Shown, VerdictWitness
 from privcheck.reports.views import View, audit_views
-from privcheck.reports.wording import capital, figure, label, printable, shown, spelled
+from privcheck.reports.wording import capitalise, figure, label, show_value, spell_out, strip_controls
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -104,7 +104,7 @@ def render_html(report: Report, *, fingerprint: str | None = None) -> str:
         findings=tables.findings_table(report),
         grounds=tables.grounds_table(report),
         audits=tables.audit_table(report),
-        views=[_pictured(view) for view in audit_views(report)],
+        views=[_picture(view) for view in audit_views(report)],
         value=_inline(value_plot(report)),
         values=tables.value_table(report),
         curves=[_inline(plot) for plot in curve_plots([run])] if isinstance(run, RanOnline) else [],
@@ -147,16 +147,16 @@ def _environment() -> Environment:
 
 
 def _clean(value: object) -> object:
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return strip_controls(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _breakable(text: str) -> Markup:
     """Returns a hash or a path that may break after every few characters."""
-    clean = printable(text)
+    clean = strip_controls(text)
     return Markup("<wbr>").join(clean[i : i + 8] for i in range(0, len(clean), 8))
 
 
-def _pictured(view: View) -> dict[str, Any]:
+def _picture(view: View) -> dict[str, Any]:
     return {"view": view, "plots": [_inline(plot) for plot in view.plots]}
 
 
@@ -189,7 +189,7 @@ def _groups(part: Report | RanOnline, titles: Mapping[str, str]) -> list[tuple[s
 
 
 def _pairs(part: Mapping[str, object]) -> Facts:
-    return tuple((label(name), shown(value)) for name, value in part.items() if value is not None)
+    return tuple((label(name), show_value(value)) for name, value in part.items() if value is not None)
 
 
 def _releases(show: Shown) -> list[ReleaseEntry]:
@@ -198,7 +198,7 @@ def _releases(show: Shown) -> list[ReleaseEntry]:
             name=item.name,
             statistic=item.statistic,
             formula=_formula(item.latex),
-            mechanism=spelled(item.mechanism),
+            mechanism=spell_out(item.mechanism),
             shape=" × ".join(map(figure, item.shape)),
         )
         for item in show.releases
@@ -208,13 +208,13 @@ def _releases(show: Shown) -> list[ReleaseEntry]:
 def _derivation(show: Shown) -> list[Step]:
     return [
         Step(
-            rule=capital(item.rule),
+            rule=capitalise(item.rule),
             theorem=item.theorem,
             where=item.where,
-            text=capital(spelled(item.text)),
+            text=capitalise(spell_out(item.text)),
             formula=_formula(item.latex, item.mathml, block=True),
             inputs=tuple(_formula(given.latex) for given in item.inputs),
-            result=spelled(item.result),
+            result=spell_out(item.result),
         )
         for item in show.derivation
     ]
@@ -224,15 +224,15 @@ def _witness(witness: VerdictWitness | None) -> WitnessEntry | None:
     if witness is None:
         return None
     figures = tables.facts(witness, leave=("words",))
-    return WitnessEntry(words=capital(witness.words), figures=figures, pair=tables.pair_table(witness))
+    return WitnessEntry(words=capitalise(witness.words), figures=figures, pair=tables.pair_table(witness))
 
 
 def _run(run: Ran | RanOnline) -> Facts:
     rows = [*tables.facts(run, leave=("algorithm", "seconds"))]
     if isinstance(run, Ran):
-        rows.append(("the agent's own estimate", shown(run.value.claimed)))
+        rows.append(("the agent's own estimate", show_value(run.value.claimed)))
     elif run.regret.baseline is not None:
-        rows.append((f"regret of {run.regret.twin}, without privacy", shown(run.regret.baseline)))
+        rows.append((f"regret of {run.regret.twin}, without privacy", show_value(run.regret.baseline)))
     return (*rows, ("learning time", tables.seconds(run.seconds)))
 
 

@@ -81,15 +81,15 @@ def _sequence(parts: Parts, *, until: str | None, depth: int) -> str:
     """Returns what stands before a closing part, which is taken off, or before the end."""
     if depth > _DEPTH:
         raise _UnknownLatexError
-    found = []
+    drawn = []
     while parts and parts[0] != until:
-        found.append(_scripted(parts, depth))
+        drawn.append(_script(parts, depth))
     if until is not None and _next(parts) != until:
         raise _UnknownLatexError
-    return "".join(found)
+    return "".join(drawn)
 
 
-def _scripted(parts: Parts, depth: int) -> str:
+def _script(parts: Parts, depth: int) -> str:
     """Returns an atom with its primes, indices and exponents."""
     base = _atom(parts, depth)
     scripts = {"_": "", "^": "", "'": ""}
@@ -142,10 +142,10 @@ def _command(parts: Parts, name: str, depth: int) -> str:
         return f"<mi>{_SCRIPT.get(letter, letter)}</mi>"
     if name in {"frac", "tfrac", "dfrac"}:
         return f"<mfrac>{_argument(parts, depth)}{_argument(parts, depth)}</mfrac>"
-    return _nested(parts, name, depth)
+    return _nest(parts, name, depth)
 
 
-def _nested(parts: Parts, name: str, depth: int) -> str:
+def _nest(parts: Parts, name: str, depth: int) -> str:
     if name == "sqrt" and not (parts and parts[0] == "["):
         return f"<msqrt>{_argument(parts, depth)}</msqrt>"
     if name in _ACCENTS:

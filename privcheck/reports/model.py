@@ -16,7 +16,7 @@ from privcheck.reports.values import SCHEMA, Report, document, from_json
 JSON_NAME = "report.json"
 
 
-def checked(data: dict[str, Any]) -> Report:
+def read_report(data: dict[str, Any]) -> Report:
     """Returns the report that a JSON object holds.
 
     Raises:
@@ -92,7 +92,7 @@ def parse(text: str, file: Path) -> Report:
     if not isinstance(data, dict):
         raise FileFormatError(f"{file}: expected a report, a JSON object; got {type(data).__name__}")
     try:
-        return checked(data)
+        return read_report(data)
     except ParameterError as error:
         raise FileFormatError(f"{file}: {error}") from None
 

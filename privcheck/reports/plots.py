@@ -14,9 +14,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from privcheck.reports.curves import DrawnCurve, Privacy, crossing, privacy
 from privcheck.reports.drawing import CLAIM, INK, LOWER, MUTED, PAPER, RULE, UPPER, draw
-from privcheck.reports.summary import PolicyValue, learned, learned_quantity
+from privcheck.reports.summary import PolicyValue, learned_quantity, rank_policies
 from privcheck.reports.values import Report
-from privcheck.reports.wording import figure, printable, superscript
+from privcheck.reports.wording import figure, strip_controls, superscript
 
 WIDE, NARROW = 720, 350  # pixels; a page shows one of the two
 _LEAST_DELTA = 1e-30
@@ -54,7 +54,7 @@ def privacy_plot(report: Report) -> Plot | None:
 
 def value_plot(report: Report) -> Plot | None:
     """Returns the learned policy's value among those it is compared with, or None where nothing was learned."""
-    policies = learned(report)
+    policies = rank_policies(report)
     if len(policies) < 2:
         return None
     quantity = learned_quantity(report)
@@ -116,7 +116,7 @@ def _paint_privacy(axes: Axes, *, data: Privacy, floor: float, wide: bool) -> No
         (data.lower, LOWER, "solid", "audit: at least" if wide else "at least"),
     ):
         if curve is not None:
-            axes.plot(curve.epsilon, _lifted(curve.delta, floor), color=colour, linestyle=style, label=text)
+            axes.plot(curve.epsilon, _lift(curve.delta, floor), color=colour, linestyle=style, label=text)
     for epsilon, colour in ((data.epsilon_upper, UPPER), (data.epsilon_lower, LOWER)):
         if epsilon is not None and math.isfinite(epsilon) and data.delta:
             axes.plot([epsilon], [data.delta], "o", color=colour, markersize=6, markeredgecolor=PAPER, zorder=5)
@@ -148,7 +148,7 @@ def power(value: float, _: object) -> str:
     return "1" if not exponent else "10" + superscript(exponent)
 
 
-def _lifted(delta: Sequence[float], floor: float) -> list[float]:
+def _lift(delta: Sequence[float], floor: float) -> list[float]:
     # a logarithmic axis has no 0: below the axis, where the curve leaves the picture
     return [max(y, floor / 100) for y in delta]
 
@@ -164,7 +164,7 @@ def _strip_between(lower: DrawnCurve, upper: DrawnCurve, floor: float) -> tuple[
 
 
 def _at(curve: DrawnCurve, x: float, floor: float) -> float:
-    points = list(zip(curve.epsilon, _lifted(curve.delta, floor), strict=True))
+    points = list(zip(curve.epsilon, _lift(curve.delta, floor), strict=True))
     for (x0, y0), (x1, y1) in itertools.pairwise(points):
         if x0 <= x <= x1:
             share = (x - x0) / (x1 - x0) if x1 > x0 else 1.0
@@ -188,7 +188,7 @@ def _paint_values(axes: Axes, *, policies: Sequence[PolicyValue], quantity: str,
         if item.std:
             axes.plot([item.value - item.std, item.value + item.std], [row, row], color=edge, linewidth=2.2)
         axes.plot([item.value], [row], "o", color=edge, markerfacecolor=face, markersize=size, markeredgewidth=1.6)
-        name, weight = shortened(item.name, 34 if wide else 40), "bold" if item.role == "private" else "normal"
+        name, weight = shorten(item.name, 34 if wide else 40), "bold" if item.role == "private" else "normal"
         style: dict[str, Any] = {"transform": across, "color": INK, "weight": weight, "fontsize": 11}
         if wide:
             axes.text(-0.02, row, name, ha="right", va="center", **style)
@@ -202,7 +202,7 @@ def _paint_values(axes: Axes, *, policies: Sequence[PolicyValue], quantity: str,
     axes.set_xlabel("regret" if quantity == "regret" else "expected return")
 
 
-def shortened(name: str, length: int) -> str:
+def shorten(name: str, length: int) -> str:
     """Returns a name that fits beside a drawing, without control characters."""
-    clean = printable(name)
+    clean = strip_controls(name)
     return clean if len(clean) <= length else clean[: length - 1] + "…"

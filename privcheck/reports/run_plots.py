@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from privcheck.reports.drawing import MUTED, PAPER, RULE
 from privcheck.reports.plots import Plot, both_widths
-from privcheck.reports.values import RanOnline
+from privcheck.reports.values import Band, RanOnline
 from privcheck.reports.wording import figure
 
 # told apart by every kind of eye, on light and on dark paper (Okabe & Ito 2008); dashes tell them apart on any paper
@@ -22,25 +22,29 @@ _HEIGHTS = (330, 290)  # wide and narrow
 
 def curve_plots(runs: Sequence[RanOnline]) -> list[Plot]:
     """Returns the plots of runs with curves: regret, value, switching cost, and privacy where something was spent."""
-    found = [
+    plots = [
         _plot(runs, "regret", "Cumulative regret", "cumulative regret"),
         _plot(runs, "value", "True expected return of the policy of each episode", "expected return"),
         _plot(runs, "switches", "How often the policy differed from the one before", "switches"),
     ]
     if any(run.odometer for run in runs):
-        found.append(_privacy(runs))
-    return found
+        plots.append(_privacy(runs))
+    return plots
 
 
 def _plot(runs: Sequence[RanOnline], name: str, title: str, axis: str) -> Plot:
     several = runs[0].replicates > 1
     caption = title + ("; bands are one standard deviation over replicates each way." if several else ".")
-    last = "; ".join(f"{run.algorithm} {figure(getattr(run.curves, name).mean[-1])}" for run in runs)
+    last = "; ".join(f"{run.algorithm} {figure(_band(run, name).mean[-1])}" for run in runs)
     if name == "value":
         caption += " Dotted: the optimum."
     paint = partial(_paint, runs=runs, name=name, axis=axis)
     said = f"{title}, at the end: {last}"
     return both_widths(paint, name=f"run-{name}", height=_HEIGHTS, title=said, caption=caption)
+
+
+def _band(run: RanOnline, name: str) -> Band:
+    return {"regret": run.curves.regret, "value": run.curves.value, "switches": run.curves.switches}[name]
 
 
 def _privacy(runs: Sequence[RanOnline]) -> Plot:
@@ -57,7 +61,7 @@ def _paint(axes: Axes, *, runs: Sequence[RanOnline], name: str, axis: str, wide:
     if name == "value":
         axes.axhline(runs[0].optimal_value, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
     for place, run in enumerate(runs):
-        x, band = [0, *run.curves.episodes], getattr(run.curves, name)
+        x, band = [0, *run.curves.episodes], _band(run, name)
         start = [band.mean[0]] if name == "value" else [0.0]
         mean = [*start, *band.mean]
         line = _line(place)

@@ -10,7 +10,7 @@ from typing import Literal
 from privcheck.reports import audited
 from privcheck.reports.curves import crossing, privacy
 from privcheck.reports.values import Audited, Audits, Ran, RanOnline, Regret, Report, Verified
-from privcheck.reports.wording import capital, figure, percent, ratio, spelled, words
+from privcheck.reports.wording import capitalise, figure, percent, ratio, spell_out, words
 
 Tone = Literal["good", "bad", "open", "mark", "plain"]
 Role = Literal["private", "twin", "reference"]
@@ -106,7 +106,7 @@ def verdict(report: Report) -> Verdict:
         headline=headline,
         tone=tones.get(kind, "open"),
         how=_METHODS.get(method, method),
-        claim=spelled(verify.claim if verify else report.show.claim if report.show else ""),
+        claim=spell_out(verify.claim if verify else report.show.claim if report.show else ""),
         ratios=_ratios(kind, verify) if verify else "",
         sentence="" if own is None else own.sentence,
         repair=_as_sentence(verify.repair) if verify else "",
@@ -116,14 +116,14 @@ def verdict(report: Report) -> Verdict:
 
 def _audit_verdict(audit: Audits) -> Verdict:
     """Returns the verdict of audits alone: never a pass."""
-    views = dict(_ordered(audit))
+    views = dict(_order_views(audit))
     word = audited.verdict_word(views)
     tones: dict[str, Tone] = {"Violation": "bad", "Consistent": "plain"}
     return Verdict(
         headline=audited.headline(views),
         tone="open" if audited.refuted_elsewhere(views) else tones.get(word, "open"),
         how="",
-        claim=spelled(audit.claim),
+        claim=spell_out(audit.claim),
         ratios="",
         sentence=audited.sentences(views),
         repair="",
@@ -133,7 +133,7 @@ def _audit_verdict(audit: Audits) -> Verdict:
 
 
 def _as_sentence(text: str) -> str:
-    return capital(text) + "." if text and not text.endswith(".") else capital(text)
+    return capitalise(text) + "." if text and not text.endswith(".") else capitalise(text)
 
 
 def _ratios(kind: str, verify: Verified) -> str:
@@ -148,7 +148,7 @@ def _ratios(kind: str, verify: Verified) -> str:
 
 def figures(report: Report) -> tuple[KeyFigure, ...]:
     """Returns claim, upper bound, lower bound and learned value, as far as they are there."""
-    made = (_claimed(report), _upper(report), _lower(report), _value(report))
+    made = (_claim(report), _upper(report), _lower(report), _value(report))
     return tuple(item for item in made if item is not None)
 
 
@@ -157,7 +157,7 @@ def at_delta(delta: float) -> str:
     return "pure, δ = 0" if delta == 0 else f"at δ = {figure(delta)}"
 
 
-def _claimed(report: Report) -> KeyFigure | None:
+def _claim(report: Report) -> KeyFigure | None:
     audit = report.audit
     if audit is None or audit.epsilon_claimed is None:
         return None
@@ -196,7 +196,7 @@ def _lower(report: Report) -> KeyFigure | None:
 
 
 def _value(report: Report) -> KeyFigure | None:
-    policies = learned(report)
+    policies = rank_policies(report)
     mine = [item for item in policies if item.role == "private"]
     if not mine:
         return None
@@ -212,7 +212,7 @@ def learned_quantity(report: Report) -> str:
     return "regret" if isinstance(report.run, RanOnline) else "value"
 
 
-def learned(report: Report) -> tuple[PolicyValue, ...]:
+def rank_policies(report: Report) -> tuple[PolicyValue, ...]:
     """Returns the learned policy's value and those it is compared with, the best first; only finite ones."""
     run = report.run
     if run is None:
@@ -239,10 +239,10 @@ def learned(report: Report) -> tuple[PolicyValue, ...]:
 
 def audit_views(report: Report) -> tuple[tuple[str, Audited], ...]:
     """Returns the audits by view, in the order of a report."""
-    return () if report.audit is None else _ordered(report.audit)
+    return () if report.audit is None else _order_views(report.audit)
 
 
-def _ordered(audit: Audits) -> tuple[tuple[str, Audited], ...]:
+def _order_views(audit: Audits) -> tuple[tuple[str, Audited], ...]:
     order = {name: rank for rank, name in enumerate(VIEW_ORDER)}
     views = {audit.view: audit, **audit.views}
     return tuple(sorted(views.items(), key=lambda item: (order.get(item[0], len(order)), item[0])))

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 
-from privcheck.reports.summary import Tone, audit_views, learned, learned_quantity
+from privcheck.reports.summary import Tone, audit_views, learned_quantity, rank_policies
 from privcheck.reports.values import LedgerSummary, RanOnline, ReleasePrice, Report, VerdictFinding, VerdictWitness
-from privcheck.reports.wording import NOTHING, figure, label, percent, shown, spelled
+from privcheck.reports.wording import NOTHING, figure, label, percent, show_value, spell_out
 
 _SEVERITIES: dict[str, Tone] = {"critical": "bad", "theoretical": "open", "negligible": "plain"}
 _SPREADS = {"gaussian": "std", "laplace": "b"}
@@ -68,22 +68,22 @@ def budget_table(report: Report) -> ReportTable | None:
             figure(item.count),
             figure(item.sensitivity.l1, rounding="up"),
             figure(item.sensitivity.l2, rounding="up"),
-            spelled(item.mechanism),
+            spell_out(item.mechanism),
             figure(item.std),
             _cost(item.cost),
         ]
         for item in (report.budget.releases if report.budget else ())
     ]
-    columns = ("release", "#times", "#moves ℓ₁", "#moves ℓ₂", "mechanism", "#std", "cost")
-    return table("What is released, how far one user can move it, what is added, and what it costs.", columns, body)
+    columns = ("release", "#times", "#Δ₁", "#Δ₂", "mechanism", "#std", "cost")
+    return table("What is released, its ℓ₁ and ℓ₂ sensitivities Δ₁ and Δ₂, what is added, and what it costs.", columns, body)
 
 
 def _cost(cost: ReleasePrice) -> str:
     for value, currency in ((cost.pure_epsilon, "pure DP"), (cost.rho, "zCDP")):
         if value is not None:
             price = f"{figure(value, rounding='up')} in {currency}"
-            return f"{spelled(cost.expression)} = {price}" if cost.expression else price
-    return spelled(cost.expression)
+            return f"{spell_out(cost.expression)} = {price}" if cost.expression else price
+    return spell_out(cost.expression)
 
 
 def guarantee_table(report: Report) -> ReportTable | None:
@@ -132,7 +132,7 @@ def methods_table(report: Report) -> ReportTable | None:
 def findings_table(report: Report) -> ReportTable | None:
     """Returns the findings, the gravest first."""
     body: list[list[str | Cell]] = [
-        [Cell(text=item.severity, tone=_SEVERITIES[item.severity]), item.code, item.where, spelled(item.message)]
+        [Cell(text=item.severity, tone=_SEVERITIES[item.severity]), item.code, item.where, spell_out(item.message)]
         for item in gravest_first(report)
     ]
     return table("What verification found, the gravest first.", ("severity", "code", "where", "finding"), body)
@@ -150,8 +150,8 @@ def grounds_table(report: Report) -> ReportTable | None:
         [
             Cell(text=item.basis, tone="open" if item.basis == "stated" else "plain"),
             item.where,
-            spelled(item.what),
-            spelled(item.by),
+            spell_out(item.what),
+            spell_out(item.by),
         ]
         for item in (report.verify.rests_on if report.verify else ())
     ]
@@ -171,7 +171,7 @@ def pair_table(witness: VerdictWitness) -> ReportTable | None:
 
 
 def _runs(values: Sequence[object]) -> str:
-    groups = ((shown(value), len(list(same))) for value, same in itertools.groupby(values))
+    groups = ((show_value(value), len(list(same))) for value, same in itertools.groupby(values))
     return ", ".join(text if count == 1 else f"{text} ({count} times)" for text, count in groups)
 
 
@@ -210,7 +210,7 @@ def value_table(report: Report) -> ReportTable | None:
     kinds = {"private": "learned from the billboard", "twin": "same data, no privacy", "reference": "known policy"}
     body = [
         [item.name, figure(item.value), NOTHING if item.std is None else figure(item.std, digits=2), kinds[item.role]]
-        for item in learned(report)
+        for item in rank_policies(report)
     ]
     quantity = learned_quantity(report)
     columns = ("policy", f"#{quantity}", "#std", "what it is")
@@ -244,7 +244,7 @@ def facts(part: object, *, leave: Sequence[str] = ()) -> tuple[tuple[str, str], 
     """Returns the plain fields of an object, or items of a mapping, as pairs of words; no lists, objects and nulls."""
     items = part.items() if isinstance(part, Mapping) else _fields(part)
     return tuple(
-        (label(str(name)), shown(value, digits=6))
+        (label(str(name)), show_value(value, digits=6))
         for name, value in items
         if name not in leave and isinstance(value, (str, int, float))
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from privcheck.reports import summary, tables
 from privcheck.reports.values import Report
-from privcheck.reports.wording import printable, spelled, words
+from privcheck.reports.wording import spell_out, strip_controls, words
 
 _GAP = "  "
 _AUDIT = ("view", "verdict", "agent ran", "ε at least", "expected", "ε at most", "claimed", "time")
@@ -25,7 +25,7 @@ def render_text(report: Report, *, width: int = 100) -> str:
         _head(report, width),
         _figures(report),
         _notices(report, width),
-        _accused(report, width),
+        _violations(report, width),
         _findings(report, width),
         _grounds(report, width),
         _tables(report),
@@ -37,7 +37,7 @@ def _head(report: Report, width: int) -> Iterator[str]:
     verdict = summary.verdict(report)
     name = report.algorithm or (report.show.name if report.show else "unnamed")
     claim = f": {verdict.claim}" if verdict.claim else ""
-    yield printable(f"{verdict.headline.upper()} · {name}{claim}")
+    yield strip_controls(f"{verdict.headline.upper()} · {name}{claim}")
     for sentence in (
         verdict.ratios and f"Cost over claim: {verdict.ratios}.",
         verdict.sentence,
@@ -46,7 +46,7 @@ def _head(report: Report, width: int) -> Iterator[str]:
         verdict.repair,
         verdict.meaning,
     ):
-        yield from _wrapped(sentence, width, "  ")
+        yield from _wrap(sentence, width, "  ")
 
 
 def _figures(report: Report) -> Iterator[str]:
@@ -54,21 +54,21 @@ def _figures(report: Report) -> Iterator[str]:
     first = max((len(item.label) for item in figures), default=0)
     second = max((len(item.value) for item in figures), default=0)
     for item in figures:
-        yield printable(f"  {item.label:<{first}}  {item.value:<{second}}  {item.note}").rstrip()
+        yield strip_controls(f"  {item.label:<{first}}  {item.value:<{second}}  {item.note}").rstrip()
 
 
 def _notices(report: Report, width: int) -> Iterator[str]:
     for notice in summary.notices(report):
-        yield from _wrapped(f"! {notice.title}. {notice.text}", width, "  ")
+        yield from _wrap(f"! {notice.title}. {notice.text}", width, "  ")
 
 
-def _accused(report: Report, width: int) -> Iterator[str]:
+def _violations(report: Report, width: int) -> Iterator[str]:
     """Yields what each violation means, and the pair of neighbours that showed it."""
     for name, view in summary.audit_views(report):
         if view.verdict == "violation" and name != "noise":  # which looks at no pair
             meaning, pair = words(view.evidence, "meaning"), view.witness
-            yield from _wrapped(f"{name}: {meaning}." if meaning else "", width, "  ")
-            yield from _wrapped(f"The pair: {pair}." if pair else "", width, "  ")
+            yield from _wrap(f"{name}: {meaning}." if meaning else "", width, "  ")
+            yield from _wrap(f"The pair: {pair}." if pair else "", width, "  ")
 
 
 def _findings(report: Report, width: int) -> Iterator[str]:
@@ -77,7 +77,7 @@ def _findings(report: Report, width: int) -> Iterator[str]:
         yield "findings"
     for item in findings:
         head = f"{item.severity} {item.code}{f' {item.where}' if item.where else ''}: "
-        yield from _wrapped(head + spelled(item.message), width, "  ")
+        yield from _wrap(head + spell_out(item.message), width, "  ")
 
 
 def _grounds(report: Report, width: int) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _grounds(report: Report, width: int) -> Iterator[str]:
     if weak:
         yield "rests on"
     for item in weak:
-        yield from _wrapped(spelled(f"{item.basis}, {item.where}: {item.what} — {item.by}"), width, "  ")
+        yield from _wrap(spell_out(f"{item.basis}, {item.where}: {item.what} — {item.by}"), width, "  ")
 
 
 def _tables(report: Report) -> Iterator[str]:
@@ -120,7 +120,7 @@ def _only(table: tables.ReportTable | None, columns: tuple[str, ...]) -> tables.
 
 def _lines(table: tables.ReportTable) -> Iterator[str]:
     grid = [table.columns, *(tuple(cell.text for cell in row) for row in table.rows)]
-    clean = [[_cut(printable(text)) for text in row] for row in grid]
+    clean = [[_cut(strip_controls(text)) for text in row] for row in grid]
     widths = [max(len(row[i]) for row in clean) for i in range(len(table.columns))]
     for row in clean:
         cells = (
@@ -134,5 +134,5 @@ def _cut(text: str) -> str:
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
 
 
-def _wrapped(text: str, width: int, indent: str) -> list[str]:
-    return textwrap.wrap(printable(text), width, initial_indent=indent, subsequent_indent=indent + "  ")
+def _wrap(text: str, width: int, indent: str) -> list[str]:
+    return textwrap.wrap(strip_controls(text), width, initial_indent=indent, subsequent_indent=indent + "  ")

@@ -11,7 +11,7 @@ from privcheck.reports.audit_plots import bars_plot, history_plot, trade_off_plo
 from privcheck.reports.audited import sentence
 from privcheck.reports.plots import Plot
 from privcheck.reports.values import Report
-from privcheck.reports.wording import capital, spelled
+from privcheck.reports.wording import capitalise, spell_out
 
 _VIEWS = {
     "releases": "What is released, on a worst-case pair of neighbours: how well does the likelihood "
@@ -30,7 +30,7 @@ class View:
     Attributes:
         name: The view's.
         question: What it asks.
-        found: What it found, in a sentence; empty where the page's verdict says the same.
+        sentence: What it found; empty where the page's verdict says the same.
         method: The test.
         witness: The neighbours in words.
         pair: The neighbours side by side, or None.
@@ -40,7 +40,7 @@ class View:
 
     name: str
     question: str
-    found: str
+    sentence: str
     method: str
     witness: str
     pair: tables.ReportTable | None
@@ -56,9 +56,9 @@ def audit_views(report: Report) -> list[View]:
         View(
             name=name,
             question=_VIEWS.get(name, ""),
-            found="" if alone else sentence(name, view),
-            method=capital(view.method),
-            witness="" if name == "noise" else capital(view.witness),  # its witness is the tests that fail
+            sentence="" if alone else sentence(name, view),
+            method=capitalise(view.method),
+            witness="" if name == "noise" else capitalise(view.witness),  # its witness is the tests that fail
             pair=None if view.pair is None else side_by_side(view.pair),
             plots=tuple(
                 plot
@@ -84,14 +84,14 @@ def side_by_side(pair: ShownPair) -> tables.ReportTable | None:
         body.append([
             label,
             *(
-                tables.Cell(text=spelled(side[k]), tone="mark" if differs and side[k] else "plain")
+                tables.Cell(text=spell_out(side[k]), tone="mark" if differs and side[k] else "plain")
                 for side in (one, other)
                 for k, differs in zip(differing, differ, strict=True)
             ),
-            *(spelled(one[k]) for k in same),
+            *(spell_out(one[k]) for k in same),
             tables.Cell(text="≠" if any(differ) else "", tone="mark" if any(differ) else "plain"),
         ])  # fmt: skip
-    names = [spelled(column) for column in columns]
+    names = [spell_out(column) for column in columns]
     heads = [f"{dataset}: {names[k]}" for dataset in ("D", "D′") for k in differing]
     heads += [f"both: {names[k]}" for k in same]
     caption = f"{pair.title} Coloured, and marked by ≠: what differs. {pair.note}".strip()

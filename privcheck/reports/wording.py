@@ -25,7 +25,7 @@ _WORD = re.compile(r"(?<![A-Za-z0-9_])(" + "|".join(sorted(_LETTERS, key=len, re
 def words(part: Mapping[str, Any], name: str) -> str:
     """Returns a figure of an audit's evidence in words, empty where there is none."""
     value = part.get(name)
-    return value if isinstance(value, str) else "" if value is None else shown(value)
+    return value if isinstance(value, str) else "" if value is None else show_value(value)
 
 
 def value_of(value: object) -> float | None:
@@ -54,10 +54,10 @@ def figure(value: object, *, digits: int = 4, rounding: Rounding = "nearest") ->
     number = value_of(value)
     if number is not None:
         whole = isinstance(value, int) and abs(value) < 10**12
-        return _grouped(str(value)) if whole else _number(number, digits, rounding)
+        return _group(str(value)) if whole else _number(number, digits, rounding)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return NOTHING if value is None else spelled(str(value))
+    return NOTHING if value is None else spell_out(str(value))
 
 
 def ratio(value: float, *, rounding: Rounding) -> str:
@@ -76,39 +76,40 @@ def percent(value: float, *, rounding: Rounding = "nearest") -> str:
     return f"{figure(value * 100, digits=3, rounding=rounding)} %"
 
 
-def spelled(text: str) -> str:
+def spell_out(text: str) -> str:
     """Returns an exact expression as people write it: Greek letters, roots, raised exponents.
 
-    >>> spelled("(rho)-zCDP"), spelled("sqrt(2)*sqrt(H)"), spelled("2*H**2/rho"), spelled("H**(5/2)")
+    >>> spell_out("(rho)-zCDP"), spell_out("sqrt(2)*sqrt(H)"), spell_out("2*H**2/rho"), spell_out("H**(5/2)")
     ('ρ-zCDP', '√2·√H', '2·H²/ρ', 'H^(5/2)')
     """
     text = re.sub(r"(?<![A-Za-z0-9_])sqrt\((\w+)\)", r"√\1", text).replace("sqrt(", "√(")
     text = re.sub(r"\*\*\((\d+/\d+)\)", r"^(\1)", text)
-    text = re.sub(r"\*\*(?:\((-?\d+)\)|(\d+)(?![\w.]))", lambda found: superscript(int(found[1] or found[2])), text)
+    text = re.sub(r"\*\*(?:\((-?\d+)\)|(\d+)(?![\w.]))", lambda power: superscript(int(power[1] or power[2])), text)
     text = text.replace("**", "^").replace("*", "·")
-    text = _WORD.sub(lambda found: _LETTERS[found.group(1)], text)
+    text = _WORD.sub(lambda name: _LETTERS[name[1]], text)
     return re.sub(r"(?<!\w)\((\w+)\)-(?=[A-Za-z])", r"\1-", text)
 
 
-def shown(value: object, *, digits: int = 4, rounding: Rounding = "nearest") -> str:
+def show_value(value: object, *, digits: int = 4, rounding: Rounding = "nearest") -> str:
     """Returns any JSON value in a line: numbers rounded, expressions spelled out, objects as "name = value"."""
     if isinstance(value, Mapping):
         return ", ".join(
-            f"{spelled(str(key))} = {shown(item, digits=digits, rounding=rounding)}" for key, item in value.items()
+            f"{spell_out(str(key))} = {show_value(item, digits=digits, rounding=rounding)}"
+            for key, item in value.items()
         )
     if isinstance(value, list):
-        return ", ".join(shown(item, digits=digits, rounding=rounding) for item in value)
+        return ", ".join(show_value(item, digits=digits, rounding=rounding) for item in value)
     return figure(value, digits=digits, rounding=rounding)
 
 
-def capital(text: str) -> str:
+def capitalise(text: str) -> str:
     """Returns the text with a capital letter in front, as after a full stop."""
     return text[:1].upper() + text[1:]
 
 
 def label(name: str) -> str:
     """Returns a field's name in words: `noise_bound` is "noise bound"."""
-    return spelled(name.replace("_", " ")) if name not in _LETTERS else _LETTERS[name]
+    return spell_out(name.replace("_", " ")) if name not in _LETTERS else _LETTERS[name]
 
 
 def superscript(number: int) -> str:
@@ -116,7 +117,7 @@ def superscript(number: int) -> str:
     return str(number).translate(_RAISED)
 
 
-def printable(text: str) -> str:
+def strip_controls(text: str) -> str:
     """Returns a text without control characters, which could drive a terminal or break a drawing."""
     return "".join(" " if character in "\t\r\n" else character for character in text if _harmless(character))
 
@@ -134,10 +135,10 @@ def _number(number: float, digits: int, rounding: Rounding) -> str:
     short = _significant(Decimal(repr(number)), digits, rounding)
     exponent = short.adjusted()
     if -4 < exponent < 9:
-        return _grouped(_trimmed(short))
-    mantissa = _trimmed(short.scaleb(-exponent))
+        return _group(_trim(short))
+    mantissa = _trim(short.scaleb(-exponent))
     power = "10" + superscript(exponent)
-    return {"1": power, "-1": "−" + power}.get(mantissa, f"{_grouped(mantissa)} × {power}")
+    return {"1": power, "-1": "−" + power}.get(mantissa, f"{_group(mantissa)} × {power}")
 
 
 def _significant(number: Decimal, digits: int, rounding: Rounding) -> Decimal:
@@ -150,12 +151,12 @@ def _significant(number: Decimal, digits: int, rounding: Rounding) -> Decimal:
     return number.quantize(Decimal(1).scaleb(last), rounding=_MODES[rounding])
 
 
-def _trimmed(number: Decimal) -> str:
+def _trim(number: Decimal) -> str:
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _grouped(text: str) -> str:
+def _group(text: str) -> str:
     sign, digits = ("−", text[1:]) if text.startswith("-") else ("", text)
     whole, point, decimals = digits.partition(".")
     if len(whole) > 4:

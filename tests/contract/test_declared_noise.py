@@ -16,7 +16,7 @@ import pytest
 from privcheck import registry
 from privcheck.accounting import account
 from privcheck.accounting.account import shared_draws
-from privcheck.commands.declared import budget, calibrated, show, verified
+from privcheck.commands.declared import calibrate_noise, price_releases, show, verify_claim
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import Draw
 from privcheck.errors import ParameterError
@@ -108,12 +108,12 @@ def test_five_per_cent_more_noise_costs_less(name):
 def test_the_commands_have_the_fields_that_scripts_rely_on(name):
     setting = resolve_setting(name, {})
     assert to_json(show(setting)).keys() >= {"name", "relation", "releases", "claim", "latex"}
-    spent = to_json(budget(setting, 1e-5))
+    spent = to_json(price_releases(setting, 1e-5))
     assert spent.keys() >= {"algorithm", "parameters", "relation", "model", "releases", "guarantee", "methods"}
     assert spent["guarantee"].keys() >= {"epsilon", "delta", "rho", "mu", "pure_epsilon"}
     assert all(r.keys() >= {"name", "count", "sensitivity", "mechanism", "cost"} for r in spent["releases"])
     assert all(m.keys() >= {"name", "epsilon", "direction"} for m in spent["methods"])
-    said = to_json(verified(setting))
+    said = to_json(verify_claim(setting))
     assert said.keys() >= {
         "algorithm", "claim", "verdict", "joint", "method", "upper_ratio", "lower_ratio", "findings", "witness",
     }  # fmt: skip
@@ -129,13 +129,13 @@ def test_the_least_noise_has_the_fields_that_scripts_rely_on(name):
     setting = resolve_setting(name, {})
     if shared_draws(setting.declared):
         with pytest.raises(ParameterError, match="fresh"):
-            calibrated(setting, epsilon=1.0, delta=1e-5)
+            calibrate_noise(setting, epsilon=1.0, delta=1e-5)
         return
     if any(r.mechanism.law.integers for r in setting.declared.releases):
         with pytest.raises(ParameterError, match="message of its own"):
-            calibrated(setting, epsilon=1.0, delta=1e-5)
+            calibrate_noise(setting, epsilon=1.0, delta=1e-5)
         return
-    found = calibrated(setting, epsilon=1.0, delta=1e-5)
+    found = calibrate_noise(setting, epsilon=1.0, delta=1e-5)
     assert [r.name for r in found.releases] == [r.name for r in setting.declared.releases]
     for row in found.releases:
         assert row.needed_std == pytest.approx(row.ratio * row.published_std, rel=1e-9)

@@ -9,7 +9,7 @@ import pytest
 from privcheck import registry
 from privcheck.accounting import account, check_ledger, spent
 from privcheck.accounting.bridge import second_opinion
-from privcheck.commands.declared import budget, list_algorithms, show, verified
+from privcheck.commands.declared import list_algorithms, price_releases, show, verify_claim
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
@@ -48,8 +48,8 @@ def test_the_registered_name_is_its_own(name):
 @pytest.mark.parametrize(("name", "given"), CASES)
 def test_shown_accounted_and_verified_as_json(name, given):
     setting = resolve_setting(name, given)
-    judged = verified(setting)
-    for result in (show(setting), budget(setting, 1e-5), judged):
+    judged = verify_claim(setting)
+    for result in (show(setting), price_releases(setting, 1e-5), judged):
         text = json.dumps(to_json(result), allow_nan=False)
         assert from_json(type(result), json.loads(text)) == result
     assert judged.verdict in {"holds", "fails", "undecided"}

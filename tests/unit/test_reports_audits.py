@@ -11,7 +11,7 @@ import pytest
 
 from privcheck.errors import ParameterError
 from privcheck.pictures import ShownPair
-from privcheck.reports import checked, render_text
+from privcheck.reports import read_report, render_text
 from privcheck.reports.audit_plots import bars_plot, history_plot, trade_off_plot
 from privcheck.reports.html import render_html
 from privcheck.reports.summary import verdict
@@ -226,10 +226,10 @@ WHOLE = {"trade_off": trade_off(), "history": HISTORY, "pair": PAIR, "bars": BAR
 @pytest.mark.parametrize("broken", [3, [], {}, {"trials": [1], "epsilon_lower": "x"}, {"grid": [0, 1]}, {"bars": 3}])
 def test_pictures_that_are_none_are_refused_by_name(name, broken):
     data = to_json(report(audited(**WHOLE)))
-    assert checked(data).audit.trade_off is not None
+    assert read_report(data).audit.trade_off is not None
     data["audit"]["views"]["releases"][name] = broken
     with pytest.raises(ParameterError, match=rf"report\.audit\.views\.releases\.{name}"):
-        checked(data)
+        read_report(data)
 
 
 @pytest.mark.parametrize(

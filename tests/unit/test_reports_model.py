@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from privcheck.errors import FileFormatError, ParameterError, PrivcheckError
-from privcheck.reports import SCHEMA, checked, load_report, render_again, save_report
+from privcheck.reports import SCHEMA, load_report, read_report, render_again, save_report
 from small_reports import as_written, whole
 
 MINIMAL = {"privcheck": {"version": "0.1.0", "schema": SCHEMA}}
@@ -82,7 +82,7 @@ def test_the_schema_number_stands_first(sample, tmp_path):
 )
 def test_what_is_no_report_is_refused_before_anything_is_written(change, says, tmp_path):
     with pytest.raises(ParameterError, match=says):
-        save_report(checked(MINIMAL | change), tmp_path / "out")
+        save_report(read_report(MINIMAL | change), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -148,7 +148,7 @@ def test_a_write_that_is_killed_leaves_nothing(name, error, sample, tmp_path, mo
 
 @pytest.mark.parametrize("name", ["report.json", "report.html"])
 def test_a_write_that_is_killed_leaves_the_old_report(name, sample, tmp_path, monkeypatch):
-    save_report(checked(MINIMAL), tmp_path)
+    save_report(read_report(MINIMAL), tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     _fail_on(monkeypatch, name, OSError(28, "No space left on device"))
     with pytest.raises(

@@ -156,8 +156,8 @@ def test_matplotlibs_global_state_is_left_alone(tmp_path):
         "keys = [key for key in matplotlib.rcParams if key != 'backend']\n"  # reading that one loads pyplot
         "before = [matplotlib.rcParams[key] for key in keys]\n"
         "from privcheck.reports.plots import privacy_plot\n"
-        "from privcheck.reports import checked\n"
-        f"plot = privacy_plot(checked(json.load(open({str(SAMPLE)!r}, encoding='utf-8'))))\n"
+        "from privcheck.reports import read_report\n"
+        f"plot = privacy_plot(read_report(json.load(open({str(SAMPLE)!r}, encoding='utf-8'))))\n"
         "assert [matplotlib.rcParams[key] for key in keys] == before\n"
         "assert matplotlib.rcParams['lines.linewidth'] == 9\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 
 from privcheck.errors import ParameterError
-from privcheck.reports import checked, html, text
+from privcheck.reports import html, read_report, text
 from privcheck.reports.values import VerdictBrief
 from small_reports import as_written, audited, report, whole
 
@@ -23,12 +23,12 @@ VOID = {"meta", "img", "br", "wbr", "link", "hr", "input"}
 
 def render_html(data):
     """The page of a report, or of its JSON."""
-    return html.render_html(checked(data) if isinstance(data, dict) else data)
+    return html.render_html(read_report(data) if isinstance(data, dict) else data)
 
 
 def render_text(data):
     """The text of a report, or of its JSON."""
-    return text.render_text(checked(data) if isinstance(data, dict) else data)
+    return text.render_text(read_report(data) if isinstance(data, dict) else data)
 
 
 class Outline(HTMLParser):
@@ -173,7 +173,7 @@ def test_only_holds_is_shown_as_holding(kind):
     data["verdict"]["verdict"] = kind
     if kind != "undecided":
         with pytest.raises(ParameterError, match=r"report\.verdict\.verdict: expected one of holds, fails, undecided"):
-            checked(data)
+            read_report(data)
     other = replace(sample, verdict=VerdictBrief(verdict=kind, method="proved", sentence=""), verify=None)
     page = render_html(other)  # whatever Python puts there
     assert '<section class="verdict open"' in page
@@ -215,7 +215,7 @@ def _no_plots(monkeypatch):
 
 def _refusal(data):
     try:
-        checked(data)
+        read_report(data)
     except ParameterError as error:
         return str(error)
     return ""

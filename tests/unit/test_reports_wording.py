@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privcheck.reports.wording import figure, percent, printable, ratio, shown, spelled, value_of, words
+from privcheck.reports.wording import figure, percent, ratio, show_value, spell_out, strip_controls, value_of, words
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_percent_rounds_as_asked():
     ],
 )
 def test_spelled(source, text):
-    assert spelled(source) == text
+    assert spell_out(source) == text
 
 
 def test_control_characters_are_taken_out():
-    assert printable("a\x1b[31mb\x00\u202ec\nd\te") == "a[31mbc d e"
-    assert printable("ρ ≤ 1 × 10⁻⁵ – “ok”") == "ρ ≤ 1 × 10⁻⁵ – “ok”"
+    assert strip_controls("a\x1b[31mb\x00\u202ec\nd\te") == "a[31mbc d e"
+    assert strip_controls("ρ ≤ 1 × 10⁻⁵ – “ok”") == "ρ ≤ 1 × 10⁻⁵ – “ok”"
 
 
 def test_readers_are_tolerant():
@@ -105,5 +105,5 @@ def test_readers_are_tolerant():
     assert value_of("7") is None
     assert value_of(True) is None
     assert value_of("inf") == math.inf
-    assert shown({"l1": 40, "rho": 0.5}) == "ℓ₁ = 40, ρ = 0.5"
-    assert shown([1, None, "inf"]) == "1, –, ∞"
+    assert show_value({"l1": 40, "rho": 0.5}) == "ℓ₁ = 40, ρ = 0.5"
+    assert show_value([1, None, "inf"]) == "1, –, ∞"

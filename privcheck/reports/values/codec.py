@@ -88,9 +88,9 @@ def _read(kind: Any, data: Any, where: str) -> Any:
     origin, given, read = get_origin(kind), get_args(kind), data
     if origin is Literal:
         if not isinstance(data, str) or data not in given:
-            raise _refused(where, f"one of {', '.join(given)}", data)
+            raise _refusal(where, f"one of {', '.join(given)}", data)
     elif origin is tuple:
-        read = tuple(_read(one, item, f"{where}[{k}]") for k, (one, item) in enumerate(_paired(given, data, where)))
+        read = tuple(_read(one, item, f"{where}[{k}]") for k, (one, item) in enumerate(_pair_up(given, data, where)))
     elif origin is Mapping:
         read = {key: _read(given[1], item, f"{where}.{key}") for key, item in _object(data, where).items()}
     elif dataclasses.is_dataclass(kind):
@@ -103,7 +103,7 @@ def _read(kind: Any, data: Any, where: str) -> Any:
 def _read_fields(kind: type, data: dict[str, Any], where: str) -> Any:
     hints, read = _hints(kind), {}
     for field in dataclasses.fields(kind):
-        if data.get(field.name) is None and field.name not in _required(kind):  # null is as good as missing
+        if data.get(field.name) is None and field.name not in _list_required(kind):  # null is as good as missing
             continue
         if field.name not in data:
             raise ParameterError(f"{where}.{field.name} is missing", name=f"{where}.{field.name}")
@@ -113,7 +113,7 @@ def _read_fields(kind: type, data: dict[str, Any], where: str) -> Any:
 
 def _object(data: Any, where: str) -> dict[str, Any]:
     if not isinstance(data, dict):
-        raise _refused(where, "an object", data)
+        raise _refusal(where, "an object", data)
     return data
 
 
@@ -123,7 +123,7 @@ def _read_plain(kind: type, data: Any, where: str) -> Any:
     accepted = (int, float) if kind is float else kind
     if isinstance(data, accepted) and (kind is bool or not isinstance(data, bool)):
         return data
-    raise _refused(where, _CALLED[kind], data)
+    raise _refusal(where, _CALLED[kind], data)
 
 
 def _member(kinds: tuple[Any, ...], data: Any) -> Any:
@@ -133,7 +133,7 @@ def _member(kinds: tuple[Any, ...], data: Any) -> Any:
     left = [kind for kind in kinds if kind is not type(None)]
     if isinstance(data, dict):
         classes = [kind for kind in left if dataclasses.is_dataclass(kind)]
-        whole = [kind for kind in classes if data.keys() >= _required(cast("type", kind))]
+        whole = [kind for kind in classes if data.keys() >= _list_required(cast("type", kind))]
         left = whole or classes or [kind for kind in left if get_origin(kind) is Mapping] or left
     else:
         fitting = [kind for kind in left if kind in _CALLED and isinstance(data, kind)]
@@ -141,10 +141,10 @@ def _member(kinds: tuple[Any, ...], data: Any) -> Any:
     return left[0]
 
 
-def _paired(kinds: tuple[Any, ...], data: Any, where: str) -> list[tuple[Any, Any]]:
+def _pair_up(kinds: tuple[Any, ...], data: Any, where: str) -> list[tuple[Any, Any]]:
     """Returns the items of a list with the type of each: `tuple[int, ...]` or `tuple[int, int]`."""
     if not isinstance(data, list):
-        raise _refused(where, "a list", data)
+        raise _refusal(where, "a list", data)
     if kinds[-1] is Ellipsis:
         return [(kinds[0], item) for item in data]
     if len(kinds) != len(data):
@@ -158,12 +158,12 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 @cache
-def _required(kind: type) -> frozenset[str]:
+def _list_required(kind: type) -> frozenset[str]:
     missing = dataclasses.MISSING
     return frozenset(f.name for f in dataclasses.fields(kind) if f.default is missing and f.default_factory is missing)
 
 
-def _refused(where: str, expected: str, data: Any) -> ParameterError:
+def _refusal(where: str, expected: str, data: Any) -> ParameterError:
     shown = repr(data) if isinstance(data, (str, int, float)) and len(repr(data)) < 40 else type(data).__name__
     return ParameterError(f"{where}: expected {expected}, got {shown}", name=where, given=data)
 
