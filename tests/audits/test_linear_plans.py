@@ -243,6 +243,15 @@ def test_a_twentieth_of_the_noise_is_caught_and_the_declared_noise_is_not(name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_an_agent_that_peeks_is_caught_at_the_default_budget(name):
+    request = ask(name, trials=registry.audit_plan(name).trials["policy"] // 5, confidence=0.99)
+    seen = policy(request, mutants.quieter(runs_of(request), 0))
+    assert seen.verdict == "violation"
+    assert seen.evidence["errors"] == 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEAKING)
 def test_one_draw_refutes_the_claim_at_the_default_budget(name):
     plan = registry.audit_plan(name)
