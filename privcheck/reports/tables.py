@@ -75,7 +75,8 @@ def budget_table(report: Report) -> ReportTable | None:
         for item in (report.budget.releases if report.budget else ())
     ]
     columns = ("release", "#times", "#Δ₁", "#Δ₂", "mechanism", "#std", "cost")
-    return table("What is released, its ℓ₁ and ℓ₂ sensitivities Δ₁ and Δ₂, what is added, and what it costs.", columns, body)
+    caption = "What is released, its ℓ₁ and ℓ₂ sensitivities Δ₁ and Δ₂, what is added, and what it costs."
+    return table(caption, columns, body)
 
 
 def _cost(cost: ReleasePrice) -> str:
