@@ -135,7 +135,7 @@ def report(directory: Path, *, as_json: bool) -> None:
     from privcheck.reports.values import RenderedReport
 
     if not (directory / JSON_NAME).exists() and (directory / "run.json").exists():
-        from privcheck.reports.online import render_runs_again
+        from privcheck.reports.runs import render_runs_again
 
         page = render_runs_again(directory)
     else:

@@ -131,7 +131,7 @@ def _online(
         else:
             result = online.compare(settings, world, out=out, progress=bars, **how)
     if out is not None:
-        from privcheck.reports.online import save_runs
+        from privcheck.reports.runs import save_runs
 
         save_runs(result, out)
     return result

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -16,7 +15,7 @@ from privcheck.reports.mathml import safe_mathml
 from privcheck.reports.model import digest, encode
 from privcheck.reports.plots import Plot, privacy_plot, value_plot
 from privcheck.reports.run_plots import curve_plots
-from privcheck.reports.values import Provenance, Ran, RanOnline, Report, Shown, VerdictWitness
+from privcheck.reports.values import Provenance, Ran, RanOnline, Report, VerdictWitness
 from privcheck.reports.views import View, audit_views
 from privcheck.reports.wording import capitalise, figure, label, show_value, spell_out, strip_controls
 
@@ -24,50 +23,6 @@ Facts = tuple[tuple[str, str], ...]
 
 _INPUTS = {"parameters": "Parameters", "choices": "Readings", "options": "Options"}
 _RUN_PARTS = {**_INPUTS, "diagnostics": "Diagnostics, from the billboard only"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Formula:
-    """A formula: MathML where it could be made safe, otherwise its text."""
-
-    mathml: Markup | None
-    text: str
-
-    def __bool__(self) -> bool:
-        return bool(self.mathml or self.text)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One step of a derivation."""
-
-    rule: str
-    theorem: str
-    where: str
-    text: str
-    formula: Formula
-    inputs: tuple[Formula, ...]
-    result: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseEntry:
-    """One declared release."""
-
-    name: str
-    statistic: str
-    formula: Formula
-    mechanism: str
-    shape: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WitnessEntry:
-    """The pair of neighbours behind a lower bound."""
-
-    words: str
-    figures: Facts
-    pair: tables.ReportTable | None
 
 
 def render_html(report: Report, *, fingerprint: str | None = None) -> str:
@@ -92,10 +47,8 @@ def render_html(report: Report, *, fingerprint: str | None = None) -> str:
         figures=summary.figures(report),
         notices=summary.notices(report),
         inputs=_groups(report, _INPUTS),
-        releases=_releases(show) if show else [],
+        show=show,
         relation=show.relation if show else budget.relation if budget else "",
-        derivation=_derivation(show) if show else [],
-        latex=show.latex if show else "",
         witness=_witness(report.verify.witness) if report.verify else None,
         budget=tables.budget_table(report),
         totals=_present(tables.guarantee_table(report), tables.methods_table(report), tables.least_noise_table(report)),
@@ -142,7 +95,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_clean,
     )
-    environment.filters["breakable"] = _breakable
+    environment.filters |= {"breakable": _breakable, "formula": _formula, "spell_out": spell_out}
+    environment.filters |= {"capitalise": capitalise, "figure": figure}
     return environment
 
 
@@ -167,10 +121,11 @@ def _inline(plot: Plot | None) -> dict[str, Any] | None:
     return {"caption": plot.caption, "wide": Markup(plot.wide), "narrow": Markup(plot.narrow)}  # noqa: S704 - our SVG
 
 
-def _formula(latex: str, mathml: str = "", *, block: bool = False) -> Formula:
+def _formula(latex: str, mathml: str = "", *, block: bool = False) -> Markup | None:
+    """Returns the formula as MathML; None where it cannot be made safe, and its text is shown."""
     # LaTeX first: it states the whole equation where the ready-made MathML may be its right-hand side alone
     safe = safe_mathml(latex_to_mathml(latex), block=block) or safe_mathml(mathml, block=block)
-    return Formula(mathml=None if safe is None else Markup(safe), text=latex)  # noqa: S704 - that is what safe means
+    return None if safe is None else Markup(safe)  # noqa: S704 - that is what safe means
 
 
 def _present(*several: tables.ReportTable | None) -> list[tables.ReportTable]:
@@ -192,39 +147,11 @@ def _pairs(part: Mapping[str, object]) -> Facts:
     return tuple((label(name), show_value(value)) for name, value in part.items() if value is not None)
 
 
-def _releases(show: Shown) -> list[ReleaseEntry]:
-    return [
-        ReleaseEntry(
-            name=item.name,
-            statistic=item.statistic,
-            formula=_formula(item.latex),
-            mechanism=spell_out(item.mechanism),
-            shape=" × ".join(map(figure, item.shape)),
-        )
-        for item in show.releases
-    ]
-
-
-def _derivation(show: Shown) -> list[Step]:
-    return [
-        Step(
-            rule=capitalise(item.rule),
-            theorem=item.theorem,
-            where=item.where,
-            text=capitalise(spell_out(item.text)),
-            formula=_formula(item.latex, item.mathml, block=True),
-            inputs=tuple(_formula(given.latex) for given in item.inputs),
-            result=spell_out(item.result),
-        )
-        for item in show.derivation
-    ]
-
-
-def _witness(witness: VerdictWitness | None) -> WitnessEntry | None:
+def _witness(witness: VerdictWitness | None) -> dict[str, Any] | None:
     if witness is None:
         return None
     figures = tables.facts(witness, leave=("words",))
-    return WitnessEntry(words=capitalise(witness.words), figures=figures, pair=tables.pair_table(witness))
+    return {"words": witness.words, "figures": figures, "pair": tables.pair_table(witness)}
 
 
 def _run(run: Ran | RanOnline) -> Facts:
