@@ -154,7 +154,7 @@ def read_result(
     told = arrays[player.told]
     policy = told.copy() if told.ndim == 3 else np.eye(request.world.mdp.actions)[told]
     return OnlineResult(
-        episodes=grid(request.episodes),
+        episodes=grid(request.episodes).copy(),
         regret=curves[:, 0],
         value=curves[:, 1],
         switches=curves[:, 2],

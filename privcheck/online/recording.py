@@ -5,6 +5,8 @@ Every episode counts: regret is summed over all of them, whatever the grid.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ DONE, AT, REGRET, VALUE, SWITCHES = range(5)  # places in `totals`
 POINTS = 400  # of the grid, at most
 
 
+@functools.lru_cache(maxsize=64)  # a policy audit starts tens of thousands of runs; nobody writes into it
 def grid(K: int) -> Indices:
     """Returns the episodes after which figures are taken: evenly spaced, K the last, at most 400."""
     return np.unique(np.ceil(np.linspace(0, K, min(K, POINTS) + 1)[1:]).astype(np.int64))

@@ -84,7 +84,7 @@ class Expr:
     @property
     def symbols(self) -> frozenset[str]:
         """Returns the names of the parameters in the expression."""
-        return frozenset(s.name for s in self.node.free_symbols)
+        return _names(self.node)
 
     @property
     def counts(self) -> frozenset[str]:
@@ -118,10 +118,7 @@ class Expr:
         missing = sorted(self.symbols - values.keys())
         if missing:
             raise ParameterError(f"no value given for {', '.join(missing)} in {self}", name=missing[0])
-        known = {s: _rational(values[s.name]) for s in self.node.free_symbols}
-        for power in _powers(self.node):
-            _refuse_digits(power, known, self)
-        return Expr(_without_sums(self.node.xreplace(known), self))
+        return Expr(_at(self.node, tuple((s, _rational(values[s.name])) for s in _free(self.node))))
 
     def filled(self, values: Mapping[str, Fraction]) -> Expr:
         """Returns the expression with some of its parameters replaced by exact numbers."""
@@ -151,7 +148,7 @@ class Expr:
         if node == sympy.oo:
             return math.inf
         try:
-            value = node.evalf(_DIGITS, maxn=_CANCELLED, strict=True)
+            value = _evaluated(node)
         except PrecisionExhausted:  # it may be 0, or so near that nothing is known of its digits
             simple = simplify(node)
             if simple.is_Rational:
@@ -162,6 +159,29 @@ class Expr:
         near = _from_float(value)
         slack = {"nearest": 0, "up": 1, "down": -1}[rounding] * abs(near) * _SLACK
         return to_float(near + slack, rounding=rounding)
+
+
+@functools.lru_cache(maxsize=8192)
+def _free(node: Any) -> tuple[Any, ...]:
+    return tuple(sorted(node.free_symbols, key=lambda symbol: symbol.name))
+
+
+@functools.lru_cache(maxsize=8192)
+def _names(node: Any) -> frozenset[str]:
+    return frozenset(symbol.name for symbol in _free(node))
+
+
+@functools.lru_cache(maxsize=8192)  # the same few expressions are asked for at the same parameters again and again
+def _at(node: Any, numbers: tuple[tuple[Any, Any], ...]) -> Any:
+    known = dict(numbers)
+    for power in _powers(node):
+        _refuse_digits(power, known, Expr(node))
+    return _without_sums(node.xreplace(known), Expr(node))
+
+
+@functools.lru_cache(maxsize=8192)
+def _evaluated(node: Any) -> Any:
+    return node.evalf(_DIGITS, maxn=_CANCELLED, strict=True)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -259,5 +259,6 @@ def test_an_agent_that_plays_otherwise_without_noise_is_refused():
 def test_correct_agents_are_accused_no_more_often_than_the_confidence_allows(name):
     """At 99 % over 300 audits; more than the limit has probability below 1e-9."""
     sets = {"H": "3", "S": "3", "A": "2", "K": "16"}
-    found = (look(replace(asked(name, "noise", 3, sets=sets, seed=seed), confidence=0.99)) for seed in range(300))
+    request = replace(asked(name, "noise", 3, sets=sets), confidence=0.99)
+    found = (look(replace(request, seed=seed)) for seed in range(300))
     assert sum(result.verdict == "violation" for result in found) <= binom.isf(1e-9, 300, 0.01)
