@@ -3,13 +3,11 @@
 from privcheck.reports.values.audited import Audited, Audits, together
 from privcheck.reports.values.codec import SCHEMA, document, from_json, to_json
 from privcheck.reports.values.declared import (
-    AllVerified,
     Budget,
     BudgetRelease,
     CalibratedNoise,
     CalibrationTarget,
     Certified,
-    Change,
     CostTrend,
     DeltaCurve,
     DerivationStep,
@@ -25,10 +23,6 @@ from privcheck.reports.values.declared import (
     ShownRelease,
     StepInput,
     TotalCost,
-    VerdictFinding,
-    VerdictGround,
-    VerdictWitness,
-    Verified,
 )
 from privcheck.reports.values.learned import (
     Band,
@@ -45,6 +39,14 @@ from privcheck.reports.values.learned import (
     SpentCost,
 )
 from privcheck.reports.values.report import About, Diagnosis, Provenance, RenderedReport, Report, VerdictBrief
+from privcheck.reports.values.verified import (
+    AllVerified,
+    Change,
+    VerdictFinding,
+    VerdictGround,
+    VerdictWitness,
+    Verified,
+)
 
 __all__ = [
     "SCHEMA", "About", "AllVerified", "Audited", "Audits", "Band", "Budget", "BudgetRelease", "CalibratedNoise",

@@ -9,8 +9,9 @@ from typing import Literal
 from privcheck.brief import Brief
 from privcheck.reports.values.audited import Audits
 from privcheck.reports.values.codec import SCHEMA
-from privcheck.reports.values.declared import Budget, CalibratedNoise, Shown, Verified
+from privcheck.reports.values.declared import Budget, CalibratedNoise, Shown
 from privcheck.reports.values.learned import Ran, RanOnline
+from privcheck.reports.values.verified import Verified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

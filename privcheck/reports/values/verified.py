@@ -1,0 +1,85 @@
+"""What verification says of a claim. The fields are those of the JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from privcheck.brief import Brief
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictGround:
+    """A fact that a verdict rests on: on which basis, where, what, and by whom or what."""
+
+    basis: str
+    where: str
+    what: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """How far a pair of neighbours moves one release; the ℓ₂ distance squared."""
+
+    l1: float
+    l2_squared: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class VerdictWitness(Brief):
+    """A pair of neighbours with its exact loss.
+
+    Attributes:
+        words: What they are.
+        loss: In the claim's unit.
+        changes: By release.
+        group: The user's group in a partition of the users; None without one.
+        pair: The user in D and in D′: columns by name, None where there is no such user; None where it is too long.
+    """
+
+    words: str
+    loss: float
+    changes: Mapping[str, Change]
+    group: str | None = None
+    pair: tuple[Mapping[str, Any] | str | None, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictFinding:
+    """A finding; see `privcheck.verification.findings`."""
+
+    code: str
+    severity: Literal["critical", "theoretical", "negligible"]
+    where: str
+    message: str
+    evidence: Mapping[str, str]
+    witness: VerdictWitness | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Verified(Brief):
+    """The verdict on a claim; see `privcheck.verification.verdict.Verification`."""
+
+    algorithm: str
+    parameters: Mapping[str, str]
+    claim: str
+    verdict: Literal["holds", "fails", "undecided"]
+    joint: Literal["follows", "unproved", "refuted"] | None
+    method: Literal["proved", "checked", "witness"]
+    given: tuple[str, ...] = ()
+    rests_on: tuple[VerdictGround, ...] = ()
+    upper_ratio: float
+    lower_ratio: float
+    findings: tuple[VerdictFinding, ...]
+    witness: VerdictWitness | None
+    repair: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AllVerified(Brief):
+    """What `privcheck verify --all` prints."""
+
+    results: tuple[Verified, ...]
