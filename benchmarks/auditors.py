@@ -27,7 +27,7 @@ from privcheck.commands.setting import parse_delta, resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import LAWS
 from privcheck.results import AuditMethod, AuditRequest
-from privcheck_audits.bounds import CurveFlip, clopper_pearson_pair, ranked_bound, wealth_plan
+from privcheck_audits.bounds import CurveFlip, clopper_pearson_pair, e_process_plan, ranked_bound
 from privcheck_audits.engine.blocks import blocks, total
 from privcheck_audits.engine.sampling import draw
 from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
@@ -192,7 +192,7 @@ def stopping():
     rows = []
     for alpha in (0.05, 0.01):
         for name, favourite in (("nothing known", None), ("declared law known", 0.68)):
-            plan, groups = wealth_plan(favourite), rescaled(scalar("laplace", 1.0), 0.5)
+            plan, groups = e_process_plan(favourite), rescaled(scalar("laplace", 1.0), 0.5)
             runs = [
                 sequential(guesses(groups, plan), 50_000, epsilon=1.0, alpha=alpha, plan=plan, seed=s).runs
                 for s in range(300)

@@ -20,6 +20,7 @@ from privcheck_audits.bounds import (
     clopper_pearson_pair,
     count_vectors,
     divergence_plan,
+    e_process_plan,
     exact_epsilon,
     guess_plan,
     key_score,
@@ -28,7 +29,6 @@ from privcheck_audits.bounds import (
     ranked_bound,
     rho_at_least,
     user_epsilon,
-    wealth_plan,
 )
 from privcheck_audits.engine.blocks import Tally, blocks, tally
 from privcheck_audits.engine.counting import ranked_errors
@@ -95,9 +95,9 @@ def test_the_one_run_bound_accuses_count_cells_at_most_with_alpha(delta):
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.01])
-def test_wealth_looked_at_after_every_block_accuses_at_most_with_alpha(delta):
+def test_an_e_process_looked_at_after_every_block_accuses_at_most_with_alpha(delta):
     # the extreme (ε, δ) mechanism, and a score that puts the runs that tell the bit first
-    audits, plan, epsilon = 500, wealth_plan(), 0.5
+    audits, plan, epsilon = 500, e_process_plan(), 0.5
 
     def work(rng: np.random.Generator, runs: int, first: int) -> Tally:
         secret = hidden_bits(rng, runs)
@@ -115,7 +115,7 @@ def test_wealth_looked_at_after_every_block_accuses_at_most_with_alpha(delta):
 
 
 def test_stopping_a_fixed_bound_when_it_looks_good_would_accuse_too_often():
-    # what wealth is for: the same looks with the coin flip's own p-value
+    # what the e-process is for: the same looks with the coin flip's own p-value
     audits, alarms = 200, 0
     rng = np.random.default_rng(3)
     for _ in range(audits):
@@ -126,7 +126,7 @@ def test_stopping_a_fixed_bound_when_it_looks_good_would_accuse_too_often():
 
 
 def test_the_anytime_bound_covers_the_truth_at_the_end_of_any_audit():
-    audits, plan, groups = 500, wealth_plan(0.68), one("laplace", 1.0)
+    audits, plan, groups = 500, e_process_plan(0.68), one("laplace", 1.0)
     rng = np.random.default_rng(4)
     alarms = 0
     for _ in range(audits):
@@ -135,7 +135,7 @@ def test_the_anytime_bound_covers_the_truth_at_the_end_of_any_audit():
     assert alarms <= limit(audits)
 
 
-def test_wealth_on_the_curve_accuses_a_gaussian_at_most_with_alpha():
+def test_an_e_process_on_the_curve_accuses_a_gaussian_at_most_with_alpha():
     audits, groups = 500, one("gaussian", 2.0)
 
     def work(rng: np.random.Generator, runs: int, first: int) -> Tally:

@@ -21,11 +21,11 @@ from privcheck_audits.bounds import (
     GuessPlan,
     OneRun,
     divergence_plan,
+    e_process_plan,
     guess_plan,
     moments,
     rho_at_least,
     user_epsilon,
-    wealth_plan,
 )
 from privcheck_audits.engine.blocks import Tally, blocks, tally, total
 from privcheck_audits.engine.counting import ranked_errors
@@ -148,7 +148,7 @@ def test_moving_ten_users_certifies_a_small_epsilon():
 
 @pytest.mark.parametrize("favourite", [None, 0.68])
 def test_half_noise_laplace_is_caught_in_200_runs_in_all(favourite):
-    plan = wealth_plan(favourite)
+    plan = e_process_plan(favourite)
     work = Guesses(one("laplace", 1.0), plan, drawn=0.5)
     found = [sequential(work, 20_000, epsilon=1.0, alpha=0.01, plan=plan, seed=seed) for seed in range(200)]
     assert all(audit.verdict == "violation" and audit.ended == "stopped" for audit in found)
@@ -165,7 +165,7 @@ def test_half_std_gaussian_is_caught_in_1500_runs_in_all():
 
 
 def test_a_correct_mechanism_is_never_caught_however_long_one_looks():
-    plan = wealth_plan(0.68)
+    plan = e_process_plan(0.68)
     found = sequential(Guesses(one("laplace", 1.0), plan), 10**7, epsilon=1.0, alpha=1e-9, plan=plan, seed=1, workers=2)
     assert found.verdict == "consistent"
     assert found.ended == "done"

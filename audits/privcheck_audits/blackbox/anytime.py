@@ -1,9 +1,9 @@
 """Looking at a black box after every block: bets on its runs by scores that were learned on the runs before them.
 
 The first runs teach a score; the following ones are bet on with it and teach the next one as soon as they are as many.
-Whoever bets on a run knows the runs before it and nothing else, so the wealth of `bounds.e_process` does not grow
+Whoever bets on a run knows the runs before it and nothing else, so the e-value of `bounds.e_process` does not grow
 on average while the claim is true, whatever is learned, and its product over the stages does not either. Half of the
-wealth is put at stake in each stage: what a poor first score loses does not sink the good ones after it.
+e-value is bet in each stage: what a poor first score loses does not sink the good ones after it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scipy.special import expit, log_ndtr
 
 from privcheck_audits.blackbox.counts import Counts
 from privcheck_audits.blackbox.verdict import Array, Attempt, ClaimedLoss, attempts, guesses, weigh
-from privcheck_audits.bounds import GuessPlan, largest_refuted, log_average, log_wealth
+from privcheck_audits.bounds import GuessPlan, largest_refuted, log_average, log_e_value
 
 _BETS: Final = 9  # attempts that are bet on in a stage
 _HALVINGS: Final = 60
@@ -27,12 +27,12 @@ _OUT: Final = 1 + 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Stake:
+class Stage:
     """The bets of one stage, made by one score, with what came of them.
 
     Attributes:
         attempts: What is bet on.
-        weights: Of the stage's wealth.
+        weights: Of the attempts, in the stage's e-value.
         counts: Of the runs that were bet on.
     """
 
@@ -40,13 +40,13 @@ class Stake:
     weights: tuple[float, ...]
     counts: Counts
 
-    def log_wealth(self, claimed: float, target: ClaimedLoss) -> float:
-        """Returns ln of the stage's wealth against a claim, rounded down; it falls as the claim grows."""
+    def log_e_value(self, claimed: float, target: ClaimedLoss) -> float:
+        """Returns ln of the stage's e-value against a claim, rounded down; it falls as the claim grows."""
         runs = self.counts.runs
         if runs == 0:
             return 0.0
         found = [guesses(attempt, self.counts) for attempt in self.attempts]
-        return log_wealth(
+        return log_e_value(
             [wrong for _, wrong in found],
             [right + wrong for right, wrong in found],
             runs,
@@ -57,16 +57,16 @@ class Stake:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Purse:
-    """The wealth that one pair of neighbours has come to.
+class EProcess:
+    """The e-process of one pair of neighbours.
 
     Attributes:
         target: The claim.
-        stakes: Of all stages; the last is under way.
+        stages: Of all stages; the last is under way.
     """
 
     target: ClaimedLoss
-    stakes: list[Stake] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
 
     def begin(self, cuts: Sequence[Array], training: Counts, *, runs: int) -> None:
         """Begins a stage: bets on what the training runs recommend.
@@ -86,42 +86,42 @@ class Purse:
         weights = weigh(tried, [training], self.target, tested=[runs], alpha=0.1)
         best = np.argsort(-weights, kind="stable")[:_BETS]
         shares = weights[best] / weights[best].sum() * (1 - 1e-12)
-        self.stakes.append(
-            Stake(
+        self.stages.append(
+            Stage(
                 attempts=tuple(tried[i] for i in best), weights=tuple(float(w) for w in shares), counts=training.none()
             )
         )
 
     def add(self, counts: Counts) -> None:
         """Adds what came of some runs to the stage under way."""
-        last = self.stakes[-1]
-        self.stakes[-1] = Stake(attempts=last.attempts, weights=last.weights, counts=last.counts + counts)
+        last = self.stages[-1]
+        self.stages[-1] = Stage(attempts=last.attempts, weights=last.weights, counts=last.counts + counts)
 
-    def log_wealth(self, claimed: float) -> float:
-        """Returns ln of the wealth against a claim over all stages."""
-        each = (stake.log_wealth(claimed, self.target) for stake in self.stakes)
-        return math.fsum(float(np.logaddexp(0.0, wealth)) - math.log(2) * _OUT for wealth in each)
+    def log_e_value(self, claimed: float) -> float:
+        """Returns ln of the e-value against a claim over all stages."""
+        each = (stage.log_e_value(claimed, self.target) for stage in self.stages)
+        return math.fsum(float(np.logaddexp(0.0, e_value)) - math.log(2) * _OUT for e_value in each)
 
     @property
     def runs(self) -> int:
         """Returns how many runs were bet on."""
-        return sum(stake.counts.runs for stake in self.stakes)
+        return sum(stage.counts.runs for stage in self.stages)
 
     @property
-    def told(self) -> tuple[int, int]:
+    def guess_counts(self) -> tuple[int, int]:
         """Returns the right and the wrong guesses of each stage's favourite."""
-        each = [guesses(stake.attempts[0], stake.counts) for stake in self.stakes]
+        each = [guesses(stage.attempts[0], stage.counts) for stage in self.stages]
         return sum(right for right, _ in each), sum(wrong for _, wrong in each)
 
 
-def refutes(purses: Sequence[Purse], claimed: float, *, alpha: float) -> bool:
-    """Returns whether the mean wealth of all pairs has reached 1/α, which a true claim allows with α."""
-    return log_average([purse.log_wealth(claimed) for purse in purses]) >= -math.log(alpha)
+def refutes(e_processes: Sequence[EProcess], claimed: float, *, alpha: float) -> bool:
+    """Returns whether the mean e-value of all pairs has reached 1/α, which a true claim allows with α."""
+    return log_average([e_process.log_e_value(claimed) for e_process in e_processes]) >= -math.log(alpha)
 
 
-def anytime(purses: Sequence[Purse], *, alpha: float) -> float:
+def anytime(e_processes: Sequence[EProcess], *, alpha: float) -> float:
     """Returns a lower bound on the loss that holds at whatever time it is asked for, at confidence 1 − α."""
-    return largest_refuted(lambda claimed: refutes(purses, claimed, alpha=alpha))
+    return largest_refuted(lambda claimed: refutes(e_processes, claimed, alpha=alpha))
 
 
 def log_odds(claimed: float, target: ClaimedLoss) -> float:

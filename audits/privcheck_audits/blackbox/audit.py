@@ -18,7 +18,7 @@ from privcheck.auditors import MechanismAudit, MechanismClaim, MechanismError, M
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck.results import Progress
-from privcheck_audits.blackbox.anytime import Purse, anytime, refutes
+from privcheck_audits.blackbox.anytime import EProcess, anytime, refutes
 from privcheck_audits.blackbox.counts import Counts
 from privcheck_audits.blackbox.inputs import probe
 from privcheck_audits.blackbox.pairs import LEAST, AuditedPair, BlockPlace
@@ -77,7 +77,7 @@ def audit_mechanism(
             trials=trials,
             held=_MOST_NUMBERS // (len(probed) if stop else 1),
             how=BlockPlace(workers=workers, executor=executor, checkpoint=_keep(directory, plan, outputs=each.outputs)),
-            purse=Purse(target=target) if stop else None,
+            e_process=EProcess(target=target) if stop else None,
         )
         for each in probed
     ]
@@ -86,7 +86,7 @@ def audit_mechanism(
 
     def settle() -> bool:
         progress(sum(pair.runs for pair in pairs), whole)
-        return stop and refutes([p.purse for p in pairs if p.purse], target.claimed, alpha=spent)
+        return stop and refutes([p.e_process for p in pairs if p.e_process], target.claimed, alpha=spent)
 
     def result(ended: Ended) -> MechanismAudit:
         found = _verdict(pairs, target, ended, alpha=alpha - spent, looks=spent)
@@ -152,24 +152,25 @@ def _through(phases: Sequence[Callable[[], Iterator[None]]], stop: Callable[[], 
 
 def _anything(pairs: Sequence[AuditedPair]) -> bool:
     return any(
-        (pair.tested is not None and pair.tested.runs) or (pair.purse is not None and pair.purse.runs) for pair in pairs
+        (pair.tested is not None and pair.tested.runs) or (pair.e_process is not None and pair.e_process.runs)
+        for pair in pairs
     )
 
 
 def _verdict(pairs: Sequence[AuditedPair], target: ClaimedLoss, ended: Ended, *, alpha: float, looks: float) -> Best:
     """Returns the largest bound that holds: of all runs, unless what they showed decided their number, or of looks."""
-    nothing = Best(lower=0.0, attempt=Attempt(pair=0, score=0, kind="wealth"), alpha=looks, right=0, wrong=0)
+    nothing = Best(lower=0.0, attempt=Attempt(pair=0, score=0, kind="e-process"), alpha=looks, right=0, wrong=0)
     found = nothing
     counted = [pair.tested for pair in pairs if pair.tested is not None]
     if ended != "stopped" and len(counted) == len(pairs):
         found = _of_all_runs(pairs, counted, target, alpha=alpha)
-    purses = [pair.purse for pair in pairs if pair.purse is not None]
-    if purses:
-        lower = max(anytime(purses, alpha=looks), target.claimed if ended == "stopped" else 0.0)
+    e_processes = [pair.e_process for pair in pairs if pair.e_process is not None]
+    if e_processes:
+        lower = max(anytime(e_processes, alpha=looks), target.claimed if ended == "stopped" else 0.0)
         if lower > found.lower:
-            richest = int(np.argmax([purse.log_wealth(target.claimed) for purse in purses]))
-            right, wrong = purses[richest].told
-            attempt = Attempt(pair=richest, score=0, kind="wealth")
+            strongest = int(np.argmax([e_process.log_e_value(target.claimed) for e_process in e_processes]))
+            right, wrong = e_processes[strongest].guess_counts
+            attempt = Attempt(pair=strongest, score=0, kind="e-process")
             found = Best(lower=lower, attempt=attempt, alpha=looks, right=right, wrong=wrong)
     return found
 
@@ -188,8 +189,8 @@ def _of_all_runs(pairs: Sequence[AuditedPair], counted: list[Counts], target: Cl
 
 
 def _words(found: Best, pair: AuditedPair) -> str:
-    if found.attempt.kind == "wealth":
-        return "wealth of bets, looked at after every block"
+    if found.attempt.kind == "e-process":
+        return "e-process of bets on a hidden coin, looked at after every block"
     way = {
         "flip": "guesses of a hidden coin",
         "event": "probabilities of an event",

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from privcheck.auditors import Workers
-from privcheck_audits.blackbox.anytime import Purse
+from privcheck_audits.blackbox.anytime import EProcess
 from privcheck_audits.blackbox.counts import Counts, Edges, edges
 from privcheck_audits.blackbox.inputs import Array, Bits, RunSource, together
 from privcheck_audits.blackbox.scores import LearnedScores, Scores, learn
@@ -103,7 +103,7 @@ class AuditedPair:
         trials: N.
         held: Numbers of outputs that may be held in memory for learning.
         how: Where blocks run.
-        purse: Where the audit may stop early: the bets.
+        e_process: Where the audit may stop early: the bets.
         learned: Runs that scores were learned on, picked columns included; all that will be, once that has begun.
         runs: All runs so far.
         scores: What was learned, once it was.
@@ -117,7 +117,7 @@ class AuditedPair:
     trials: int
     held: int
     how: BlockPlace
-    purse: Purse | None
+    e_process: EProcess | None
     learned: int = 0
     runs: int = 0
     scores: Scores | None = None
@@ -135,14 +135,14 @@ class AuditedPair:
         known: list[tuple[Array, Bits]] = []
         taught = 0
         for rows, secret in self._blocks(
-            _Produced(source=self.source, before=pilot), runs, part=0, grow=_FIRST if self.purse is not None else 0
+            _Produced(source=self.source, before=pilot), runs, part=0, grow=_FIRST if self.e_process is not None else 0
         ):
             self.runs += secret.size
-            if self.purse is not None and self.scores is not None:
+            if self.e_process is not None and self.scores is not None:
                 self._bet(rows, secret)
             known.append((rows, secret))
             drawn = self.runs - pilot
-            if self.purse is not None and max(2 * _FIRST, 2 * taught) <= drawn <= runs // 2:
+            if self.e_process is not None and max(2 * _FIRST, 2 * taught) <= drawn <= runs // 2:
                 taught = drawn
                 self._learn(known, runs=drawn)
             yield
@@ -163,12 +163,12 @@ class AuditedPair:
             before=self.learned,
         )
         digest = hashlib.sha256(b"".join(cut.tobytes() for cut in self.edges.cuts)).hexdigest()
-        grow = 0 if self.purse is None else max(_FIRST, self.learned // 8)
+        grow = 0 if self.e_process is None else max(_FIRST, self.learned // 8)
         for counts in self._blocks(work, 2 * self.trials - self.learned, part=1, grow=grow, edges=digest):
             self.runs += counts.runs
             self.tested += counts
-            if self.purse is not None:
-                self.purse.add(counts)
+            if self.e_process is not None:
+                self.e_process.add(counts)
             yield
 
     def _narrow(self) -> Iterator[None]:
@@ -193,14 +193,14 @@ class AuditedPair:
         self.scores = learned.scores
         self.edges = edges(learned.held_out)
         self.training = self.edges.count(learned.held_out, secret, self.target.divergences)
-        if self.purse is not None:
-            self.purse.begin(self.edges.cuts, self.training, runs=runs)
+        if self.e_process is not None:
+            self.e_process.begin(self.edges.cuts, self.training, runs=runs)
 
     def _bet(self, rows: Array, secret: Bits) -> None:
-        assert self.purse is not None
+        assert self.e_process is not None
         assert self.scores is not None
         assert self.edges is not None
-        self.purse.add(self.edges.count(self.scores(rows), secret, self.target.divergences))
+        self.e_process.add(self.edges.count(self.scores(rows), secret, self.target.divergences))
 
     def _blocks(self, work: Any, runs: int, *, part: int, grow: int = 0, **plan: str | int) -> Generator[Any]:
         size = max(1, min(_BLOCK, _BLOCK_NUMBERS // self.source.width))

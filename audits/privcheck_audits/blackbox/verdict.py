@@ -74,8 +74,8 @@ class Attempt:
     Attributes:
         pair: Its index.
         score: Its index.
-        kind: "flip" (guesses), "event" (two probabilities), "curve" (errors over all runs), "divergence", or "wealth"
-            (bets of an audit that may stop early).
+        kind: "flip" (guesses), "event" (two probabilities), "curve" (errors over all runs), "divergence", or
+            "e-process" (bets of an audit that may stop early).
         upper: D is guessed above this edge; None for nowhere.
         lower: D′ is guessed below this edge; None for nowhere.
         plan: Index of the divergence plan.
@@ -83,7 +83,7 @@ class Attempt:
 
     pair: int
     score: int
-    kind: Literal["flip", "event", "curve", "divergence", "wealth"]
+    kind: Literal["flip", "event", "curve", "divergence", "e-process"]
     upper: int | None = None
     lower: int | None = None
     plan: int = 0

@@ -1,8 +1,8 @@
 """From guesses to bounds, each of which owns the α of everything it tries.
 
 A trial hides a fair bit, takes D or D′ by it, and guesses the bit from the output. Every bound is exact at any number
-of runs: binomial tails, empirical Bernstein, or wealth that a true claim does not let grow. Lower bounds are rounded
-down and p-values up.
+of runs: binomial tails, empirical Bernstein, or an e-process, which a true claim does not let grow. Lower bounds are
+rounded down and p-values up.
 
 | claim | bound | counts |
 | --- | --- | --- |
@@ -11,7 +11,7 @@ down and p-values up.
 | ρ-zCDP of anything | `rho_at_least` over `divergence_plan()` | sums of a clipped score |
 | discrete outputs | `log_ratios`, `key_score`, then the coin flip; `impossible_epsilon` | canonical keys |
 | many canaries, one run | `OneRun` | wrong guesses of many bits |
-| any, looked at all the time | `log_wealth`, `anytime_epsilon`, `anytime_mu` | the same as the coin flip |
+| any, looked at all the time | `log_e_value`, `anytime_epsilon`, `anytime_mu` | the same as the coin flip |
 | small ε | any of them about k users, then `user_epsilon` | the same |
 | one fixed event | `clopper_pearson_pair`, for comparison | hits in both arms |
 """
@@ -30,11 +30,11 @@ from privcheck_audits.bounds.e_process import (
     SIGNS,
     anytime_epsilon,
     anytime_mu,
+    e_process_plan,
     largest_refuted,
     log_average,
-    log_wealth,
-    log_wealth_on_the_curve,
-    wealth_plan,
+    log_e_value,
+    log_e_value_on_the_curve,
 )
 from privcheck_audits.bounds.flips import CoinFlip, CurveFlip
 from privcheck_audits.bounds.group import group_delta, group_size, user_epsilon
@@ -59,6 +59,7 @@ __all__ = [
     "clopper_pearson_pair",
     "count_vectors",
     "divergence_plan",
+    "e_process_plan",
     "error_rate_at_most",
     "exact_epsilon",
     "few_errors_p_value",
@@ -69,14 +70,13 @@ __all__ = [
     "key_score",
     "largest_refuted",
     "log_average",
+    "log_e_value",
+    "log_e_value_on_the_curve",
     "log_ratios",
-    "log_wealth",
-    "log_wealth_on_the_curve",
     "moments",
     "pure_epsilon_at_least",
     "ranked_bound",
     "revealed_at_most",
     "rho_at_least",
     "user_epsilon",
-    "wealth_plan",
 ]

@@ -1,11 +1,12 @@
-"""Anytime-valid tests: wealth from bets on the auditor's guesses, which grows only if the claim is false.
+"""Anytime-valid tests: an e-process from bets on the auditor's guesses, which grows only if the claim is false.
 
 A run's guess is right, wrong or withheld. Under (ε, δ)-DP with a fair hidden bit E[1{right} − e^ε·1{wrong}] ≤ δ, so
-wealth times 1 + λ(1{right} − e^ε·1{wrong} − δ) is a supermartingale for every λ in [0, 1/(e^ε + δ)), and by Ville's
-inequality it ever reaches 1/α with probability at most α: one may look after every block and stop at will. Wealth is
-averaged over several λ and several numbers of guesses; averaging keeps the property and costs no α.
+the product of 1 + λ(1{right} − e^ε·1{wrong} − δ) over the runs, the e-value, is a supermartingale for every λ in
+[0, 1/(e^ε + δ)), and by Ville's inequality it ever reaches 1/α with probability at most α: one may look after every
+block and stop at will. E-values are averaged over several λ and several numbers of guesses; averaging keeps the
+property and costs no α.
 
-The wealth depends on the counts alone, so one tally serves every claim, and every ε is tested at once.
+The e-value depends on the counts alone, so one tally serves every claim, and every ε is tested at once.
 
 Guesses may depend on all outputs of the block: by Kairouz, Oh & Viswanath (2015, Theorem 3.1) a run either reveals its
 bit, with probability δ, or is ε-DP; given the outputs and which runs reveal, the other bits lose on average, whatever
@@ -24,7 +25,7 @@ from privcheck.errors import ParameterError
 from privcheck_audits.bounds.ranks import GuessPlan
 from privcheck_audits.bounds.tails import check_counts
 
-BETS: Final = (0.02, 0.06, 0.15, 0.35, 0.6)  # λ(e^ε + δ): the share of its wealth that a wrong guess costs
+BETS: Final = (0.02, 0.06, 0.15, 0.35, 0.6)  # λ(e^ε + δ): the share of its e-value that a wrong guess costs
 SIGNS: Final = GuessPlan(shares=(1.0,), weights=(1.0,))  # every run is guessed
 _SHARES: Final = (1.0, 0.6, 0.3, 0.0625, 1 / 256)
 _WEIGHTS: Final = (0.25, 0.4, 0.15, 0.1, 0.1)
@@ -33,18 +34,18 @@ _LARGEST: Final = 60.0
 _SLACK: Final = 1e-9  # outward rounding of sums of logarithms, relative
 
 
-def wealth_plan(favourite: float | None = None) -> GuessPlan:
-    """Returns five shares for short audits, which meet no rare outputs, most of the wealth at 0.6 and at all runs.
+def e_process_plan(favourite: float | None = None) -> GuessPlan:
+    """Returns five shares for short audits, which meet no rare outputs, most of the weight at 0.6 and at all runs.
 
     Args:
-        favourite: The share at which the declared law would be certified best; it gets half of the wealth.
+        favourite: The share at which the declared law would be certified best; it gets half of the weight.
     """
     if favourite is None:
         return GuessPlan(shares=_SHARES, weights=_WEIGHTS)
     return GuessPlan(shares=(favourite, *_SHARES), weights=(0.5, *(weight / 2 for weight in _WEIGHTS)))
 
 
-def log_wealth(
+def log_e_value(
     errors: Sequence[int],
     guesses: Sequence[int],
     runs: int,
@@ -54,13 +55,13 @@ def log_wealth(
     delta: float = 0.0,
     bets: Sequence[float] = BETS,
 ) -> float:
-    """Returns ln of the wealth against the claim (ε, δ)-DP, rounded down; the claim is refuted at ln(1/α).
+    """Returns ln of the e-value against the claim (ε, δ)-DP, rounded down; the claim is refuted at ln(1/α).
 
     Args:
         errors: Wrong guesses of each attempt, over all blocks so far.
         guesses: Guesses of each attempt.
         runs: All runs.
-        plan: The attempts, with their parts of the first wealth.
+        plan: The attempts, with their weights.
         epsilon: The claim.
         delta: The claim.
         bets: Shares of the largest bet that is allowed, in (0, 1), equally likely.
@@ -82,19 +83,21 @@ def log_wealth(
         for bet in bets:
             size = bet / (odds + delta)
             right = (made - wrong) * math.log1p(size * (1 - delta))
-            withheld = (runs - made) * math.log1p(-bet * delta / (1 + delta))  # as at ε = 0: wealth falls as ε grows
+            withheld = (runs - made) * math.log1p(
+                -bet * delta / (1 + delta)
+            )  # as at ε = 0: the e-value falls as ε grows
             terms.append(math.log(weight / len(bets)) + right + wrong * math.log1p(-bet) + withheld)
     found = _log_sum(terms)
     return found - _SLACK * (1 + max(abs(term) for term in terms))
 
 
-def log_wealth_on_the_curve(errors: int, runs: int, *, mu: float, bets: Sequence[float] = BETS) -> float:
-    """Returns ln of the wealth against the claim of μ-GDP from guesses in every run, rounded down.
+def log_e_value_on_the_curve(errors: int, runs: int, *, mu: float, bets: Sequence[float] = BETS) -> float:
+    """Returns ln of the e-value against the claim of μ-GDP from guesses in every run, rounded down.
 
     A guess of a fair bit is right with probability at most Φ(μ/2): in every run, like one of a mechanism whose
     e^ε is Φ(μ/2)/Φ(−μ/2).
     """
-    return log_wealth((errors,), (runs,), runs, plan=SIGNS, epsilon=_odds(mu), bets=bets)
+    return log_e_value((errors,), (runs,), runs, plan=SIGNS, epsilon=_odds(mu), bets=bets)
 
 
 def anytime_epsilon(
@@ -107,24 +110,24 @@ def anytime_epsilon(
     delta: float = 0.0,
     bets: Sequence[float] = BETS,
 ) -> float:
-    """Returns the largest ε that the wealth refutes, rounded down: a lower bound at whatever time it is asked for."""
+    """Returns the largest ε that the e-process refutes, rounded down: a lower bound that holds at any time."""
 
     def refuted(epsilon: float) -> bool:
         return _refutes(
-            log_wealth(errors, guesses, runs, plan=plan, epsilon=epsilon, delta=delta, bets=bets), alpha=alpha
+            log_e_value(errors, guesses, runs, plan=plan, epsilon=epsilon, delta=delta, bets=bets), alpha=alpha
         )
 
     return largest_refuted(refuted)
 
 
 def anytime_mu(errors: int, runs: int, *, alpha: float, bets: Sequence[float] = BETS) -> float:
-    """Returns the largest μ that the wealth refutes, rounded down: a lower bound at whatever time it is asked for."""
-    return largest_refuted(lambda mu: _refutes(log_wealth_on_the_curve(errors, runs, mu=mu, bets=bets), alpha=alpha))
+    """Returns the largest μ that the e-process refutes, rounded down: a lower bound that holds at any time."""
+    return largest_refuted(lambda mu: _refutes(log_e_value_on_the_curve(errors, runs, mu=mu, bets=bets), alpha=alpha))
 
 
-def log_average(wealths: Sequence[float]) -> float:
-    """Returns ln of the mean of wealths, given as logarithms: of several pairs, in place of Bonferroni's correction."""
-    return _log_sum(wealths) - math.log(len(wealths))
+def log_average(e_values: Sequence[float]) -> float:
+    """Returns ln of the mean of e-values, given as logarithms: several pairs, without Bonferroni's correction."""
+    return _log_sum(e_values) - math.log(len(e_values))
 
 
 def _log_sum(terms: Sequence[float]) -> float:
@@ -132,10 +135,10 @@ def _log_sum(terms: Sequence[float]) -> float:
     return top + math.log(math.fsum(math.exp(term - top) for term in terms))
 
 
-def _refutes(wealth: float, *, alpha: float) -> bool:
+def _refutes(e_value: float, *, alpha: float) -> bool:
     if not 0 < alpha < 1:
         raise ParameterError(f"expected alpha in (0, 1), got {alpha!r}", name="alpha", given=alpha)
-    return wealth >= -math.log(alpha)
+    return e_value >= -math.log(alpha)
 
 
 def _odds(mu: float) -> float:

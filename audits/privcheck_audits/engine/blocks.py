@@ -196,7 +196,7 @@ def gather(work: Work[A], runs: int, *, stop: Callable[[A], bool] | None = None,
     """Returns the sum of the blocks, of all of them or until a rule says stop.
 
     The rule sees the sum after each block in the order of the blocks, whatever order they finish in: the result is the
-    same wherever they run. What it decides is valid if the bound it looks at holds at any time (`bounds.wealth`).
+    same wherever they run. What it decides is valid if the bound it looks at holds at any time (`bounds.e_process`).
 
     Args:
         work: As in `blocks`.

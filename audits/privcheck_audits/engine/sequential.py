@@ -1,6 +1,6 @@
 """Audits that look after every block and stop when the claim is refuted: few runs for a large violation.
 
-The wealth of `bounds.e_process` may be looked at all the time. Blocks begin small and grow by an eighth of the runs
+The e-process of `bounds.e_process` may be looked at all the time. Blocks begin small and grow by an eighth of the runs
 before them, so at most an eighth is run beyond what was needed. An interrupted audit is as valid as a finished one.
 """
 
@@ -16,9 +16,9 @@ from privcheck_audits.bounds import (
     GuessPlan,
     anytime_epsilon,
     anytime_mu,
-    log_wealth,
-    log_wealth_on_the_curve,
-    wealth_plan,
+    e_process_plan,
+    log_e_value,
+    log_e_value_on_the_curve,
 )
 from privcheck_audits.engine.blocks import Tally, Work, gather
 from privcheck_audits.engine.prefixes import Prefixes
@@ -31,9 +31,9 @@ class Sequential:
     """What a sequential audit came to.
 
     Attributes:
-        verdict: "violation" where the wealth reached 1/α, else "consistent".
+        verdict: "violation" where the e-value reached 1/α, else "consistent".
         runs: All runs, under both neighbours, up to the block at which it stopped.
-        log_wealth: ln of the wealth against the claim at that time, rounded down.
+        log_e_value: ln of the e-value against the claim at that time, rounded down.
         lower: The lower bound on ε at the claim's δ, or on μ, that holds at any time at confidence 1 − α.
         ended: "stopped" by a violation, "done" with all runs, or "interrupted".
         tally: The counts.
@@ -41,7 +41,7 @@ class Sequential:
 
     verdict: Literal["violation", "consistent"]
     runs: int
-    log_wealth: float
+    log_e_value: float
     lower: float
     ended: Literal["done", "stopped", "interrupted"]
     tally: Tally
@@ -67,7 +67,7 @@ def sequential(
         epsilon: The claim.
         alpha: The probability with which a true claim is ever refuted, at most.
         delta: The claim.
-        plan: On how many runs to guess, with each attempt's part of the wealth; None for `wealth_plan()`.
+        plan: On how many runs to guess, with each attempt's weight; None for `e_process_plan()`.
         grow: Runs of the first block.
         seen: Keeps what the first blocks came to.
         how: Seed, workers, executor, checkpoint, progress, … as in `privcheck_audits.engine.blocks.blocks`.
@@ -76,15 +76,17 @@ def sequential(
         ParameterError: A number is out of its range.
     """
     _check(alpha)
-    guesses = plan if plan is not None else wealth_plan()
+    guesses = plan if plan is not None else e_process_plan()
 
-    def wealth(t: Tally) -> float:
-        return log_wealth(t.ranked_errors, t.ranked_guesses, t.runs, plan=guesses, epsilon=epsilon, delta=delta)
+    def e_value(t: Tally) -> float:
+        return log_e_value(t.ranked_errors, t.ranked_guesses, t.runs, plan=guesses, epsilon=epsilon, delta=delta)
 
     def lower(t: Tally) -> float:
         return anytime_epsilon(t.ranked_errors, t.ranked_guesses, t.runs, plan=guesses, alpha=alpha, delta=delta)
 
-    return _followed(work, runs, wealth=wealth, lower=lower, alpha=alpha, seen=seen, how={"grow": grow, **how})
+    return _stop_when_refuted(
+        work, runs, e_value=e_value, lower=lower, alpha=alpha, seen=seen, how={"grow": grow, **how}
+    )
 
 
 def sequential_on_the_curve(
@@ -112,10 +114,10 @@ def sequential_on_the_curve(
         ParameterError: A number is out of its range.
     """
     _check(alpha)
-    return _followed(
+    return _stop_when_refuted(
         work,
         runs,
-        wealth=lambda t: log_wealth_on_the_curve(t.errors, t.runs, mu=mu),
+        e_value=lambda t: log_e_value_on_the_curve(t.errors, t.runs, mu=mu),
         lower=lambda t: anytime_mu(t.errors, t.runs, alpha=alpha),
         alpha=alpha,
         seen=seen,
@@ -123,11 +125,11 @@ def sequential_on_the_curve(
     )
 
 
-def _followed(
+def _stop_when_refuted(
     work: Work[Tally],
     runs: int,
     *,
-    wealth: Callable[[Tally], float],
+    e_value: Callable[[Tally], float],
     lower: Callable[[Tally], float],
     alpha: float,
     seen: Prefixes[Tally] | None,
@@ -135,15 +137,15 @@ def _followed(
 ) -> Sequential:
     enough = -math.log(alpha)
     noted = Prefixes[Tally]() if seen is None else seen
-    found = gather(work, runs, stop=noted.watching(lambda t: wealth(t) >= enough), **how)
-    reached = wealth(found.total)
+    gathered = gather(work, runs, stop=noted.watching(lambda t: e_value(t) >= enough), **how)
+    reached = e_value(gathered.total)
     return Sequential(
         verdict="violation" if reached >= enough else "consistent",
-        runs=found.runs,
-        log_wealth=reached,
-        lower=lower(found.total),
-        ended=found.ended,
-        tally=found.total,
+        runs=gathered.runs,
+        log_e_value=reached,
+        lower=lower(gathered.total),
+        ended=gathered.ended,
+        tally=gathered.total,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from privcheck.accounting import account
 from privcheck.accounting.engine.gdp import gdp_epsilon
 from privcheck.results import AuditResult
-from privcheck_audits.bounds import GuessPlan, anytime_epsilon, anytime_mu, wealth_plan
+from privcheck_audits.bounds import GuessPlan, anytime_epsilon, anytime_mu, e_process_plan
 from privcheck_audits.engine.blocks import Tally
 from privcheck_audits.engine.prefixes import Prefixes
 from privcheck_audits.engine.sequential import Sequential, sequential, sequential_on_the_curve
@@ -47,7 +47,7 @@ def until_refuted(target: AttackedInstance) -> AuditResult:
     else:
         law = loss_law(target.canary.groups)
         favourite = best_plan(law, min(2 * request.trials, _SHORT), alpha=alpha, delta=request.delta).shares[0]
-        plan = wealth_plan(favourite)
+        plan = e_process_plan(favourite)
         found = sequential(
             guesses(target, plan), 2 * request.trials, epsilon=bound.least, delta=request.delta, alpha=alpha,
             plan=plan, seen=seen, **where(target),
@@ -97,7 +97,7 @@ def bets(counted: Tally, *, plan: GuessPlan, alpha: float, delta: float) -> floa
 def stopped(found: Sequential, lower: float, bound: Limits, *, most: int) -> tuple[float, Evidence]:
     """Returns the lower bound of an audit that may have stopped early, and the figures behind it.
 
-    The wealth decides: where it reached 1/α the smaller limit is refuted, and the bound is not below it.
+    The e-value decides: where it reached 1/α the smaller limit is refuted, and the bound is not below it.
     """
     violated = found.verdict == "violation"
     shown = max(lower, math.nextafter(bound.least, math.inf)) if violated else min(lower, bound.least)
@@ -105,7 +105,7 @@ def stopped(found: Sequential, lower: float, bound: Limits, *, most: int) -> tup
         "runs": found.runs,
         "most_runs": most,
         "ended": found.ended,
-        "log_wealth": found.log_wealth,
+        "log_wealth": found.log_e_value,
         "errors": found.tally.errors,
         "guesses": found.tally.runs,
         "refuted": bound.refuted(shown),

@@ -248,7 +248,7 @@ def policy_until_refuted(
 
     Args:
         whole: Makes runs; importable, so that blocks can run in any process.
-        plan: On how many runs to guess, with each attempt's part of the wealth.
+        plan: On how many runs to guess, with each attempt's weight.
         trials: N, the runs under each neighbour, at most.
         seed: The audit's seed.
         epsilon: What is to be refuted.

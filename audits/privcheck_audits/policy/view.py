@@ -13,7 +13,7 @@ import numpy as np
 
 from privcheck.accounting.account import shared_draws
 from privcheck.results import AuditMethod, AuditRequest, AuditResult
-from privcheck_audits.bounds import RankedBound, guess_plan, ranked_bound, wealth_plan
+from privcheck_audits.bounds import RankedBound, e_process_plan, guess_plan, ranked_bound
 from privcheck_audits.engine.blocks import Tally
 from privcheck_audits.engine.prefixes import Prefixes
 from privcheck_audits.plan.anytime import bets, ended_words, stopped
@@ -172,7 +172,7 @@ def _guesses(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, ho
 
 
 def _bets(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, how: Mapping[str, Any]) -> _Found:
-    alpha, delta, plan = 1 - request.confidence, request.delta, wealth_plan()
+    alpha, delta, plan = 1 - request.confidence, request.delta, e_process_plan()
     learned, found = policy_until_refuted(whole, plan, epsilon=bound.least, delta=delta, alpha=alpha, **how)
     lower, evidence = stopped(found, found.lower, bound, most=2 * request.trials - learned)
     return _Found(

@@ -110,7 +110,7 @@ def reachable_curve(mu: float, runs: int, *, alpha: float, delta: float, users: 
 
 
 def reachable_anytime_curve(mu: float, runs: int, *, alpha: float, delta: float) -> float:
-    """Returns the ε(δ) that wealth on the curve certifies at its expected number of errors if μ is the truth."""
+    """Returns the ε(δ) that the e-process on the curve certifies at its expected number of errors if μ is the truth."""
     return gdp_epsilon(anytime_mu(_curve_errors(mu, runs), runs, alpha=alpha), delta, rounding="down")
 
 
@@ -120,7 +120,7 @@ def reachable_guesses(law: LossLaw, plan: GuessPlan, runs: int, *, alpha: float,
 
 
 def reachable_anytime(law: LossLaw, plan: GuessPlan, runs: int, *, alpha: float, delta: float) -> float:
-    """Returns the ε that wealth certifies at its attempts' expected numbers of errors if the law is the truth."""
+    """Returns the ε that the e-process certifies at its attempts' expected numbers of errors if the law is true."""
     return anytime_epsilon(*expected_counts(law, plan, runs), runs, plan=plan, alpha=alpha, delta=delta)
 
 

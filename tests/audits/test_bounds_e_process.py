@@ -21,13 +21,13 @@ from privcheck_audits.bounds import (
     OneRun,
     anytime_epsilon,
     anytime_mu,
+    e_process_plan,
     group_delta,
     group_size,
     log_average,
-    log_wealth,
-    log_wealth_on_the_curve,
+    log_e_value,
+    log_e_value_on_the_curve,
     user_epsilon,
-    wealth_plan,
 )
 from privcheck_audits.engine.sequential import sequential
 
@@ -75,7 +75,7 @@ def test_more_guesses_than_canaries_are_refused():
         OneRun(canaries=5, guesses=5, errors=0).p_value(1.0, delta=math.nan)
 
 
-# --- wealth ---
+# --- e-processes ---
 
 
 @given(
@@ -83,7 +83,7 @@ def test_more_guesses_than_canaries_are_refused():
     st.sampled_from([0.0, 0.7, 3.0]),
     st.sampled_from([0.0, 0.01]),
 )
-def test_wealth_is_the_average_of_products_of_bets(runs, epsilon, delta):
+def test_the_e_value_is_the_average_of_products_of_bets(runs, epsilon, delta):
     plan = GuessPlan(shares=(1.0, 0.5), weights=(0.6, 0.4))
     made, wrong = (sum(r in kinds for r in runs) for kinds in (("right", "wrong"), ("wrong",)))
     if made == 0:
@@ -92,64 +92,66 @@ def test_wealth_is_the_average_of_products_of_bets(runs, epsilon, delta):
     for weight in plan.weights:
         for bet in BETS:
             size = bet / (math.exp(epsilon) + delta)
-            wealth = 1.0
+            e_value = 1.0
             for run in runs:
                 gain = {"right": 1.0, "wrong": -math.exp(epsilon), "withheld": 0.0}[run]
-                wealth *= 1 + size * (gain - delta) if run != "withheld" else 1 - bet * delta / (1 + delta)
+                e_value *= 1 + size * (gain - delta) if run != "withheld" else 1 - bet * delta / (1 + delta)
                 assert run != "withheld" or 1 - bet * delta / (1 + delta) <= 1 - size * delta
-            expected += weight * wealth / len(BETS)
-    found = log_wealth((wrong, wrong), (made, made), len(runs), plan=plan, epsilon=epsilon, delta=delta)
+            expected += weight * e_value / len(BETS)
+    found = log_e_value((wrong, wrong), (made, made), len(runs), plan=plan, epsilon=epsilon, delta=delta)
     assert found == pytest.approx(math.log(expected), abs=1e-6)
     assert found <= math.log(expected)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (0.5, 0.05)])
-def test_expected_wealth_of_a_true_claim_is_at_most_one(epsilon, delta):
+def test_expected_e_value_of_a_true_claim_is_at_most_one(epsilon, delta):
     # the extreme mechanism: tells the bit with probability δ, else answers with odds e^ε; every run is guessed
     plan = GuessPlan(shares=(1.0,), weights=(1.0,))
     right = delta + (1 - delta) * expit(epsilon)
     for runs in (1, 7, 60):
-        wealths = [
-            math.exp(log_wealth((k,), (runs,), runs, plan=plan, epsilon=epsilon, delta=delta)) for k in range(runs + 1)
+        e_values = [
+            math.exp(log_e_value((k,), (runs,), runs, plan=plan, epsilon=epsilon, delta=delta)) for k in range(runs + 1)
         ]
-        mean = math.fsum(binom.pmf(k, runs, 1 - right) * w for k, w in enumerate(wealths))
+        mean = math.fsum(binom.pmf(k, runs, 1 - right) * w for k, w in enumerate(e_values))
         assert mean <= 1
         assert mean > 0.9 or delta > 0
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(0, 500))), ALPHA)
-def test_the_anytime_bound_is_where_the_wealth_reaches_one_over_alpha(counts, alpha):
+def test_the_anytime_bound_is_where_the_e_value_reaches_one_over_alpha(counts, alpha):
     made, wrong, withheld = counts
     plan = GuessPlan(shares=(1.0,), weights=(1.0,))
     for delta in (0.0, 1e-3):
         bound = anytime_epsilon((wrong,), (made,), made + withheld, plan=plan, alpha=alpha, delta=delta)
         at = [
-            log_wealth((wrong,), (made,), made + withheld, plan=plan, epsilon=e, delta=delta)
+            log_e_value((wrong,), (made,), made + withheld, plan=plan, epsilon=e, delta=delta)
             for e in (bound, bound + 1e-6, bound + 1)
         ]
         if bound > 0:
             assert at[0] >= -math.log(alpha) > at[1]
-        assert at[0] >= at[1] >= at[2]  # wealth falls as the claim weakens
+        assert at[0] >= at[1] >= at[2]  # the e-value falls as the claim weakens
 
 
-def test_wealth_on_the_curve_is_that_of_the_same_odds():
+def test_the_e_value_on_the_curve_is_that_of_the_same_odds():
     from scipy.stats import norm
 
     mu = 0.8
     odds = math.log(norm.cdf(mu / 2) / norm.cdf(-mu / 2))
     plan = GuessPlan(shares=(1.0,), weights=(1.0,))
-    assert log_wealth_on_the_curve(30, 100, mu=mu) == pytest.approx(
-        log_wealth((30,), (100,), 100, plan=plan, epsilon=odds)
+    assert log_e_value_on_the_curve(30, 100, mu=mu) == pytest.approx(
+        log_e_value((30,), (100,), 100, plan=plan, epsilon=odds)
     )
     bound = anytime_mu(300, 1_000, alpha=0.05)
-    assert log_wealth_on_the_curve(300, 1_000, mu=bound) >= -math.log(0.05)
-    assert log_wealth_on_the_curve(300, 1_000, mu=bound + 1e-6) < -math.log(0.05)
+    assert log_e_value_on_the_curve(300, 1_000, mu=bound) >= -math.log(0.05)
+    assert log_e_value_on_the_curve(300, 1_000, mu=bound + 1e-6) < -math.log(0.05)
     assert bound < -2 * norm.ppf(0.3)
 
 
 def test_pairs_are_averaged():
     assert log_average([math.log(3), math.log(1)]) == pytest.approx(math.log(2))
-    assert math.fsum(wealth_plan(0.3).weights) == pytest.approx(1) == pytest.approx(math.fsum(wealth_plan().weights))
+    assert (
+        math.fsum(e_process_plan(0.3).weights) == pytest.approx(1) == pytest.approx(math.fsum(e_process_plan().weights))
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,13 +164,13 @@ def test_pairs_are_averaged():
 )  # fmt: skip
 def test_claims_that_cannot_be_bet_against_are_refused(bad):
     with pytest.raises(ParameterError):
-        log_wealth((1,), (2,), 3, plan=GuessPlan(shares=(1.0,), weights=(1.0,)), **bad)
+        log_e_value((1,), (2,), 3, plan=GuessPlan(shares=(1.0,), weights=(1.0,)), **bad)
 
 
 def test_more_guesses_than_runs_and_bad_levels_are_refused():
     plan = GuessPlan(shares=(1.0,), weights=(1.0,))
     with pytest.raises(ParameterError, match="at most one guess a run"):
-        log_wealth((1,), (4,), 3, plan=plan, epsilon=1.0)
+        log_e_value((1,), (4,), 3, plan=plan, epsilon=1.0)
     with pytest.raises(ParameterError, match="alpha"):
         anytime_epsilon((1,), (2,), 3, plan=plan, alpha=math.nan)
     with pytest.raises(ParameterError, match="alpha"):

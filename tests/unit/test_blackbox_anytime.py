@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from privcheck_audits.blackbox.anytime import Purse, Stake, anytime, log_odds, refutes
+from privcheck_audits.blackbox.anytime import EProcess, Stage, anytime, log_odds, refutes
 from privcheck_audits.blackbox.counts import Counts
 from privcheck_audits.blackbox.parities import learn_parities
 from privcheck_audits.blackbox.verdict import Attempt, ClaimedLoss
@@ -27,33 +27,33 @@ def counts(first, other):
     return Counts(inside=inside, sums=(), totals=inside.sum(axis=2)[0])
 
 
-def stake(*, first, other, weights=(0.75, 0.25)):
+def stage(*, first, other, weights=(0.75, 0.25)):
     tried = (Attempt(pair=0, score=0, kind="flip", upper=0), Attempt(pair=0, score=0, kind="flip", upper=0, lower=0))
-    return Stake(attempts=tried, weights=weights, counts=counts(first, other))
+    return Stage(attempts=tried, weights=weights, counts=counts(first, other))
 
 
-def test_wealth_is_the_product_of_bets_run_by_run():
+def test_the_e_value_is_the_product_of_bets_run_by_run():
     # above the edge 30 of D and 5 of D′, below it 10 of D and 40 of D′
-    made, epsilon = stake(first=(10, 30), other=(40, 5)), 0.7
+    made, epsilon = stage(first=(10, 30), other=(40, 5)), 0.7
     wanted = 0.0
     for weight, right, wrong in ((0.75, 30, 5), (0.25, 30 + 40, 5 + 10)):
         for bet in BETS:
             size = bet / math.exp(epsilon)
-            wealth = 1.0
+            e_value = 1.0
             for _ in range(right):
-                wealth *= 1 + size
+                e_value *= 1 + size
             for _ in range(wrong):
-                wealth *= 1 - size * math.exp(epsilon)
-            wanted += weight / len(BETS) * wealth
-    assert made.log_wealth(epsilon, PURE) == pytest.approx(math.log(wanted), abs=1e-6)
-    assert made.log_wealth(epsilon, PURE) <= math.log(wanted)
-    purse = Purse(target=PURE, stakes=[made, stake(first=(0, 0), other=(0, 0)), made])
-    assert purse.log_wealth(epsilon) == pytest.approx(2 * math.log((1 + wanted) / 2), abs=1e-6)
+                e_value *= 1 - size * math.exp(epsilon)
+            wanted += weight / len(BETS) * e_value
+    assert made.log_e_value(epsilon, PURE) == pytest.approx(math.log(wanted), abs=1e-6)
+    assert made.log_e_value(epsilon, PURE) <= math.log(wanted)
+    e_process = EProcess(target=PURE, stages=[made, stage(first=(0, 0), other=(0, 0)), made])
+    assert e_process.log_e_value(epsilon) == pytest.approx(2 * math.log((1 + wanted) / 2), abs=1e-6)
 
 
-def test_the_bound_at_any_time_is_where_the_mean_wealth_of_the_pairs_reaches_its_limit():
-    rich = Purse(target=PURE, stakes=[stake(first=(10, 300), other=(300, 5))])
-    poor = Purse(target=PURE, stakes=[stake(first=(50, 50), other=(50, 50))])
+def test_the_bound_at_any_time_is_where_the_mean_e_value_of_the_pairs_reaches_its_limit():
+    rich = EProcess(target=PURE, stages=[stage(first=(10, 300), other=(300, 5))])
+    poor = EProcess(target=PURE, stages=[stage(first=(50, 50), other=(50, 50))])
     found = anytime([rich, poor], alpha=0.01)
     assert 1 < found < 4
     assert refutes([rich, poor], found * 0.999, alpha=0.01)
