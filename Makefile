@@ -51,6 +51,7 @@ $(VENV)/.installed: $(SOURCES) constraints.txt
 	rm -rf dist && $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt dist/privcheck-*.whl
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/privcheck-*.whl
+	find $(VENV)/lib -path '*/privcheck*' -name '*.nb[ic]' -delete  # compiled for what stood there before
 	@touch $@
 
 $(VENV)/.developing: $(VENV)/.installed

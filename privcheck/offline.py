@@ -29,13 +29,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Learnt:
-    """What an agent makes of a billboard.
+    """What an agent makes of a billboard, or its non-private twin of data.
 
     Attributes:
         policy: (H, S, A) action probabilities.
         values: (H, S) the agent's own estimate of the return to come.
         claimed: Its estimate of the policy's expected return.
-        diagnostics: Figures about the learning, from the billboard only, by name.
+        diagnostics: Figures about the learning, from the billboard only, by name; a twin has none.
         remarks: What the agent has to say about them, from the billboard only.
     """
 

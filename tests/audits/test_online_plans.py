@@ -20,7 +20,7 @@ from privcheck import registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest
-from privcheck_algorithms.online.world import world
+from privcheck_algorithms.online.sparse_mdp import compress
 from privcheck_audits.bounds import guess_plan
 from privcheck_audits.engine.scores import hidden_bits
 from privcheck_audits.policy.online import SIZES, as_numbers, audit_policies, features, instance
@@ -91,7 +91,7 @@ def test_a_trial_is_the_paper_s_agent_behind_its_channel(kind, trust, monkeypatc
     asked = replace(whole.request, seed=int(rng.integers(2**63)))
     answer = reference._answer
     for run in range(6):
-        worlds = iter([world(whole.first[0 if outputs.secret[run] else 1])])
+        worlds = iter([compress(whole.first[0 if outputs.secret[run] else 1])])
         monkeypatch.setattr(
             reference, "_answer", lambda r, w, policy, users, worlds=worlds: answer(r, next(worlds, w), policy, users)
         )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from privcheck_algorithms.online.rewards import BERNSTEIN, OBI, PUCB, Rule, add, plan, quality
+from privcheck_algorithms.online.rewards import BERNSTEIN, OBI, PUCB, PlanningRule, add, plan, quality
 
 H, S, A = 4, 3, 2
 
@@ -58,7 +58,7 @@ def least(n, m, slack):
 @pytest.mark.parametrize("E", [0.0, 5.0, 80.0])
 @pytest.mark.parametrize("T", [1, H])
 def test_planning_is_the_formula(kind, E, T):
-    rule = Rule(kind=kind, E1=E, E2=2 * E, log=3.0, root=0.7, linear=E, scale=0.02)
+    rule = PlanningRule(kind=kind, E1=E, E2=2 * E, log=3.0, root=0.7, linear=E, scale=0.02)
     visits, sums, M = tables(T)
     values, actions = np.zeros((H + 1, S)), np.zeros((H, S), np.int64)
     plan(visits, sums, M, A, rule, actions, values, np.zeros(S))
@@ -73,7 +73,7 @@ def test_planning_is_the_formula(kind, E, T):
 
 @pytest.mark.parametrize("kind", [PUCB, OBI, BERNSTEIN])
 def test_what_nobody_visited_is_worth_the_most(kind):
-    rule = Rule(kind=kind, E1=10.0, E2=10.0, log=3.0, root=9.0, linear=90.0, scale=1.0)
+    rule = PlanningRule(kind=kind, E1=10.0, E2=10.0, log=3.0, root=9.0, linear=90.0, scale=1.0)
     zero = np.zeros((1, S * A))
     assert quality(zero, zero, np.zeros((1, S, S * A)), 0, 1, np.zeros(S), H, 3.0, rule, np.zeros(S)) == 3.0
 

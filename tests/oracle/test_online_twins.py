@@ -13,15 +13,15 @@ from privcheck_algorithms.baselines import OPPO, UCB_VI
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
 from privcheck_algorithms.online.optimism import Bonus, exponentials, plan, value_bonus
-from privcheck_algorithms.online.tables import as_declared, as_vector, size, split
-from privcheck_algorithms.online.world import (
+from privcheck_algorithms.online.sparse_mdp import (
+    compress,
     roll_greedy,
     roll_mixed,
     value_anew,
     value_greedy,
     value_mixed,
-    world,
 )
+from privcheck_algorithms.online.tables import as_declared, as_vector, size, split
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
 from privcheck_algorithms.private_ucb_vi.agent import player as vi_player
 from privcheck_algorithms.privatizers import noise, tree
@@ -98,7 +98,7 @@ def naive_ucb_vi(request, number=0):
     L_c = np.sqrt(2 * np.log(4 * S * A * K * H / failure))
     N, C, M = np.zeros((H, S, A)), np.zeros((H, S, A)), np.zeros((H, S, A, S))
     best = best_backward(mdp)
-    regret, w = [], world(mdp)
+    regret, w = [], compress(mdp)
     path, taken, costs = np.zeros(H + 1, np.int64), np.zeros(H, np.int64), np.zeros(H)
     for _ in range(K):
         n, value, actions = np.maximum(1, N), np.zeros(S), np.zeros((H, S), np.int64)
@@ -132,7 +132,7 @@ def test_many_states_go_the_other_way_and_agree():
 def test_incremental_values_equal_a_full_pass(S):
     rng = np.random.default_rng(0)
     mdp = random_mdp(S=S, A=3, H=5, seed=1)
-    w, actions = world(mdp), np.zeros((5, S), np.int64)
+    w, actions = compress(mdp), np.zeros((5, S), np.int64)
     judged, values, anew = np.full((5, S), -1), np.zeros((6, S)), np.zeros((6, S))
     assert w.narrow == (S == 4)
     for _ in range(200):
@@ -184,7 +184,7 @@ def test_users_follow_the_model():
     mdp = dataclasses.replace(
         random_mdp(S=2, A=2, H=1, seed=0), transition=P, reward=np.zeros(1), initial=np.array([0.3, 0.7])
     )
-    w, rng, n = world(mdp), np.random.default_rng(11), 40_000
+    w, rng, n = compress(mdp), np.random.default_rng(11), 40_000
     path, taken, costs = np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1)
     policy, seen = np.array([[[0.25, 0.75], [0.6, 0.4]]]), np.zeros((2, 2, 2))
     for _ in range(n):

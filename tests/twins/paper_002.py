@@ -25,8 +25,8 @@ from privcheck.trajectories import Trajectories
 from privcheck_algorithms.baselines.oppo import learning_rate
 from privcheck_algorithms.online.optimism import Bonus, policy_bonus, value_bonus
 from privcheck_algorithms.online.private import Curator, curator, declared
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, roll_greedy, roll_mixed
 from privcheck_algorithms.online.tables import as_declared, size
-from privcheck_algorithms.online.world import World, roll_greedy, roll_mixed, world
 from privcheck_algorithms.privatizers import noise as kernel_noise
 from twins.planning import best_backward, value_backward
 
@@ -101,7 +101,7 @@ def trace(
     opening = opener or _opener(request, source)
     rng = np.random.default_rng(seeds(request.seed, number, "users")["users"])
     bonus, eta = _constants(request, given, kind)
-    w, best, found = world(mdp), best_backward(mdp), Trace()
+    w, best, found = compress(mdp), best_backward(mdp), Trace()
     nodes: dict[int, Billboard] = {}  # by the episode that closes them
     policy, total = uniform(mdp.horizon, mdp.states, mdp.actions), 0.0
     logits = np.zeros_like(policy)
@@ -165,7 +165,7 @@ def _opener(request: OnlineRequest, source: KernelNoise) -> Opener:
     return opening
 
 
-def _answer(request: OnlineRequest, w: World, policy: Array, rng: np.random.Generator) -> Trajectories:
+def _answer(request: OnlineRequest, w: SparseMDP, policy: Array, rng: np.random.Generator) -> Trajectories:
     mdp = request.world.mdp
     path, taken = np.empty(mdp.horizon + 1, np.int64), np.empty(mdp.horizon, np.int64)
     costs = np.empty(mdp.horizon)

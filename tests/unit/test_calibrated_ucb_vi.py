@@ -21,7 +21,7 @@ from privcheck_algorithms.calibrated_ucb_vi.kernels import expected_visits, plan
 from privcheck_algorithms.calibrated_ucb_vi.statistic import FirstVisits
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.online.world import world
+from privcheck_algorithms.online.sparse_mdp import compress
 
 OPTION = {"bonus": 0.1, "noise_bonus": 0.2, "support": 2.5, "known": 0.25}
 
@@ -176,4 +176,4 @@ def test_what_is_refused():
     with pytest.raises(ParameterError, match="counts=steps"):
         run(player, asked(random_mdp(S=3, A=2, H=3, seed=0)))
     assert run(player, asked(random_mdp(S=3, A=2, H=3, seed=0), counts="steps")).regret.shape[0] == 2
-    assert world(riverswim(3, H=3)).S == 3
+    assert compress(riverswim(3, H=3)).S == 3

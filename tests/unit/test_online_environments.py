@@ -15,7 +15,7 @@ from privcheck_algorithms.environments.gym_tables import _model, _read, gym_envi
 from privcheck_algorithms.environments.p_table import table_environment
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.online.world import world
+from privcheck_algorithms.online.sparse_mdp import compress
 
 
 @pytest.mark.parametrize(("S", "H", "value"), [(6, 20, 3.3972639592), (4, 6, 0.475791)])
@@ -31,7 +31,7 @@ def test_the_optimum_is_the_best_of_all_deterministic_policies():
 
 def test_compressed_rows_hold_the_whole_model():
     mdp = random_mdp(S=3, A=2, H=4, seed=1)
-    w = world(mdp)
+    w = compress(mdp)
     dense = np.zeros((4 * 3 * 2, 3))
     for row in range(dense.shape[0]):
         for i in range(w.first[row], w.first[row + 1]):
@@ -39,7 +39,7 @@ def test_compressed_rows_hold_the_whole_model():
             assert (int(w.mask[row]) >> int(w.successor[i])) & 1
     assert np.array_equal(dense.reshape(4, 3, 2, 3), mdp.transition)
     assert w.stride == 6
-    assert world(riverswim(4, H=3)).stride == 0
+    assert compress(riverswim(4, H=3)).stride == 0
 
 
 @pytest.mark.parametrize(("identity", "S", "A", "mapped"), [

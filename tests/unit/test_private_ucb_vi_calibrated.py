@@ -19,8 +19,8 @@ from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
 from privcheck_algorithms.online.optimism import plan, value_bonus
 from privcheck_algorithms.online.private import curator
+from privcheck_algorithms.online.sparse_mdp import compress, roll_greedy
 from privcheck_algorithms.online.tables import count, size, split
-from privcheck_algorithms.online.world import roll_greedy, world
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
 from privcheck_algorithms.private_ucb_vi.agent import player
 from privcheck_algorithms.privatizers.batches import begins, outputs
@@ -74,7 +74,7 @@ def naive(request, number=0):
     """The agent without noise: it plans from the exact counts of all users up to the last batch that has ended."""
     mdp, K, first = request.world.mdp, request.episodes, int(request.options["first_batch"])
     H, S, A = mdp.horizon, mdp.states, mdp.actions
-    users, w = np.random.default_rng(seeds(request.seed, number, "users")["users"]), world(mdp)
+    users, w = np.random.default_rng(seeds(request.seed, number, "users")["users"]), compress(mdp)
     failure, scale = (float(request.options[name]) for name in ("failure", "bonus_scale"))
     bonus = value_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=0.0, E2=0.0, scale=scale)
     counts, actions, values = np.zeros(size(H, S, A)), np.zeros((H, S), np.int64), np.zeros((H + 1, S))

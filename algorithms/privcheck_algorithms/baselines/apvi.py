@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError
+from privcheck.offline import Learnt
 from privcheck.planning import one_hot, reward_table
 from privcheck.registry import Algorithm
 from privcheck.results import RunRequest, RunResult
@@ -33,21 +33,6 @@ OPTIONS = (
         name="bonus_scale", default="1e-6", kind="real", meaning="factor of known cells' penalty; the paper's: 1"
     ),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Learnt:
-    """What APVI concludes from data; not private.
-
-    Attributes:
-        policy: (H, S, A) action probabilities, one 1 a state.
-        values: (H, S) the pessimistic estimate of the return to come.
-        claimed: The estimate averaged over the users' first states.
-    """
-
-    policy: Array
-    values: Array
-    claimed: float
 
 
 def apvi(data: Trajectories, *, reward: Array | None, options: Mapping[str, Fraction]) -> Learnt:
@@ -87,7 +72,8 @@ def apvi(data: Trajectories, *, reward: Array | None, options: Mapping[str, Frac
         worse = Q.max(axis=1, keepdims=True) - Q
         actions[h] = (worse <= 1e-10 * H).argmax(axis=1)
         after = values[h] = np.take_along_axis(Q, actions[h][:, None], axis=1)[:, 0]
-    return Learnt(policy=one_hot(actions, A), values=values, claimed=float(after[data.states[:, 0]].mean()))
+    claimed = float(after[data.states[:, 0]].mean())
+    return Learnt(policy=one_hot(actions, A), values=values, claimed=claimed, diagnostics={})
 
 
 def unknown_penalty(options: Mapping[str, Fraction]) -> float:

@@ -1,6 +1,7 @@
 """OPPO, optimistic policy optimisation (Efroni, Shani, Rosenberg & Mannor 2020a): the twin of PRIVATE-UCB-PO.
 
 Algorithm 1 of paper 002 with exact counts and E = 0.
+`w` is the model that users answer by, a `SparseMDP`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from privcheck.results import OnlineRequest
 from privcheck_algorithms.baselines.ucb_vi import BONUS_SCALE, EPISODES, FAILURE
 from privcheck_algorithms.online.optimism import Bonus, evaluate_and_improve, policy_bonus
 from privcheck_algorithms.online.sizes import refuse
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, roll_mixed, value_mixed
 from privcheck_algorithms.online.tables import count, size, split
-from privcheck_algorithms.online.world import World, roll_mixed, value_mixed, world
 
 Array = NDArray[np.float64]
 
@@ -38,7 +39,7 @@ def learning_rate(*, A: int, H: int, K: int, scale: float) -> float:
 
 @njit(cache=True, nogil=True)
 def play(  # noqa: PLR0917 - Numba's functions take positional arguments
-    until: int, w: World, bonus: Bonus, eta: float, optimal: float, users: np.random.Generator, flat: Array,
+    until: int, w: SparseMDP, bonus: Bonus, eta: float, optimal: float, users: np.random.Generator, flat: Array,
     policy: Array, logits: Array, values: Array, last: Array, truth: Array, grid: NDArray[np.int64], curves: Array,
     totals: Array,
 ) -> None:  # fmt: skip
@@ -83,7 +84,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noq
     refuse(request, vectors=1)
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
-    w, truth = world(mdp), solve(mdp)
+    w, truth = compress(mdp), solve(mdp)
     failure, scale, eta_scale = (float(request.options[name]) for name in ("failure", "bonus_scale", "eta_scale"))
     bonus = policy_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=0.0, E2=0.0, scale=scale)
     eta = learning_rate(A=A, H=H, K=K, scale=eta_scale)

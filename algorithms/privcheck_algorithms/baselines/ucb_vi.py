@@ -4,6 +4,7 @@ Algorithm 2 of paper 002 with exact counts and E = 0. An episode adds one visit 
 stands: at a step after which no value moved only the visited cell is planned anew, and 1/n and β are computed for
 visited cells alone. The numbers are those of planning from scratch, bit by bit: a cell's Q̃ depends on its own counters
 and on Ṽ_{h+1} alone.
+`w` is the model that users answer by, a `SparseMDP`.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from privcheck.registry import Algorithm
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.online.optimism import Bonus, backup, plan, value_bonus, weigh
 from privcheck_algorithms.online.sizes import refuse
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, roll_greedy, value_greedy
 from privcheck_algorithms.online.tables import count, size, split
-from privcheck_algorithms.online.world import World, roll_greedy, value_greedy, world
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -38,7 +39,7 @@ BONUS_SCALE = Parameter(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def replan(  # noqa: PLR0917 - Numba's functions take positional arguments
-    visits: Array, costs: Array, transitions: Array, w: World, bonus: Bonus, path: Indices, taken: Indices,
+    visits: Array, costs: Array, transitions: Array, w: SparseMDP, bonus: Bonus, path: Indices, taken: Indices,
     inverse: Array, beta: Array, quality: Array, actions: Indices, values: Array,
 ) -> bool:  # fmt: skip
     """Plans what one more trajectory changed; returns whether the policy changed.
@@ -93,7 +94,7 @@ def replan(  # noqa: PLR0917 - Numba's functions take positional arguments
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def play(  # noqa: PLR0917 - as above
-    until: int, w: World, bonus: Bonus, optimal: float, users: np.random.Generator,
+    until: int, w: SparseMDP, bonus: Bonus, optimal: float, users: np.random.Generator,
     path: Indices, taken: Indices, flat: Array, inverse: Array, beta: Array, quality: Array,
     actions: Indices, values: Array,
     judged: Indices, truth: Array, grid: Indices, curves: Array, totals: Array,
@@ -149,7 +150,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noq
     refuse(request, vectors=1 + 4 / (request.world.mdp.states + 2))
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
-    w, truth = world(mdp), solve(mdp)
+    w, truth = compress(mdp), solve(mdp)
     failure, scale = (float(request.options[name]) for name in ("failure", "bonus_scale"))
     bonus = value_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=0.0, E2=0.0, scale=scale)
 

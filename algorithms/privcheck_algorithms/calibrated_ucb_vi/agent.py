@@ -25,7 +25,7 @@ from privcheck_algorithms.calibrated_ucb_vi.kernels import expected_visits, plan
 from privcheck_algorithms.online.faces import BatchTables
 from privcheck_algorithms.online.private import NOISE, declared
 from privcheck_algorithms.online.sizes import MEMORY, refuse
-from privcheck_algorithms.online.world import value_greedy, world
+from privcheck_algorithms.online.sparse_mdp import compress, value_greedy
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -223,7 +223,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     ends = schedule(K, first=int(c.option["first_batch"]), growth=c.option["growth"])
     B, G = len(ends), int(c.option["turns"])
     refuse_tables(request, c, batches=B, turns=G)
-    w, truth, drawn = world(mdp), solve(mdp), 0.0 if noiseless else 1.0
+    w, truth, drawn = compress(mdp), solve(mdp), 0.0 if noiseless else 1.0
     public = None
     if c.sigma_rewards == 0.0 and request.readings.get("rewards") == "known":
         public = np.broadcast_to(mdp.mean_reward, (c.tables, c.S, c.A))

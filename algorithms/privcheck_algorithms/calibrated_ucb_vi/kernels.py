@@ -1,4 +1,7 @@
-"""Users of a batch, and optimistic planning from noisy tables, compiled by Numba. T = 1 table, or T = H, one a step."""
+"""Users of a batch, and optimistic planning from noisy tables, compiled by Numba. T = 1 table, or T = H, one a step.
+
+`w` is the model that users answer by, a `SparseMDP`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from privcheck.online.recording import DONE, SWITCHES, VALUE, note
-from privcheck_algorithms.online.world import World, draw_first, draw_next
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, draw_first, draw_next
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -16,7 +19,7 @@ Flags = NDArray[np.bool_]
 
 @njit(cache=True, nogil=True)
 def serve(  # noqa: PLR0917 - Numba's functions take positional arguments
-    until: int, begun: int, w: World, policies: Indices, worth: Array, changes: Flags, optimal: float,
+    until: int, begun: int, w: SparseMDP, policies: Indices, worth: Array, changes: Flags, optimal: float,
     users: np.random.Generator, cap: int,
     transitions: Array, rewards: Array, grid: Indices, curves: Array, totals: Array,
 ) -> None:  # fmt: skip

@@ -22,9 +22,9 @@ from privcheck_algorithms.online.private import (
     numbers,
     vectors,
 )
-from privcheck_algorithms.online.rewards import Rule, play
+from privcheck_algorithms.online.rewards import PlanningRule, play
 from privcheck_algorithms.online.sizes import refuse
-from privcheck_algorithms.online.world import world
+from privcheck_algorithms.online.sparse_mdp import compress
 
 OPTIONS = (FAILURE, BONUS_SCALE, PRECISION_SCALE)
 
@@ -49,10 +49,10 @@ def player(request: OnlineRequest, *, kind: int, label: str, pooled: bool = Fals
     if pooled and mdp.transition.shape[0] > 1:
         message = f"{label} pools its counts over the steps, but {request.world.name} changes with the step"
         raise ParameterError(message, name="env", given=request.world.name)
-    w, truth, given = world(mdp), solve(mdp), curator(request, noiseless=noiseless)
+    w, truth, given = compress(mdp), solve(mdp), curator(request, noiseless=noiseless)
     failure, scale = numbers(request.options, "failure", "bonus_scale")
     bonus = policy_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
-    rule = Rule(
+    rule = PlanningRule(
         kind=kind,
         E1=given.E1,
         E2=given.E2,

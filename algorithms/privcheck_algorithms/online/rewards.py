@@ -2,6 +2,7 @@
 
 Counters are by step (T = H tables) or pooled (T = 1), and lie in memory as in `online.tables` with T in the
 place of H. The papers here describe these algorithms in a few lines; each folder's README says what was filled in.
+`w` is the model that users answer by, a `SparseMDP`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from numpy.typing import NDArray
 
 from privcheck.online.recording import DONE, SWITCHES, VALUE, note
 from privcheck_algorithms.dp_apvi.kernels import private_counts, private_total
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, roll_greedy, value_greedy
 from privcheck_algorithms.online.tables import split
-from privcheck_algorithms.online.world import World, roll_greedy, value_greedy
 from privcheck_algorithms.privatizers import local, tree
 from privcheck_algorithms.privatizers.noise import chunk
 
@@ -27,7 +28,7 @@ Words = NDArray[np.uint64]
 PUCB, OBI, BERNSTEIN = range(3)
 
 
-class Rule(NamedTuple):
+class PlanningRule(NamedTuple):
     """How an agent plans.
 
     Attributes:
@@ -51,8 +52,8 @@ class Rule(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def quality(  # noqa: PLR0917 - Numba's functions take positional arguments
-    visits: Array, sums: Array, transitions: Array, t: int, cell: int, after: Array, H: int, top: float, rule: Rule,
-    x: Array,
+    visits: Array, sums: Array, transitions: Array, t: int, cell: int, after: Array, H: int, top: float,
+    rule: PlanningRule, x: Array,
 ) -> float:  # fmt: skip
     """Returns the optimistic value of one pair at one step, in [0, top].
 
@@ -109,7 +110,14 @@ def quality(  # noqa: PLR0917 - Numba's functions take positional arguments
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def plan(  # noqa: PLR0917 - as above
-    visits: Array, sums: Array, transitions: Array, A: int, rule: Rule, actions: Indices, values: Array, x: Array
+    visits: Array,
+    sums: Array,
+    transitions: Array,
+    A: int,
+    rule: PlanningRule,
+    actions: Indices,
+    values: Array,
+    x: Array,
 ) -> bool:
     """Plans an episode from noisy counters; returns whether the policy changed. The lowest action of those that tie."""
     H, S = actions.shape
@@ -146,7 +154,7 @@ def add(  # noqa: PLR0917 - as above
 
 @njit(cache=True, nogil=True)
 def play(  # noqa: PLR0917 - as above
-    until: int, K: int, central: bool, law: int, scale: float, w: World, T: int, rule: Rule, optimal: float,  # noqa: FBT001
+    until: int, K: int, central: bool, law: int, scale: float, w: SparseMDP, T: int, rule: PlanningRule, optimal: float,  # noqa: FBT001
     users: np.random.Generator, noise: np.random.Generator, streams: Words, exact: Array, prefix: Array, noisy: Array,
     actions: Indices, values: Array, judged: Indices, truth: Array, grid: Indices, curves: Array, totals: Array,
 ) -> None:  # fmt: skip

@@ -21,7 +21,7 @@ from privcheck_algorithms.online.private import (
     vectors,
 )
 from privcheck_algorithms.online.sizes import refuse
-from privcheck_algorithms.online.world import world
+from privcheck_algorithms.online.sparse_mdp import compress
 from privcheck_algorithms.private_ucb_po.kernels import play
 
 OPTIONS = (FAILURE, BONUS_SCALE, ETA_SCALE, PRECISION_SCALE)
@@ -40,7 +40,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     refuse(request, vectors=vectors(request))
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
-    w, truth, given = world(mdp), solve(mdp), curator(request, noiseless=noiseless)
+    w, truth, given = compress(mdp), solve(mdp), curator(request, noiseless=noiseless)
     failure, scale, eta_scale = numbers(request.options, "failure", "bonus_scale", "eta_scale")
     bonus = policy_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
     eta = learning_rate(A=A, H=H, K=K, scale=eta_scale)

@@ -3,6 +3,7 @@
 An episode: the agent evaluates and improves its policy from noisy counters, a user answers, the privatizer turns exact
 counters and the channel's fresh noise into the next noisy counters. `evaluate_and_improve` is the agent, and reads
 nothing that is exact.
+`w` is the model that users answer by, a `SparseMDP`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 
 from privcheck.online.recording import DONE, SWITCHES, VALUE, differ, note
 from privcheck_algorithms.online.optimism import Bonus, evaluate_and_improve
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, roll_mixed, value_mixed
 from privcheck_algorithms.online.tables import count, split
-from privcheck_algorithms.online.world import World, roll_mixed, value_mixed
 from privcheck_algorithms.privatizers import local, tree
 from privcheck_algorithms.privatizers.noise import chunk
 
@@ -25,7 +26,7 @@ Words = NDArray[np.uint64]
 
 @njit(cache=True, nogil=True)
 def play(  # noqa: PLR0917 - Numba's functions take positional arguments
-    until: int, K: int, central: bool, law: int, scale: float, w: World, bonus: Bonus, eta: float, optimal: float,  # noqa: FBT001
+    until: int, K: int, central: bool, law: int, scale: float, w: SparseMDP, bonus: Bonus, eta: float, optimal: float,  # noqa: FBT001
     users: np.random.Generator, noise: np.random.Generator, streams: Words, exact: Array, prefix: Array, noisy: Array,
     policy: Array, logits: Array, values: Array, last: Array, truth: Array, grid: Indices, curves: Array, totals: Array,
 ) -> None:  # fmt: skip

@@ -23,7 +23,7 @@ from privcheck_algorithms.online.private import (
     vectors,
 )
 from privcheck_algorithms.online.sizes import refuse
-from privcheck_algorithms.online.world import world
+from privcheck_algorithms.online.sparse_mdp import compress
 from privcheck_algorithms.private_ucb_vi import doubling, stepwise
 from privcheck_algorithms.private_ucb_vi.kernels import play
 
@@ -45,7 +45,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     refuse(request, vectors=again or vectors(request))
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
-    w, truth, given = world(mdp), solve(mdp), curator(request, noiseless=noiseless, batched=True)
+    w, truth, given = compress(mdp), solve(mdp), curator(request, noiseless=noiseless, batched=True)
     failure, scale = numbers(request.options, "failure", "bonus_scale")
     bonus = value_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
     label = "private-ucb-vi, noiseless" if noiseless else "private-ucb-vi"

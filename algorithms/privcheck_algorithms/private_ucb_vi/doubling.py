@@ -2,6 +2,7 @@
 
 The agent is that of `kernels`: counters by step, the bonus, planning from the noisy counters alone. It plans anew where
 these change, which is after a batch.
+`w` is the model that users answer by, a `SparseMDP`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 
 from privcheck.online.recording import DONE, SWITCHES, VALUE, note
 from privcheck_algorithms.online.optimism import Bonus, plan
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, roll_greedy, value_anew
 from privcheck_algorithms.online.tables import count, split
-from privcheck_algorithms.online.world import World, roll_greedy, value_anew
 from privcheck_algorithms.privatizers import batches
 from privcheck_algorithms.privatizers.noise import chunk
 
@@ -24,7 +25,7 @@ Words = NDArray[np.uint64]
 
 @njit(cache=True, nogil=True)
 def play(  # noqa: PLR0917 - Numba's functions take positional arguments
-    until: int, K: int, first: int, law: int, scale: float, w: World, bonus: Bonus, optimal: float,
+    until: int, K: int, first: int, law: int, scale: float, w: SparseMDP, bonus: Bonus, optimal: float,
     users: np.random.Generator, noise: np.random.Generator, streams: Words, exact: Array, board: Array, noisy: Array,
     actions: Indices, values: Array, truth: Array, grid: Indices, curves: Array, totals: Array,
 ) -> None:  # fmt: skip

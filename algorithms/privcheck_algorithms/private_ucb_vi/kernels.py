@@ -2,6 +2,7 @@
 
 An episode: the agent plans from noisy counters, a user answers, the privatizer turns exact counters and the channel's
 fresh noise into the next noisy counters. `plan` is the agent, and reads nothing that is exact.
+`w` is the model that users answer by, a `SparseMDP`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 
 from privcheck.online.recording import DONE, SWITCHES, VALUE, note
 from privcheck_algorithms.online.optimism import Bonus, plan
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, roll_greedy, value_anew
 from privcheck_algorithms.online.tables import count, split
-from privcheck_algorithms.online.world import World, roll_greedy, value_anew
 from privcheck_algorithms.privatizers import local, tree
 from privcheck_algorithms.privatizers.noise import chunk
 
@@ -24,7 +25,7 @@ Words = NDArray[np.uint64]
 
 @njit(cache=True, nogil=True)
 def play(  # noqa: PLR0917 - Numba's functions take positional arguments
-    until: int, K: int, central: bool, law: int, scale: float, w: World, bonus: Bonus, optimal: float,  # noqa: FBT001
+    until: int, K: int, central: bool, law: int, scale: float, w: SparseMDP, bonus: Bonus, optimal: float,  # noqa: FBT001
     users: np.random.Generator, noise: np.random.Generator, streams: Words, exact: Array, prefix: Array, noisy: Array,
     actions: Indices, values: Array, truth: Array, grid: Indices, curves: Array, totals: Array,
 ) -> None:  # fmt: skip

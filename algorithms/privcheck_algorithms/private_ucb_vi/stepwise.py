@@ -2,6 +2,7 @@
 
 Planning goes backwards, and step h needs the tables of step h alone, so those are the ones that exist
 (`privcheck_algorithms.privatizers.regrown`). Policies, values and regret are those of `kernels.play`, bit by bit.
+`w` is the model that users answer by, a `SparseMDP`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 
 from privcheck.online.recording import DONE, SWITCHES, VALUE, note
 from privcheck_algorithms.online.optimism import Bonus, backup, choose, weigh
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, roll_greedy, value_anew
 from privcheck_algorithms.online.tables import split
-from privcheck_algorithms.online.world import World, roll_greedy, value_anew
 from privcheck_algorithms.privatizers import regrown
 
 Array = NDArray[np.float64]
@@ -24,7 +25,7 @@ PIECE = 1024  # draws at a time
 
 @njit(cache=True, nogil=True)
 def play(  # noqa: PLR0917 - Numba's functions take positional arguments
-    until: int, K: int, law: int, scale: float, w: World, bonus: Bonus, optimal: float, users: np.random.Generator,
+    until: int, K: int, law: int, scale: float, w: SparseMDP, bonus: Bonus, optimal: float, users: np.random.Generator,
     noise: np.random.Generator, streams: Words, marks: Words, paths: Indices, taken: Indices, costs: Array,
     actions: Indices, values: Array, truth: Array, grid: Indices, curves: Array, totals: Array,
 ) -> None:  # fmt: skip

@@ -1,9 +1,9 @@
 """A finite model as the kernels read it, and the exact values of policies in it: the truth that regret is measured by.
 
-Costs are 1 − reward in paper 002 (section 2.1); values here are of rewards. Only the world and the yardstick are in
+Costs are 1 − reward in paper 002 (section 2.1); values here are of rewards. Only the model and the yardstick are in
 this file; no agent and no privatizer reads it. The optimum is `planning.solve`'s.
 
-What an episode calls is inlined by force, here and in the files beside: a world is a hundred words to a compiled
+What an episode calls is inlined by force, here and in the files beside: a model is a hundred words to a compiled
 function, and a call would copy them. That is a tenth of the time of PRIVATE-UCB-VI.
 """
 
@@ -23,7 +23,7 @@ BITS = 64  # up to so many states, sets of states are bits of a word
 FEW = 4  # up to so many successors a row, rows are kept at this length too, and walked without a branch
 
 
-class World(NamedTuple):
+class SparseMDP(NamedTuple):
     """The model in compressed rows: only successors of positive probability.
 
     Attributes:
@@ -59,7 +59,7 @@ class World(NamedTuple):
     chance: Array
 
 
-def world(mdp: FiniteMDP) -> World:
+def compress(mdp: FiniteMDP) -> SparseMDP:
     """Returns the model in the form the kernels read."""
     steps, S, A, _ = mdp.transition.shape
     rows = mdp.transition.reshape(steps * S * A, S)
@@ -74,7 +74,7 @@ def world(mdp: FiniteMDP) -> World:
     if narrow:
         place = np.arange(row.size) - first[row]
         after[row, place], chance[row, place] = successor, rows[row, successor]
-    return World(
+    return SparseMDP(
         H=mdp.horizon,
         S=S,
         A=A,
@@ -93,7 +93,7 @@ def world(mdp: FiniteMDP) -> World:
 
 
 @njit(cache=True, nogil=True)
-def value_greedy(w: World, actions: Indices, judged: Indices, values: Array) -> float:
+def value_greedy(w: SparseMDP, actions: Indices, judged: Indices, values: Array) -> float:
     """Returns the exact expected return of a deterministic policy, from what is known of the one judged before.
 
     A state's value is computed again only where its action changed, or the value of a successor did: the numbers are
@@ -123,7 +123,7 @@ def value_greedy(w: World, actions: Indices, judged: Indices, values: Array) -> 
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def value_anew(w: World, actions: Indices, values: Array) -> float:
+def value_anew(w: SparseMDP, actions: Indices, values: Array) -> float:
     """Returns the exact expected return of a deterministic policy from scratch: where much of it may have changed.
 
     Args:
@@ -146,7 +146,7 @@ def value_anew(w: World, actions: Indices, values: Array) -> float:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def value_mixed(w: World, policy: Array, values: Array) -> float:
+def value_mixed(w: SparseMDP, policy: Array, values: Array) -> float:
     """Returns the exact expected return of a policy of action probabilities.
 
     Args:
@@ -183,7 +183,7 @@ def _follow(  # noqa: PLR0917 - Numba's functions take positional arguments
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _mean_first(w: World, values: Array) -> float:
+def _mean_first(w: SparseMDP, values: Array) -> float:
     """Returns the mean of V₁ over the law of the first state."""
     mean = 0.0
     for s in range(w.S):
@@ -193,7 +193,7 @@ def _mean_first(w: World, values: Array) -> float:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def draw_first(w: World, rng: np.random.Generator) -> int:
+def draw_first(w: SparseMDP, rng: np.random.Generator) -> int:
     """Returns the first state of a user; draws nothing where it is fixed."""
     for s in range(w.S):
         if w.initial[s] == 1.0:
@@ -209,7 +209,7 @@ def draw_first(w: World, rng: np.random.Generator) -> int:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def draw_next(w: World, rng: np.random.Generator, row: int) -> int:
+def draw_next(w: SparseMDP, rng: np.random.Generator, row: int) -> int:
     """Returns the position of a successor in the compressed row (h, s, a): the first whose cumulated law exceeds u."""
     u, total = rng.random(), 0.0
     last = w.first[row + 1] - 1
@@ -222,7 +222,7 @@ def draw_next(w: World, rng: np.random.Generator, row: int) -> int:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def roll_greedy(  # noqa: PLR0917 - Numba's functions take positional arguments
-    w: World, actions: Indices, rng: np.random.Generator, path: Indices, taken: Indices, costs: Array
+    w: SparseMDP, actions: Indices, rng: np.random.Generator, path: Indices, taken: Indices, costs: Array
 ) -> None:
     """Lets one user follow a deterministic policy (line 11 of Algorithm 2, line 213 of the text).
 
@@ -247,7 +247,7 @@ def roll_greedy(  # noqa: PLR0917 - Numba's functions take positional arguments
 
 @njit(cache=True, nogil=True, forceinline=True)
 def roll_mixed(  # noqa: PLR0917 - as above
-    w: World, policy: Array, rng: np.random.Generator, path: Indices, taken: Indices, costs: Array
+    w: SparseMDP, policy: Array, rng: np.random.Generator, path: Indices, taken: Indices, costs: Array
 ) -> None:
     """Lets one user follow a policy of action probabilities (line 11 of Algorithm 1, line 120 of the text).
 
