@@ -8,6 +8,7 @@ import math
 import types
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -36,6 +37,7 @@ PLAIN = {
 }
 
 
+@cache
 def drawn(kind):
     """A strategy for the values of a type, written apart from the decoder."""
     origin, inner = get_origin(kind), get_args(kind)
