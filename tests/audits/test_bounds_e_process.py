@@ -204,9 +204,9 @@ def test_group_sizes_aim_between_one_and_two():
         assert 1 <= group_size(epsilon) * epsilon <= 2
     assert group_size(3.0) == 1
     for bad in (0.0, math.nan, -1.0):
-        with pytest.raises(ParameterError):
+        with pytest.raises(ParameterError, match="epsilon"):
             group_size(bad)
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match="at least one user"):
         group_delta(1.0, 0.1, users=0)
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match="delta"):
         user_epsilon(lambda _: 1.0, users=2, delta=1.0)

@@ -157,7 +157,7 @@ def test_the_plan_for_a_claim_spends_alpha_once():
 
 @pytest.mark.parametrize("rho", [0.0, -1.0, math.inf, math.nan])
 def test_a_rho_that_claims_nothing_is_refused(rho):
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match="rho"):
         divergence_plan(rho)
 
 
@@ -171,7 +171,7 @@ def test_no_pairs_prove_nothing():
     assert rho_at_least(moments(np.ones(5), np.ones(5, dtype=bool), plan), plan, alpha=0.05) == 0
     two = moments(np.ones(5), np.ones(5, dtype=bool), plan) + Moments(pairs=1, sums=(9.0,) * 6, squares=(81.0,) * 6)
     assert rho_at_least(two, plan, alpha=0.05) == 0
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match="alpha"):
         rho_at_least(two, plan, alpha=0.0)
 
 

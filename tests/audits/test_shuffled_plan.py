@@ -293,4 +293,4 @@ def test_guesses_are_made_on_the_blocks_of_the_engine():
     counted = total(blocks(work, 4_000, seed=0, block=1_000))
     assert counted.runs == 4_000
     assert 0 < counted.on_first < 4_000
-    assert chosen.bound(counted) >= 0
+    assert chosen.bound(counted) > 0

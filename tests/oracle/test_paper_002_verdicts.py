@@ -69,7 +69,7 @@ def check(found, ratio):
 def test_trees_with_log2(declare, initial, H, K):
     # Lap(3H⌈log₂ K⌉/ε) a node and ⌈log₂ K⌉ nodes: 6H/3H = 2, or 2 − 1/H, whatever K ≥ 2; with K = 1 nothing leaves
     expected = Fraction(changes(H, initial), 3 * H) if K > 1 else 0
-    assert nodes(K) == math.ceil(math.log2(K)) or K > 10**6
+    assert nodes(K) == (K - 1).bit_length()
     check(judged(declare({"initial": initial, "log": "log2", "noise": "002"}), H=H, K=K, epsilon="1/3"), expected)
 
 

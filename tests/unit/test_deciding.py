@@ -154,6 +154,8 @@ def test_a_proof_for_a_polynomial_is_true(a, b, c):
         assert values == sorted(values, reverse=True)
     if found == "constant":
         assert len(set(values)) == 1
+    if min(a, b) >= 0 or max(a, b) <= 0:  # the rules suffice
+        assert found == ("constant" if a == b == 0 else "nondecreasing" if min(a, b) >= 0 else "nonincreasing")
 
 
 def test_only_counts_are_shifted_and_only_parameters_are_asked_about():
