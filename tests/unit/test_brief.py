@@ -20,18 +20,13 @@ from small_reports import audited, whole
 def results():
     """What the public functions return, with the name of each."""
     setting = resolve_setting("dp-apvi", {"H": "5"})
-    asked = AuditRequest(
-        declaration=setting.declared, values=setting.values, options=setting.options, view="releases", delta=1e-5,
-        trials=1000, confidence=0.99,
-    )  # fmt: skip
+    asked = AuditRequest(setting=setting.setting, view="releases", delta=1e-5, trials=1000, confidence=0.99)
     yield account(setting.declared)
     yield verify(setting.declared, setting.values)
     yield registry.audit_plan("dp-apvi").audit(asked)
     world, _ = load_world("riverswim", {}, seed=0)
     online = online_settings(["ucb-vi"], {"K": "20"}, world)[0]
-    yield online.algorithm.online(
-        OnlineRequest(declaration=None, values={}, options=online.options, world=world, episodes=20)
-    )
+    yield online.algorithm.play(OnlineRequest(setting=online.setting, world=world, episodes=20))
     yield whole("fails")
     yield audited(witness="<b>&\x1b" * 50, evidence={"figures": [0.1] * 5000})
 
