@@ -89,9 +89,10 @@ def evaluate(mdp: FiniteMDP, policy: NDArray[np.float64]) -> float:
 def solve(mdp: FiniteMDP) -> Optimum:
     """Returns the optimum by backward induction, exact up to floating point.
 
-    >>> from privcheck_algorithms.environments.riverswim import riverswim
-    >>> f"{solve(riverswim(6, H=20)).value:.10f}"
-    '3.3972639592'
+    >>> stay = np.eye(2)[None, :, None]  # (1, 2, 1, 2): the second state pays 1/4 a step
+    >>> pays = np.array([0.0, 0.25])[None, :, None, None]
+    >>> solve(FiniteMDP(horizon=3, transition=stay, reward=pays, initial=np.array([0.5, 0.5]))).value
+    0.375
     """
     H, S = mdp.horizon, mdp.states
     values, actions = np.zeros((H + 1, S)), np.zeros((H, S), dtype=np.int64)
