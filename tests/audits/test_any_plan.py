@@ -17,7 +17,7 @@ from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest
 from privcheck.verification import find_witness
 from privcheck.verification.candidates import candidate_pairs
-from privcheck_audits.engine.scores import moved
+from privcheck_audits.engine.scores import find_moved_groups
 from privcheck_audits.releases.audit import audit_releases, why_not
 from privcheck_audits.releases.canaries import canary, worst_canary
 from privcheck_audits.releases.view import instances
@@ -101,7 +101,7 @@ def test_laplace_nodes_are_drawn_one_by_one_and_gaussian_ones_together():
     laplace = _request("private-ucb-vi-central", K=5)
     pair = next(iter(candidate_pairs(laplace.declaration, laplace.values, "")))
     one = sum(r.moved(pair, laplace.values).change.size for r in laplace.declaration.releases)
-    (group,) = moved(laplace.declaration, laplace.values, pair)
+    (group,) = find_moved_groups(laplace.declaration, laplace.values, pair)
     assert group.change.size == 3 * one  # the first of four leaves lies in three nodes
     gaussian = _request("private-linopt-vi", K=5)
     pair = next(iter(candidate_pairs(gaussian.declaration, gaussian.values, "")))
@@ -119,7 +119,7 @@ def test_too_many_coordinates_are_refused():
     request = _request("published-ucb-vi-central", K=10**9)
     pair = next(iter(candidate_pairs(request.declaration, request.values, "")))
     with pytest.raises(ParameterError, match="K=2"):
-        moved(request.declaration, request.values, pair)
+        find_moved_groups(request.declaration, request.values, pair)
     assert why_not(request.declaration) == ""
 
 

@@ -30,7 +30,7 @@ from privcheck_audits.bounds import pure_epsilon_at_least
 from privcheck_audits.engine.scores import likelihood_trials
 from privcheck_audits.plan.methods import METHODS
 from privcheck_audits.releases.canaries import worst_canary
-from privcheck_audits.releases.groups import crowded
+from privcheck_audits.releases.groups import make_crowd
 from privcheck_audits.releases.view import releases
 
 SURE = 1 - 1e-9
@@ -263,7 +263,7 @@ def test_a_divergence_refutes_pure_dp_up_to_randomised_response():
 def test_the_canaries_of_one_run_are_scored_as_one_alone_would_be():
     declaration = small.laplace(ReplaceOne())
     values = declaration.values({"S": 40, "H": 2})
-    crowd, one = crowded(declaration, values)
+    crowd, one = make_crowd(declaration, values)
     assert crowd.canaries == 40
     worst = worst_canary(declaration, values)
     assert one.pure == pytest.approx(worst.pure)

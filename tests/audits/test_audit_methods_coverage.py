@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 def _no_pictures(monkeypatch):
     """Half of a short audit's time, on which no bound depends."""
     for module in (attacks, divergences, early):
-        monkeypatch.setattr(module, "pictured", lambda result, *_, **__: result)
+        monkeypatch.setattr(module, "add_pictures", lambda result, *_, **__: result)
 
 
 def limit(audits: int) -> int:

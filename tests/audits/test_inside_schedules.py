@@ -29,7 +29,7 @@ from privcheck_audits.white_box import views as inside
 from privcheck_audits.white_box.lockstep import publish, replay
 from privcheck_audits.white_box.noise import noise_tests
 from privcheck_audits.white_box.noise_tests import NoiseTest
-from privcheck_audits.white_box.shrinking import shrunken
+from privcheck_audits.white_box.shrinking import shrink
 from privcheck_audits.white_box.streams import (
     TreeNodes,
     audience,
@@ -37,7 +37,7 @@ from privcheck_audits.white_box.streams import (
     join,
     others,
     random_pair,
-    related,
+    related_nodes,
     tractable,
 )
 
@@ -212,8 +212,8 @@ def test_nodes_are_the_p_sums():
 
 
 def test_the_comparisons_of_p_sums_are_forests():
-    for kind in related(4) | related(6):
-        edges = [(user, related(user)[kind]) for user in range(1, 200) if kind in related(user)]
+    for kind in related_nodes(4) | related_nodes(6):
+        edges = [(user, related_nodes(user)[kind]) for user in range(1, 200) if kind in related_nodes(user)]
         assert all(other < user for user, other in edges)  # one edge each to an earlier one: no cycle
         assert len({user for user, _ in edges}) == len(edges)
 
@@ -229,7 +229,7 @@ def test_the_pair_that_shows_a_violation_is_made_plain():
 
     drawn = (random_pair(declaration, values, rng, first=True) for _ in range(20))
     first, other = next(pair for pair in drawn if exceeds(pair))
-    same, plain = shrunken((first, other), exceeds)
+    same, plain = shrink((first, other), exceeds)
     assert same is first
     assert (plain.states[0, 1:] == first.states[0, 1:]).all()
     assert (plain.actions[0, 1:] == first.actions[0, 1:]).all()
@@ -245,9 +245,7 @@ def test_regressors_are_joined_by_the_columns_they_share_and_shrunk_step_by_step
 
     one, two = user(0.1, {"psi": np.zeros((1, 3, 2))}), user(0.2, {})
     assert join([one, two]).vectors.keys() == {"phi"}
-    _, plain = shrunken(
-        (two, user(0.3, {})), lambda pair: bool((pair[0].vectors["phi"] != pair[1].vectors["phi"]).any())
-    )
+    _, plain = shrink((two, user(0.3, {})), lambda pair: bool((pair[0].vectors["phi"] != pair[1].vectors["phi"]).any()))
     assert (plain.vectors["phi"] != 0.2).any(axis=2).tolist() == [[True, False, False]]
 
 

@@ -27,7 +27,7 @@ from privcheck.finite_mdp import FiniteMDP
 from privcheck.results import AuditRequest
 from privcheck.runtime.counters import psums_holding
 from privcheck_audits.white_box import agent_views
-from privcheck_audits.white_box.agents import watched
+from privcheck_audits.white_box.agents import watch
 from privcheck_audits.white_box.online_lockstep import replay_agent
 from privcheck_audits.white_box.responses import response_pairs
 from registered import ALGORITHMS, ONLINE
@@ -58,7 +58,7 @@ def with_agent(name, make=None):
 
 def agent_of(name, make=None, sets=None):
     request = asked(name, "lockstep", 1, sets=sets)
-    return watched(with_agent(name, make), request.setting)[0][0]
+    return watch(with_agent(name, make), request.setting)[0][0]
 
 
 @pytest.mark.parametrize("name", ONLINE)

@@ -26,8 +26,8 @@ from privcheck_audits.bounds import CurveFlip
 from privcheck_audits.engine.blocks import Tally, tally
 from privcheck_audits.engine.counting import threshold_errors
 from privcheck_audits.engine.scores import Scored
-from privcheck_audits.show.pictures import Prefixes, drawn_bars, history, moved_bars, of_parts, pictured
-from privcheck_audits.show.side_by_side import shown_pair, side_by_side
+from privcheck_audits.show.pictures import Prefixes, add_pictures, drawn_bars, history, moved_bars, of_parts
+from privcheck_audits.show.side_by_side import show_pair, side_by_side
 from privcheck_audits.show.trade_offs import charged_trade_off, claimed_trade_off, marks, pilot_marks, trade_off
 from privcheck_audits.white_box.distances import Distance, Replayed
 from privcheck_audits.white_box.noise_tests import NoiseTest
@@ -207,7 +207,7 @@ def test_a_result_without_anything_to_draw_stays_as_it_is():
         view="releases", verdict="consistent", trials=10, confidence=0.99, delta=1e-5, epsilon_lower=1.0,
         epsilon_upper=None, epsilon_claimed=None, reachable=None, method="", witness="", evidence={}, seconds=1.0,
     )  # fmt: skip
-    assert pictured(result, request) == result
+    assert add_pictures(result, request) == result
 
 
 def user(states, actions, rewards):
@@ -218,7 +218,7 @@ def user(states, actions, rewards):
 
 
 def test_trajectories_stand_side_by_side_with_equal_steps_written_once():
-    found = shown_pair((user([0, 0, 0, 1, 2], [0] * 4, [1] * 4), user([0, 0, 0, 1, 1], [0, 0, 0, 2], [1, 1, 1, 0.5])))
+    found = show_pair((user([0, 0, 0, 1, 2], [0] * 4, [1] * 4), user([0, 0, 0, 1, 1], [0, 0, 0, 2], [1, 1, 1, 0.5])))
     assert found.columns == ("state", "action", "reward")
     assert found.labels == ("1–3", "4", "after")
     assert found.first == (("0", "0", "1"), ("1", "0", "1"), ("2", "", ""))
@@ -226,11 +226,11 @@ def test_trajectories_stand_side_by_side_with_equal_steps_written_once():
 
 
 def test_an_absent_user_and_nobody_at_all():
-    found = shown_pair((None, user([1, 1], [2], [0])))
+    found = show_pair((None, user([1, 1], [2], [0])))
     assert found.first is None
     assert found.second == (("1", "2", "0"), ("1", "", ""))
-    assert shown_pair((None, None)) is None
-    assert shown_pair(("bit 1", None)).first == (("bit 1",),)
+    assert show_pair((None, None)) is None
+    assert show_pair(("bit 1", None)).first == (("bit 1",),)
 
 
 def test_features_targets_and_weights_stand_side_by_side():
@@ -239,7 +239,7 @@ def test_features_targets_and_weights_stand_side_by_side():
         vectors[0, :, 0] = sign
         return Regressors(vectors={"phi": vectors}, targets={"V": np.ones((1, 2))}, weights={"w": np.ones((1, 2))})
 
-    found = shown_pair((features(1.0), features(-1.0)))
+    found = show_pair((features(1.0), features(-1.0)))
     assert found.columns == ("phi", "V", "w")
     assert found.labels == ("1–2",)
     assert found.first == (("(1, 0, 0, …)", "1", "1"),)
@@ -252,7 +252,7 @@ def test_response_functions_stand_side_by_side():
         transition[..., at] = 1
         return FiniteMDP(horizon=2, transition=transition, reward=np.full((1, 2, 2, 2), reward), initial=np.eye(2)[0])
 
-    found = shown_pair((stays(0, 0.0), stays(1, 1.0)))
+    found = show_pair((stays(0, 0.0), stays(1, 1.0)))
     assert found.labels == ("any, 0, 0", "any, 0, 1", "any, 1, 0", "any, 1, 1")
     assert set(found.first) == {("0", "0")}
     assert set(found.second) == {("1", "1")}
@@ -298,7 +298,7 @@ def test_an_interval_of_the_scale_is_that_of_its_test(law, degrees, power):
 
 
 def test_of_replayed_pairs_one_that_exceeds_a_charge_is_shown_before_the_first():
-    first, plain = (shown_pair((user([k, k], [0], [0]), None)) for k in (0, 1))
+    first, plain = (show_pair((user([k, k], [0], [0]), None)) for k in (0, 1))
     tried = Replayed(pairs=1, distances=(), shown=first)
     other = Replayed(pairs=1, distances=())
     bad = Replayed(pairs=1, distances=(), plainest="in words", shown=plain)

@@ -18,7 +18,7 @@ from privcheck.trajectories import concatenate
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 from privcheck_audits.bounds import GuessPlan, guess_plan
 from privcheck_audits.engine import sampling
-from privcheck_audits.engine.scores import MovedGroup, hidden_bits, likelihood_trials, moved
+from privcheck_audits.engine.scores import MovedGroup, find_moved_groups, hidden_bits, likelihood_trials
 from privcheck_audits.policy.learned import learn_score
 from privcheck_audits.releases.canaries import canary, describe, random_users, sizes, worst_canary
 from privcheck_audits.releases.reach import best_plan, loss_law, reachable_curve, reachable_guesses
@@ -212,7 +212,7 @@ def test_a_pair_without_noise_cannot_be_scored():
     declaration = declared(GAUSSIAN)
     values = declaration.values({"H": 2, "S": 2, "A": 2})
     found = canary(declaration, values, worst_canary(declaration, values).pair)
-    assert found.groups[0].change.size == moved(declaration, values, found.pair)[0].change.size
+    assert found.groups[0].change.size == find_moved_groups(declaration, values, found.pair)[0].change.size
     silent = MovedGroup(releases=("a",), noise=Noiseless(), change=np.ones(2))
     with pytest.raises(ParameterError, match="without noise"):
         likelihood_trials((silent,), np.random.default_rng(0), 5)

@@ -15,7 +15,7 @@ from privcheck_audits.blackbox.anytime import EProcess, Stage, anytime, log_odds
 from privcheck_audits.blackbox.counts import Counts
 from privcheck_audits.blackbox.parities import learn_parities
 from privcheck_audits.blackbox.verdict import Attempt, ClaimedLoss
-from privcheck_audits.blackbox.wide import WIDEST, narrowed, spread
+from privcheck_audits.blackbox.wide import WIDEST, pick_columns, sum_columns
 from privcheck_audits.bounds import BETS
 
 PURE = ClaimedLoss(unit="epsilon", claimed=1.0, delta=0.0)
@@ -135,8 +135,8 @@ def test_columns_of_wide_outputs_are_picked_by_their_means_and_spreads():
     rows[secret, 1_234] += 1.5
     rows[secret, 77] *= 2
     rows[0, 5] = np.inf
-    half = spread(rows[:100], secret[:100]) + spread(rows[100:], secret[100:])
-    narrow = narrowed(half)
+    half = sum_columns(rows[:100], secret[:100]) + sum_columns(rows[100:], secret[100:])
+    narrow = pick_columns(half)
     assert narrow.columns.size == WIDEST
     assert {1_234, 77} <= set(narrow.columns.tolist())
     assert np.abs(narrow.line).argmax() == 1_234

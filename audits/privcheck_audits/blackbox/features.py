@@ -186,7 +186,7 @@ def feature_map(rows: Array, secret: Bits) -> FeatureMap:
         places=np.stack([np.median(arm, axis=0) for arm in arms]),
         centre=centre,
         axes=axes,
-        squared=_squared(np.clip(x, within[0], within[1]) - centre, secret),
+        squared=_square(np.clip(x, within[0], within[1]) - centre, secret),
         within=within,
         parities=learn_parities(x, secret),
     )
@@ -309,7 +309,7 @@ def _sums(x: Array, secret: Bits) -> tuple[Array, Array]:
     return line, np.stack([columns, np.median(first[:, chosen], axis=0), np.median(other[:, chosen], axis=0)])
 
 
-def _squared(body: Array, secret: Bits) -> Array:
+def _square(body: Array, secret: Bits) -> Array:
     """Returns (S₂⁻¹ − S₁⁻¹)/2 of the covariances on D and on D′, each drawn in a little towards its diagonal."""
     inverses = []
     for arm in (body[secret], body[~secret]):

@@ -94,7 +94,7 @@ class RunSource:
         for which, own in enumerate(rng.spawn(2)):
             for mine in self._calls(np.flatnonzero(secret == (which == 0))):
                 where = _Where(source=self, which=which, trials=first + mine)
-                found = _called(self.mechanism, self.pair[which], mine.size, own, where=where)
+                found = _call(self.mechanism, self.pair[which], mine.size, own, where=where)
                 if found.shape[1:] != self.shapes[which]:
                     raise where.error(
                         f"returned outputs of shape {found.shape[1:]} where it returned {self.shapes[which]} before; "
@@ -158,10 +158,10 @@ def probe(mechanism: MechanismFunction, pair: tuple[Any, Any], *, number: int, s
     large = False
     for which in (0, 1):
         where = _Where(source=source, which=which, trials=None)
-        few = _called(mechanism, pair[which], _FEW, np.random.default_rng((seed, number, 0)), where=where)
+        few = _call(mechanism, pair[which], _FEW, np.random.default_rng((seed, number, 0)), where=where)
         runs = max(2, min(_PROBE, _FEW * _PROBE_NUMBERS // few.size))
         once, again, other = (
-            _called(mechanism, pair[which], runs, np.random.default_rng((seed, number, word)), where=where)
+            _call(mechanism, pair[which], runs, np.random.default_rng((seed, number, word)), where=where)
             for word in (1, 1, 2)
         )
         if not few.shape[1:] == once.shape[1:] == again.shape[1:] == other.shape[1:]:
@@ -221,7 +221,7 @@ def _numbers(rows: NDArray[Any], *, split: bool) -> Array:
     return np.concatenate([flat.astype(np.float64), last.astype(np.float64)], axis=1)
 
 
-def _called(
+def _call(
     mechanism: MechanismFunction, dataset: Any, size: int, rng: np.random.Generator, *, where: _Where
 ) -> NDArray[Any]:
     """Returns what one call returned: numbers, a row a run, none of them NaN."""

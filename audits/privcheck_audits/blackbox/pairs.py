@@ -20,7 +20,7 @@ from privcheck_audits.blackbox.counts import Counts, Edges, edges
 from privcheck_audits.blackbox.inputs import Array, Bits, RunSource, together
 from privcheck_audits.blackbox.scores import LearnedScores, Scores, learn
 from privcheck_audits.blackbox.verdict import ClaimedLoss
-from privcheck_audits.blackbox.wide import PILOT, WIDEST, Spread, narrowed, spread
+from privcheck_audits.blackbox.wide import PILOT, WIDEST, Spread, pick_columns, sum_columns
 from privcheck_audits.bounds import DivergencePlan, Moments
 from privcheck_audits.engine.blocks import blocks
 from privcheck_audits.engine.checkpoints import Checkpoint
@@ -49,7 +49,7 @@ class BlockPlace:
     executor: Workers
     checkpoint: Checkpoint | None
 
-    def kept(self, **more: str | int) -> Checkpoint | None:
+    def make_checkpoint(self, **more: str | int) -> Checkpoint | None:
         """Returns the checkpoint with what else decides a block's result."""
         if self.checkpoint is None:
             return None
@@ -75,7 +75,7 @@ class _Spread:
     source: RunSource
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Spread:
-        return spread(*self.source.runs(rng, runs, first))
+        return sum_columns(*self.source.runs(rng, runs, first))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -183,7 +183,7 @@ class AuditedPair:
             found = part if found is None else found + part
             yield
         assert found is not None
-        self.source = replace(self.source, narrow=narrowed(found))
+        self.source = replace(self.source, narrow=pick_columns(found))
 
     def _learn(self, known: list[tuple[Array, Bits]], *, runs: int) -> None:
         rows, secret = together(known)
@@ -213,5 +213,5 @@ class AuditedPair:
             grow=min(grow, size),
             workers=self.how.workers,
             executor=self.how.executor,
-            checkpoint=self.how.kept(pair=self.source.number, **plan),
+            checkpoint=self.how.make_checkpoint(pair=self.source.number, **plan),
         )

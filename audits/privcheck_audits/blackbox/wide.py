@@ -78,7 +78,7 @@ class Spread:
         return Spread(runs=self.runs + other.runs, sums=self.sums + other.sums, squares=self.squares + other.squares)
 
 
-def spread(rows: Array, secret: Bits) -> Spread:
+def sum_columns(rows: Array, secret: Bits) -> Spread:
     """Returns the sums of whole outputs (runs, whole), infinite ones left out."""
     body = np.where(np.abs(rows) < _LARGEST**0.4, rows, 0.0)
     arms = [body[secret], body[~secret]]
@@ -89,7 +89,7 @@ def spread(rows: Array, secret: Bits) -> Spread:
     )
 
 
-def narrowed(found: Spread) -> Narrow:
+def pick_columns(found: Spread) -> Narrow:
     """Returns the columns whose means or spreads differ most, by their standard errors."""
     runs = np.maximum(2, found.runs)[:, None]
     mean = found.sums / runs

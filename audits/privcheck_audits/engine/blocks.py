@@ -277,7 +277,7 @@ def _elsewhere(flight: Flight[T], cut: _Cut, kept: Kept | None, ahead: int) -> G
             while number not in ready:
                 if number in flight.failed:
                     raise flight.failed[number]
-                keep(flight.finished())
+                keep(flight.collect())
             yield ready.pop(number)
     finally:  # an interrupt, an error and an abandoned iteration come here too
         keep(flight.rest())

@@ -91,7 +91,7 @@ class Kept:
         Raises:
             ParameterError: The result holds something that cannot be stored exactly.
         """
-        payload = json.dumps(self._encoded(result))
+        payload = json.dumps(self._encode(result))
         path = self._path(number)
         path.parent.mkdir(exist_ok=True)
         write_whole(path, json.dumps({"digest": _digest(payload), "result": payload}))
@@ -102,14 +102,14 @@ class Kept:
             stored = json.loads(self._path(number).read_text(encoding="utf-8"))
             if stored["digest"] != _digest(stored["result"]):
                 return None
-            return (self._decoded(json.loads(stored["result"])),)
+            return (self._decode(json.loads(stored["result"])),)
         except (FileNotFoundError, ValueError, KeyError, TypeError, binascii.Error):
             return None
 
     def _path(self, number: int) -> Path:
         return self.directory / f"{number // _FOLDER:04d}" / f"{number:08d}.json"
 
-    def _encoded(self, value: Any) -> Any:
+    def _encode(self, value: Any) -> Any:
         """Returns JSON that says what it was: floats in hexadecimal, arrays in their own bytes."""
         if value is None or isinstance(value, (bool, int, str)):
             return value
@@ -120,15 +120,15 @@ class Kept:
             raw = base64.b64encode(array.tobytes()).decode("ascii")
             return {"array": [array.dtype.str, list(np.shape(value)), raw, isinstance(value, np.generic)]}
         if isinstance(value, (tuple, list)):
-            return {type(value).__name__: [self._encoded(part) for part in value]}
+            return {type(value).__name__: [self._encode(part) for part in value]}
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-            return {"dict": {key: self._encoded(part) for key, part in value.items()}}
+            return {"dict": {key: self._encode(part) for key, part in value.items()}}
         name = type(value).__qualname__
         if is_dataclass(value) and self.kinds.get(name) is type(value):
-            return {"kind": name, "fields": {f.name: self._encoded(getattr(value, f.name)) for f in fields(value)}}
+            return {"kind": name, "fields": {f.name: self._encode(getattr(value, f.name)) for f in fields(value)}}
         raise ParameterError(f"a checkpoint cannot hold a {name}: expected numbers, arrays, or one of its kinds")
 
-    def _decoded(self, value: Any) -> Any:
+    def _decode(self, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
         if "float" in value:
@@ -138,12 +138,12 @@ class Kept:
             array = np.frombuffer(base64.b64decode(raw, validate=True), dtype=np.dtype(dtype)).reshape(shape).copy()
             return array[()] if scalar else array
         if "dict" in value:
-            return {key: self._decoded(part) for key, part in value["dict"].items()}
+            return {key: self._decode(part) for key, part in value["dict"].items()}
         if "kind" in value:
-            parts = {name: self._decoded(part) for name, part in value["fields"].items()}
+            parts = {name: self._decode(part) for name, part in value["fields"].items()}
             return self.kinds[value["kind"]](**parts)
         (name, parts), = value.items()  # fmt: skip
-        made = [self._decoded(part) for part in parts]
+        made = [self._decode(part) for part in parts]
         return tuple(made) if name == "tuple" else made
 
 

@@ -36,12 +36,12 @@ def threshold_errors(
     """
     if not thresholds:
         return (), ()
-    below, above = _each_counted(score, on_first, np.array(thresholds))
+    below, above = _count_each(score, on_first, np.array(thresholds))
     return tuple(below.tolist()), tuple(above.tolist())
 
 
 @njit(cache=True, nogil=True)
-def _each_counted(
+def _count_each(
     score: NDArray[np.float64], on_first: NDArray[np.bool_], thresholds: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """One pass a threshold over scores that are in the cache: without branches five times as fast as a search."""

@@ -78,7 +78,7 @@ class Flight(Generic[T]):
             try:
                 pool = self._pool()
                 alike = isinstance(pool, ThreadPoolExecutor)  # nothing travels
-                future = pool.submit(self.task, number) if alike else pool.submit(_reported, self.task, number)
+                future = pool.submit(self.task, number) if alike else pool.submit(_run_reporting, self.task, number)
             except BrokenExecutor as error:
                 self._count_loss(number, error)
                 self._renew()
@@ -86,7 +86,7 @@ class Flight(Generic[T]):
                 self._waiting[future] = number
                 return
 
-    def finished(self) -> list[tuple[int, T]]:
+    def collect(self) -> list[tuple[int, T]]:
         """Returns blocks that have finished, after waiting until one has or one has failed; resubmits the lost ones.
 
         What a block raised is kept in `failed`: whoever takes the blocks in order meets the first failure first,
@@ -195,7 +195,7 @@ def _read(written: bytes) -> None:
     ForkingPickler.loads(written)
 
 
-def _reported(task: Callable[[int], T], number: int) -> T:
+def _run_reporting(task: Callable[[int], T], number: int) -> T:
     """Runs in the worker. An exception that cannot be copied would break the pool on its way back."""
     try:
         return task(number)

@@ -54,7 +54,7 @@ class Scored:
     secret: NDArray[np.bool_]
 
 
-def moved(
+def find_moved_groups(
     declaration: Declaration, values: Mapping[str, Fraction], pair: tuple[Any, Any], group: str = ""
 ) -> tuple[MovedGroup, ...]:
     """Returns the coordinates that differ between the neighbours, of all outputs together, grouped by noise.

@@ -18,16 +18,16 @@ from privcheck_audits.engine.prefixes import Prefixes
 from privcheck_audits.engine.sequential import Sequential, sequential, sequential_on_the_curve
 from privcheck_audits.plan.common import Evidence, Limits
 from privcheck_audits.plan.methods import on_curve
-from privcheck_audits.releases.attacks import AttackedInstance, claimed_rho, concluded, guesses, size_words, where
+from privcheck_audits.releases.attacks import AttackedInstance, claimed_rho, conclude, guesses, place_attack, size_words
 from privcheck_audits.releases.reach import LossLaw, best_plan, loss_law, reachable_anytime, reachable_anytime_curve
-from privcheck_audits.show.pictures import pictured
+from privcheck_audits.show.pictures import add_pictures
 
 _SHORT: Final = 1_000  # runs for which it is decided where to guess: a large violation is found early
 _HALVINGS: Final = 80
 _LARGEST_MU: Final = 60.0
 
 
-def until_refuted(target: AttackedInstance) -> AuditResult:
+def audit_until_refuted(target: AttackedInstance) -> AuditResult:
     """Returns the audit that stops as soon as the smaller of claim and accountant's bound is refuted."""
     request, alpha, bound = target.request, target.alpha, target.bound
     began = time.perf_counter()
@@ -38,11 +38,11 @@ def until_refuted(target: AttackedInstance) -> AuditResult:
     if curved:
         found = sequential_on_the_curve(
             guesses(target, None), 2 * request.trials, mu=_mu_above(bound.least, request.delta), alpha=alpha,
-            seen=seen, **where(target),
+            seen=seen, **place_attack(target),
         )  # fmt: skip
         lower = gdp_epsilon(found.lower, request.delta, rounding="down")
         declared = account(request.declaration).at(request.values).mu or 0.0
-        limit = partial(_reached_on_the_curve, mu=declared, alpha=alpha, delta=request.delta)
+        limit = partial(_reachable_on_the_curve, mu=declared, alpha=alpha, delta=request.delta)
         bound_at = partial(_bound_on_the_curve, alpha=alpha, delta=request.delta)
     else:
         law = loss_law(target.canary.groups)
@@ -50,19 +50,19 @@ def until_refuted(target: AttackedInstance) -> AuditResult:
         plan = e_process_plan(favourite)
         found = sequential(
             guesses(target, plan), 2 * request.trials, epsilon=bound.least, delta=request.delta, alpha=alpha,
-            plan=plan, seen=seen, **where(target),
+            plan=plan, seen=seen, **place_attack(target),
         )  # fmt: skip
         lower = found.lower
-        limit = partial(_reached, law=law, plan=plan, alpha=alpha, delta=request.delta)
-        bound_at = partial(bets, plan=plan, alpha=alpha, delta=request.delta)
-    lower, evidence = stopped(found, lower, bound, most=2 * request.trials)
+        limit = partial(_reachable, law=law, plan=plan, alpha=alpha, delta=request.delta)
+        bound_at = partial(bound_from_bets, plan=plan, alpha=alpha, delta=request.delta)
+    lower, evidence = read_bound(found, lower, bound, most=2 * request.trials)
     if curved:
         evidence |= {"mu_lower": found.lower, "rho_lower": found.lower**2 / 2, **claimed_rho(request)}
     method = (
         f"bets on a hidden fair bit guessed by the log-likelihood ratio{', on the Gaussian curve' if curved else ''}, "
         f"looked at after every block: {ended_words(found)}{size_words(target)}; valid whenever one stops"
     )
-    result = concluded(
+    result = conclude(
         target,
         lower=lower,
         evidence=evidence,
@@ -72,10 +72,10 @@ def until_refuted(target: AttackedInstance) -> AuditResult:
     )
     ended = replace(result, trials=-(-found.runs // 2))
     # no trade-off curve: its intervals are of a number of runs that does not depend on what was seen
-    return pictured(ended, request, seen=seen, bound=bound_at, limit=limit, anytime=True)
+    return add_pictures(ended, request, seen=seen, bound=bound_at, limit=limit, anytime=True)
 
 
-def _reached_on_the_curve(runs: int, *, mu: float, alpha: float, delta: float) -> float:
+def _reachable_on_the_curve(runs: int, *, mu: float, alpha: float, delta: float) -> float:
     return reachable_anytime_curve(mu, runs, alpha=alpha, delta=delta)
 
 
@@ -83,18 +83,18 @@ def _bound_on_the_curve(counted: Tally, *, alpha: float, delta: float) -> float:
     return gdp_epsilon(anytime_mu(counted.errors, counted.runs, alpha=alpha), delta, rounding="down")
 
 
-def _reached(runs: int, *, law: LossLaw, plan: GuessPlan, alpha: float, delta: float) -> float:
+def _reachable(runs: int, *, law: LossLaw, plan: GuessPlan, alpha: float, delta: float) -> float:
     return reachable_anytime(law, plan, runs, alpha=alpha, delta=delta)
 
 
-def bets(counted: Tally, *, plan: GuessPlan, alpha: float, delta: float) -> float:
+def bound_from_bets(counted: Tally, *, plan: GuessPlan, alpha: float, delta: float) -> float:
     """Returns the lower bound on ε from bets at a plan's ranks, valid at any time."""
     return anytime_epsilon(
         counted.ranked_errors, counted.ranked_guesses, counted.runs, plan=plan, alpha=alpha, delta=delta
     )
 
 
-def stopped(found: Sequential, lower: float, bound: Limits, *, most: int) -> tuple[float, Evidence]:
+def read_bound(found: Sequential, lower: float, bound: Limits, *, most: int) -> tuple[float, Evidence]:
     """Returns the lower bound of an audit that may have stopped early, and the figures behind it.
 
     The e-value decides: where it reached 1/α the smaller limit is refuted, and the bound is not below it.
@@ -108,7 +108,7 @@ def stopped(found: Sequential, lower: float, bound: Limits, *, most: int) -> tup
         "log_wealth": found.log_e_value,
         "errors": found.tally.errors,
         "guesses": found.tally.runs,
-        "refuted": bound.refuted(shown),
+        "refuted": bound.name_refuted(shown),
     }
 
 

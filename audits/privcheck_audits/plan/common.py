@@ -38,7 +38,7 @@ class Limits:
         """Returns the smaller of the two, ∞ where there is neither."""
         return min((limit for limit in (self.upper, self.claimed) if limit is not None), default=math.inf)
 
-    def refuted(self, lower: float) -> str:
+    def name_refuted(self, lower: float) -> str:
         """Returns what a lower bound refutes: "claim", "declaration", both, or "nothing"."""
         found = [
             name
@@ -104,7 +104,7 @@ def _report(progress: Progress, number: int, parts: int, done: int, of: int) -> 
     progress(number * of + done, parts * of)
 
 
-def placed(request: AuditRequest, *kinds: type, keep: bool = True) -> dict[str, Any]:
+def place_blocks(request: AuditRequest, *kinds: type, keep: bool = True) -> dict[str, Any]:
     """Returns seed and place of the request's blocks, as `privcheck_audits.engine.blocks.blocks` takes them.
 
     Args:
@@ -121,7 +121,7 @@ def placed(request: AuditRequest, *kinds: type, keep: bool = True) -> dict[str, 
     }
 
 
-def audited(
+def make_result(
     request: AuditRequest,
     bound: Limits,
     *,

@@ -11,7 +11,7 @@ def policy_meaning(refuted: str, told: str, *, whose: str = "one user's") -> str
     """Returns what a result of the policy view means.
 
     Args:
-        refuted: As `Limits.refuted` says it.
+        refuted: As `Limits.name_refuted` says it.
         told: What was looked at: "what the later users were told to do".
         whose: Whose data it is about.
     """
@@ -27,7 +27,7 @@ def releases_meaning(refuted: str, declaration: Declaration, *, reachable: float
     """Returns what a result of the releases view means.
 
     Args:
-        refuted: As `Limits.refuted` says it.
+        refuted: As `Limits.name_refuted` says it.
         declaration: What was audited.
         reachable: What the best test could have certified with as many runs; None where that is not known.
     """

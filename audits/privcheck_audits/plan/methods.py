@@ -27,14 +27,14 @@ def unfit(request: AuditRequest, bound: Limits) -> Mapping[AuditMethod, str]:
         "divergence": ""
         if isinstance(declaration.claim.guarantee, ZCDP)
         else f"it bounds ρ, and the claim is {declaration.claim_words}",
-        "sequential": nothing_claimed(request, bound),
+        "sequential": why_no_claim(request, bound),
         "one-run": _no_crowd(declaration, request),
         "group": _no_group(declaration, bound),
     }
     return {cast("AuditMethod", name): why for name, why in reasons.items() if why}
 
 
-def nothing_claimed(request: AuditRequest, bound: Limits) -> str:
+def why_no_claim(request: AuditRequest, bound: Limits) -> str:
     """Returns why an audit that stops at a refutation has nothing to refute; empty where it has."""
     return "" if bound.least < math.inf else f"no ε is claimed at δ = {request.delta:g} to be refuted"
 

@@ -35,7 +35,7 @@ from privcheck_audits.engine.scores import hidden_bits
 from privcheck_audits.plan.meanings import policy_meaning
 from privcheck_audits.policy.runs import Outputs
 from privcheck_audits.policy.view import bound_policies, check_policy
-from privcheck_audits.white_box.agents import closely
+from privcheck_audits.white_box.agents import follow_closely
 from privcheck_audits.white_box.responses import answers
 
 SIZES: Final = {"H": 2, "S": 2, "A": 2, "K": 8}  # where an algorithm's own instance names none
@@ -133,7 +133,7 @@ def instance(setting: Setting, algorithm: Algorithm) -> OnlineRuns:
     if algorithm.online is None:
         raise ParameterError(f"{algorithm.name} has no online agent to be run", name=algorithm.name)
     H, S, A, K = (_size(name, algorithm) for name in SIZES)
-    options = {**closely(algorithm, setting.options), **({"K": Fraction(K)} if "K" in setting.options else {})}
+    options = {**follow_closely(algorithm, setting.options), **({"K": Fraction(K)} if "K" in setting.options else {})}
     request = OnlineRequest(
         setting=replace(setting, values=small(setting.values, algorithm), options=options),
         world=World(name="riverswim", description="of the later users", mdp=riverswim(S, H=H)),

@@ -232,7 +232,7 @@ def policy_trials(
     return PolicyTally(learned=ready.runs, tested=total(parts) if seen is None else seen.total(parts))
 
 
-def policy_until_refuted(
+def audit_policy_until_refuted(
     whole: Runs,
     plan: GuessPlan,
     *,

@@ -16,13 +16,13 @@ from privcheck.results import AuditMethod, AuditRequest, AuditResult
 from privcheck_audits.bounds import RankedBound, e_process_plan, guess_plan, ranked_bound
 from privcheck_audits.engine.blocks import Tally
 from privcheck_audits.engine.prefixes import Prefixes
-from privcheck_audits.plan.anytime import bets, ended_words, stopped
-from privcheck_audits.plan.common import Evidence, Limits, audited, check, limits, placed
-from privcheck_audits.plan.methods import nothing_claimed, refuse_unfit
-from privcheck_audits.policy.runs import Outputs, Runs, policy_trials, policy_until_refuted
+from privcheck_audits.plan.anytime import bound_from_bets, ended_words, read_bound
+from privcheck_audits.plan.common import Evidence, Limits, check, limits, make_result, place_blocks
+from privcheck_audits.plan.methods import refuse_unfit, why_no_claim
+from privcheck_audits.policy.runs import Outputs, Runs, audit_policy_until_refuted, policy_trials
 from privcheck_audits.releases.canaries import worst_canary
 from privcheck_audits.releases.reach import LossLaw, loss_law, reachable_anytime, reachable_guesses
-from privcheck_audits.show.pictures import pictured
+from privcheck_audits.show.pictures import add_pictures
 
 _RAN: Final = "whole agent"
 _PROCESSED: Final = "the declared noise, then the paper's steps"
@@ -40,7 +40,7 @@ def check_policy(request: AuditRequest, values: Mapping[str, Fraction]) -> None:
         ParameterError: A number is out of its range, or the method does not fit.
     """
     check(request, METHODS)
-    if why := nothing_claimed(request, limits(request, values)):
+    if why := why_no_claim(request, limits(request, values)):
         refuse_unfit(request, {"sequential": why}, METHODS)
 
 
@@ -80,7 +80,7 @@ def bound_policies(
     began = time.perf_counter()
     bound, law, prefixes = limits(request, values), _law(request, values), Prefixes[Tally]()
     anytime = request.method == "sequential"
-    how = {**placed(request, Outputs, Tally, keep=keep), "trials": request.trials, "seen": prefixes}
+    how = {**place_blocks(request, Outputs, Tally, keep=keep), "trials": request.trials, "seen": prefixes}
     found = (_bets if anytime else _guesses)(request, whole, bound, law, how)
     refuted, tested = str(found.evidence["refuted"]), found.tested
     seconds = time.perf_counter() - began
@@ -92,7 +92,7 @@ def bound_policies(
         **({} if meaning is None else {"meaning": meaning(refuted)}),
         "trials_per_second": (found.learned + tested.runs) / seconds,
     }
-    result = audited(
+    result = make_result(
         request,
         bound,
         violated=refuted != "nothing",
@@ -105,7 +105,7 @@ def bound_policies(
         seconds=seconds,
         agent_ran=agent_ran,
     )
-    return pictured(
+    return add_pictures(
         replace(result, trials=-(-(found.learned + tested.runs) // 2)),
         request,
         values=values,
@@ -158,7 +158,7 @@ def _guesses(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, ho
         "revealed": found.flip.revealed,
         "attempts": len(plan.shares),
         "p_value_claimed": 1.0 if bound.claimed is None else found.flip.p_value(bound.claimed),
-        "refuted": bound.refuted(found.epsilon),
+        "refuted": bound.name_refuted(found.epsilon),
     }
     return _Found(
         lower=found.epsilon,
@@ -173,15 +173,15 @@ def _guesses(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, ho
 
 def _bets(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, how: Mapping[str, Any]) -> _Found:
     alpha, delta, plan = 1 - request.confidence, request.delta, e_process_plan()
-    learned, found = policy_until_refuted(whole, plan, epsilon=bound.least, delta=delta, alpha=alpha, **how)
-    lower, evidence = stopped(found, found.lower, bound, most=2 * request.trials - learned)
+    learned, found = audit_policy_until_refuted(whole, plan, epsilon=bound.least, delta=delta, alpha=alpha, **how)
+    lower, evidence = read_bound(found, found.lower, bound, most=2 * request.trials - learned)
     return _Found(
         lower=lower,
         evidence=evidence,
         learned=learned,
         tested=found.tally,
         test=f"bets on the others, looked at after every block: {ended_words(found)}",
-        bound=partial(bets, plan=plan, alpha=alpha, delta=delta),
+        bound=partial(bound_from_bets, plan=plan, alpha=alpha, delta=delta),
         limit=lambda runs: reachable_anytime(law, plan, runs, alpha=alpha, delta=delta),
     )
 

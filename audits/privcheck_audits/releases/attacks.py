@@ -25,7 +25,7 @@ from privcheck_audits.bounds import (
 from privcheck_audits.engine.blocks import BLOCK, Tally, Work, blocks, tally, total
 from privcheck_audits.engine.prefixes import Counted, Prefixes
 from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
-from privcheck_audits.plan.common import Evidence, Limits, audited, placed
+from privcheck_audits.plan.common import Evidence, Limits, make_result, place_blocks
 from privcheck_audits.releases.canaries import Canary
 from privcheck_audits.releases.reach import (
     LossLaw,
@@ -34,8 +34,8 @@ from privcheck_audits.releases.reach import (
     reachable_curve,
     reachable_guesses,
 )
-from privcheck_audits.show.pictures import pictured
-from privcheck_audits.show.side_by_side import shown_pair
+from privcheck_audits.show.pictures import add_pictures
+from privcheck_audits.show.side_by_side import show_pair
 from privcheck_audits.show.trade_offs import pilot_marks
 
 _POINTS: Final = 61  # of a plotted curve
@@ -89,7 +89,7 @@ def curve(target: AttackedInstance) -> AuditResult:
     """Returns the bound on μ, and on the exact curve ε(δ), from a guess in every run; of k users a k-th of their μ."""
     request, alpha, bound, users = target.request, target.alpha, target.bound, target.users
     seen = Prefixes[Tally]()
-    counted, seconds = counts(target, guesses(target, None, marked(target)), Tally, seen=seen)
+    counted, seconds = counts(target, guesses(target, None, choose_thresholds(target)), Tally, seen=seen)
     flip = CurveFlip(errors=counted.errors, runs=counted.runs)
     mu = _mu_of_one(target, counted)
     lower = gdp_epsilon(mu, request.delta, rounding="down")
@@ -103,7 +103,7 @@ def curve(target: AttackedInstance) -> AuditResult:
         "rho_lower": mu**2 / 2,
         **claimed_rho(request),
         "p_value_declared": flip.p_value(users * declared),
-        "refuted": bound.refuted(lower),
+        "refuted": bound.name_refuted(lower),
         "curve": curve_below(mu, lower, bound),
     }
     method = (
@@ -115,10 +115,10 @@ def curve(target: AttackedInstance) -> AuditResult:
     def limit(runs: int) -> float:
         return reachable_curve(declared, runs, alpha=alpha, delta=request.delta, users=users)
 
-    result = concluded(
+    result = conclude(
         target, lower=lower, evidence=evidence, method=method, seconds=seconds, reachable=limit(counted.runs)
     )
-    return pictured(
+    return add_pictures(
         result,
         request,
         counted=counted,
@@ -139,27 +139,27 @@ def coin_flip(target: AttackedInstance) -> AuditResult:
     law = loss_law(target.canary.groups)
     plan = best_plan(law, 2 * target.request.trials, alpha=target.alpha, delta=charged_delta(target))
     seen = Prefixes[Tally]()
-    counted, seconds = counts(target, guesses(target, plan, marked(target)), Tally, seen=seen)
-    lower, evidence = ranked(target, counted, plan)
-    result = concluded(
+    counted, seconds = counts(target, guesses(target, plan, choose_thresholds(target)), Tally, seen=seen)
+    lower, evidence = bound_from_ranks(target, counted, plan)
+    result = conclude(
         target,
         lower=lower,
         evidence=evidence,
         method=ranked_words(target, plan),
         seconds=seconds,
-        reachable=reachable_ranked(target, law, plan, counted.runs),
+        reachable=reachable_at_ranks(target, law, plan, counted.runs),
     )
-    return pictured(
+    return add_pictures(
         result,
         target.request,
         counted=counted,
         seen=seen,
-        bound=lambda some: ranked(target, some, plan)[0],
-        limit=lambda runs: reachable_ranked(target, law, plan, runs),
+        bound=lambda some: bound_from_ranks(target, some, plan)[0],
+        limit=lambda runs: reachable_at_ranks(target, law, plan, runs),
     )
 
 
-def ranked(target: AttackedInstance, counted: Tally, plan: GuessPlan) -> tuple[float, Evidence]:
+def bound_from_ranks(target: AttackedInstance, counted: Tally, plan: GuessPlan) -> tuple[float, Evidence]:
     """Returns the lower bound on one user's ε from guesses at ranks, and the figures behind it."""
     users, bound = target.users, target.bound
 
@@ -185,7 +185,7 @@ def ranked(target: AttackedInstance, counted: Tally, plan: GuessPlan) -> tuple[f
         "attempts": len(plan.shares),
         "alpha_of_the_attempt": found.alpha,
         "p_value_claimed": 1.0 if bound.claimed is None else found.flip.p_value(users * bound.claimed),
-        "refuted": bound.refuted(lower),
+        "refuted": bound.name_refuted(lower),
     }
     return lower, evidence
 
@@ -198,7 +198,7 @@ def ranked_words(target: AttackedInstance, plan: GuessPlan) -> str:
     )
 
 
-def reachable_ranked(target: AttackedInstance, law: LossLaw, plan: GuessPlan, runs: int) -> float:
+def reachable_at_ranks(target: AttackedInstance, law: LossLaw, plan: GuessPlan, runs: int) -> float:
     """Returns what the ranks' expected counts certify of one user, were the declared law true."""
     return user_epsilon(
         lambda delta: reachable_guesses(law, plan, runs, alpha=target.alpha, delta=delta),
@@ -212,7 +212,7 @@ def guesses(target: AttackedInstance, plan: GuessPlan | None, thresholds: tuple[
     return Guesses(groups=target.canary.groups, plan=plan, seed=target.request.seed, thresholds=thresholds)
 
 
-def marked(target: AttackedInstance) -> tuple[float, ...]:
+def choose_thresholds(target: AttackedInstance) -> tuple[float, ...]:
     """Returns the thresholds of the trade-off curve; none where several users are moved, for claims are about one."""
     sample = partial(likelihood_trials, target.canary.groups)
     return pilot_marks(sample, seed=target.request.seed) if target.users == 1 else ()
@@ -229,12 +229,12 @@ def counts(target: AttackedInstance, work: Work[A], *kinds: type, seen: Prefixes
     """
     likelihood_trials(target.canary.groups, np.random.default_rng(0), 1)  # Numba compiles before the clock starts
     began = time.perf_counter()
-    parts = blocks(work, 2 * target.request.trials, block=BLOCK, **where(target, *kinds))
+    parts = blocks(work, 2 * target.request.trials, block=BLOCK, **place_attack(target, *kinds))
     counted = total(parts) if seen is None else seen.total(parts)
     return counted, time.perf_counter() - began
 
 
-def concluded(
+def conclude(
     target: AttackedInstance,
     *,
     lower: float | None,
@@ -246,7 +246,7 @@ def concluded(
     """Returns the result; the verdict is a violation where the evidence says that something is refuted."""
     request, bound, users = target.request, target.bound, target.users
     moved = f"{users} users at once: each " if users > 1 else ""
-    result = audited(
+    result = make_result(
         request,
         bound,
         violated=evidence["refuted"] != "nothing",
@@ -257,7 +257,7 @@ def concluded(
         evidence=evidence | ({"users_moved": users} if users > 1 else {}),
         seconds=seconds,
     )
-    return replace(result, pair=shown_pair(target.canary.pair))
+    return replace(result, pair=show_pair(target.canary.pair))
 
 
 def charged_delta(target: AttackedInstance) -> float:
@@ -287,6 +287,6 @@ def size_words(target: AttackedInstance) -> str:
     return f"; H = {target.request.values['H']}" if "H" in target.request.values else ""
 
 
-def where(target: AttackedInstance, *kinds: type) -> dict[str, Any]:
+def place_attack(target: AttackedInstance, *kinds: type) -> dict[str, Any]:
     """Returns seed, stream and place of the target's blocks, which return `Tally` unless other kinds are named."""
-    return {"stream": target.stream, **placed(target.request, *(kinds or (Tally,)))}
+    return {"stream": target.stream, **place_blocks(target.request, *(kinds or (Tally,)))}

@@ -16,7 +16,7 @@ from privcheck.relations import LARGEST, LONGEST, Pair
 from privcheck.trajectories import Trajectories
 from privcheck.verification.candidates import UserPair, candidate_pairs
 from privcheck.verification.witness import describe as witnessed
-from privcheck_audits.engine.scores import MovedGroup, moved
+from privcheck_audits.engine.scores import MovedGroup, find_moved_groups
 
 _SIZES = ("H", "S", "A")
 _SHOWN = 3  # steps of a trajectory that words list
@@ -67,7 +67,7 @@ def canary(declaration: Declaration, values: Mapping[str, Fraction], pair: UserP
     Raises:
         ParameterError: Of noise of a law of one's own nobody says how far apart it leaves two neighbours.
     """
-    groups = moved(declaration, values, pair, group)
+    groups = find_moved_groups(declaration, values, pair, group)
     apart = [group.noise.separation(group.change) for group in groups]
     tabular = all(user is None or isinstance(user, Trajectories) for user in pair)
     return Canary(

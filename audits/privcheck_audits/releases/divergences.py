@@ -25,16 +25,16 @@ from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
 from privcheck_audits.plan.common import Evidence
 from privcheck_audits.releases.attacks import (
     AttackedInstance,
+    bound_from_ranks,
+    choose_thresholds,
     claimed_rho,
-    concluded,
+    conclude,
     counts,
-    marked,
-    ranked,
     ranked_words,
-    reachable_ranked,
+    reachable_at_ranks,
 )
 from privcheck_audits.releases.reach import best_plan, loss_law
-from privcheck_audits.show.pictures import pictured
+from privcheck_audits.show.pictures import add_pictures
 
 _PILOT: Final = 65_536  # runs of the declared law, from which the reachable limit is estimated
 
@@ -80,12 +80,12 @@ class _Block:
 def divergence(target: AttackedInstance) -> AuditResult:
     """Returns the bound on ρ from a clipped score; valid against any mechanism."""
     seen = Prefixes[Both]()
-    counted, seconds, clipped = _counted(target, None, seen)
-    rho, evidence = _bounded(target, counted.moments, clipped)
+    counted, seconds, clipped = _count(target, None, seen)
+    rho, evidence = _bound_rho(target, counted.moments, clipped)
     lower = pure_epsilon_at_least(rho) if target.request.delta == 0 else None
     reachable = evidence["rho_reachable"]
     assert isinstance(reachable, float)
-    result = concluded(
+    result = conclude(
         target,
         lower=lower,
         evidence=evidence,
@@ -93,7 +93,7 @@ def divergence(target: AttackedInstance) -> AuditResult:
         seconds=seconds,
         reachable=None if lower is None else pure_epsilon_at_least(reachable),
     )
-    return pictured(result, target.request, counted=counted.tally)
+    return add_pictures(result, target.request, counted=counted.tally)
 
 
 def with_coin_flip(target: AttackedInstance) -> AuditResult:
@@ -102,40 +102,44 @@ def with_coin_flip(target: AttackedInstance) -> AuditResult:
     law = loss_law(half.canary.groups)
     plan = best_plan(law, 2 * half.request.trials, alpha=half.alpha, delta=half.request.delta)
     seen = Prefixes[Both]()
-    counted, seconds, clipped = _counted(half, plan, seen)
-    _, of_rho = _bounded(half, counted.moments, clipped)
-    lower, of_epsilon = ranked(half, counted.tally, plan)
+    counted, seconds, clipped = _count(half, plan, seen)
+    _, of_rho = _bound_rho(half, counted.moments, clipped)
+    lower, of_epsilon = bound_from_ranks(half, counted.tally, plan)
     found = {str(of_epsilon["refuted"]), str(of_rho["refuted"])} - {"nothing"}
     parts = [name for name in ("claim", "declaration") if any(name in words for words in found)]
-    result = concluded(
+    result = conclude(
         target,
         lower=lower,
         evidence=of_epsilon | of_rho | {"refuted": " and ".join(parts) or "nothing"},
         method=f"two tests at half of α each. {ranked_words(half, plan)}. {_words(clipped)}",
         seconds=seconds,
-        reachable=reachable_ranked(half, law, plan, counted.tally.runs),
+        reachable=reachable_at_ranks(half, law, plan, counted.tally.runs),
     )
-    return pictured(
+    return add_pictures(
         result,
         target.request,
         counted=counted.tally,
         seen=seen,
-        bound=lambda some: ranked(half, some.tally, plan)[0],
-        limit=lambda runs: reachable_ranked(half, law, plan, runs),
+        bound=lambda some: bound_from_ranks(half, some.tally, plan)[0],
+        limit=lambda runs: reachable_at_ranks(half, law, plan, runs),
     )
 
 
-def _counted(
+def _count(
     target: AttackedInstance, plan: GuessPlan | None, seen: Prefixes[Both]
 ) -> tuple[Both, float, DivergencePlan]:
     clipped = divergence_plan(claimed_rho(target.request)["rho_claimed"])
     work = _Block(
-        groups=target.canary.groups, plan=plan, clipped=clipped, seed=target.request.seed, thresholds=marked(target)
+        groups=target.canary.groups,
+        plan=plan,
+        clipped=clipped,
+        seed=target.request.seed,
+        thresholds=choose_thresholds(target),
     )
     return *counts(target, work, Both, Tally, Moments, seen=seen), clipped
 
 
-def _bounded(target: AttackedInstance, found: Moments, clipped: DivergencePlan) -> tuple[float, Evidence]:
+def _bound_rho(target: AttackedInstance, found: Moments, clipped: DivergencePlan) -> tuple[float, Evidence]:
     request = target.request
     rho = rho_at_least(found, clipped, alpha=target.alpha)
     claimed = claimed_rho(request)["rho_claimed"]

@@ -11,7 +11,7 @@ from privcheck_audits.bounds import clopper_pearson_pair
 from privcheck_audits.engine.blocks import Tally
 from privcheck_audits.engine.scores import likelihood_trials
 from privcheck_audits.plan.common import Evidence
-from privcheck_audits.releases.attacks import AttackedInstance, concluded, counts, guesses, size_words
+from privcheck_audits.releases.attacks import AttackedInstance, conclude, counts, guesses, size_words
 
 _PILOT: Final = 65_536  # runs with a stream of their own, on which the event is chosen
 _STREAM: Final = 1_000  # first word of its spawn key
@@ -51,13 +51,13 @@ def clopper_pearson(target: AttackedInstance) -> AuditResult:
         "runs_on_second": runs[1],
         "threshold": threshold,
         "pilot": _PILOT,
-        "refuted": target.bound.refuted(lower),
+        "refuted": target.bound.name_refuted(lower),
     }
     method = (
         f"Clopper–Pearson pair: how often the log-likelihood ratio is above {threshold:.4g} under each neighbour, a "
         f"threshold chosen on {_PILOT:,} other runs; four one-sided intervals share α{size_words(target)}. For "
         "comparison: the coin flip needs one interval"
     )
-    return concluded(
+    return conclude(
         target, lower=lower, evidence=evidence, method=method, seconds=seconds, reachable=expected(threshold)
     )

@@ -24,7 +24,7 @@ from privcheck_audits.engine.blocks import BLOCK, Tally, blocks, tally, total
 from privcheck_audits.engine.scores import Scored, hidden_bits
 from privcheck_audits.plan.common import Evidence
 from privcheck_audits.plan.methods import on_curve
-from privcheck_audits.releases.attacks import AttackedInstance, coin_flip, concluded, curve, size_words, where
+from privcheck_audits.releases.attacks import AttackedInstance, coin_flip, conclude, curve, place_attack, size_words
 from privcheck_audits.releases.canaries import Canary, canary, sizes
 from privcheck_audits.releases.reach import best_plan, expected_counts, loss_law
 
@@ -92,7 +92,7 @@ class Crowd:
     def __call__(self, rng: np.random.Generator) -> Scored:
         """Returns the scores of the canaries of one fresh run, from the whole statistics and the noise on them."""
         secret = hidden_bits(rng, self.canaries)
-        data = _mixed(self.first, self.second, secret)
+        data = _mix(self.first, self.second, secret)
         score = np.zeros(self.canaries)
         for table in self.tables:
             exact = table.statistic.compute(data)
@@ -128,7 +128,7 @@ def one_run(target: AttackedInstance) -> AuditResult:
         ParameterError: No two canaries have cells of their own.
     """
     request = target.request
-    crowd, one = crowded(request.declaration, request.values)
+    crowd, one = make_crowd(request.declaration, request.values)
     runs = max(1, round(2 * request.trials / crowd.canaries))
     bits = runs * crowd.canaries
     law = loss_law(one.groups)
@@ -138,7 +138,9 @@ def one_run(target: AttackedInstance) -> AuditResult:
     crowd(np.random.default_rng(0))  # Numba compiles before the clock starts
     began = time.perf_counter()
     block = crowd.canaries * max(1, BLOCK // crowd.canaries)
-    counted = total(blocks(_Crowds(crowd=crowd, plan=plan, seed=request.seed), bits, block=block, **where(target)))
+    counted = total(
+        blocks(_Crowds(crowd=crowd, plan=plan, seed=request.seed), bits, block=block, **place_attack(target))
+    )
     seconds = time.perf_counter() - began
     attempts = _attempts(bits, counted.ranked_errors, counted.ranked_guesses)
     lower, best = _bound(attempts, plan, alpha=target.alpha, delta=request.delta)
@@ -150,10 +152,10 @@ def one_run(target: AttackedInstance) -> AuditResult:
         "runs_of_the_mechanism": runs,
         "runs": bits,  # hidden bits
         "attempts": len(plan.shares),
-        "refuted": target.bound.refuted(lower),
+        "refuted": target.bound.name_refuted(lower),
     }
     expected = _attempts(bits, *expected_counts(law, plan, bits))
-    result = concluded(
+    result = conclude(
         target,
         lower=lower,
         evidence=evidence,
@@ -166,7 +168,7 @@ def one_run(target: AttackedInstance) -> AuditResult:
     return replace(result, trials=-(-bits // 2), witness=f"{crowd.canaries} users, of whom the first: {one.words}")
 
 
-def crowded(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[Crowd, Canary]:
+def make_crowd(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[Crowd, Canary]:
     """Returns as many canaries as find cells of their own, and the first of them alone, with its loss.
 
     Every one stays in one state and plays one action throughout: in D one of two actions, in D′ the other (with a
@@ -180,12 +182,12 @@ def crowded(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[C
     Raises:
         ParameterError: There are no such cells.
     """
-    found = [_crowd(declaration, values, reward) for reward in (1.0, 0.0)]
+    found = [_place_canaries(declaration, values, reward) for reward in (1.0, 0.0)]
     crowd, one = max(found, key=lambda pair: pair[1].mu ** 2 / 2 + pair[1].pure)
     return crowd, one
 
 
-def _crowd(declaration: Declaration, values: Mapping[str, Fraction], reward: float) -> tuple[Crowd, Canary]:
+def _place_canaries(declaration: Declaration, values: Mapping[str, Fraction], reward: float) -> tuple[Crowd, Canary]:
     H, S, A = sizes(values)
     cells = [(s, a) for s in range(S) for a in range(A)]
     replaced = isinstance(declaration.relation, ReplaceOne)
@@ -233,7 +235,7 @@ def _staying(cells: list[tuple[int, int]], H: int, S: int, A: int, reward: float
     )
 
 
-def _mixed(first: Trajectories, second: Trajectories | None, secret: NDArray[np.bool_]) -> Trajectories:
+def _mix(first: Trajectories, second: Trajectories | None, secret: NDArray[np.bool_]) -> Trajectories:
     if second is None:
         return take(first, np.flatnonzero(secret))
     on_first = secret[:, None]

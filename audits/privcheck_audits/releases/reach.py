@@ -71,19 +71,19 @@ def loss_law(groups: Sequence[MovedGroup]) -> LossLaw:
     mu = float(np.sqrt(sum((g.change**2).sum() / g.noise.scale**2 for g in groups if g.noise.gaussian)))
     width = float(steps.sum()) + mu**2 / 2 + _WIDTH * mu
     if width == 0:
-        return _ordered(np.zeros(1), np.ones(1))
+        return _accumulate(np.zeros(1), np.ones(1))
     half = _POINTS // 2 - 1
     cell = width / (half - steps.size)  # room for the rounding of each step to the grid
     transform = np.ones(_POINTS // 2 + 1, dtype=np.complex128)
     for law, moves in by_law.items():
         for step, count in zip(*np.unique(moves, return_counts=True), strict=True):
-            transform *= np.fft.rfft(_centred(law.loss_masses(float(step), cell))) ** int(count)
+            transform *= np.fft.rfft(_centre(law.loss_masses(float(step), cell))) ** int(count)
     if mu > 0:
         transform *= np.fft.rfft(_gaussian(mu, cell))
     under_first = np.maximum(np.fft.irfft(transform, _POINTS), 0.0)  # index i stands for i·cell, modulo the grid
     positions = np.arange(1, half + 1)
     mass = np.concatenate([[under_first[0]], under_first[positions] + under_first[-positions]])[::-1]
-    return _ordered(cell * np.arange(half, -1, -1, dtype=np.float64), mass)
+    return _accumulate(cell * np.arange(half, -1, -1, dtype=np.float64), mass)
 
 
 def sampled_law(scores: NDArray[np.float64]) -> LossLaw:
@@ -153,7 +153,7 @@ def expected_counts(law: LossLaw, plan: GuessPlan, runs: int) -> tuple[tuple[int
     return errors, guesses
 
 
-def _ordered(loss: NDArray[np.float64], mass: NDArray[np.float64]) -> LossLaw:
+def _accumulate(loss: NDArray[np.float64], mass: NDArray[np.float64]) -> LossLaw:
     """Returns the law of a |ratio| with the values `loss`, descending; at l the sign is wrong with odds e^(−l)."""
     return LossLaw(
         share=np.concatenate([[0.0], np.cumsum(mass)]),
@@ -165,15 +165,15 @@ def _gaussian(mu: float, cell: float) -> NDArray[np.float64]:
     half = _POINTS // 2 - 1
     positions = np.arange(-half, half + 1)
     edges = (np.arange(-half, half + 2) - 0.5) * cell
-    return _wrapped(positions, np.diff(ndtr((edges - mu**2 / 2) / mu)))
+    return _wrap(positions, np.diff(ndtr((edges - mu**2 / 2) / mu)))
 
 
-def _centred(mass: NDArray[np.float64]) -> NDArray[np.float64]:
+def _centre(mass: NDArray[np.float64]) -> NDArray[np.float64]:
     reach = mass.size // 2
-    return _wrapped(np.arange(-reach, reach + 1), mass)
+    return _wrap(np.arange(-reach, reach + 1), mass)
 
 
-def _wrapped(positions: NDArray[np.int64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
+def _wrap(positions: NDArray[np.int64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
     grid = np.zeros(_POINTS)
     grid[positions % _POINTS] = mass
     return grid

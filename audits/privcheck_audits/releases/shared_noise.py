@@ -17,9 +17,9 @@ from privcheck_audits.bounds import GuessPlan, RankedBound, guess_plan, ranked_b
 from privcheck_audits.engine.blocks import BLOCK, Tally, blocks, tally
 from privcheck_audits.engine.prefixes import Prefixes
 from privcheck_audits.engine.scores import Scored, hidden_bits
-from privcheck_audits.plan.common import Evidence, audited, check, limits, placed
+from privcheck_audits.plan.common import Evidence, check, limits, make_result, place_blocks
 from privcheck_audits.plan.meanings import releases_meaning
-from privcheck_audits.show.pictures import pictured
+from privcheck_audits.show.pictures import add_pictures
 
 _CERTAIN: Final = 1_000.0  # nats: the score of a difference that only one neighbour can produce
 
@@ -53,7 +53,7 @@ def audit_differences(request: AuditRequest) -> AuditResult:
     began = time.perf_counter()
     declaration, values = request.declaration, request.values
     found = find_witness(declaration, values)
-    name, change, noise = _attacked(request, found)
+    name, change, noise = _choose_release(request, found)
     seen = Prefixes[Tally]()
     counted = seen.total(
         blocks(
@@ -61,7 +61,7 @@ def audit_differences(request: AuditRequest) -> AuditResult:
             2 * request.trials,
             stream=0,
             block=BLOCK,
-            **placed(request, Tally),
+            **place_blocks(request, Tally),
         )
     )
     bound, alpha, plan = limits(request, values), 1 - request.confidence, guess_plan()
@@ -72,7 +72,7 @@ def audit_differences(request: AuditRequest) -> AuditResult:
         )
 
     best = bounded(counted)
-    refuted = bound.refuted(best.epsilon)
+    refuted = bound.name_refuted(best.epsilon)
     evidence: Evidence = {
         "errors": best.flip.errors,
         "guesses": best.flip.guesses,
@@ -83,7 +83,7 @@ def audit_differences(request: AuditRequest) -> AuditResult:
         "meaning": releases_meaning(refuted, declaration, reachable=None),
         "trials_per_second": counted.runs / (time.perf_counter() - began),
     }
-    result = audited(
+    result = make_result(
         request,
         bound,
         violated=refuted != "nothing",
@@ -94,7 +94,7 @@ def audit_differences(request: AuditRequest) -> AuditResult:
         evidence=evidence,
         seconds=time.perf_counter() - began,
     )
-    return pictured(
+    return add_pictures(
         result,
         request,
         counted=counted,
@@ -111,7 +111,7 @@ def _flawless(runs: int, plan: GuessPlan, *, alpha: float, delta: float) -> floa
     return ranked_bound((0,) * len(guesses), guesses, plan, runs=runs, alpha=alpha, delta=delta).epsilon
 
 
-def _attacked(request: AuditRequest, found: Witness | None) -> tuple[str, float, Noise]:
+def _choose_release(request: AuditRequest, found: Witness | None) -> tuple[str, float, Noise]:
     """Returns the release whose outputs leak, the largest entry of what the witness moves in it, and its noise."""
     declaration, values = request.declaration, request.values
     leaking = shared_draws(declaration)

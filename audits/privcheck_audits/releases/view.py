@@ -10,7 +10,7 @@ from typing import Final
 
 from privcheck.guarantees import ZCDP
 from privcheck.results import AuditMethod, AuditRequest, AuditResult
-from privcheck_audits.plan.anytime import until_refuted
+from privcheck_audits.plan.anytime import audit_until_refuted
 from privcheck_audits.plan.common import Evidence, Limits, check, limits, shares, size_note
 from privcheck_audits.plan.meanings import releases_meaning
 from privcheck_audits.plan.methods import METHODS, on_curve, refuse_unfit, unfit
@@ -24,7 +24,7 @@ from privcheck_audits.show.pictures import of_parts
 _MANY: Final = 200  # Laplace coordinates, whose extreme has probability 2^−many
 _ONE_INSTANCE: Final[Mapping[AuditMethod, RunAttack]] = {
     "clopper-pearson": clopper_pearson,
-    "sequential": until_refuted,
+    "sequential": audit_until_refuted,
     "one-run": one_run,
     "group": group,
 }

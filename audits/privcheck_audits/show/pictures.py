@@ -6,7 +6,7 @@ A plan that tallies scores needs `marks` for its blocks, a `Prefixes` that adds 
     seen = Prefixes[Tally]()
     counted = seen.total(blocks(work, …))              # in place of `total`; work gives `thresholds=marks` to `tally`
     …
-    return pictured(result, request, values=values, counted=counted, seen=seen, pair=pair, bound=…, limit=…)
+    return add_pictures(result, request, values=values, counted=counted, seen=seen, pair=pair, bound=…, limit=…)
 
 where `bound(counted)` is the lower bound from some of the blocks and `limit(runs)` what the best test could have
 reached with as many runs. A plan whose blocks stop early gives `gather` the rule `seen.watching(stop)` instead. What is
@@ -30,12 +30,12 @@ from privcheck.pictures import Bar, Bars, History, ShownPair
 from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.engine.blocks import Tally
 from privcheck_audits.engine.prefixes import Counted, Prefixes
-from privcheck_audits.show.side_by_side import shown_pair
+from privcheck_audits.show.side_by_side import show_pair
 from privcheck_audits.show.trade_offs import charged_trade_off, claimed_trade_off, trade_off
 from privcheck_audits.white_box.distances import Distance
 from privcheck_audits.white_box.noise_tests import NoiseTest
 
-__all__ = ["Prefixes", "drawn_bars", "history", "moved_bars", "of_parts", "pictured", "without_limit"]
+__all__ = ["Prefixes", "add_pictures", "drawn_bars", "history", "moved_bars", "of_parts", "without_limit"]
 
 _LIMITS: Final = 24  # points of the limit
 _LEAST: Final = 50  # trials, where the limit begins
@@ -44,7 +44,7 @@ _NORMS: Final = {"l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞"}
 C = TypeVar("C", bound=Counted)
 
 
-def pictured(
+def add_pictures(
     result: AuditResult,
     request: AuditRequest,
     *,
@@ -85,7 +85,7 @@ def pictured(
         course = history(seen.points, bound, limit, before=before, anytime=anytime)
         if result.epsilon_lower is not None:  # of an audit that stopped it may be more than its last bound
             course = replace(course, epsilon_lower=(*course.epsilon_lower[:-1], result.epsilon_lower))
-    shown = result.pair if pair is None else pair if isinstance(pair, ShownPair) else shown_pair(pair)
+    shown = result.pair if pair is None else pair if isinstance(pair, ShownPair) else show_pair(pair)
     return replace(result, trade_off=curve, history=course, pair=shown)
 
 

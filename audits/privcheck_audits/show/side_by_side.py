@@ -19,7 +19,7 @@ _COORDINATES: Final = 2  # of a vector that are written out
 Row = tuple[str, ...]
 
 
-def shown_pair(pair: tuple[Any, Any], title: str = "") -> ShownPair | None:
+def show_pair(pair: tuple[Any, Any], title: str = "") -> ShownPair | None:
     """Returns the two users side by side; None where both are absent.
 
     Trajectories are shown as states, actions and rewards, regressors as vectors, targets and weights, finite models as
@@ -36,7 +36,7 @@ def shown_pair(pair: tuple[Any, Any], title: str = "") -> ShownPair | None:
         labels = [*_numbers(present.horizon), "after"]
         usual, row, columns = "The user in whom D and D′ differ, step by step.", "step", ("state", "action", "reward")
     elif isinstance(present, Regressors):
-        cells = [None if user is None else _regressed(user) for user in pair]
+        cells = [None if user is None else _show_regressors(user) for user in pair]
         labels, columns = _numbers(present.horizon), _names(present)
         usual, row = "What the user in whom D and D′ differ adds to the statistics, step by step.", "step"
     elif isinstance(present, FiniteMDP):
@@ -103,7 +103,7 @@ def _names(user: Regressors) -> tuple[str, ...]:
     return (*user.vectors, *user.targets, *user.weights)
 
 
-def _regressed(user: Regressors) -> list[Row]:
+def _show_regressors(user: Regressors) -> list[Row]:
     vectors = [column[0] for column in user.vectors.values()]
     numbers = [column[0] for column in (*user.targets.values(), *user.weights.values())]
     return [

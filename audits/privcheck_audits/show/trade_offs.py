@@ -130,9 +130,9 @@ def claimed_trade_off(guarantee: Guarantee, values: Mapping[str, Fraction]) -> N
         if not math.isfinite(last):
             return None
         epsilons = np.linspace(0.0, last, _PROFILE)
-        return _allowed([(float(e), claim_delta(guarantee, values, float(e))) for e in epsilons])
+        return _least_errors([(float(e), claim_delta(guarantee, values, float(e))) for e in epsilons])
     epsilon = guarantee.epsilon.number(values, rounding="up")
-    return _allowed([(epsilon, claim_delta(guarantee, values, epsilon))]) if math.isfinite(epsilon) else None
+    return _least_errors([(epsilon, claim_delta(guarantee, values, epsilon))]) if math.isfinite(epsilon) else None
 
 
 @functools.lru_cache(maxsize=64)  # every pair, view and attempt of an audit is drawn against the same curve
@@ -147,10 +147,10 @@ def charged_trade_off(charged: NumericAccount) -> NDArray[np.float64] | None:
     if not math.isfinite(last):
         return None
     pairs = [(float(e), charged.delta(float(e))) for e in np.linspace(0.0, last, _CERTIFIED)]
-    return _allowed([*pairs, (charged.pure, 0.0)] if math.isfinite(charged.pure) else pairs)
+    return _least_errors([*pairs, (charged.pure, 0.0)] if math.isfinite(charged.pure) else pairs)
 
 
-def _allowed(pairs: list[tuple[float, float]]) -> NDArray[np.float64]:
+def _least_errors(pairs: list[tuple[float, float]]) -> NDArray[np.float64]:
     found = np.zeros(_GRID.size)
     for epsilon, delta in pairs:
         steep = 1 - delta - np.exp(min(epsilon, 700.0)) * _GRID

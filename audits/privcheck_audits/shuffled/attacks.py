@@ -18,7 +18,7 @@ from privcheck.mechanisms import shuffled_noise
 from privcheck.relations import LARGEST, LONGEST
 from privcheck.verification.candidates import UserPair, candidate_pairs
 from privcheck.verification.witness import describe
-from privcheck_audits.engine.scores import MovedGroup, moved
+from privcheck_audits.engine.scores import MovedGroup, find_moved_groups
 from privcheck_audits.shuffled.messages import as_sums, shown_probability, width
 
 _NUMBERS: Final = 600  # of a run, that are drawn to look at integer messages; further counters are left out
@@ -91,7 +91,7 @@ def attacks(declaration: Declaration, values: Mapping[str, Fraction], sizes: tup
     seen = declaration.seen_by(group)
     settings = seen[0].settings(values) if seen else ()
     together = replace(declaration, releases=tuple(r for r in seen if r.settings(values) == settings))
-    found = [moved(together, at, pair, group) for at in settings]
+    found = [find_moved_groups(together, at, pair, group) for at in settings]
     if not any(found):
         message = f"{declaration.name}: no batch has a user in it, and nothing is sent; audit more episodes"
         raise ParameterError(message, name="K", given=values.get("K"))

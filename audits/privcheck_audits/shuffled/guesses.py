@@ -109,14 +109,16 @@ class Aim:
 
     def bound(self, counted: MessageTally) -> float:
         """Returns the lower bound on one user's ε, rounded down."""
-        guessed = user_epsilon(lambda d: self.guessed(counted, d).epsilon, users=self.attack.users, delta=self.delta)
+        guessed = user_epsilon(
+            lambda d: self.bound_by_guesses(counted, d).epsilon, users=self.attack.users, delta=self.delta
+        )
         return max(self._refuting(counted.shown, counted.on_first), guessed)
 
-    def paid(self, epsilon: float) -> float:
+    def charge(self, epsilon: float) -> float:
         """Returns δ of all the users who are moved alike, where one user's guarantee is (ε, δ); below 1."""
         return min(0.999, group_delta(epsilon if math.isfinite(epsilon) else 0.0, self.delta, users=self.attack.users))
 
-    def guessed(self, counted: MessageTally, delta: float) -> RankedBound:
+    def bound_by_guesses(self, counted: MessageTally, delta: float) -> RankedBound:
         """Returns what the guesses say of all the users who are moved alike, at a δ."""
         errors, guesses = counted.tally.ranked_errors, counted.tally.ranked_guesses
         return ranked_bound(errors, guesses, self.plan, runs=counted.runs, alpha=self.for_guesses, delta=delta)
@@ -127,17 +129,17 @@ class Aim:
         guessed = user_epsilon(lambda d: flip(delta=d), users=self.attack.users, delta=self.delta)
         return max(self._refuting(math.floor(self.attack.shown * (runs // 2)), runs // 2), guessed)
 
-    def at_most(self, counted: MessageTally, *, epsilon: float) -> float:
+    def bound_up_to(self, counted: MessageTally, *, epsilon: float) -> float:
         """Returns a lower bound on one user's ε from fewer runs, no more than a given ε: one look, no search.
 
         Below it group privacy takes δ no larger than at it, and what is refuted there is refuted below.
         """
-        guessed = self.guessed(counted, self.paid(epsilon)).epsilon / self.attack.users
+        guessed = self.bound_by_guesses(counted, self.charge(epsilon)).epsilon / self.attack.users
         return max(self._refuting(counted.shown, counted.on_first), min(epsilon, guessed))
 
     def near(self, runs: int, *, epsilon: float) -> float:
         """Returns about what `limit` does, for bounds about a given ε."""
-        paid = self.paid(epsilon)
+        paid = self.charge(epsilon)
         found = reachable_guesses(self.law, self.plan, runs, alpha=self.for_guesses, delta=paid)
         return found / self.attack.users
 

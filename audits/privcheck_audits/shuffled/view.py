@@ -30,8 +30,8 @@ from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.engine.blocks import BLOCK, Tally, blocks
 from privcheck_audits.engine.prefixes import Prefixes
-from privcheck_audits.plan.common import Evidence, Limits, audited, check, elsewhere, limits, placed, shares
-from privcheck_audits.show.pictures import of_parts, pictured
+from privcheck_audits.plan.common import Evidence, Limits, check, elsewhere, limits, make_result, place_blocks, shares
+from privcheck_audits.show.pictures import add_pictures, of_parts
 from privcheck_audits.show.trade_offs import pilot_marks
 from privcheck_audits.shuffled.attacks import Attack
 from privcheck_audits.shuffled.guesses import SHOWN, Aim, Messages, MessageTally, aim, scores
@@ -56,7 +56,7 @@ def releases(request: AuditRequest, running: Declaration | None = None) -> Audit
     began = time.perf_counter()
     values = instances(request.values) if request.trials > 1 else (request.values,)
     parts = shares(request, values)
-    found = [_attacked(part, declaration, stream=number) for number, part in enumerate(parts)]
+    found = [_attack(part, declaration, stream=number) for number, part in enumerate(parts)]
     best = found[0]  # the verdict is about the parameters that were asked for
     spent = sum(result.seconds for result in found)
     evidence = {**best.evidence, "trials_per_second": 2 * sum(part.trials for part in parts) / spent}
@@ -89,7 +89,7 @@ def declines(declaration: Declaration) -> str:
     return ""
 
 
-def _attacked(request: AuditRequest, running: Declaration, *, stream: int) -> AuditResult:
+def _attack(request: AuditRequest, running: Declaration, *, stream: int) -> AuditResult:
     bound = limits(request, request.values)
     chosen = aim(request, running, least=bound.least)
     groups, alone = chosen.attack.groups, chosen.attack.users == 1
@@ -102,17 +102,17 @@ def _attacked(request: AuditRequest, running: Declaration, *, stream: int) -> Au
             2 * request.trials,
             stream=stream,
             block=BLOCK,
-            **placed(request, MessageTally, Tally, keep=running is request.declaration),
+            **place_blocks(request, MessageTally, Tally, keep=running is request.declaration),
         )
     )
     result = _result(request, chosen, counted, bound, seconds=time.perf_counter() - clock)
     lower = result.epsilon_lower or 0.0
-    return pictured(
+    return add_pictures(
         result,
         request,
         counted=counted.tally,
         seen=seen if math.isfinite(lower) else None,
-        bound=partial(chosen.at_most, epsilon=lower),
+        bound=partial(chosen.bound_up_to, epsilon=lower),
         limit=partial(chosen.near, epsilon=lower),
         pair=chosen.attack.pair,
     )
@@ -120,8 +120,8 @@ def _attacked(request: AuditRequest, running: Declaration, *, stream: int) -> Au
 
 def _result(request: AuditRequest, chosen: Aim, counted: MessageTally, bound: Limits, *, seconds: float) -> AuditResult:
     attack, lower = chosen.attack, chosen.bound(counted)
-    best = chosen.guessed(counted, chosen.paid(lower))
-    refuted = bound.refuted(lower)
+    best = chosen.bound_by_guesses(counted, chosen.charge(lower))
+    refuted = bound.name_refuted(lower)
     evidence: Evidence = {
         "errors": best.flip.errors,
         "guesses": best.flip.guesses,
@@ -141,7 +141,7 @@ def _result(request: AuditRequest, chosen: Aim, counted: MessageTally, bound: Li
         "refuted": refuted,
         "meaning": _meaning(request, attack, counted, refuted, lower),
     }
-    return audited(
+    return make_result(
         request,
         bound,
         violated=refuted != "nothing",

@@ -8,7 +8,7 @@ from typing import Final
 from privcheck.registry import Algorithm
 from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.plan.common import check
-from privcheck_audits.white_box.agents import watched
+from privcheck_audits.white_box.agents import watch
 from privcheck_audits.white_box.online_lockstep import OnlinePairs
 from privcheck_audits.white_box.online_noise import OnlineDraws
 from privcheck_audits.white_box.views import audit_draws, audit_pairs
@@ -34,7 +34,7 @@ def lockstep(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
     """
     check(request)
     began = time.perf_counter()
-    agents, values = watched(algorithm, request.setting)
+    agents, values = watch(algorithm, request.setting)
     return audit_pairs(
         request,
         OnlinePairs(agents=agents),
@@ -61,7 +61,7 @@ def noise(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
     """
     check(request)
     began = time.perf_counter()
-    agents, values = watched(algorithm, request.setting)
+    agents, values = watch(algorithm, request.setting)
     return audit_draws(
         request,
         OnlineDraws(agents=agents, seed=request.seed),

@@ -115,7 +115,7 @@ def face_of(player: Player) -> Face:
     return player.face
 
 
-def watched(algorithm: Algorithm, setting: Setting) -> tuple[tuple[Watched, ...], Mapping[str, Fraction]]:
+def watch(algorithm: Algorithm, setting: Setting) -> tuple[tuple[Watched, ...], Mapping[str, Fraction]]:
     """Returns the agent in a random model, and the parameters at which it runs: those asked for, up to some size.
 
     It comes twice: with the options of its audit instance, under which policies follow the noisy tables closely, and
@@ -130,26 +130,26 @@ def watched(algorithm: Algorithm, setting: Setting) -> tuple[tuple[Watched, ...]
     """
     if algorithm.online is None:
         raise ParameterError(f"{algorithm.name} has no online agent to be run", name=algorithm.name)
-    at = moderate(setting)
+    at = limit_sizes(setting)
     H, S, A, K = (int(at[name]) for name in _SIZES)
     world = World(name="random", description="random", mdp=random_mdp(S=S, A=A, H=H, seed=1, stationary=True))
     values = {name: at.get(name, value) for name, value in setting.values.items()}
     sized = {name: at.get(name, value) for name, value in setting.options.items()}
     settings = (
-        replace(setting, values=values, options=closely(algorithm, sized)),
+        replace(setting, values=values, options=follow_closely(algorithm, sized)),
         replace(setting, values=values, options=sized),
     )
     requests = (OnlineRequest(setting=one, world=world, episodes=K) for one in settings)
     return tuple(Watched(make=algorithm.online, request=one) for one in requests), values
 
 
-def closely(algorithm: Algorithm, options: Mapping[str, Fraction]) -> dict[str, Fraction]:
+def follow_closely(algorithm: Algorithm, options: Mapping[str, Fraction]) -> dict[str, Fraction]:
     """Returns the options with those of the algorithm's audit instance, under which policies follow its releases."""
     instance = algorithm.instance.options
     return {name: Fraction(instance.get(name, value)) for name, value in options.items()}
 
 
-def moderate(setting: Setting) -> Mapping[str, Fraction]:
+def limit_sizes(setting: Setting) -> Mapping[str, Fraction]:
     """Returns H, S, A and K as asked, but for at most `EPISODES` episodes and not too many counters.
 
     Args:

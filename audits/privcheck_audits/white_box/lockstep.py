@@ -17,6 +17,7 @@ import numpy as np
 
 from privcheck.declaration import Declaration, Draw, Release
 from privcheck.errors import UnknownNameError
+from privcheck.mechanisms import Noiseless
 from privcheck.runtime import (
     Billboard,
     Channel,
@@ -33,20 +34,19 @@ from privcheck.trajectories import Trajectories
 from privcheck.verification.witness import describe as witnessed
 from privcheck_audits.releases.canaries import describe
 from privcheck_audits.white_box.distances import Distance, Moved
-from privcheck_audits.white_box.streams import Array, MakeCounter, Seats, TreeNodes, UserPair, Users, outputs, seated
+from privcheck_audits.white_box.streams import (
+    Array,
+    MakeCounter,
+    Seats,
+    TreeNodes,
+    UserPair,
+    Users,
+    insert_user,
+    outputs,
+)
 
 Opened = Callable[[int], ReleaseChannel]  # the channel of an output, counted from 1
 Execution = Callable[[Users, Declaration, Mapping[str, Fraction], Opened], Iterator[int]]
-
-
-class Quiet:
-    """Noise that is none: it lets exact sums out of a counter."""
-
-    symmetric = ""
-
-    def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        """Returns zeros."""
-        return np.zeros(shape)
 
 
 def publish(
@@ -97,7 +97,7 @@ def tree_sums(release: Release, seats: Seats, values: Mapping[str, Fraction], co
     leaves = outputs(release, values)
     if leaves < 1:
         return
-    made, taken = counter(release.statistic.shape(values), Quiet(), leaves=leaves), TreeNodes()
+    made, taken = counter(release.statistic.shape(values), Noiseless(), leaves=leaves), TreeNodes()
     rng = np.random.default_rng()  # nothing is drawn from it
     for user in range(1, leaves + 1):
         yield taken.close(user, made.release(seats.exact(release, user), rng))
@@ -127,11 +127,11 @@ def replay(
         execute: What a run does with its users and channels; it yields between steps.
     """
     seen = replace(declaration, releases=tuple(replace(r, draw=Draw()) for r in declaration.releases))
-    values = batched(seen, values)
+    values = with_batch_size(seen, values)
     channels = _Channels(seen, values, seed)
     moved = {release.name: Moved(release=release) for release in seen.releases}
     ours, theirs = (
-        execute(seated(base, user, position), seen, values, opened)
+        execute(insert_user(base, user, position), seen, values, opened)
         for user, opened in zip(pair, (channels.first, channels.second), strict=True)
     )
     going = True
@@ -143,18 +143,18 @@ def replay(
             moved[name].add(mine, other)
     for name in channels.unmatched():
         moved[name].same_slices = False
-    words = where(pair, position if base else None)
+    words = describe_user(pair, position if base else None)
     return tuple(d for release in seen.releases for d in moved[release.name].distances(seen.relation, values, words))
 
 
-def batched(declaration: Declaration, values: Mapping[str, Fraction]) -> Mapping[str, Fraction]:
+def with_batch_size(declaration: Declaration, values: Mapping[str, Fraction]) -> Mapping[str, Fraction]:
     """Returns the parameters with the size n of a batch, where the noise depends on it; charges do not."""
     sizes = [n for r in declaration.releases if r.batch_sizes is not None for n in r.batch_sizes(values)]
     depends = any(r.batch_sizes is not None for r in declaration.releases)
     return {**values, "n": Fraction(max(sizes, default=1))} if depends else values
 
 
-def where(pair: UserPair, position: int | None) -> str:
+def describe_user(pair: UserPair, position: int | None) -> str:
     """Returns the pair in words, and where in the order of users it is; None where it is alone."""
     tabular = all(user is None or isinstance(user, Trajectories) for user in pair)
     words = describe(pair) if tabular else witnessed(pair)

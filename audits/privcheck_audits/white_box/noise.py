@@ -18,7 +18,7 @@ from privcheck.results import Progress, silent
 from privcheck.runtime import Billboard, Channel, Ledger, NoiseSource, SimulatedNoise, TreeCounter
 from privcheck.runtime.counters import Fresh
 from privcheck.schedules import Tree
-from privcheck_audits.white_box.noise_tests import Listener, NoiseTest, Sums, declared_noise, judged
+from privcheck_audits.white_box.noise_tests import NoiseRecorder, NoiseTest, Sums, declared_noise, judge
 from privcheck_audits.white_box.streams import Array, MakeCounter, Seats, TreeNodes, Users, outputs
 
 
@@ -50,7 +50,7 @@ def noise_sums(
         ChannelError: Releases are declared to share their noise, which a channel does not draw.
         AuditError: An output is not finite.
     """
-    heard, seats = Listener(declaration, values, seed=seed), Seats(users, values)
+    recorder, seats = NoiseRecorder(declaration, values, seed=seed), Seats(users, values)
     parts = {release.name: release.statistic.shape(values)[0] for release in declaration.releases}
     last = {release.name: outputs(release, values) for release in declaration.releases}
     trees = [r for r in declaration.releases if isinstance(r.schedule, Tree) and last[r.name]]
@@ -72,8 +72,8 @@ def noise_sums(
                         exact = seats.exact(release, output, step=part)
                         noises[release.name] = channel.noise(release.name, exact, part)
                 largest = max([channel.largest, *(tree.largest for tree in sums.values())])
-                heard.hear(noises, run=run, output=output, part=part, largest=largest)
-    return heard.sums()
+                recorder.record(noises, run=run, output=output, part=part, largest=largest)
+    return recorder.sums()
 
 
 def noise_tests(
@@ -107,7 +107,7 @@ def noise_tests(
     rng = np.random.default_rng(seed)
     sums = noise_sums(declaration, values, users, runs=range(runs), rng=rng, seed=seed, source=source, counter=counter)
     progress(runs, runs)
-    return judged(sums, declared_noise(declaration, values))
+    return judge(sums, declared_noise(declaration, values))
 
 
 class _Channel:

@@ -1,7 +1,7 @@
-"""What noise sounds like: sums over all that was drawn, and the tests of what is declared.
+"""The tests of noise: sums over all that was drawn, compared with what is declared.
 
-Every test is valid at any number of draws, and α is divided among them: what draws as declared is accused with
-probability at most α.
+Every test is valid at any number of draws, and α is divided among them: the false-positive rate of all together is at
+most α.
 
 * scale: Σx²/σ² ~ χ²(n) for Gaussian, 2Σ|x|/b ~ χ²(2n) for Laplace noise, two-sided (`Noise.scale_statistic`); of a
   tree at each level too
@@ -34,7 +34,7 @@ from privcheck.declaration import Declaration, Release
 from privcheck.errors import AuditError, ParameterError
 from privcheck.mechanisms import Mechanism, Noise, lacks
 from privcheck.schedules import Tree
-from privcheck_audits.white_box.streams import Array, level, related
+from privcheck_audits.white_box.streams import Array, level, related_nodes
 
 _BINS: Final = 512  # of the probability integral transform
 _SEEN: Final = 1 << 16  # coordinates of a slice whose signs are compared
@@ -89,9 +89,9 @@ class Sums:
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(
-            sizes=_added(self.sizes, other.sizes),
+            sizes=_add(self.sizes, other.sizes),
             bins={name: _none(self.bins, name) + _none(other.bins, name) for name in {**self.bins, **other.bins}},
-            agreements=_added(self.agreements, other.agreements),
+            agreements=_add(self.agreements, other.agreements),
             asymmetry={
                 name: max(self.asymmetry.get(name, 0.0), other.asymmetry.get(name, 0.0))
                 for name in {**self.asymmetry, **other.asymmetry}
@@ -104,7 +104,7 @@ class Sums:
         )
 
 
-def untested(releases: Sequence[Release]) -> str:
+def why_untested(releases: Sequence[Release]) -> str:
     """Returns why the noise of releases cannot be tested; empty where it can."""
     if other := [release.name for release in releases if not release.mechanism.law.additive]:
         return f"the noise of {', '.join(other)} is not added to the value: there is none to be told apart from it"
@@ -118,7 +118,7 @@ def declared_noise(declaration: Declaration, values: Mapping[str, Fraction]) -> 
     Raises:
         ParameterError: A release has a law that is not tested here.
     """
-    if why := untested(declaration.releases):
+    if why := why_untested(declaration.releases):
         raise ParameterError(f"{declaration.name}: {why}", name="view", given="noise")
     found = {}
     for release in declaration.releases:
@@ -127,8 +127,8 @@ def declared_noise(declaration: Declaration, values: Mapping[str, Fraction]) -> 
     return found
 
 
-class Listener:
-    """Hears the noise of every slice, and keeps the sums that tests need.
+class NoiseRecorder:
+    """Takes the noise of every slice, and keeps the sums that tests need.
 
     Args:
         declaration: What is released.
@@ -151,7 +151,7 @@ class Listener:
         self._apart = 0.0  # by how much rounding may part two levels that are one
         self._repeats = (0, 0.0, 0)
 
-    def hear(self, noises: Mapping[str, Array], *, run: int, output: int, part: int = 0, largest: float) -> None:
+    def record(self, noises: Mapping[str, Array], *, run: int, output: int, part: int = 0, largest: float) -> None:
         """Takes the noise of slices that left together.
 
         Args:
@@ -176,19 +176,19 @@ class Listener:
             self._agree("successive steps", name, signs[1:], signs[:-1])
             if (last := self._signs.get((name, output, part - 1))) is not None:
                 self._agree("successive steps", name, signs[:1], last[-1:])
-            before = related(output) if name in self._trees else {"successive outputs": output - 1}
+            before = related_nodes(output) if name in self._trees else {"successive outputs": output - 1}
             for kind, earlier in before.items():
-                if (heard := self._signs.get((name, earlier, part))) is not None:
-                    self._agree(kind, name, signs, heard)
+                if (signs_before := self._signs.get((name, earlier, part))) is not None:
+                    self._agree(kind, name, signs, signs_before)
             if (once := self._before.get((name, output, part))) is not None:
                 self._agree("runs", name, signs, once)
             self._signs[name, output, part] = signs
         for one, other in combinations(flat, 2):
-            for kind, left, right in _aligned(noises[one], noises[other], flat[one], flat[other]):
+            for kind, left, right in _align(noises[one], noises[other], flat[one], flat[other]):
                 self._agree(kind, f"{one} and {other}", left, right)
 
     def sums(self) -> Sums:
-        """Returns what was heard so far."""
+        """Returns what was recorded so far."""
         self._count_repeats()
         return Sums(
             sizes=dict(self._sizes),
@@ -241,8 +241,8 @@ class Listener:
             self._agreements[_key(kind, where)] = agreed + int((one == other).sum()), pairs + one.size
 
 
-def judged(sums: Sums, declared: Mapping[str, Noise]) -> tuple[NoiseTest, ...]:
-    """Returns the tests of what was heard against what is declared, by release."""
+def judge(sums: Sums, declared: Mapping[str, Noise]) -> tuple[NoiseTest, ...]:
+    """Returns the tests of what was recorded against what is declared, by release."""
     found = []
     for name, noise in declared.items():
         for key, (number, size) in sorted(sums.sizes.items()):
@@ -268,7 +268,7 @@ def judged(sums: Sums, declared: Mapping[str, Noise]) -> tuple[NoiseTest, ...]:
     return tuple(found)
 
 
-def _added(
+def _add(
     one: Mapping[str, tuple[int, Number]], other: Mapping[str, tuple[int, Number]]
 ) -> dict[str, tuple[int, Number]]:
     found = dict(one)
@@ -286,7 +286,7 @@ def _key(*words: str) -> str:
     return _BAR.join(words)
 
 
-def _aligned(one: Array, other: Array, flat_one: Array, flat_other: Array) -> list[tuple[str, Signs, Signs]]:
+def _align(one: Array, other: Array, flat_one: Array, flat_other: Array) -> list[tuple[str, Signs, Signs]]:
     """Returns the signs of two releases' slices that are compared, (slices, …) each."""
     slices = min(len(one), len(other))
     size = min(flat_one.shape[1], flat_other.shape[1], _SEEN)

@@ -19,7 +19,7 @@ from privcheck.runtime import Billboard, Channel, Ledger, RecordingChannel, Rele
 from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories, concatenate
 from privcheck_audits.white_box.lockstep import Opened
-from privcheck_audits.white_box.noise_tests import Listener, Sums
+from privcheck_audits.white_box.noise_tests import NoiseRecorder, Sums
 from privcheck_audits.white_box.streams import Users
 
 Array = NDArray[np.float64]
@@ -73,7 +73,7 @@ class OfflinePasses:
         """Returns how many policies differ from the first."""
         return sum(not np.array_equal(policy, self.policies[0]) for policy in self.policies[1:])
 
-    def hear(self, users: Users, *, runs: range, rng: np.random.Generator, seed: int) -> Sums:
+    def record(self, users: Users, *, runs: range, rng: np.random.Generator, seed: int) -> Sums:
         """Returns what fresh runs drew.
 
         Args:
@@ -86,7 +86,7 @@ class OfflinePasses:
             AuditError: An output is not finite.
         """
         declaration, values = self.setting.declared, self.setting.values
-        heard = Listener(declaration, values, seed=seed)
+        recorder = NoiseRecorder(declaration, values, seed=seed)
         for run in runs:
             noise, billboard = SimulatedNoise(int(rng.integers(2**63))), Billboard()
             ledger = Ledger(declaration, values, noise=noise.words)
@@ -98,8 +98,8 @@ class OfflinePasses:
                 out = {name: billboard.read(name, part=part) for name, at in kept if at == part}
                 noises = {name: (noisy - kept[name, part])[np.newaxis] for name, noisy in out.items()}
                 largest = max(float(np.abs(noisy).max(initial=0.0)) for noisy in out.values())
-                heard.hear(noises, run=run, output=1, part=part, largest=largest)
-        return heard.sums()
+                recorder.record(noises, run=run, output=1, part=part, largest=largest)
+        return recorder.sums()
 
     def _learn(
         self, users: Users, declaration: Declaration, values: Mapping[str, Fraction], channel: ReleaseChannel

@@ -18,7 +18,7 @@ from privcheck.errors import AuditError
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.online.player import Replicate, Tables
 from privcheck_audits.engine.blocks import total
-from privcheck_audits.show.side_by_side import shown_pair
+from privcheck_audits.show.side_by_side import show_pair
 from privcheck_audits.white_box.agents import Twin, Watched, face_of, policies, same_policies
 from privcheck_audits.white_box.distances import Distance, Moved, Replayed
 from privcheck_audits.white_box.responses import random_responses, response_pairs
@@ -106,7 +106,7 @@ def replay_agent(
         changes=changes,
         departures=departures,
         departure=f"{where}; behind the same billboard the agent plays another policy" if departures else "",
-        shown=shown_pair(pair, f"How user {position} answers in D and in D′, whatever the agent does."),
+        shown=show_pair(pair, f"How user {position} answers in D and in D′, whatever the agent does."),
     )
 
 

@@ -1,4 +1,4 @@
-"""Noise as declared, of running online agents: what the kernels add, episode by episode, is heard and tested.
+"""Noise as declared, of running online agents: what the kernels add, episode by episode, is recorded and tested.
 
 Of a tree the noise of its sums is taken apart into that of the P-sums, each with a draw of its own; of a local
 privatizer it is what a user's message has beyond the agent's twin without noise; of batches that of the batch's tables.
@@ -13,7 +13,7 @@ import numpy as np
 from privcheck.errors import AuditError
 from privcheck.online.player import Tables
 from privcheck_audits.white_box.agents import Twin, Watched, face_of
-from privcheck_audits.white_box.noise_tests import Listener, Sums
+from privcheck_audits.white_box.noise_tests import NoiseRecorder, Sums
 from privcheck_audits.white_box.streams import TreeNodes
 
 
@@ -31,12 +31,12 @@ class OnlineDraws:
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Sums:
         """Returns what so many runs drew."""
-        heard = Listener(self.agents[0].declaration, self.agents[0].request.values, seed=self.seed)
+        recorder = NoiseRecorder(self.agents[0].declaration, self.agents[0].request.values, seed=self.seed)
         for run in range(first, first + runs):
-            self._run(heard, run, seed=int(rng.integers(2**63)))
-        return heard.sums()
+            self._run(recorder, run, seed=int(rng.integers(2**63)))
+        return recorder.sums()
 
-    def _run(self, heard: Listener, run: int, *, seed: int) -> None:
+    def _run(self, recorder: NoiseRecorder, run: int, *, seed: int) -> None:
         agent = self.agents[run % len(self.agents)]
         player = agent.player(seed)
         one, face = player.start(0), face_of(player)
@@ -64,7 +64,7 @@ class OnlineDraws:
             else:
                 raise AuditError(f"episode {episode}: exact values were there, and are gone", trial=run, seed=seed)
             largest = max((float(np.abs(table).max(initial=0.0)) for table in noisy.values()), default=0.0)
-            heard.hear(noises, run=run, output=output, largest=largest)
+            recorder.record(noises, run=run, output=output, largest=largest)
 
 
 def _zeros(tables: Tables) -> Tables:

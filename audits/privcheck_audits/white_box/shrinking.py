@@ -11,7 +11,7 @@ from privcheck.trajectories import Trajectories
 from privcheck_audits.white_box.streams import UserPair
 
 
-def shrunken(pair: UserPair, violates: Callable[[UserPair], bool]) -> UserPair:
+def shrink(pair: UserPair, violates: Callable[[UserPair], bool]) -> UserPair:
     """Returns the pair with the second user made equal to the first at every step at which a violation stays one.
 
     Users of a kind that is not known, and users who are not there, are left as they are.

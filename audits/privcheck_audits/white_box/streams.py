@@ -144,7 +144,7 @@ def only(declaration: Declaration, releases: Sequence[Release]) -> Declaration:
     return replace(declaration, releases=tuple(replace(release, users="") for release in releases))
 
 
-def seated(users: Users, user: Any, position: int) -> Users:
+def insert_user(users: Users, user: Any, position: int) -> Users:
     """Returns the users with one more, at a position counted from 0."""
     return [*users[:position], user, *users[position:]]
 
@@ -249,7 +249,7 @@ class TreeNodes:
         return node
 
 
-def related(user: int) -> dict[str, int]:
+def related_nodes(user: int) -> dict[str, int]:
     """Returns the P-sums that one is compared with, by what they are to it, and by the user they close with.
 
     >>> related(4)

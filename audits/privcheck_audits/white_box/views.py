@@ -25,15 +25,15 @@ from privcheck.offline import OfflineAgent
 from privcheck.pictures import Bars, ShownPair
 from privcheck.results import AuditRequest, AuditResult, AuditView
 from privcheck_audits.engine.blocks import A, Work, blocks, total
-from privcheck_audits.plan.common import Evidence, audited, check, limits, placed, size_note
+from privcheck_audits.plan.common import Evidence, check, limits, make_result, place_blocks, size_note
 from privcheck_audits.show.pictures import drawn_bars, moved_bars
-from privcheck_audits.show.side_by_side import shown_pair
+from privcheck_audits.show.side_by_side import show_pair
 from privcheck_audits.white_box.distances import Distance, Replayed
-from privcheck_audits.white_box.lockstep import publish, replay, where
+from privcheck_audits.white_box.lockstep import describe_user, publish, replay
 from privcheck_audits.white_box.noise import noise_sums
-from privcheck_audits.white_box.noise_tests import Sums, declared_noise, judged, untested
+from privcheck_audits.white_box.noise_tests import Sums, declared_noise, judge, why_untested
 from privcheck_audits.white_box.offline_agents import OfflinePasses
-from privcheck_audits.white_box.shrinking import shrunken
+from privcheck_audits.white_box.shrinking import shrink
 from privcheck_audits.white_box.streams import (
     UserPair,
     Users,
@@ -56,7 +56,7 @@ def blind(declaration: Declaration, view: AuditView) -> str:
         return refuse_absence(declaration)
     if view != "noise":
         return ""
-    if why := untested(declaration.releases):
+    if why := why_untested(declaration.releases):
         return why
     shared = shared_draws(declaration)
     return f"{', '.join(shared)}: declared with noise that is shared, which a channel does not draw" if shared else ""
@@ -207,7 +207,7 @@ def audit_draws(
     """
     sums: Sums = total(_blocks(request, work, block=_RUNS, stream=1, kinds=(Sums,)))
     declared = declared_noise(request.declaration, values)
-    found = judged(sums, declared)
+    found = judge(sums, declared)
     level = (1 - request.confidence) / max(1, len(found))
     broken = sorted((test for test in found if test.p_value < level), key=lambda test: test.p_value)
     evidence: Evidence = {f"drawn_over_declared_scale_{t.where}": t.figure for t in found if t.name == "scale"}
@@ -255,12 +255,12 @@ class _Pairs:
         run = partial(replay, seen, self.values, self.base, seed=seed, position=position, execute=execute)
         distances, plainest = run(pair), ""
         departures, policies = (0, 0) if passes is None else (passes.departures, len(passes.policies))
-        shown = shown_pair(pair, "The first pair that was tried, step by step.") if number == 0 else None
+        shown = show_pair(pair, "The first pair that was tried, step by step.") if number == 0 else None
         if any(distance.exceeds for distance in distances):
-            plain = shrunken(pair, lambda other: any(distance.exceeds for distance in run(other)))
-            plainest = where(plain, position if self.base else None)
-            shown = shown_pair(plain, "A pair that exceeds a charge, made as plain as it can be, step by step.")
-        words = f"{where(pair, position)}; behind the same billboard the agent learns another policy"
+            plain = shrink(pair, lambda other: any(distance.exceeds for distance in run(other)))
+            plainest = describe_user(plain, position if self.base else None)
+            shown = show_pair(plain, "A pair that exceeds a charge, made as plain as it can be, step by step.")
+        words = f"{describe_user(pair, position)}; behind the same billboard the agent learns another policy"
         return Replayed(
             pairs=1,
             distances=distances,
@@ -295,14 +295,14 @@ class _Runs:
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Sums:
         if self.agent is not None:
-            return self.agent.hear(self.users, runs=range(first, first + runs), rng=rng, seed=self.seed)
+            return self.agent.record(self.users, runs=range(first, first + runs), rng=rng, seed=self.seed)
         return noise_sums(
             self.declaration, self.values, self.users, runs=range(first, first + runs), rng=rng, seed=self.seed
         )
 
 
 def _blocks(request: AuditRequest, work: Work[A], *, block: int, stream: int, kinds: tuple[type, ...]) -> Iterator[A]:
-    return blocks(work, request.trials, stream=stream, block=block, **placed(request, *kinds))
+    return blocks(work, request.trials, stream=stream, block=block, **place_blocks(request, *kinds))
 
 
 def _result(
@@ -318,7 +318,7 @@ def _result(
     agent_ran: bool = False,
 ) -> AuditResult:
     """Returns what an audit that bounds no ε came to, beside the bounds of the request."""
-    result = audited(
+    result = make_result(
         request,
         limits(request, request.values),
         violated=violated,
