@@ -22,7 +22,7 @@ from privcheck_audits.white_box import agent_views, views
 RunView = Callable[[AuditRequest], AuditResult]
 # what each view finds with so many is in benchmarks/audit_plans.md
 _DECLARED: Final[Mapping[str, int]] = {"releases": 1_000_000, "lockstep": 16, "noise": 8}
-_ONLINE: Final[Mapping[str, int]] = {"lockstep": 60, "noise": 8, "policy": 2_000}
+_ONLINE: Final[Mapping[str, int]] = {"lockstep": 40, "noise": 8, "policy": 2_000}
 _OFFLINE: Final[Mapping[str, int]] = {"lockstep": 100, "noise": 30, "policy": 100_000}
 _POST_PROCESSING: Final[Mapping[str, int]] = {"policy": 50_000}
 
