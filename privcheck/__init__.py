@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from privcheck.accounting import account, gdp_delta, gdp_epsilon, zcdp_delta, zcdp_to_epsilon
     from privcheck.auditors import MechanismAudit, audit_float_noise, audit_mechanism, audit_one_run
-    from privcheck.declaration import L1, L2, Claim, Declaration, Parameter, Release
+    from privcheck.declaration import L1, L2, Claim, Declaration, Joint, Parameter, Release
     from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
     from privcheck.mechanisms import Gaussian, Laplace
+    from privcheck.online.plain import PlainAgent
     from privcheck.reading import read_trajectories
+    from privcheck.registry import Algorithm
     from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
     from privcheck.runtime import Billboard, Channel, Ledger, Privatizer, SimulatedNoise, read_ledger
     from privcheck.trajectories import Trajectories
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "privcheck.accounting": ("account", "gdp_delta", "gdp_epsilon", "zcdp_delta", "zcdp_to_epsilon"),
     "privcheck.auditors": ("MechanismAudit", "audit_float_noise", "audit_mechanism", "audit_one_run"),
-    "privcheck.declaration": ("L1", "L2", "Claim", "Declaration", "Parameter", "Release"),
+    "privcheck.declaration": ("L1", "L2", "Claim", "Declaration", "Joint", "Parameter", "Release"),
     "privcheck.guarantees": ("ZCDP", "ApproxDP", "GaussianDP", "PureDP"),
     "privcheck.mechanisms": ("Gaussian", "Laplace"),
+    "privcheck.online.plain": ("PlainAgent",),
     "privcheck.reading": ("read_trajectories",),
+    "privcheck.registry": ("Algorithm",),
     "privcheck.relations": ("AddRemoveOne", "ReplaceOne", "ZeroOut"),
     "privcheck.runtime": ("Billboard", "Channel", "Ledger", "Privatizer", "SimulatedNoise", "read_ledger"),
     "privcheck.trajectories": ("Trajectories",),
@@ -40,6 +44,7 @@ __all__ = [
     "L2",
     "ZCDP",
     "AddRemoveOne",
+    "Algorithm",
     "ApproxDP",
     "Billboard",
     "Channel",
@@ -47,10 +52,12 @@ __all__ = [
     "Declaration",
     "Gaussian",
     "GaussianDP",
+    "Joint",
     "Laplace",
     "Ledger",
     "MechanismAudit",
     "Parameter",
+    "PlainAgent",
     "Privatizer",
     "PureDP",
     "Release",

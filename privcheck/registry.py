@@ -2,7 +2,7 @@
 
 Entry-point groups: `privcheck.algorithms` (an `Algorithm`), `privcheck.environments` (an `Environment`),
 `privcheck.environment_families` (a function from what follows the colon in `FAMILY:MEMBER` to an `Environment`),
-`privcheck.auditors` (what audits; "plan" makes an `AuditPlan` for any algorithm).
+`privcheck.views` (a `RegisteredView` of any algorithm), `privcheck.auditors` (what audits functions and declarations).
 """
 
 from __future__ import annotations
@@ -191,22 +191,70 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditPlan:
-    """How an algorithm is audited.
+class RegisteredView:
+    """A way to look at any algorithm: what an audit sees of it, and what it says of that.
 
     Attributes:
-        name: The algorithm's name.
-        views: Which audits there are.
-        trials: The default number of trials by view.
-        audit: Runs one.
-        lacks: Says why a declaration cannot be audited from a view; empty where it can.
+        name: What users type after `--view`.
+        place: Among the others: they run and are shown in this order.
+        asks: What it asks, in a sentence, for reports.
+        leaves_open: What a result without a violation does not say, in a sentence or two, for reports.
+        trials: The default number of trials for an algorithm.
+        lacks: Says why an algorithm in its chosen readings has no such view; empty where it has.
+        run: Runs it; the result says whether the agent was run.
     """
 
-    name: str
-    views: tuple[AuditView, ...]
-    trials: Mapping[str, int]
-    audit: Callable[[AuditRequest], AuditResult]
-    lacks: Callable[[Declaration, AuditView], str]
+    name: AuditView
+    place: int
+    asks: str
+    leaves_open: str
+    trials: Callable[[Algorithm], int]
+    lacks: Callable[[Algorithm, Declaration], str]
+    run: Callable[[AuditRequest, Algorithm], AuditResult]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPlan:
+    """How an algorithm is audited: one plan for all, from what is registered.
+
+    Attributes:
+        algorithm: What is audited, as it is registered.
+        by_name: All registered views, in their order; `lacks` says which of them it has.
+    """
+
+    algorithm: Algorithm
+    by_name: Mapping[AuditView, RegisteredView]
+
+    @property
+    def name(self) -> str:
+        """Returns the algorithm's name."""
+        return self.algorithm.name
+
+    @property
+    def views(self) -> tuple[AuditView, ...]:
+        """Returns the names of the views."""
+        return tuple(self.by_name)
+
+    @property
+    def trials(self) -> Mapping[AuditView, int]:
+        """Returns the default number of trials by view."""
+        return {name: view.trials(self.algorithm) for name, view in self.by_name.items()}
+
+    def lacks(self, declaration: Declaration, view: AuditView) -> str:
+        """Returns why a declaration of the algorithm cannot be audited from a view; empty where it can."""
+        return self.by_name[view].lacks(self.algorithm, declaration)
+
+    def audit(self, request: AuditRequest) -> AuditResult:
+        """Returns the audit of the request's view.
+
+        Raises:
+            ParameterError: There is no such view, or it refuses the request.
+            AuditError: What was audited put out something that is not finite.
+        """
+        if request.view not in self.by_name:
+            message = f"{self.algorithm.name}: expected a view out of {', '.join(self.by_name)}, got {request.view!r}"
+            raise ParameterError(message, name="view", given=request.view)
+        return self.by_name[request.view].run(request, self.algorithm)
 
 
 def names(group: str) -> list[str]:
@@ -261,18 +309,15 @@ def usual_environment(use: Use) -> str:
 
 
 def audit_plan(name: str) -> AuditPlan:
-    """Returns the audit plan for the algorithm of that name, made from what is registered under it.
+    """Returns the audit plan for the algorithm of that name: all registered views that it can have.
 
     Raises:
-        UnknownNameError: There is no such algorithm, or no auditor is installed.
+        UnknownNameError: There is no such algorithm.
     """
     return plan_for(algorithm(name))
 
 
-def plan_for(algorithm: Algorithm) -> AuditPlan:
-    """Returns the audit plan for an algorithm that was looked up already.
-
-    Raises:
-        UnknownNameError: No auditor is installed.
-    """
-    return cast("Callable[[Algorithm], AuditPlan]", load_entry("auditors", "plan"))(algorithm)
+def plan_for(subject: Algorithm) -> AuditPlan:
+    """Returns the audit plan of an algorithm, whether or not it is registered."""
+    views = [cast("RegisteredView", load_entry("views", name)) for name in list_entries("views")]
+    return AuditPlan(algorithm=subject, by_name={view.name: view for view in sorted(views, key=lambda one: one.place)})

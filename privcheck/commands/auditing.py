@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from privcheck.commands.learned import VIEWS
+from privcheck import registry
 from privcheck.commands.provenance import Began, about, exact_parameters, provenance
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
@@ -49,7 +49,7 @@ def audit_report(setting: Chosen, result: Audited, earlier: Views, *, command: S
     views = {**earlier, result.view: result}
     return replace(
         _blank(setting),
-        audit=together({name: views[name] for name in VIEWS if name in views}),
+        audit=together({name: views[name] for name in registry.plan_for(setting.algorithm).views if name in views}),
         provenance=provenance(began, command=command, seeds={"audit": result.seed}),
     )
 

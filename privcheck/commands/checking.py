@@ -11,7 +11,7 @@ from privcheck import registry
 from privcheck.accounting import claim_epsilon
 from privcheck.commands.data import Source
 from privcheck.commands.declared import calibrate_noise, price_releases, show, verify_claim
-from privcheck.commands.learned import VIEWS, audit, refuse_second_release, run
+from privcheck.commands.learned import audit, refuse_second_release, run
 from privcheck.commands.online import run_online
 from privcheck.commands.provenance import Began, about, exact_parameters, provenance
 from privcheck.commands.setting import Chosen
@@ -118,7 +118,7 @@ def _enough(setting: Chosen, delta: float) -> CalibratedNoise | None:
 
 
 def _views(setting: Chosen, plan: AuditPlan) -> list[str]:
-    return [view for view in VIEWS if view in plan.views and not plan.lacks(setting.declared, view)]
+    return [view for view in plan.views if not plan.lacks(setting.declared, view)]
 
 
 def exit_code(report: Report) -> int:

@@ -20,7 +20,7 @@ from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.registry import AuditPlan
 from privcheck.reports.values import Audited, LearnedValue, LedgerRelease, LedgerSummary, Ran, RunRemark, SpentCost
-from privcheck.results import AuditMethod, AuditRequest, AuditResult, AuditView, Progress, RunRequest, RunResult, silent
+from privcheck.results import AuditMethod, AuditRequest, AuditResult, Progress, RunRequest, RunResult, silent
 from privcheck.runtime import Ledger
 from privcheck.runtime.ledger import FILE_NAME as LEDGER
 from privcheck.verification import verify
@@ -35,7 +35,6 @@ _EXPOSED = (
 )
 BLOCKS = "blocks"  # folder of an audit's finished blocks
 METHODS: tuple[AuditMethod, ...] = get_args(AuditMethod)
-VIEWS: tuple[AuditView, ...] = ("releases", "lockstep", "noise", "policy")
 
 
 def run(
@@ -190,7 +189,7 @@ def audit(
     Args:
         setting: Whose releases or agent.
         plan: How it is audited; None for what is made of the algorithm.
-        view: "releases", "lockstep", "noise" or "policy".
+        view: A registered view's name.
         method: The statistical test, of `METHODS`; "auto" for the one that the view's plan would choose.
         trials: N, runs under each neighbour; None for the plan's default.
         confidence: 1 − α of the whole audit.
@@ -202,7 +201,6 @@ def audit(
         progress: Called as the work goes on.
 
     Raises:
-        UnknownNameError: No auditor is installed.
         ParameterError: The plan has no such view, the method does not fit it, a number is out of range, the cluster
             cannot be used, or `out` holds blocks of another audit.
     """
@@ -242,7 +240,8 @@ def audit(
     else:
         with cluster_executor(cluster) as executor:
             result = plan.audit(replace(request, executor=executor))
-    return _describe_audit(setting, result, seed, time.perf_counter() - started)
+    said = _describe_audit(setting, result, seed, time.perf_counter() - started)
+    return replace(said, asks=plan.by_name[asked].asks, leaves_open=plan.by_name[asked].leaves_open)
 
 
 def _describe_audit(setting: Chosen, result: AuditResult, seed: int, seconds: float) -> Audited:

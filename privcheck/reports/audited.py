@@ -9,16 +9,6 @@ from typing import Literal
 from privcheck.reports.values import Audited
 from privcheck.reports.wording import figure, percent, value_of, words
 
-_OPEN = {
-    "releases": "Other neighbours, another score or more runs may show a larger loss, and a bug that costs less than "
-    "what lies between the bound and the claim is not seen.",
-    "policy": "The view sees policies alone and is weak: a learned score may miss what leaks, and "
-    "another instance may show more. The view “releases” sees everything that leaves the curator.",
-    "lockstep": "Other pairs of neighbours may move a release further, and the noise is not looked at; that is the "
-    "view “noise”.",
-    "noise": "A small error of the scale is not seen, as the intervals show, and the sensitivities are not looked at; "
-    "that is the view “lockstep”.",
-}
 _CHARGES = "the accountant charges"
 
 Word = Literal["Violation", "Consistent", "No verdict"]
@@ -98,7 +88,7 @@ def meaning(views: Mapping[str, Audited]) -> str:
     """Returns what the verdict does not mean."""
     accused = [view for view in views.values() if view.verdict == "violation"]
     if not accused:
-        left = [text for name, text in _OPEN.items() if name in views]
+        left = [view.leaves_open for view in views.values() if view.leaves_open]
         said = "This does not show that the mechanism is private, only that it was not refuted here."
         return f"{said} {left[0]}" if left else said
     if all(view.view == "lockstep" for view in accused):

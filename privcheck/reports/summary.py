@@ -15,7 +15,6 @@ from privcheck.reports.wording import capitalise, figure, percent, ratio, spell_
 Tone = Literal["good", "bad", "open", "mark", "plain"]
 Role = Literal["private", "twin", "reference"]
 
-VIEW_ORDER = ("releases", "lockstep", "noise", "policy")
 
 _METHODS = {
     "proved": "symbolically, for all parameters",
@@ -243,9 +242,7 @@ def audit_views(report: Report) -> tuple[tuple[str, Audited], ...]:
 
 
 def _order_views(audit: Audits) -> tuple[tuple[str, Audited], ...]:
-    order = {name: rank for rank, name in enumerate(VIEW_ORDER)}
-    views = {audit.view: audit, **audit.views}
-    return tuple(sorted(views.items(), key=lambda item: (order.get(item[0], len(order)), item[0])))
+    return tuple({audit.view: audit, **audit.views}.items())
 
 
 def notices(report: Report) -> tuple[Notice, ...]:

@@ -13,15 +13,6 @@ from privcheck.reports.plots import Plot
 from privcheck.reports.values import Report
 from privcheck.reports.wording import capitalise, spell_out
 
-_VIEWS = {
-    "releases": "What is released, on a worst-case pair of neighbours: how well does the likelihood "
-    "ratio tell the two apart?",
-    "lockstep": "Run on D, then on D′ behind D's billboard: do the exact values that reach the channel stay within the "
-    "sensitivity that was charged?",
-    "noise": "Does the channel draw the declared law at the declared scale, independently?",
-    "policy": "The whole agent, seen only through the policies it plays.",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
@@ -55,7 +46,7 @@ def audit_views(report: Report) -> list[View]:
     return [
         View(
             name=name,
-            question=_VIEWS.get(name, ""),
+            question=view.asks,
             sentence="" if alone else sentence(name, view),
             method=capitalise(view.method),
             witness="" if name == "noise" else capitalise(view.witness),  # its witness is the tests that fail

@@ -22,7 +22,8 @@ from privcheck_algorithms.private_linopt.agent import LinOpt
 from privcheck_algorithms.private_lsvi_ucb.agent import LsviUcb
 from privcheck_audits.engine.sampling import draw
 from privcheck_audits.engine.scores import hidden_bits
-from privcheck_audits.policy.post_processing import HiddenRuns, instance, small
+from privcheck_audits.policy.post_processing import HiddenRuns, instance
+from privcheck_audits.releases.instance_sizes import small
 
 TWINS = {
     Vapvi: reference.vapvi,

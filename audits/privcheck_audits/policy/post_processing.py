@@ -7,28 +7,21 @@ registered agent has run then, and results say so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 
 import numpy as np
 
-from privcheck.accounting import account
-from privcheck.accounting.account import shared_draws
 from privcheck.errors import ParameterError
 from privcheck.post_processing import DrawPolicies, PolicyRuns
 from privcheck.registry import Algorithm
 from privcheck.results import AuditRequest, AuditResult
 from privcheck.setting import Setting
 from privcheck_audits.engine.scores import hidden_bits
-from privcheck_audits.plan.common import size_note
 from privcheck_audits.plan.meanings import policy_meaning
-from privcheck_audits.plan.methods import on_curve
 from privcheck_audits.policy.runs import Outputs
 from privcheck_audits.policy.view import bound_policies, check_policy
-from privcheck_audits.releases.audit import audit_releases
 from privcheck_audits.releases.canaries import describe
-from privcheck_audits.releases.reach import reachable_curve
+from privcheck_audits.releases.instance_sizes import small
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,22 +46,6 @@ class HiddenRuns:
             message = f"policies: expected features of {runs} runs, ({runs}, features), got shape {features.shape}"
             raise ParameterError(message, name="policies", given=features.shape)
         return Outputs(features=features, secret=secret)
-
-
-def audit_where_it_shows(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
-    """Returns the audit of the releases, at the instance's sizes where those asked for hide everything.
-
-    Args:
-        request: What is asked.
-        algorithm: Whose instance it is.
-
-    Raises:
-        ParameterError: A number of the request is out of its range.
-        AuditError: A trial's score is not finite.
-    """
-    asked = visible(request, algorithm)
-    result = audit_releases(asked)
-    return replace(result, evidence={**result.evidence, **size_note(request.values, asked.values)})
 
 
 def audit_policies(request: AuditRequest, algorithm: Algorithm, runs: PolicyRuns | None = None) -> AuditResult:
@@ -104,28 +81,6 @@ def audit_policies(request: AuditRequest, algorithm: Algorithm, runs: PolicyRuns
         pair=whole.pair,
         agent_ran=False,
     )
-
-
-def visible(request: AuditRequest, algorithm: Algorithm) -> AuditRequest:
-    """Returns the request at the instance's sizes, where at those asked for the releases view could not see anything.
-
-    DP-LSVI-UCB++ loses 6·10⁻⁶ of its claim at H = 20, and half of it at H = 1, which the same claim is about.
-    """
-    if request.view != "releases" or request.method not in {"auto", "curve"} or not on_curve(request):
-        return request
-    mu = account(request.declaration).at(request.values).mu
-    if mu is None or shared_draws(request.declaration):
-        return request
-    reachable = reachable_curve(mu, 2 * request.trials, alpha=1 - request.confidence, delta=request.delta)
-    if reachable > 0:
-        return request
-    return replace(request, setting=request.setting.at(small(request.values, algorithm)))
-
-
-def small(values: Mapping[str, Fraction], algorithm: Algorithm) -> Mapping[str, Fraction]:
-    """Returns the parameters with the sizes of the algorithm's instance."""
-    sizes = algorithm.instance.sizes
-    return {**values, **{name: Fraction(size) for name, size in sizes.items() if name in values}}
 
 
 def instance(setting: Setting, algorithm: Algorithm) -> PolicyRuns:

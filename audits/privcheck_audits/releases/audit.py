@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
+from privcheck.registry import Algorithm, RegisteredView
 from privcheck.results import AuditRequest, AuditResult
+from privcheck_audits.plan.common import size_note
+from privcheck_audits.releases.instance_sizes import visible
 from privcheck_audits.releases.shared_noise import audit_differences
 from privcheck_audits.releases.view import releases
 from privcheck_audits.shuffled import view as shuffled
@@ -30,3 +35,29 @@ def why_not(declaration: Declaration) -> str:
 def behind_a_shuffler(declaration: Declaration) -> bool:
     """Returns whether messages leave a shuffler."""
     return any(r.mechanism.law.shuffled for r in declaration.releases)
+
+
+def run(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
+    """Returns the audit of an algorithm's releases; of one whose releases show nothing at its sizes, at its instance's.
+
+    Raises:
+        ParameterError: A number of the request is out of its range, or nothing can be attacked.
+        AuditError: A trial's score is not finite.
+    """
+    if algorithm.online is None and algorithm.offline is None and algorithm.policies is not None:
+        asked = visible(request, algorithm)
+        result = audit_releases(asked)
+        return replace(result, evidence={**result.evidence, **size_note(request.values, asked.values)})
+    return audit_releases(request)
+
+
+VIEW = RegisteredView(
+    name="releases",
+    place=0,
+    asks="What is released, on a worst-case pair of neighbours: how well does the likelihood ratio tell the two apart?",
+    leaves_open="Other neighbours, another score or more runs may show a larger loss, and a bug that costs less than "
+    "what lies between the bound and the claim is not seen.",
+    trials=lambda _: 1_000_000,
+    lacks=lambda _, declaration: why_not(declaration),
+    run=run,
+)

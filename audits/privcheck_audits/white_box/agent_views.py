@@ -1,13 +1,17 @@
-"""The white-box views of running agents: lockstep replay, and noise as declared."""
+"""The white-box views of any algorithm: of its agent where there is one, else of what it declares."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Final
 
-from privcheck.registry import Algorithm
+from privcheck.declaration import Declaration
+from privcheck.registry import Algorithm, RegisteredView
 from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.plan.common import check
+from privcheck_audits.releases.audit import why_not
+from privcheck_audits.white_box import views
 from privcheck_audits.white_box.agents import watch
 from privcheck_audits.white_box.online_lockstep import OnlinePairs
 from privcheck_audits.white_box.online_noise import OnlineDraws
@@ -19,7 +23,7 @@ _INSTANCE: Final = (
 )
 
 
-def lockstep(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
+def replay_online(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
     """Returns whether one user moves a release of the running agent further than it is charged, or moves a policy.
 
     `trials` is the number of pairs, two runs of the agent each.
@@ -48,7 +52,7 @@ def lockstep(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
     )
 
 
-def noise(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
+def hear_online(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
     """Returns whether the running agent draws the declared noise; `trials` is the number of its runs.
 
     Args:
@@ -56,8 +60,8 @@ def noise(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
         algorithm: Whose online agent is run.
 
     Raises:
-        ParameterError: As for `lockstep`.
-        AuditError: As for `lockstep`, or an output is not finite.
+        ParameterError: As for `replay_online`.
+        AuditError: As for `replay_online`, or an output is not finite.
     """
     check(request)
     began = time.perf_counter()
@@ -71,3 +75,61 @@ def noise(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
         who="what the running agent's privatizer added",
         instance=_INSTANCE,
     )
+
+
+def lockstep(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
+    """Returns the lockstep audit of the agent, of a dataset's by both its halves; without one of the declared releases.
+
+    Raises:
+        ParameterError: A number of the request is out of its range, or the agent shows auditors nothing.
+        AuditError: The agent plays another policy without noise, behind the same billboard.
+    """
+    if algorithm.online is not None:
+        return replay_online(request, algorithm)
+    return views.lockstep(request, agent=algorithm.offline)
+
+
+def noise(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
+    """Returns the noise audit of the agent, of a dataset's by both its halves; without one of the declared releases.
+
+    Raises:
+        ParameterError: As for `lockstep`.
+        AuditError: As for `lockstep`, or an output is not finite.
+    """
+    if algorithm.online is not None:
+        return hear_online(request, algorithm)
+    return views.noise(request, agent=algorithm.offline)
+
+
+def _lacks(view: str, algorithm: Algorithm, declaration: Declaration) -> str:
+    why = why_not(declaration)
+    return why or ("" if algorithm.online is not None else views.blind(declaration, view))
+
+
+def _trials(online: int, offline: int, declared: int, algorithm: Algorithm) -> int:
+    if algorithm.online is not None:
+        return online
+    return offline if algorithm.offline is not None else declared
+
+
+LOCKSTEP = RegisteredView(
+    name="lockstep",
+    place=1,
+    asks="Run on D, then on D′ behind D's billboard: do the exact values that reach the channel stay within the "
+    "sensitivity that was charged?",
+    leaves_open="Other pairs of neighbours may move a release further, and the noise is not looked at; that is the "
+    "view “noise”.",
+    trials=partial(_trials, 40, 100, 16),
+    lacks=partial(_lacks, "lockstep"),
+    run=lockstep,
+)
+NOISE = RegisteredView(
+    name="noise",
+    place=2,
+    asks="Does the channel draw the declared law at the declared scale, independently?",
+    leaves_open="A small error of the scale is not seen, as the intervals show, and the sensitivities are not looked "
+    "at; that is the view “lockstep”.",
+    trials=partial(_trials, 8, 30, 8),
+    lacks=partial(_lacks, "noise"),
+    run=noise,
+)

@@ -34,6 +34,8 @@ class Audited(Brief):
         seed: Of the trials.
         agent_ran: Whether the registered agent itself was run; otherwise what was audited are its releases as declared.
             None where an older report does not say.
+        asks: What the view asks, in a sentence.
+        leaves_open: What a result without a violation does not say.
         audited_at: The parameters that were audited, where they are not those asked for.
         trade_off: Picture; no verdict rests on this nor on the following.
         history: Picture.
@@ -59,6 +61,8 @@ class Audited(Brief):
     claim: str = ""
     seed: int = 0
     agent_ran: bool | None = None
+    asks: str = ""
+    leaves_open: str = ""
     audited_at: str | None = None
     trade_off: TradeOff | None = None
     history: History | None = None

@@ -1,0 +1,39 @@
+"""A view of somebody else is run by `audit` and `check` of whatever has it, from one file and one line."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from privcheck import entry_points, registry
+from privcheck.commands.learned import audit
+from privcheck.commands.setting import resolve_setting
+from privcheck.errors import ParameterError
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    point, real = EntryPoint("own-count", "own_view:VIEW", "privcheck.views"), entry_points.entry_points
+
+    def with_ours(*, group, **more):
+        known = list(real(group=group, **more))
+        return [*known, *([point] if group == point.group and more.get("name", point.name) == point.name else [])]
+
+    monkeypatch.setattr(entry_points, "entry_points", with_ours)
+
+
+def test_it_is_one_of_the_views_and_runs():
+    plan = registry.audit_plan("dp-apvi")
+    assert plan.views == ("releases", "lockstep", "noise", "policy", "own-count")
+    result = audit(resolve_setting("dp-apvi", {"H": "3"}), view="own-count")
+    assert (result.verdict, result.trials, result.evidence["releases"]) == ("consistent", 1, 2)
+    assert (result.asks, result.leaves_open) == ("Are there fewer than nine releases?", "Everything else.")
+    assert not result.agent_ran
+
+
+def test_what_lacks_it_is_told_why():
+    with pytest.raises(ParameterError, match="has no view own-count: it is for DP-… only"):
+        audit(resolve_setting("pucb", {}), view="own-count")
