@@ -65,6 +65,18 @@ def test_bound_and_test_are_two_sides_of_one_inequality(counts, alpha):
         assert flip.p_value(1e-9) > alpha * (1 - 1e-6)
 
 
+@given(st.integers(1, 10**7), ALPHA)
+def test_bounds_of_no_error_are_their_closed_form_rounded_down(runs, alpha):
+    with mpmath.workdps(40):
+        rate = -mpmath.expm1(mpmath.log(mpmath.mpf(alpha)) / runs)  # at which no error has probability α
+        epsilon = max(mpmath.mpf(0), mpmath.log((1 - rate) / rate))
+        mu = max(mpmath.mpf(0), 2 * mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * rate))
+        assert (
+            epsilon * (1 - mpmath.mpf(1e-9)) - 1e-9 <= CoinFlip(errors=0, guesses=runs).epsilon(alpha=alpha) <= epsilon
+        )
+        assert mu * (1 - mpmath.mpf(1e-9)) - 1e-9 <= CurveFlip(errors=0, runs=runs).mu(alpha=alpha) <= mu
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 3.0])
 @pytest.mark.parametrize("alpha", [0.1, 0.01])
 def test_a_correct_mechanism_is_accused_with_probability_at_most_alpha(epsilon, alpha):
