@@ -154,6 +154,7 @@ def summarise_ledger(ledger: Ledger | None, out: Path | None) -> LedgerSummary |
         digest=ledger.digest,
         noise=ledger.header["noise"],
         protects=ledger.header["protects"],
+        written=ledger.header["written"],
         releases=tuple(
             LedgerRelease(
                 release=entry.release,

@@ -40,6 +40,7 @@ class LedgerSummary:
         digest: The last link of its hash chain.
         noise: Where the noise came from.
         protects: Whether noise of that source protects anybody; None where an older report does not say.
+        written: When: by the releases as they left, or before the run, as a plan of spending; empty in older reports.
         releases: Release by release.
     """
 
@@ -48,6 +49,7 @@ class LedgerSummary:
     digest: str
     noise: str
     protects: bool | None = None
+    written: str = ""
     releases: tuple[LedgerRelease, ...]
 
 
