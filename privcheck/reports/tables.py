@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields, is_dataclass
 from privcheck.reports.summary import Tone, audit_views, learned_quantity, rank_policies
 from privcheck.reports.values import LedgerSummary, RanOnline, ReleasePrice, Report, VerdictFinding, VerdictWitness
 from privcheck.reports.wording import NOTHING, figure, label, percent, show_value, spell_out
-from privcheck.runtime.ledger import PLANNED
 
 _SEVERITIES: dict[str, Tone] = {"critical": "bad", "theoretical": "open", "negligible": "plain"}
 _SPREADS = {"gaussian": "std", "laplace": "b"}
@@ -235,10 +234,8 @@ def ledger_table(ledger: LedgerSummary | None) -> ReportTable | None:
     ]
     columns = ("release", "law", "spread", "#charged ℓ₁", "#charged ℓ₂", "#slices")
     caption = "What left the curator in the run's first replicate, as recorded."
-    if ledger is not None and ledger.written == PLANNED:
-        caption = (
-            "What the run's first replicate was to release: a plan of spending, written before anything was drawn."
-        )
+    if ledger is not None and "plan of spending" in ledger.written:
+        caption = "What the run's first replicate was to release: a plan of spending, before anything was drawn."
     return table(caption, columns, body)
 
 
