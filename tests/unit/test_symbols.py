@@ -100,6 +100,12 @@ def test_directed_rounding_beyond_the_floats(sign):
     assert to_float(tiny, rounding="down") == (0.0 if sign > 0 else -least)
 
 
+def test_digits_beyond_those_that_are_computed_do_not_turn_the_rounding():
+    little = Fraction(2, 10**62)  # lost among 60 digits: both come out as 1
+    assert sqrt(1 + little).number(rounding="up") == math.nextafter(1.0, 2.0)
+    assert sqrt(1 - little).number(rounding="down") == math.nextafter(1.0, 0.0)
+
+
 @given(positive)
 def test_square_roots_round_to_the_side_that_was_asked_for(value):
     down, up = (sqrt(value).number(rounding=side) for side in ("down", "up"))

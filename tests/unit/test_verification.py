@@ -138,6 +138,24 @@ def test_a_claim_that_holds_here_and_fails_elsewhere_says_where():
     assert verify(mixed, declaration.values({"H": "33"})).verdict == "fails"
 
 
+def rounded_up(found, true):
+    return Fraction(math.nextafter(found, 0)) < true <= Fraction(found)
+
+
+@pytest.mark.parametrize("budget", ["1/3", "1/10", "2/7", "1/7"])
+def test_the_figures_of_an_account_are_rounded_up(budget):
+    declaration = gaussian({})
+    cost = account(declaration)
+    values = declaration.values({**SMALL, "rho": budget})
+    numbers = cost.at(values)
+    assert rounded_up(numbers.rho, cost.rho.rational(values))
+    assert Fraction(numbers.mu) ** 2 >= cost.mu_squared.rational(values)
+    declaration = laplace({})
+    cost = account(declaration)
+    values = declaration.values({**SMALL, "epsilon": budget})
+    assert rounded_up(cost.at(values).pure, cost.pure.rational(values))
+
+
 @pytest.mark.parametrize("declaration", BOTH)
 @pytest.mark.parametrize("factor", ["0.9", "1.1"])
 def test_every_finding_has_a_known_code(declaration, factor):
