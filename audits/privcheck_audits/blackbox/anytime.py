@@ -45,12 +45,12 @@ class Stage:
         runs = self.counts.runs
         if runs == 0:
             return 0.0
-        found = [guesses(attempt, self.counts) for attempt in self.attempts]
+        rights_and_wrongs = [guesses(attempt, self.counts) for attempt in self.attempts]
         return log_e_value(
-            [wrong for _, wrong in found],
-            [right + wrong for right, wrong in found],
+            [wrong for _, wrong in rights_and_wrongs],
+            [right + wrong for right, wrong in rights_and_wrongs],
             runs,
-            plan=GuessPlan(shares=(1.0,) * len(found), weights=self.weights),
+            plan=GuessPlan(shares=(1.0,) * len(rights_and_wrongs), weights=self.weights),
             epsilon=log_odds(claimed, target),
             delta=target.delta,
         )

@@ -89,13 +89,13 @@ def audit_mechanism(
         return stop and refutes([p.e_process for p in pairs if p.e_process], target.claimed, alpha=spent)
 
     def result(ended: Ended) -> MechanismAudit:
-        found = _verdict(pairs, target, ended, alpha=alpha - spent, looks=spent)
+        largest = _verdict(pairs, target, ended, alpha=alpha - spent, looks=spent)
         return MechanismAudit(
             claim=str(claim),
-            verdict="violation" if ended == "stopped" or found.lower > target.claimed else "consistent",
+            verdict="violation" if ended == "stopped" or largest.lower > target.claimed else "consistent",
             unit=target.unit,
             claimed=target.claimed,
-            lower=found.lower,
+            lower=largest.lower,
             reachable=reachable(target, max(2 * trials - pair.learned for pair in pairs), alpha=alpha - spent),
             delta=target.delta,
             trials=trials,
@@ -103,15 +103,15 @@ def audit_mechanism(
             ended=ended,
             confidence=confidence,
             seed=seed,
-            pair=found.attempt.pair,
-            method=_words(found, pairs[found.attempt.pair]),
+            pair=largest.attempt.pair,
+            method=_words(largest, pairs[largest.attempt.pair]),
             notes=tuple(dict.fromkeys(note for each in probed for note in each.notes)),
             evidence={
                 "learned_on": sum(pair.learned for pair in pairs),
                 "tested_on": sum(pair.tested.runs for pair in pairs if pair.tested is not None),
-                "right_guesses": found.right,
-                "wrong_guesses": found.wrong,
-                "alpha_of_this_attempt": found.alpha,
+                "right_guesses": largest.right,
+                "wrong_guesses": largest.wrong,
+                "alpha_of_this_attempt": largest.alpha,
                 "attempts": sum(len(attempts(0, p.edges.cuts, target)) for p in pairs if p.edges is not None),
             },
             seconds=time.perf_counter() - began,
@@ -160,19 +160,19 @@ def _anything(pairs: Sequence[AuditedPair]) -> bool:
 def _verdict(pairs: Sequence[AuditedPair], target: ClaimedLoss, ended: Ended, *, alpha: float, looks: float) -> Best:
     """Returns the largest bound that holds: of all runs, unless what they showed decided their number, or of looks."""
     nothing = Best(lower=0.0, attempt=Attempt(pair=0, score=0, kind="e-process"), alpha=looks, right=0, wrong=0)
-    found = nothing
+    largest = nothing
     counted = [pair.tested for pair in pairs if pair.tested is not None]
     if ended != "stopped" and len(counted) == len(pairs):
-        found = _of_all_runs(pairs, counted, target, alpha=alpha)
+        largest = _of_all_runs(pairs, counted, target, alpha=alpha)
     e_processes = [pair.e_process for pair in pairs if pair.e_process is not None]
     if e_processes:
         lower = max(anytime(e_processes, alpha=looks), target.claimed if ended == "stopped" else 0.0)
-        if lower > found.lower:
+        if lower > largest.lower:
             strongest = int(np.argmax([e_process.log_e_value(target.claimed) for e_process in e_processes]))
             right, wrong = e_processes[strongest].guess_counts
             attempt = Attempt(pair=strongest, score=0, kind="e-process")
-            found = Best(lower=lower, attempt=attempt, alpha=looks, right=right, wrong=wrong)
-    return found
+            largest = Best(lower=lower, attempt=attempt, alpha=looks, right=right, wrong=wrong)
+    return largest
 
 
 def _of_all_runs(pairs: Sequence[AuditedPair], counted: list[Counts], target: ClaimedLoss, *, alpha: float) -> Best:
@@ -188,17 +188,17 @@ def _of_all_runs(pairs: Sequence[AuditedPair], counted: list[Counts], target: Cl
     return best(tried, weights, counted, target, alpha=alpha)
 
 
-def _words(found: Best, pair: AuditedPair) -> str:
-    if found.attempt.kind == "e-process":
+def _words(largest: Best, pair: AuditedPair) -> str:
+    if largest.attempt.kind == "e-process":
         return "e-process of bets on a hidden coin, looked at after every block"
     way = {
         "flip": "guesses of a hidden coin",
         "event": "probabilities of an event",
         "curve": "errors in all runs",
         "divergence": "Donsker–Varadhan divergence",
-    }[found.attempt.kind]
+    }[largest.attempt.kind]
     assert pair.scores is not None
-    return f"{way}, score “{pair.scores.names[found.attempt.score]}”"
+    return f"{way}, score “{pair.scores.names[largest.attempt.score]}”"
 
 
 def _keep(directory: Path | None, plan: Mapping[str, str | float], *, outputs: str) -> Checkpoint | None:
@@ -209,21 +209,21 @@ def _keep(directory: Path | None, plan: Mapping[str, str | float], *, outputs: s
 
 def _target(claim: object) -> ClaimedLoss:
     if isinstance(claim, PureDP):
-        found = ClaimedLoss(unit="epsilon", claimed=claim.epsilon.number(rounding="up"), delta=0.0)
+        target = ClaimedLoss(unit="epsilon", claimed=claim.epsilon.number(rounding="up"), delta=0.0)
     elif isinstance(claim, ApproxDP):
-        found = ClaimedLoss(
+        target = ClaimedLoss(
             unit="epsilon", claimed=claim.epsilon.number(rounding="up"), delta=claim.delta.number(rounding="up")
         )
     elif isinstance(claim, ZCDP):
-        found = ClaimedLoss(unit="rho", claimed=claim.rho.number(rounding="up"), delta=0.0)
+        target = ClaimedLoss(unit="rho", claimed=claim.rho.number(rounding="up"), delta=0.0)
     elif isinstance(claim, GaussianDP):
-        found = ClaimedLoss(unit="mu", claimed=claim.mu.number(rounding="up"), delta=0.0)
+        target = ClaimedLoss(unit="mu", claimed=claim.mu.number(rounding="up"), delta=0.0)
     else:
         wanted = "PureDP, ApproxDP, ZCDP or GaussianDP"
         raise ParameterError(f"claim: expected one of {wanted}, got {claim!r}", name="claim", given=claim)
-    if not (0 <= found.claimed < np.inf and 0 <= found.delta < 1):
+    if not (0 <= target.claimed < np.inf and 0 <= target.delta < 1):
         raise ParameterError(f"claim: expected finite and not negative, δ below 1, got {claim}", given=claim)
-    return found
+    return target
 
 
 def _refuse(neighbours: Any, *, trials: int, confidence: float, seed: int, workers: int) -> None:

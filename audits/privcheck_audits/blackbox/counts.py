@@ -100,5 +100,5 @@ def _cuts(values: Array) -> Array:
     n = ordered.size
     ranks = np.unique(np.round(np.geomspace(min(_FEWEST, n), max(1, n // 2), _TAILS)).astype(np.int64))
     ranks = ranks[ranks <= n]
-    found = np.concatenate([ordered[ranks - 1] + _HALF_STEP, ordered[n - ranks] - _HALF_STEP, [_HALF_STEP]])
-    return np.unique(found)
+    cuts = np.concatenate([ordered[ranks - 1] + _HALF_STEP, ordered[n - ranks] - _HALF_STEP, [_HALF_STEP]])
+    return np.unique(cuts)

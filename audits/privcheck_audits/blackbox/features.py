@@ -91,8 +91,8 @@ class FeatureMap:
             quadratic = ((body @ self.squared) * body).sum(axis=1)
             parts += [_column(whole @ self.line), _column(bent.sum(axis=1)), _column(quadratic)]
         parts += [self.parities(x), whole_shape]
-        found = np.concatenate([part.astype(np.float64, copy=False) for part in parts], axis=1)
-        kept: NDArray[np.float64] = np.clip(found, -_LARGEST, _LARGEST)
+        table = np.concatenate([part.astype(np.float64, copy=False) for part in parts], axis=1)
+        kept: NDArray[np.float64] = np.clip(table, -_LARGEST, _LARGEST)
         return kept
 
 
@@ -112,10 +112,10 @@ def grid_steps(rows: Array) -> Array:
 def on_grid(rows: Array, steps: Array) -> Array:
     """Returns the rows rounded to the grid; −0 becomes 0."""
     moving = steps > 0
-    found = rows.copy()
+    rounded = rows.copy()
     with np.errstate(over="ignore"):  # what is too large for the grid becomes infinite, an atom of its own
-        found[:, moving] = np.rint(rows[:, moving] / steps[moving]) * steps[moving]
-    return found + 0.0
+        rounded[:, moving] = np.rint(rows[:, moving] / steps[moving]) * steps[moving]
+    return rounded + 0.0
 
 
 def row_keys(rows: Array) -> NDArray[np.uint64]:
@@ -210,8 +210,8 @@ def _column(values: NDArray[np.generic]) -> NDArray[Any]:
 
 def _rest(values: Array, step: float) -> Array:
     at = values / step
-    found: Array = at - np.floor(at + 0.25)  # multiples stay together, whichever way they were rounded
-    return found
+    rest: Array = at - np.floor(at + 0.25)  # multiples stay together, whichever way they were rounded
+    return rest
 
 
 def shape(rows: Array) -> Array:
@@ -264,13 +264,13 @@ def _pairs(x: Array, secret: Bits) -> NDArray[np.int64]:
 
 def _atoms(rows: Array, kept: NDArray[np.int64]) -> Array:
     """Returns (column, value) of the values that come back most often, most frequent first."""
-    found = []
+    atoms = []
     least = max(3, rows.shape[0] // 2000)
     for column in kept:
         values, counts = np.unique(rows[:, column], return_counts=True)
         often = np.argsort(-counts, kind="stable")[:8]
-        found += [(int(counts[i]), int(column), float(values[i])) for i in often if counts[i] >= least]
-    best = sorted(found, reverse=True)[:_ATOMS]
+        atoms += [(int(counts[i]), int(column), float(values[i])) for i in often if counts[i] >= least]
+    best = sorted(atoms, reverse=True)[:_ATOMS]
     return np.array([(column, value) for _, column, value in best]).reshape(-1, 2)
 
 
@@ -320,8 +320,8 @@ def _square(body: Array, secret: Bits) -> Array:
         spread[spread == 0] = 1.0
         correlation = covariance / spread / spread[:, None] + (drawn + _TINIEST) * np.eye(body.shape[1])
         inverses.append(np.linalg.inv(correlation) / spread / spread[:, None])
-    found: Array = (inverses[1] - inverses[0]) / 2
-    return found
+    difference: Array = (inverses[1] - inverses[0]) / 2
+    return difference
 
 
 def _axes(x: Array) -> tuple[Array, Array]:

@@ -94,13 +94,13 @@ class RunSource:
         for which, own in enumerate(rng.spawn(2)):
             for mine in self._calls(np.flatnonzero(secret == (which == 0))):
                 where = _Where(source=self, which=which, trials=first + mine)
-                found = _call(self.mechanism, self.pair[which], mine.size, own, where=where)
-                if found.shape[1:] != self.shapes[which]:
+                outputs = _call(self.mechanism, self.pair[which], mine.size, own, where=where)
+                if outputs.shape[1:] != self.shapes[which]:
                     raise where.error(
-                        f"returned outputs of shape {found.shape[1:]} where it returned {self.shapes[which]} before; "
+                        f"returned outputs of shape {outputs.shape[1:]} where it returned {self.shapes[which]} before; "
                         "expected outputs of one size: pad them to the longest"
                     )
-                flat = _numbers(found, split=self.split)
+                flat = _numbers(outputs, split=self.split)
                 if self.shapes[0] != self.shapes[1]:
                     flat = np.pad(flat, ((0, 0), (0, self.whole - flat.shape[1])))
                     flat[:, -1] = which
@@ -171,7 +171,7 @@ def probe(mechanism: MechanismFunction, pair: tuple[Any, Any], *, number: int, s
             )
         shapes.append(once.shape[1:])
         digest.update(np.ascontiguousarray(once).tobytes())
-        large = large or any(_large(found) for found in (once, other))
+        large = large or any(_large(outputs) for outputs in (once, other))
         at = f"on {_NAMES[which]} of pair {number}"
         if not np.array_equal(once, again):
             notes["state"] = (
@@ -232,24 +232,24 @@ def _call(
     if isinstance(given, np.ma.MaskedArray):
         raise where.error("returned a masked array; expected numbers: give what is masked a number of its own")
     try:
-        found = np.asarray(given)
+        outputs = np.asarray(given)
     except Exception as error:  # lists of different lengths, or whatever an object's own conversion does
         what = f"returned no array ({type(error).__name__}: {error})"
         raise where.error(f"{what}; expected outputs of one size: pad them to the longest") from error
-    if found.dtype.kind not in "biuf":
-        what = f"{found.dtype} values of shape {found.shape}" if found.ndim else f"a {type(given).__name__}"
-        hint = _HINTS.get(found.dtype.kind, "publish numbers")
+    if outputs.dtype.kind not in "biuf":
+        what = f"{outputs.dtype} values of shape {outputs.shape}" if outputs.ndim else f"a {type(given).__name__}"
+        hint = _HINTS.get(outputs.dtype.kind, "publish numbers")
         raise where.error(f"returned {what}; expected numbers: bool, integer or float ({hint})")
-    if found.ndim == 0 or found.shape[0] != size or found.size == 0:
+    if outputs.ndim == 0 or outputs.shape[0] != size or outputs.size == 0:
         raise where.error(
-            f"returned an array of shape {found.shape}; expected ({size},) or ({size}, …), a row for each of the "
+            f"returned an array of shape {outputs.shape}; expected ({size},) or ({size}, …), a row for each of the "
             f"{size} runs that were asked for and at least one number in it"
         )
-    if found.dtype.kind == "f":
-        bad = np.isnan(found.reshape(size, -1)).any(axis=1)
+    if outputs.dtype.kind == "f":
+        bad = np.isnan(outputs.reshape(size, -1)).any(axis=1)
         if bad.any():
             raise where.error(
                 "returned NaN; expected numbers: having no answer is an answer too and needs a number of its own",
                 row=int(bad.argmax()),
             )
-    return found
+    return outputs

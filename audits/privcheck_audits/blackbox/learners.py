@@ -60,8 +60,8 @@ class KeyScore:
             return np.zeros(seen.table.shape[0])
         asked = seen.keys[self.view]
         place = np.minimum(np.searchsorted(self.keys, asked), self.keys.size - 1)
-        found: Array = np.where(self.keys[place] == asked, self.ratio[place], 0.0)
-        return found
+        scores: Array = np.where(self.keys[place] == asked, self.ratio[place], 0.0)
+        return scores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,10 +80,10 @@ class ColumnScore:
 
     def __call__(self, seen: Seen) -> Array:
         """Returns the score of each run."""
-        found = np.zeros(seen.table.shape[0])
+        scores = np.zeros(seen.table.shape[0])
         for column, cut, ratio in zip(self.columns, self.cuts, self.ratios, strict=True):
-            found += ratio[_bins(seen.table[:, column], cut)]
-        return found
+            scores += ratio[_bins(seen.table[:, column], cut)]
+        return scores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,8 +122,8 @@ class TreeScore:
         if self.model is None:
             return np.zeros(seen.table.shape[0])
         with one_thread("openmp"):
-            found: Array = self.model.decision_function(seen.table[:, self.columns])
-        return found
+            scores: Array = self.model.decision_function(seen.table[:, self.columns])
+        return scores
 
 
 def learn_keys(view: int, seen: Seen, secret: Bits) -> KeyScore:

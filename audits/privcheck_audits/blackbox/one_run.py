@@ -109,12 +109,12 @@ class _Run:
     def _scores(self, given: Any, first: int) -> NDArray[np.float64]:
         wanted = f"expected a number for each of the {self.canaries} canaries"
         try:
-            found = np.asarray(given)
+            scores = np.asarray(given)
         except Exception as error:
             raise self._error(f"returned no array ({type(error).__name__}: {error}); {wanted}", first) from error
-        if found.dtype.kind not in "biuf" or found.shape != (self.canaries,):
-            raise self._error(f"returned {found.dtype} values of shape {found.shape}; {wanted}", first)
-        scores = found.astype(np.float64)
+        if scores.dtype.kind not in "biuf" or scores.shape != (self.canaries,):
+            raise self._error(f"returned {scores.dtype} values of shape {scores.shape}; {wanted}", first)
+        scores = scores.astype(np.float64)
         if np.isnan(scores).any():
             raise self._error(f"returned NaN for canary {int(np.isnan(scores).argmax())}; {wanted}", first)
         return scores
@@ -151,7 +151,7 @@ def audit_one_run(
         refuse_unsendable(agent, executor, name="agent")
     attempts = _Attempts.of(canaries)
     alpha = 1 - confidence
-    found = _Errors(runs=0, wrong=np.zeros(len(attempts.names), dtype=np.int64))
+    errors = _Errors(runs=0, wrong=np.zeros(len(attempts.names), dtype=np.int64))
 
     def result(counted: _Errors) -> MechanismAudit:
         lower, number = _bound(counted, attempts, canaries, delta=delta, alpha=alpha)
@@ -196,19 +196,19 @@ def audit_one_run(
     )
     try:
         for part in parts:
-            found += part
+            errors += part
     except MechanismError as error:
-        if found.runs == 0:
+        if errors.runs == 0:
             raise
-        finished = result(found)
-        message = f"{error}; the {found.runs:,} runs before it say: {finished.verdict}"
+        finished = result(errors)
+        message = f"{error}; the {errors.runs:,} runs before it say: {finished.verdict}"
         raise MechanismError(message, trial=error.trial, seed=error.seed, finished=finished) from error.__cause__
     except KeyboardInterrupt:
-        if found.runs == 0:
+        if errors.runs == 0:
             raise
     finally:
         parts.close()
-    return result(found)
+    return result(errors)
 
 
 def _bound(counted: _Errors, attempts: _Attempts, canaries: int, *, delta: float, alpha: float) -> tuple[float, int]:
@@ -216,14 +216,14 @@ def _bound(counted: _Errors, attempts: _Attempts, canaries: int, *, delta: float
 
     Several runs are one mechanism on all their coins: each coin moves one run only.
     """
-    found = []
+    bounds = []
     for wrong, inside, outside, weight in zip(
         counted.wrong, attempts.inside, attempts.outside, attempts.weights, strict=True
     ):
         run = OneRun(canaries=canaries * counted.runs, guesses=int(inside + outside) * counted.runs, errors=int(wrong))
-        found.append(run.epsilon(alpha=alpha * weight, delta=delta))
-    best = int(np.argmax(found))
-    return found[best], best
+        bounds.append(run.epsilon(alpha=alpha * weight, delta=delta))
+    best = int(np.argmax(bounds))
+    return bounds[best], best
 
 
 def _reachable(epsilon: float, delta: float, coins: int, *, alpha: float) -> float:

@@ -177,13 +177,13 @@ class AuditedPair:
             return
         runs = max(2, min(PILOT, round(_PILOT * 2 * self.trials)))
         self.learned = runs
-        found: Spread | None = None
+        spread: Spread | None = None
         for part in self._blocks(_Spread(source=self.source), runs, part=2):
             self.runs += int(part.runs.sum())
-            found = part if found is None else found + part
+            spread = part if spread is None else spread + part
             yield
-        assert found is not None
-        self.source = replace(self.source, narrow=pick_columns(found))
+        assert spread is not None
+        self.source = replace(self.source, narrow=pick_columns(spread))
 
     def _learn(self, known: list[tuple[Array, Bits]], *, runs: int) -> None:
         rows, secret = together(known)

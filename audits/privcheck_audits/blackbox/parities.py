@@ -45,17 +45,17 @@ class Parities:
     def __call__(self, x: Array) -> Array:
         """Returns each parity, 0 or 1."""
         used = np.flatnonzero(self.chosen.any(axis=0))
-        found: Array = ((self.bits(x, used).astype(np.int64) @ self.chosen[:, used].T) % 2).astype(np.float64)
-        return found
+        parities: Array = ((self.bits(x, used).astype(np.int64) @ self.chosen[:, used].T) % 2).astype(np.float64)
+        return parities
 
     def bits(self, x: Array, used: NDArray[np.int64]) -> Bits:
         """Returns some of the bits (runs, used)."""
-        found = np.empty((x.shape[0], used.size), dtype=np.bool_)
+        bits = np.empty((x.shape[0], used.size), dtype=np.bool_)
         for at, bit in enumerate(used):
             values = x[:, self.columns[bit]]
             digit = self.digits[bit]
-            found[:, at] = values > self.limits[bit] if digit < 0 else np.floor(np.ldexp(values, -int(digit))) % 2 == 1
-        return found
+            bits[:, at] = values > self.limits[bit] if digit < 0 else np.floor(np.ldexp(values, -int(digit))) % 2 == 1
+        return bits
 
 
 def learn_parities(x: Array, secret: Bits) -> Parities:
@@ -103,8 +103,8 @@ def _all_subsets(bits: Bits, secret: Bits) -> NDArray[np.int64]:
     size[0] = -1.0
     best = np.argsort(-size, kind="stable")[:_BEST]
     best = best[size[best] > _luck(table.size, secret)]
-    found = (best[:, None] >> np.arange(number)) & 1
-    return np.concatenate([found, np.zeros((_BEST - found.shape[0], number), dtype=np.int64)])
+    subsets = (best[:, None] >> np.arange(number)) & 1
+    return np.concatenate([subsets, np.zeros((_BEST - subsets.shape[0], number), dtype=np.int64)])
 
 
 def _small_subsets(bits: Bits, secret: Bits) -> NDArray[np.int64]:
@@ -113,19 +113,19 @@ def _small_subsets(bits: Bits, secret: Bits) -> NDArray[np.int64]:
     signs = np.where(bits[part], 1.0, -1.0)
     weight = np.where(secret[part], 1 / max(1, secret[part].sum()), -1 / max(1, (~secret[part]).sum()))
     number = signs.shape[1]
-    found: list[tuple[float, tuple[int, ...]]] = []
+    ranked: list[tuple[float, tuple[int, ...]]] = []
     pairs = np.abs((signs * weight[:, None]).T @ signs)
     for first in range(number):
         later = np.triu(np.abs((signs * (weight * signs[:, first])[:, None]).T @ signs), 1)
         later[: first + 1] = 0.0
         second, third = np.unravel_index(int(later.argmax()), later.shape)
-        found.append((float(later[second, third]), (first, int(second), int(third))))
+        ranked.append((float(later[second, third]), (first, int(second), int(third))))
         if first + 1 < number:
             other = first + 1 + int(pairs[first, first + 1 :].argmax())
-            found.append((float(pairs[first, other]), (first, other)))
+            ranked.append((float(pairs[first, other]), (first, other)))
     chosen = np.zeros((_BEST, number), dtype=np.int64)
     least = _luck(number**3, secret[part])
-    for row, (size, subset) in enumerate(sorted(found, reverse=True)[:_BEST]):
+    for row, (size, subset) in enumerate(sorted(ranked, reverse=True)[:_BEST]):
         if size > least:
             chosen[row, list(subset)] = 1
     return chosen

@@ -77,8 +77,8 @@ class Scores:
         seen = Seen(
             table=self.features(at, shape(at)), keys=_keys(at, ordered=max(views, default=0) > 1) if views else ()
         )
-        found = _apply(self.single, seen)
-        return _tidy(np.vstack([found, self.blend(found.T)]))
+        scores = _apply(self.single, seen)
+        return _tidy(np.vstack([scores, self.blend(scores.T)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -125,8 +125,8 @@ def learn(rows: Array, secret: Bits, rng: np.random.Generator) -> LearnedScores:
 
 
 def _tidy(scores: Array) -> Array:
-    found: Array = np.rint(np.clip(scores, -_MOST, _MOST) * _GRID) / _GRID
-    return found
+    rounded: Array = np.rint(np.clip(scores, -_MOST, _MOST) * _GRID) / _GRID
+    return rounded
 
 
 def _apply(single: tuple[tuple[str, Score], ...], seen: Seen) -> Array:

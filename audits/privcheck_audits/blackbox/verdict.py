@@ -110,24 +110,24 @@ class Best:
 
 def attempts(pair: int, cuts: Sequence[Array], target: ClaimedLoss) -> list[Attempt]:
     """Returns every way to look at the scores of a pair."""
-    found = []
+    tried = []
     for score, cut in enumerate(cuts):
         every = range(cut.size)
         kind: Literal["flip", "event"] = "flip" if target.unit == "epsilon" else "event"
-        found += [Attempt(pair=pair, score=score, kind=kind, upper=edge) for edge in every]
-        found += [Attempt(pair=pair, score=score, kind=kind, lower=edge) for edge in every]
+        tried += [Attempt(pair=pair, score=score, kind=kind, upper=edge) for edge in every]
+        tried += [Attempt(pair=pair, score=score, kind=kind, lower=edge) for edge in every]
         if target.unit == "epsilon":
-            found += [
+            tried += [
                 Attempt(pair=pair, score=score, kind="flip", upper=cut.size - 1 - edge, lower=edge)
                 for edge in every
                 if cut.size - 1 - edge >= edge
             ]
         if target.unit == "mu":
-            found += [Attempt(pair=pair, score=score, kind="curve", upper=edge, lower=edge) for edge in every]
+            tried += [Attempt(pair=pair, score=score, kind="curve", upper=edge, lower=edge) for edge in every]
         if target.unit == "rho":
             plans = range(len(target.divergences))
-            found += [Attempt(pair=pair, score=score, kind="divergence", plan=plan) for plan in plans]
-    return found
+            tried += [Attempt(pair=pair, score=score, kind="divergence", plan=plan) for plan in plans]
+    return tried
 
 
 def weigh(
@@ -158,16 +158,16 @@ def best(
     paying = alpha * _REVEALED / (3 * len(tested)) if target.delta > 0 else 0.0
     rest = alpha * (1 - _REVEALED) if target.delta > 0 else alpha
     revealed = [_revealed(counts.runs, target.delta, alpha=paying) for counts in tested]
-    found = None
+    largest = None
     for attempt, weight in zip(tried, weights, strict=True):
         counts = tested[attempt.pair]
         part = rest * float(weight)
         lower = _lower(attempt, counts, part, target=target, revealed=revealed[attempt.pair])
-        if found is None or lower > found.lower:
+        if largest is None or lower > largest.lower:
             right, wrong = guesses(attempt, counts)
-            found = Best(lower=lower, attempt=attempt, alpha=part, right=right, wrong=wrong)
-    assert found is not None
-    return found
+            largest = Best(lower=lower, attempt=attempt, alpha=part, right=right, wrong=wrong)
+    assert largest is not None
+    return largest
 
 
 def reachable(target: ClaimedLoss, runs: int, *, alpha: float) -> float:

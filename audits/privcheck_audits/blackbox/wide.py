@@ -89,11 +89,11 @@ def sum_columns(rows: Array, secret: Bits) -> Spread:
     )
 
 
-def pick_columns(found: Spread) -> Narrow:
+def pick_columns(spread: Spread) -> Narrow:
     """Returns the columns whose means or spreads differ most, by their standard errors."""
-    runs = np.maximum(2, found.runs)[:, None]
-    mean = found.sums / runs
-    variance = np.maximum(0.0, found.squares / runs - mean**2) + 1e-12 * (found.squares / runs) + 1e-300
+    runs = np.maximum(2, spread.runs)[:, None]
+    mean = spread.sums / runs
+    variance = np.maximum(0.0, spread.squares / runs - mean**2) + 1e-12 * (spread.squares / runs) + 1e-300
     error = np.sqrt((variance / runs).sum(axis=0))
     moved = mean[0] - mean[1]
     wider = np.abs(np.log(variance[0]) - np.log(variance[1])) / np.sqrt((2 / runs).sum())

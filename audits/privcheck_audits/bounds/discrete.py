@@ -49,13 +49,13 @@ def log_ratios(first: Law, second: Law) -> dict[Key, float]:
     for law in (first, second):
         if sum(law.values()) != 1 or min(law.values()) < 0:
             raise ParameterError(f"expected probabilities that add up to 1 exactly, got {sum(law.values())}")
-    found = {}
+    ratios = {}
     for key in first.keys() | second.keys():
         one, other = first.get(key, Fraction(0)), second.get(key, Fraction(0))
         if one or other:
             ratio = one / other if other else Fraction(0)
-            found[key] = math.inf if not other else -math.inf if not one else _log(ratio)
-    return found
+            ratios[key] = math.inf if not other else -math.inf if not one else _log(ratio)
+    return ratios
 
 
 def exact_epsilon(first: Law, second: Law, *, delta: float = 0.0) -> float:

@@ -129,13 +129,13 @@ def moments(score: NDArray[np.float64], secret: NDArray[np.bool_], plan: Diverge
     )
 
 
-def rho_at_least(found: Moments, plan: DivergencePlan, *, alpha: float) -> float:
+def rho_at_least(counted: Moments, plan: DivergencePlan, *, alpha: float) -> float:
     """Returns the largest lower bound on ρ among the attempts, rounded down; all hold together at confidence 1 − α.
 
     Empirical Bernstein (Maurer & Pontil 2009, Theorem 4), on values in an interval of length `plan.width`.
 
     Args:
-        found: The sums.
+        counted: The sums.
         plan: The attempts.
         alpha: One minus the confidence.
 
@@ -144,11 +144,11 @@ def rho_at_least(found: Moments, plan: DivergencePlan, *, alpha: float) -> float
     """
     if not 0 < alpha < 1:
         raise ParameterError(f"expected alpha in (0, 1), got {alpha!r}", name="alpha", given=alpha)
-    n = found.pairs
+    n = counted.pairs
     if n < 2:
         return 0.0
     best = 0.0
-    for total, square, weight in zip(found.sums, found.squares, plan.weights, strict=True):
+    for total, square, weight in zip(counted.sums, counted.squares, plan.weights, strict=True):
         mean, log = total / n, math.log(2 / (alpha * weight))
         spread = max(0.0, square / n - mean**2) + 1e-12 * (square / n)  # rounding of the difference
         deviation = math.sqrt(2 * spread * log / (n - 1)) + 7 * plan.width * log / (3 * (n - 1))

@@ -87,8 +87,8 @@ def log_e_value(
                 -bet * delta / (1 + delta)
             )  # as at ε = 0: the e-value falls as ε grows
             terms.append(math.log(weight / len(bets)) + right + wrong * math.log1p(-bet) + withheld)
-    found = _log_sum(terms)
-    return found - _SLACK * (1 + max(abs(term) for term in terms))
+    log_value = _log_sum(terms)
+    return log_value - _SLACK * (1 + max(abs(term) for term in terms))
 
 
 def log_e_value_on_the_curve(errors: int, runs: int, *, mu: float, bets: Sequence[float] = BETS) -> float:

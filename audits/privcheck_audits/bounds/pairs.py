@@ -28,9 +28,9 @@ def clopper_pearson_pair(hits: tuple[int, int], runs: tuple[int, int], *, alpha:
     """
     above = [error_rate_at_most(hit, of, alpha=alpha / 4) for hit, of in zip(hits, runs, strict=True)]
     missed = [error_rate_at_most(of - hit, of, alpha=alpha / 4) for hit, of in zip(hits, runs, strict=True)]
-    found = 0.0
+    lower = 0.0
     for one, other in ((0, 1), (1, 0)):
         for likely, rare in ((1 - missed[one], above[other]), (1 - above[one], missed[other])):
             if likely - delta > rare:
-                found = max(found, (math.log(likely - delta) - math.log(rare)) / OUT)
-    return found
+                lower = max(lower, (math.log(likely - delta) - math.log(rare)) / OUT)
+    return lower

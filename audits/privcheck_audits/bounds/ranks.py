@@ -101,9 +101,9 @@ def ranked_bound(
     check_counts(0, runs, alpha)
     revealed = revealed_at_most(runs, delta, alpha=alpha * REVEALED)
     rest = alpha * (1 - REVEALED) if delta > 0 else alpha
-    found = []
+    bounds = []
     for wrong, number, share, weight in zip(errors, guesses, plan.shares, plan.weights, strict=True):
         flip = CoinFlip(errors=wrong, guesses=number, revealed=revealed)
         part = rest * weight
-        found.append(RankedBound(epsilon=flip.epsilon(alpha=part), flip=flip, share=share, alpha=part))
-    return max(found, key=lambda bound: bound.epsilon)
+        bounds.append(RankedBound(epsilon=flip.epsilon(alpha=part), flip=flip, share=share, alpha=part))
+    return max(bounds, key=lambda bound: bound.epsilon)

@@ -207,25 +207,25 @@ def gather(work: Work[A], runs: int, *, stop: Callable[[A], bool] | None = None,
     Raises:
         KeyboardInterrupt: No block had finished yet.
     """
-    found: A | None = None
+    counted: A | None = None
     number = 0
     parts = blocks(work, runs, **how)
     ended: Literal["done", "stopped", "interrupted"] = "done"
     with closing(parts):
         try:
             for part in parts:
-                found = part if found is None else found + part
+                counted = part if counted is None else counted + part
                 number += 1
-                if stop is not None and stop(found):
+                if stop is not None and stop(counted):
                     ended = "stopped"
                     break
         except KeyboardInterrupt:
-            if found is None:
+            if counted is None:
                 raise
             ended = "interrupted"
-    assert found is not None
+    assert counted is not None
     cut = _Cut.of(runs, how.get("block", BLOCK), how.get("grow", 0))
-    return Gathered(total=found, runs=cut.first(number), ended=ended)
+    return Gathered(total=counted, runs=cut.first(number), ended=ended)
 
 
 def _block(work: Work[T], cut: _Cut, seed: int, stream: int, number: int) -> T:
@@ -323,7 +323,7 @@ def tally(
 
 def total(parts: Iterator[A]) -> A:
     """Returns the sum of all blocks' counts."""
-    found = next(parts)
+    counted = next(parts)
     for part in parts:
-        found += part
-    return found
+        counted += part
+    return counted

@@ -57,9 +57,9 @@ class Checkpoint:
         directory = self.directory / f"stream-{stream}"
         path = directory / _PLAN
         if path.exists():
-            found = _plan(path)
-            if found != json.loads(json.dumps(wanted)):
-                raise ParameterError(_difference(directory, found, wanted), name="out", given=str(self.directory))
+            kept_plan = _plan(path)
+            if kept_plan != json.loads(json.dumps(wanted)):
+                raise ParameterError(_difference(directory, kept_plan, wanted), name="out", given=str(self.directory))
         else:
             if directory.exists() and any(directory.iterdir()):
                 message = f"{directory} holds files but no {_PLAN}: expected an empty directory or an audit's own"
@@ -149,17 +149,17 @@ class Kept:
 
 def _plan(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        plan = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        plan = None
+    if not isinstance(plan, dict):
         raise ParameterError(f"{path} is not the plan of an audit: choose another directory", name="out")
-    return found
+    return plan
 
 
-def _difference(directory: Path, found: Mapping[str, Any], wanted: Plan) -> str:
-    names = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
-    said = "; ".join(f"{name}: there {_short(found.get(name))}, here {_short(wanted.get(name))}" for name in names)
+def _difference(directory: Path, kept_plan: Mapping[str, Any], wanted: Plan) -> str:
+    names = [name for name in {**wanted, **kept_plan} if kept_plan.get(name) != wanted.get(name)]
+    said = "; ".join(f"{name}: there {_short(kept_plan.get(name))}, here {_short(wanted.get(name))}" for name in names)
     return (
         f"{directory} holds blocks of another audit ({said}): ask for the same audit to resume it, or choose another "
         "directory; results of two audits are never mixed, and a longer one is not a continuation"

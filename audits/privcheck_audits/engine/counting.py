@@ -20,8 +20,8 @@ def ranked_errors(size: NDArray[np.float64], wrong: NDArray[np.bool_], ranks: tu
     least = ordered[size.size - distinct]  # descending: the size at each rank
     values, group = np.unique(-least, return_inverse=True)
     above = size.size - np.searchsorted(ordered, -values, side="right")
-    found = _count(size, wrong, -values, group, distinct - above[group])
-    return tuple(int(count) for count in found[inverse])
+    errors = _count(size, wrong, -values, group, distinct - above[group])
+    return tuple(int(count) for count in errors[inverse])
 
 
 def threshold_errors(
@@ -83,7 +83,7 @@ def _count(
     larger = np.zeros(groups + 1, dtype=np.int64)  # wrong runs that are larger than a value but not than the one before
     tied = np.zeros(groups, dtype=np.int64)  # runs seen of exactly that value
     tied_wrong = np.zeros(groups, dtype=np.int64)
-    found = np.zeros(ranks, dtype=np.int64)
+    errors = np.zeros(ranks, dtype=np.int64)
     pointer = np.searchsorted(group, np.arange(groups))  # the next rank in each group whose quota is not yet full
     for run in range(size.size):
         low, high = 0, groups
@@ -98,7 +98,7 @@ def _count(
             tied_wrong[low] += wrong[run]
             at = pointer[low]
             while at < ranks and group[at] == low and quota[at] == tied[low]:
-                found[at] = tied_wrong[low]
+                errors[at] = tied_wrong[low]
                 at += 1
             pointer[low] = at
         else:
@@ -108,7 +108,7 @@ def _count(
     for index in range(groups):
         before += larger[index]
         while at < ranks and group[at] == index:
-            found[at] += before
+            errors[at] += before
             at += 1
         before += tied_wrong[index]
-    return found
+    return errors

@@ -95,9 +95,9 @@ class Flight(Generic[T]):
         Raises:
             AuditError: A block lost its worker too often.
         """
-        found: list[tuple[int, T]] = []
+        finished: list[tuple[int, T]] = []
         failures = len(self.failed)
-        while not found and len(self.failed) == failures:
+        while not finished and len(self.failed) == failures:
             done, _ = wait(self._waiting, return_when=FIRST_COMPLETED)
             broken = any(isinstance(_error(future), BrokenExecutor) for future in done)
             if broken:
@@ -107,7 +107,7 @@ class Flight(Generic[T]):
                 number = self._waiting.pop(future)
                 error = _error(future)
                 if error is None:
-                    found.append((number, future.result()))
+                    finished.append((number, future.result()))
                 elif _is_loss(error):
                     lost.append((number, error))
                 else:
@@ -118,7 +118,7 @@ class Flight(Generic[T]):
             for number, error in sorted(lost, key=lambda pair: pair[0]):
                 self._count_loss(number, error)
                 self.submit(number)
-        return sorted(found, key=lambda pair: pair[0])
+        return sorted(finished, key=lambda pair: pair[0])
 
     def rest(self) -> list[tuple[int, T]]:
         """Drops blocks that have not begun, waits for those under way, and returns what finished without an error."""
@@ -127,9 +127,9 @@ class Flight(Generic[T]):
             self._executor.shutdown(wait=True, cancel_futures=True)
         begun = [future for future in begun if not future.cancelled()]
         wait(begun)
-        found = [(self._waiting[future], future.result()) for future in begun if _error(future) is None]
+        finished = [(self._waiting[future], future.result()) for future in begun if _error(future) is None]
         self._waiting.clear()
-        return found
+        return finished
 
     def _pool(self) -> Executor:
         if self._executor is None:

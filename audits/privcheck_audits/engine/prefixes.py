@@ -40,12 +40,12 @@ class Prefixes(Generic[C]):
 
     def total(self, parts: Iterator[C]) -> C:
         """Returns the sum of all blocks, noting those on the way."""
-        found = next(parts)
-        self.note(found)
+        counted = next(parts)
+        self.note(counted)
         for part in parts:
-            found = found + part
-            self.note(found)
-        return found
+            counted = counted + part
+            self.note(counted)
+        return counted
 
     def watching(self, stop: Callable[[C], bool] | None = None) -> Callable[[C], bool]:
         """Returns a rule for `gather` that notes what it sees and then asks the given one."""

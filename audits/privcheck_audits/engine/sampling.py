@@ -85,10 +85,10 @@ def _add_gaussian(
 ) -> None:
     """(‖x + Δ‖² − ‖x‖²)/2σ² is linear in x: x·Δ/σ² and half of ‖Δ/σ‖², with the sign of the arm."""
     for run in range(score.size):
-        found = half if on_first[run] else -half
+        ratio = half if on_first[run] else -half
         for i in range(weight.size):
-            found += rng.standard_normal() * weight[i]
-        score[run] += found
+            ratio += rng.standard_normal() * weight[i]
+        score[run] += ratio
 
 
 @njit(cache=True, nogil=True)
@@ -98,11 +98,11 @@ def _add_laplace(
     """|x + Δ| − |x| on D, |x| − |x − Δ| on D′, in units of b."""
     for run in range(score.size):
         shift = 1.0 if on_first[run] else -1.0
-        found = 0.0
+        ratio = 0.0
         for i in range(step.size):
             x = rng.laplace(0.0, 1.0)
-            found += shift * (abs(x + shift * step[i]) - abs(x))
-        score[run] += found
+            ratio += shift * (abs(x + shift * step[i]) - abs(x))
+        score[run] += ratio
 
 
 @njit(cache=True, nogil=True)

@@ -36,11 +36,11 @@ def audit_until_refuted(target: AttackedInstance) -> AuditResult:
     bound_at: Callable[[Tally], float]
     limit: Callable[[int], float]
     if curved:
-        found = sequential_on_the_curve(
+        audit = sequential_on_the_curve(
             guesses(target, None), 2 * request.trials, mu=_mu_above(bound.least, request.delta), alpha=alpha,
             seen=seen, **place_attack(target),
         )  # fmt: skip
-        lower = gdp_epsilon(found.lower, request.delta, rounding="down")
+        lower = gdp_epsilon(audit.lower, request.delta, rounding="down")
         declared = account(request.declaration).at(request.values).mu or 0.0
         limit = partial(_reachable_on_the_curve, mu=declared, alpha=alpha, delta=request.delta)
         bound_at = partial(_bound_on_the_curve, alpha=alpha, delta=request.delta)
@@ -48,19 +48,19 @@ def audit_until_refuted(target: AttackedInstance) -> AuditResult:
         law = loss_law(target.canary.groups)
         favourite = best_plan(law, min(2 * request.trials, _SHORT), alpha=alpha, delta=request.delta).shares[0]
         plan = e_process_plan(favourite)
-        found = sequential(
+        audit = sequential(
             guesses(target, plan), 2 * request.trials, epsilon=bound.least, delta=request.delta, alpha=alpha,
             plan=plan, seen=seen, **place_attack(target),
         )  # fmt: skip
-        lower = found.lower
+        lower = audit.lower
         limit = partial(_reachable, law=law, plan=plan, alpha=alpha, delta=request.delta)
         bound_at = partial(bound_from_bets, plan=plan, alpha=alpha, delta=request.delta)
-    lower, evidence = read_bound(found, lower, bound, most=2 * request.trials)
+    lower, evidence = read_bound(audit, lower, bound, most=2 * request.trials)
     if curved:
-        evidence |= {"mu_lower": found.lower, "rho_lower": found.lower**2 / 2, **claimed_rho(request)}
+        evidence |= {"mu_lower": audit.lower, "rho_lower": audit.lower**2 / 2, **claimed_rho(request)}
     method = (
         f"bets on a hidden fair bit guessed by the log-likelihood ratio{', on the Gaussian curve' if curved else ''}, "
-        f"looked at after every block: {ended_words(found)}{size_words(target)}; valid whenever one stops"
+        f"looked at after every block: {ended_words(audit)}{size_words(target)}; valid whenever one stops"
     )
     result = conclude(
         target,
@@ -68,9 +68,9 @@ def audit_until_refuted(target: AttackedInstance) -> AuditResult:
         evidence=evidence,
         method=method,
         seconds=time.perf_counter() - began,
-        reachable=limit(found.runs),
+        reachable=limit(audit.runs),
     )
-    ended = replace(result, trials=-(-found.runs // 2))
+    ended = replace(result, trials=-(-audit.runs // 2))
     # no trade-off curve: its intervals are of a number of runs that does not depend on what was seen
     return add_pictures(ended, request, seen=seen, bound=bound_at, limit=limit, anytime=True)
 
@@ -94,28 +94,28 @@ def bound_from_bets(counted: Tally, *, plan: GuessPlan, alpha: float, delta: flo
     )
 
 
-def read_bound(found: Sequential, lower: float, bound: Limits, *, most: int) -> tuple[float, Evidence]:
+def read_bound(audit: Sequential, lower: float, bound: Limits, *, most: int) -> tuple[float, Evidence]:
     """Returns the lower bound of an audit that may have stopped early, and the figures behind it.
 
     The e-value decides: where it reached 1/α the smaller limit is refuted, and the bound is not below it.
     """
-    violated = found.verdict == "violation"
+    violated = audit.verdict == "violation"
     shown = max(lower, math.nextafter(bound.least, math.inf)) if violated else min(lower, bound.least)
     return shown, {
-        "runs": found.runs,
+        "runs": audit.runs,
         "most_runs": most,
-        "ended": found.ended,
-        "log_wealth": found.log_e_value,
-        "errors": found.tally.errors,
-        "guesses": found.tally.runs,
+        "ended": audit.ended,
+        "log_wealth": audit.log_e_value,
+        "errors": audit.tally.errors,
+        "guesses": audit.tally.runs,
         "refuted": bound.name_refuted(shown),
     }
 
 
-def ended_words(found: Sequential) -> str:
+def ended_words(audit: Sequential) -> str:
     """Returns after how many runs an audit ended, and why."""
     why = {"stopped": "the claim was refuted", "done": "nothing was refuted", "interrupted": "it was interrupted"}
-    return f"ended after {found.runs:,} runs in all, {why[found.ended]}"
+    return f"ended after {audit.runs:,} runs in all, {why[audit.ended]}"
 
 
 def _mu_above(epsilon: float, delta: float) -> float:

@@ -40,12 +40,12 @@ class Limits:
 
     def name_refuted(self, lower: float) -> str:
         """Returns what a lower bound refutes: "claim", "declaration", both, or "nothing"."""
-        found = [
+        refuted = [
             name
             for name, limit in (("claim", self.claimed), ("declaration", self.upper))
             if limit is not None and lower > limit
         ]
-        return " and ".join(found) or "nothing"
+        return " and ".join(refuted) or "nothing"
 
 
 def check(request: AuditRequest, methods: Collection[AuditMethod] = _AUTO) -> None:
@@ -194,14 +194,14 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def elsewhere(found: AuditResult, at: str) -> dict[str, float | int | str | Mapping[str, list[float]]]:
+def elsewhere(violation: AuditResult, at: str) -> dict[str, float | int | str | Mapping[str, list[float]]]:
     """Returns evidence of a violation at other parameters than those asked for, about which the verdict is."""
-    lower = found.epsilon_lower
+    lower = violation.epsilon_lower
     return {
         "violation_at": at,
         "violation_epsilon_lower": "inf" if lower is None or math.isinf(lower) else lower,
-        "violation_witness": found.witness,
-        "violation_meaning": str(found.evidence.get("meaning", "")),
+        "violation_witness": violation.witness,
+        "violation_meaning": str(violation.evidence.get("meaning", "")),
     }
 
 

@@ -32,13 +32,13 @@ def releases_meaning(refuted: str, declaration: Declaration, *, reachable: float
         reachable: What the best test could have certified with as many runs; None where that is not known.
     """
     if refuted != "nothing":
-        found = f"the noisy statistics give one user's data away: more than the {refuted} allows"
+        meaning = f"the noisy statistics give one user's data away: more than the {refuted} allows"
         if declaration.claim.joint is None:
-            return found
-        return f"{found}. Joint DP is about the other users' actions: it loses its proof by this, and is not refuted"
-    found = f"as far as this test sees, the noisy statistics do not give away more than is claimed; {_NO_PROOF}"
+            return meaning
+        return f"{meaning}. Joint DP is about the other users' actions: it loses its proof by this, and is not refuted"
+    meaning = f"as far as this test sees, the noisy statistics do not give away more than is claimed; {_NO_PROOF}"
     if reachable is None:
-        return found
+        return meaning
     if reachable <= 0:
-        return f"{found}. At these parameters and so few runs no test could have shown any loss, were it as declared"
-    return f"{found}. Were the loss as declared, the best test could have shown ε ≥ {reachable:.3g} with so many runs"
+        return f"{meaning}. At these parameters and so few runs no test could have shown any loss, were it as declared"
+    return f"{meaning}. Were the loss as declared, the best test could have shown ε ≥ {reachable:.3g} with so many runs"

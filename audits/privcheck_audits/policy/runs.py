@@ -262,7 +262,7 @@ def audit_policy_until_refuted(
         AuditError: A score is not finite.
     """
     ready = learn(whole, plan, trials=trials, seed=seed, **how)
-    found = sequential(
+    audit = sequential(
         ready.judge,
         ready.tested,
         epsilon=epsilon,
@@ -273,4 +273,4 @@ def audit_policy_until_refuted(
         seen=seen,
         **ready.how,
     )
-    return ready.runs, found
+    return ready.runs, audit

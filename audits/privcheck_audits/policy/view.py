@@ -81,46 +81,46 @@ def bound_policies(
     bound, law, prefixes = limits(request, values), _law(request, values), Prefixes[Tally]()
     anytime = request.method == "sequential"
     how = {**place_blocks(request, Outputs, Tally, keep=keep), "trials": request.trials, "seen": prefixes}
-    found = (_bets if anytime else _guesses)(request, whole, bound, law, how)
-    refuted, tested = str(found.evidence["refuted"]), found.tested
+    bounded = (_bets if anytime else _guesses)(request, whole, bound, law, how)
+    refuted, tested = str(bounded.evidence["refuted"]), bounded.tested
     seconds = time.perf_counter() - began
-    evidence = found.evidence | {
+    evidence = bounded.evidence | {
         "error_rate_of_all_guesses": tested.errors / tested.runs,
-        "learned_on": found.learned,
+        "learned_on": bounded.learned,
         "tested_on": tested.runs,
         "instance": instance,
         **({} if meaning is None else {"meaning": meaning(refuted)}),
-        "trials_per_second": (found.learned + tested.runs) / seconds,
+        "trials_per_second": (bounded.learned + tested.runs) / seconds,
     }
     result = make_result(
         request,
         bound,
         violated=refuted != "nothing",
-        lower=found.lower,
-        reachable=found.limit(tested.runs),
-        method=f"{_RAN if agent_ran else _PROCESSED}: a score of {seen} learned on {found.learned} runs, "
-        f"{found.test}; valid against any mechanism",
+        lower=bounded.lower,
+        reachable=bounded.limit(tested.runs),
+        method=f"{_RAN if agent_ran else _PROCESSED}: a score of {seen} learned on {bounded.learned} runs, "
+        f"{bounded.test}; valid against any mechanism",
         witness=witness,
         evidence=evidence,
         seconds=seconds,
         agent_ran=agent_ran,
     )
     return add_pictures(
-        replace(result, trials=-(-(found.learned + tested.runs) // 2)),
+        replace(result, trials=-(-(bounded.learned + tested.runs) // 2)),
         request,
         values=values,
         counted=None if anytime else tested,  # the band's intervals are of a number of runs fixed in advance
         seen=prefixes,
-        before=found.learned,
-        bound=found.bound,
-        limit=found.limit,
+        before=bounded.learned,
+        bound=bounded.bound,
+        limit=bounded.limit,
         anytime=anytime,
         pair=pair,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Found:
+class _Bounded:
     """What a test of the runs that were not learned from came to.
 
     Attributes:
@@ -142,7 +142,7 @@ class _Found:
     limit: Callable[[int], float]
 
 
-def _guesses(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, how: Mapping[str, Any]) -> _Found:
+def _guesses(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, how: Mapping[str, Any]) -> _Bounded:
     alpha, delta, plan = 1 - request.confidence, request.delta, guess_plan()
 
     def best(tested: Tally) -> RankedBound:
@@ -151,17 +151,17 @@ def _guesses(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, ho
         )
 
     counted = policy_trials(whole, plan, **how)
-    found = best(counted.tested)
+    strongest = best(counted.tested)
     evidence: Evidence = {
-        "errors": found.flip.errors,
-        "guesses": found.flip.guesses,
-        "revealed": found.flip.revealed,
+        "errors": strongest.flip.errors,
+        "guesses": strongest.flip.guesses,
+        "revealed": strongest.flip.revealed,
         "attempts": len(plan.shares),
-        "p_value_claimed": 1.0 if bound.claimed is None else found.flip.p_value(bound.claimed),
-        "refuted": bound.name_refuted(found.epsilon),
+        "p_value_claimed": 1.0 if bound.claimed is None else strongest.flip.p_value(bound.claimed),
+        "refuted": bound.name_refuted(strongest.epsilon),
     }
-    return _Found(
-        lower=found.epsilon,
+    return _Bounded(
+        lower=strongest.epsilon,
         evidence=evidence,
         learned=counted.learned,
         tested=counted.tested,
@@ -171,16 +171,16 @@ def _guesses(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, ho
     )
 
 
-def _bets(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, how: Mapping[str, Any]) -> _Found:
+def _bets(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, how: Mapping[str, Any]) -> _Bounded:
     alpha, delta, plan = 1 - request.confidence, request.delta, e_process_plan()
-    learned, found = audit_policy_until_refuted(whole, plan, epsilon=bound.least, delta=delta, alpha=alpha, **how)
-    lower, evidence = read_bound(found, found.lower, bound, most=2 * request.trials - learned)
-    return _Found(
+    learned, audit = audit_policy_until_refuted(whole, plan, epsilon=bound.least, delta=delta, alpha=alpha, **how)
+    lower, evidence = read_bound(audit, audit.lower, bound, most=2 * request.trials - learned)
+    return _Bounded(
         lower=lower,
         evidence=evidence,
         learned=learned,
-        tested=found.tally,
-        test=f"bets on the others, looked at after every block: {ended_words(found)}",
+        tested=audit.tally,
+        test=f"bets on the others, looked at after every block: {ended_words(audit)}",
         bound=partial(bound_from_bets, plan=plan, alpha=alpha, delta=delta),
         limit=lambda runs: reachable_anytime(law, plan, runs, alpha=alpha, delta=delta),
     )

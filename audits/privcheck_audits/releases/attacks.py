@@ -168,7 +168,7 @@ def bound_from_ranks(target: AttackedInstance, counted: Tally, plan: GuessPlan) 
             counted.ranked_errors, counted.ranked_guesses, plan, runs=counted.runs, alpha=target.alpha, delta=delta
         ).epsilon
 
-    found = ranked_bound(
+    strongest = ranked_bound(
         counted.ranked_errors,
         counted.ranked_guesses,
         plan,
@@ -176,15 +176,15 @@ def bound_from_ranks(target: AttackedInstance, counted: Tally, plan: GuessPlan) 
         alpha=target.alpha,
         delta=charged_delta(target),
     )
-    lower = found.epsilon if users == 1 else user_epsilon(best, users=users, delta=target.request.delta)
+    lower = strongest.epsilon if users == 1 else user_epsilon(best, users=users, delta=target.request.delta)
     evidence: Evidence = {
-        "errors": found.flip.errors,
-        "guesses": found.flip.guesses,
-        "error_rate": found.flip.errors / found.flip.guesses,
-        "revealed": found.flip.revealed,
+        "errors": strongest.flip.errors,
+        "guesses": strongest.flip.guesses,
+        "error_rate": strongest.flip.errors / strongest.flip.guesses,
+        "revealed": strongest.flip.revealed,
         "attempts": len(plan.shares),
-        "alpha_of_the_attempt": found.alpha,
-        "p_value_claimed": 1.0 if bound.claimed is None else found.flip.p_value(users * bound.claimed),
+        "alpha_of_the_attempt": strongest.alpha,
+        "p_value_claimed": 1.0 if bound.claimed is None else strongest.flip.p_value(users * bound.claimed),
         "refuted": bound.name_refuted(lower),
     }
     return lower, evidence

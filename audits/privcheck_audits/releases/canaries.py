@@ -85,18 +85,18 @@ def worst_canary(declaration: Declaration, values: Mapping[str, Fraction]) -> Ca
 
     The pair is chosen by computation, before anything is drawn.
     """
-    found = [
+    canaries = [
         canary(declaration, values, pair, group)
         for group in declaration.groups
         for pair in candidate_pairs(declaration, values, group)
     ]
-    if not found:
+    if not canaries:
         message = (
             f"{declaration.name}: no pair of neighbours can be held in memory: trajectories are written out up to "
             f"{LONGEST} steps, states and actions are numbers up to {LARGEST}; audit smaller sizes"
         )
         raise ParameterError(message, name="H", given=values.get("H"))
-    return max(found, key=lambda c: (c.mu**2 / 2 + c.pure, c.mu))
+    return max(canaries, key=lambda c: (c.mu**2 / 2 + c.pure, c.mu))
 
 
 def random_users(

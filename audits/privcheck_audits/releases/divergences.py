@@ -105,8 +105,8 @@ def with_coin_flip(target: AttackedInstance) -> AuditResult:
     counted, seconds, clipped = _count(half, plan, seen)
     _, of_rho = _bound_rho(half, counted.moments, clipped)
     lower, of_epsilon = bound_from_ranks(half, counted.tally, plan)
-    found = {str(of_epsilon["refuted"]), str(of_rho["refuted"])} - {"nothing"}
-    parts = [name for name in ("claim", "declaration") if any(name in words for words in found)]
+    refuted = {str(of_epsilon["refuted"]), str(of_rho["refuted"])} - {"nothing"}
+    parts = [name for name in ("claim", "declaration") if any(name in words for words in refuted)]
     result = conclude(
         target,
         lower=lower,
@@ -139,9 +139,9 @@ def _count(
     return *counts(target, work, Both, Tally, Moments, seen=seen), clipped
 
 
-def _bound_rho(target: AttackedInstance, found: Moments, clipped: DivergencePlan) -> tuple[float, Evidence]:
+def _bound_rho(target: AttackedInstance, counted: Moments, clipped: DivergencePlan) -> tuple[float, Evidence]:
     request = target.request
-    rho = rho_at_least(found, clipped, alpha=target.alpha)
+    rho = rho_at_least(counted, clipped, alpha=target.alpha)
     claimed = claimed_rho(request)["rho_claimed"]
     accounted = account(request.declaration).at(request.values).rho
     refuted = [name for name, limit in (("claim", claimed), ("declaration", accounted)) if rho > limit]
@@ -150,7 +150,7 @@ def _bound_rho(target: AttackedInstance, found: Moments, clipped: DivergencePlan
         "rho_lower": rho,
         "rho_claimed": claimed,
         "rho_upper": accounted if math.isfinite(accounted) else "inf",
-        "rho_reachable": _reachable(target, found.pairs, clipped),
+        "rho_reachable": _reachable(target, counted.pairs, clipped),
         "implied": implied,
         "refuted": " and ".join(refuted) or "nothing",
     }

@@ -182,8 +182,8 @@ def make_crowd(declaration: Declaration, values: Mapping[str, Fraction]) -> tupl
     Raises:
         ParameterError: There are no such cells.
     """
-    found = [_place_canaries(declaration, values, reward) for reward in (1.0, 0.0)]
-    crowd, one = max(found, key=lambda pair: pair[1].mu ** 2 / 2 + pair[1].pure)
+    crowds = [_place_canaries(declaration, values, reward) for reward in (1.0, 0.0)]
+    crowd, one = max(crowds, key=lambda pair: pair[1].mu ** 2 / 2 + pair[1].pure)
     return crowd, one
 
 
@@ -253,9 +253,9 @@ def _attempts(canaries: int, errors: tuple[int, ...], guesses: tuple[int, ...]) 
 
 
 def _bound(attempts: list[OneRun], plan: GuessPlan, *, alpha: float, delta: float) -> tuple[float, OneRun]:
-    found = [
+    bounds = [
         (attempt.epsilon(alpha=alpha * weight, delta=delta), number)
         for number, (attempt, weight) in enumerate(zip(attempts, plan.weights, strict=True))
     ]
-    lower, number = max(found)
+    lower, number = max(bounds)
     return lower, attempts[number]

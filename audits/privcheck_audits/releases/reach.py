@@ -135,8 +135,8 @@ def best_plan(law: LossLaw, runs: int, *, alpha: float, delta: float) -> GuessPl
     right = np.maximum(tested - errors, 1)
     level = _SEARCHED * alpha * (1 - REVEALED if delta > 0 else 1)
     rate = np.where(tested > errors, betainccinv(errors + 1, right, level), 1.0)
-    found = np.where(rate < 0.5, np.log1p(-np.minimum(rate, 0.5)) - np.log(rate), 0.0)
-    return guess_plan(float(_SHARES[int(np.argmax(found))]))
+    certified = np.where(rate < 0.5, np.log1p(-np.minimum(rate, 0.5)) - np.log(rate), 0.0)
+    return guess_plan(float(_SHARES[int(np.argmax(certified))]))
 
 
 def _curve_errors(mu: float, runs: int) -> int:

@@ -52,8 +52,8 @@ def audit_differences(request: AuditRequest) -> AuditResult:
     check(request, ("auto", "coin-flip"))
     began = time.perf_counter()
     declaration, values = request.declaration, request.values
-    found = find_witness(declaration, values)
-    name, change, noise = _choose_release(request, found)
+    witness = find_witness(declaration, values)
+    name, change, noise = _choose_release(request, witness)
     seen = Prefixes[Tally]()
     counted = seen.total(
         blocks(
@@ -90,7 +90,7 @@ def audit_differences(request: AuditRequest) -> AuditResult:
         lower=best.epsilon,
         reachable=_flawless(counted.runs, plan, alpha=alpha, delta=request.delta),
         method=f"coin flip: two outputs of {name} with the same draw of noise, subtracted",
-        witness=found.words if found is not None else "",
+        witness=witness.words if witness is not None else "",
         evidence=evidence,
         seconds=time.perf_counter() - began,
     )
@@ -101,7 +101,7 @@ def audit_differences(request: AuditRequest) -> AuditResult:
         seen=seen,
         bound=lambda some: bounded(some).epsilon,
         limit=lambda runs: _flawless(runs, plan, alpha=alpha, delta=request.delta),
-        pair=None if found is None else found.pair,
+        pair=None if witness is None else witness.pair,
     )
 
 
@@ -111,13 +111,13 @@ def _flawless(runs: int, plan: GuessPlan, *, alpha: float, delta: float) -> floa
     return ranked_bound((0,) * len(guesses), guesses, plan, runs=runs, alpha=alpha, delta=delta).epsilon
 
 
-def _choose_release(request: AuditRequest, found: Witness | None) -> tuple[str, float, Noise]:
+def _choose_release(request: AuditRequest, witness: Witness | None) -> tuple[str, float, Noise]:
     """Returns the release whose outputs leak, the largest entry of what the witness moves in it, and its noise."""
     declaration, values = request.declaration, request.values
     leaking = shared_draws(declaration)
-    if found is None:
+    if witness is None:
         return leaking[0], 0.0, declaration.release(leaking[0]).mechanism.at(values).coordinates()
-    moved = {name: declaration.release(name).moved(found.pair, values).change for name in leaking}
+    moved = {name: declaration.release(name).moved(witness.pair, values).change for name in leaking}
     name = max(moved, key=lambda key: float(np.abs(moved[key]).max(initial=0.0)))
     change = moved[name]
     largest = float(change[np.abs(change).argmax()]) if change.size else 0.0

@@ -47,7 +47,7 @@ def releases(request: AuditRequest) -> AuditResult:
     refuse_unfit(request, unfit(request, limits(request, request.values)))
     began = time.perf_counter()
     attack, attacked = _plan(request)
-    found = [
+    parts = [
         attack(
             AttackedInstance(
                 request=asked,
@@ -58,22 +58,22 @@ def releases(request: AuditRequest) -> AuditResult:
         )
         for number, asked in enumerate(shares(request, attacked))
     ]
-    used, best = max(zip(attacked, found, strict=True), key=lambda one: _strength(one[1]))
-    runs = sum(_runs(result) for result in found)
-    spent = sum(result.seconds for result in found)
+    used, best = max(zip(attacked, parts, strict=True), key=lambda one: _strength(one[1]))
+    runs = sum(_runs(result) for result in parts)
+    spent = sum(result.seconds for result in parts)
     evidence: Evidence = {**best.evidence, **size_note(request.values, used), "runs": runs}
     evidence["trials_per_second"] = runs / spent
     refuted = str(best.evidence["refuted"])
     evidence["meaning"] = releases_meaning(refuted, request.declaration, reachable=best.reachable)
-    for values, result in zip(attacked, found, strict=True) if len(found) > 1 else ():
+    for values, result in zip(attacked, parts, strict=True) if len(parts) > 1 else ():
         evidence[f"epsilon_lower_at_H_{values['H']}"] = result.epsilon_lower or 0.0
     return replace(
         best,
-        trials=request.trials if len(found) > 1 else best.trials,
+        trials=request.trials if len(parts) > 1 else best.trials,
         confidence=request.confidence,
         evidence=evidence,
         seconds=time.perf_counter() - began,
-        history=of_parts(best.history, len(found)),
+        history=of_parts(best.history, len(parts)),
     )
 
 

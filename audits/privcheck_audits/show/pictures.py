@@ -118,26 +118,26 @@ def history(
     )
 
 
-def without_limit(found: History | None) -> History | None:
+def without_limit(course: History | None) -> History | None:
     """Returns the history where the limit that was drawn is not that of this mechanism."""
-    return None if found is None else replace(found, reachable_trials=(), reachable=())
+    return None if course is None else replace(course, reachable_trials=(), reachable=())
 
 
-def of_parts(found: History | None, parts: int) -> History | None:
+def of_parts(course: History | None, parts: int) -> History | None:
     """Returns the history of an audit of several parts, from the part that found most, with the trials of all."""
-    if found is None:
+    if course is None:
         return None
     return replace(
-        found,
-        trials=tuple(parts * number for number in found.trials),
-        reachable_trials=tuple(parts * number for number in found.reachable_trials),
+        course,
+        trials=tuple(parts * number for number in course.trials),
+        reachable_trials=tuple(parts * number for number in course.reachable_trials),
     )
 
 
-def moved_bars(found: Iterable[Distance]) -> Bars:
+def moved_bars(distances: Iterable[Distance]) -> Bars:
     """Returns how far each release was moved over what is charged, in its worst norm: exact, without an interval."""
     worst: dict[str, Distance] = {}
-    for one in found:
+    for one in distances:
         if one.release not in worst or (one.exceeds, one.ratio) > (
             worst[one.release].exceeds,
             worst[one.release].ratio,

@@ -95,8 +95,8 @@ def _numbers(steps: int) -> list[str]:
 
 def _trajectory(user: Trajectories) -> list[Row]:
     states, actions, rewards = user.states[0].tolist(), user.actions[0].tolist(), user.rewards[0].tolist()
-    found = [(str(s), str(a), f"{r:g}") for s, a, r in zip(states, actions, rewards, strict=False)]
-    return [*found, (str(states[-1]), "", "")]
+    rows = [(str(s), str(a), f"{r:g}") for s, a, r in zip(states, actions, rewards, strict=False)]
+    return [*rows, (str(states[-1]), "", "")]
 
 
 def _names(user: Regressors) -> tuple[str, ...]:

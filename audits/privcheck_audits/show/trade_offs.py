@@ -54,8 +54,8 @@ def marks(scored: Scored) -> tuple[float, ...]:
     """
     levels = ndtr(np.linspace(ndtri(_TAIL), ndtri(1 - _TAIL), _MARKS))
     arms = [scored.score[arm] for arm in (scored.secret, ~scored.secret)]
-    found = [np.quantile(arm, levels, method="inverted_cdf") for arm in arms if arm.size]  # atoms are met exactly
-    return tuple(np.unique(np.concatenate([np.zeros(1), *found])).tolist())
+    quantiles = [np.quantile(arm, levels, method="inverted_cdf") for arm in arms if arm.size]  # atoms are met exactly
+    return tuple(np.unique(np.concatenate([np.zeros(1), *quantiles])).tolist())
 
 
 def trade_off(
@@ -151,12 +151,12 @@ def charged_trade_off(charged: NumericAccount) -> NDArray[np.float64] | None:
 
 
 def _least_errors(pairs: list[tuple[float, float]]) -> NDArray[np.float64]:
-    found = np.zeros(_GRID.size)
+    least = np.zeros(_GRID.size)
     for epsilon, delta in pairs:
         steep = 1 - delta - np.exp(min(epsilon, 700.0)) * _GRID
         flat = math.exp(-epsilon) * (1 - delta - _GRID)
-        found = np.maximum(found, np.maximum(steep, flat))
-    return found
+        least = np.maximum(least, np.maximum(steep, flat))
+    return least
 
 
 def _interval(errors: NDArray[Any], runs: int, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -91,16 +91,16 @@ def attacks(declaration: Declaration, values: Mapping[str, Fraction], sizes: tup
     seen = declaration.seen_by(group)
     settings = seen[0].settings(values) if seen else ()
     together = replace(declaration, releases=tuple(r for r in seen if r.settings(values) == settings))
-    found = [find_moved_groups(together, at, pair, group) for at in settings]
-    if not any(found):
+    moved = [find_moved_groups(together, at, pair, group) for at in settings]
+    if not any(moved):
         message = f"{declaration.name}: no batch has a user in it, and nothing is sent; audit more episodes"
         raise ParameterError(message, name="K", given=values.get("K"))
     for users in sizes:
-        large = [groups for groups in found if groups and _senders(groups) >= users]
+        large = [groups for groups in moved if groups and _senders(groups) >= users]
         if large:
             alike = [replace(g, change=g.change * users) for g in as_sums(max(large, key=_strength))]
             yield _attack(alike, users, pair)
-    integers = [kept for groups in found if (kept := _integers(groups))]
+    integers = [kept for groups in moved if (kept := _integers(groups))]
     if integers:
         yield _attack(max(integers, key=shown_probability), 1, pair)
 
@@ -112,18 +112,18 @@ def _attack(groups: Sequence[MovedGroup], users: int, pair: UserPair) -> Attack:
 
 def _pair(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[UserPair, str]:
     """Returns the pair that moves most counters, and the user's group in a partition of the users."""
-    found = []
+    pairs = []
     for group in declaration.groups:
         for pair in candidate_pairs(declaration, values, group):
             changes = [r.moved(pair, values) for r in declaration.seen_by(group)]
-            found.append((sum(float(np.abs(c.change).sum()) * c.times for c in changes), pair, group))
-    if not found:
+            pairs.append((sum(float(np.abs(c.change).sum()) * c.times for c in changes), pair, group))
+    if not pairs:
         message = (
             f"{declaration.name}: no pair of neighbours can be held in memory: trajectories are written out up to "
             f"{LONGEST} steps, states and actions are numbers up to {LARGEST}; audit smaller sizes"
         )
         raise ParameterError(message, name="H", given=values.get("H"))
-    _, pair, group = max(found, key=lambda each: each[0])
+    _, pair, group = max(pairs, key=lambda each: each[0])
     return pair, group
 
 

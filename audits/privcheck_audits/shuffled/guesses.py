@@ -140,8 +140,8 @@ class Aim:
     def near(self, runs: int, *, epsilon: float) -> float:
         """Returns about what `limit` does, for bounds about a given ε."""
         paid = self.charge(epsilon)
-        found = reachable_guesses(self.law, self.plan, runs, alpha=self.for_guesses, delta=paid)
-        return found / self.attack.users
+        reachable = reachable_guesses(self.law, self.plan, runs, alpha=self.for_guesses, delta=paid)
+        return reachable / self.attack.users
 
     def _refuting(self, shown: int, runs: int) -> float:
         if not (self.shows and runs):
@@ -160,11 +160,11 @@ def aim(request: AuditRequest, running: Declaration, *, least: float) -> Aim:
     runs, alpha, delta = 2 * request.trials, 1 - request.confidence, request.delta
     epsilon = max(1e-6, least if math.isfinite(least) else 1.0)
     sizes = tuple(sorted({1, max(1, group_size(epsilon) // 2), group_size(epsilon), 2 * group_size(epsilon)}))
-    found = []
+    aims = []
     for number, attack in enumerate(attacks(running, request.values, sizes)):
         rng = np.random.default_rng(np.random.SeedSequence(_TAG, spawn_key=(number,)))
         law = simulated_law(attack.groups, rng, min(_SIMULATED, max(1_000, runs)))
         paid = group_delta(epsilon, delta, users=attack.users)
         plan = best_plan(law, runs, alpha=alpha, delta=min(0.999, paid))
-        found.append(Aim(attack=attack, plan=plan, law=law, alpha=alpha, delta=delta))
-    return max(found, key=lambda each: (each.limit(runs), -each.attack.users))
+        aims.append(Aim(attack=attack, plan=plan, law=law, alpha=alpha, delta=delta))
+    return max(aims, key=lambda each: (each.limit(runs), -each.attack.users))

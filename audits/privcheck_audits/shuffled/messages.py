@@ -106,8 +106,8 @@ def integers_log_ratio(counts: NDArray[np.int64], rising: NDArray[np.bool_], sen
     means = np.where(rising, counts @ one, counts @ none) / senders
     given_away = np.where(rising, counts[..., m + 1], counts[..., 0]) > 0
     with np.errstate(divide="ignore"):
-        found: Array = np.where(given_away, np.inf, np.log(means))
-    return found
+        ratios: Array = np.where(given_away, np.inf, np.log(means))
+    return ratios
 
 
 def simulated_law(groups: Sequence[MovedGroup], rng: np.random.Generator, runs: int) -> LossLaw:
@@ -134,8 +134,8 @@ def _looked_up(noise: ShuffledNoise, change: int, ones: NDArray[np.int64]) -> Ar
     if at.min(initial=0) >= 0 and at.max(initial=0) < table.size:
         summed: Array = table[at].sum(axis=1)
         return summed
-    found: Array = _scores(noise, change, ones.reshape(-1)).reshape(ones.shape).sum(axis=1)  # once in e^70 draws
-    return found
+    ratios: Array = _scores(noise, change, ones.reshape(-1)).reshape(ones.shape).sum(axis=1)  # once in e^70 draws
+    return ratios
 
 
 @functools.lru_cache(maxsize=64)

@@ -56,13 +56,13 @@ def releases(request: AuditRequest, running: Declaration | None = None) -> Audit
     began = time.perf_counter()
     values = instances(request.values) if request.trials > 1 else (request.values,)
     parts = shares(request, values)
-    found = [_attack(part, declaration, stream=number) for number, part in enumerate(parts)]
-    best = found[0]  # the verdict is about the parameters that were asked for
-    spent = sum(result.seconds for result in found)
+    results = [_attack(part, declaration, stream=number) for number, part in enumerate(parts)]
+    best = results[0]  # the verdict is about the parameters that were asked for
+    spent = sum(result.seconds for result in results)
     evidence = {**best.evidence, "trials_per_second": 2 * sum(part.trials for part in parts) / spent}
-    if best.verdict != "violation" and (other := next((r for r in found if r.verdict == "violation"), None)):
+    if best.verdict != "violation" and (other := next((r for r in results if r.verdict == "violation"), None)):
         evidence |= elsewhere(other, f"H = {other.evidence['H']} (asked: H = {request.values['H']})")
-    for at, result in zip(values, found, strict=True) if len(found) > 1 else ():
+    for at, result in zip(values, results, strict=True) if len(results) > 1 else ():
         lower = result.epsilon_lower or 0.0
         evidence[f"epsilon_lower_at_H_{at['H']}"] = lower if math.isfinite(lower) else "inf"
     return replace(

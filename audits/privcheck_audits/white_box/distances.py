@@ -94,10 +94,10 @@ class Replayed:
         return bool(self.plainest) or self.departures > 0 or any(distance.exceeds for distance in self.distances)
 
 
-def worst(found: Iterable[Distance]) -> tuple[Distance, ...]:
+def worst(distances: Iterable[Distance]) -> tuple[Distance, ...]:
     """Returns the distance with the largest measured/charged for each release and norm."""
     best: dict[tuple[str, str], Distance] = {}
-    for distance in found:
+    for distance in distances:
         key = (distance.release, distance.norm)
         if key not in best or (distance.exceeds, distance.ratio) > (best[key].exceeds, best[key].ratio):
             best[key] = distance
@@ -139,16 +139,16 @@ class Moved:
     def distances(self, relation: Relation, values: Mapping[str, Fraction], words: str) -> Iterator[Distance]:
         """Yields the distance in each norm, beside what the ledger is charged."""
         due_for = charge(self.release, relation, values)
-        found = {"l1": self._l1, "l2": math.sqrt(self._squares), "linf": self._largest}
+        norms = {"l1": self._l1, "l2": math.sqrt(self._squares), "linf": self._largest}
         for norm in NORMS:
             limit = float(getattr(due_for, norm))
             allowed = limit if self._whole else limit * (1 + self.rounding) + self.slack
             yield Distance(
                 release=self.release.name,
                 norm=norm,
-                measured=found[norm] if self.same_slices else math.inf,
+                measured=norms[norm] if self.same_slices else math.inf,
                 charged=limit,
-                exceeds=not (self.same_slices and found[norm] <= allowed),
+                exceeds=not (self.same_slices and norms[norm] <= allowed),
                 pair=words,
             )
 

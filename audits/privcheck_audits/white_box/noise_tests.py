@@ -120,11 +120,11 @@ def declared_noise(declaration: Declaration, values: Mapping[str, Fraction]) -> 
     """
     if why := why_untested(declaration.releases):
         raise ParameterError(f"{declaration.name}: {why}", name="view", given="noise")
-    found = {}
+    laws = {}
     for release in declaration.releases:
         declared: Mechanism = getattr(release.mechanism, "declared", release.mechanism)
-        found[release.name] = declared.at(values).of_std(release.mechanism.std.number(values))
-    return found
+        laws[release.name] = declared.at(values).of_std(release.mechanism.std.number(values))
+    return laws
 
 
 class NoiseRecorder:
@@ -243,39 +243,39 @@ class NoiseRecorder:
 
 def judge(sums: Sums, declared: Mapping[str, Noise]) -> tuple[NoiseTest, ...]:
     """Returns the tests of what was recorded against what is declared, by release."""
-    found = []
+    tests = []
     for name, noise in declared.items():
         for key, (number, size) in sorted(sums.sizes.items()):
             release, _, tree_level = key.partition(_BAR)
             if release == name:
-                found.append(_scale_test(f"{name}, {tree_level}" if tree_level else name, noise, number, size))
+                tests.append(_scale_test(f"{name}, {tree_level}" if tree_level else name, noise, number, size))
         if name in sums.bins:
-            found.append(_law_test(name, sums.bins[name]))
+            tests.append(_law_test(name, sums.bins[name]))
         if name in sums.asymmetry:
             apart = sums.asymmetry[name]
             certain = 1.0 if apart <= _ROUNDED else 0.0
-            found.append(
+            tests.append(
                 NoiseTest(name="symmetry", where=name, p_value=certain, figure=apart, draws=sums.sizes[name][0])
             )
     for key, (agreed, pairs) in sums.agreements.items():
         kind, _, where = key.partition(_BAR)
-        found.append(_independence(kind, where, agreed, pairs))
+        tests.append(_independence(kind, where, agreed, pairs))
     repeated, expected, draws = sums.repeats
     if draws:
         chance = min(1.0, _OUT * expected / repeated) if repeated else 1.0
         share = repeated / draws
-        found.append(NoiseTest(name="repeats", where="all releases", p_value=chance, figure=share, draws=draws))
-    return tuple(found)
+        tests.append(NoiseTest(name="repeats", where="all releases", p_value=chance, figure=share, draws=draws))
+    return tuple(tests)
 
 
 def _add(
     one: Mapping[str, tuple[int, Number]], other: Mapping[str, tuple[int, Number]]
 ) -> dict[str, tuple[int, Number]]:
-    found = dict(one)
+    sums = dict(one)
     for name, (number, size) in other.items():
-        here = found.get(name)
-        found[name] = (number, size) if here is None else (here[0] + number, here[1] + size)
-    return found
+        here = sums.get(name)
+        sums[name] = (number, size) if here is None else (here[0] + number, here[1] + size)
+    return sums
 
 
 def _none(bins: Mapping[str, NDArray[np.int64]], name: str) -> NDArray[np.int64]:
@@ -290,13 +290,13 @@ def _align(one: Array, other: Array, flat_one: Array, flat_other: Array) -> list
     """Returns the signs of two releases' slices that are compared, (slices, …) each."""
     slices = min(len(one), len(other))
     size = min(flat_one.shape[1], flat_other.shape[1], _SEEN)
-    found = [("the same position", flat_one[:slices, :size] > 0, flat_other[:slices, :size] > 0)]
+    compared = [("the same position", flat_one[:slices, :size] > 0, flat_other[:slices, :size] > 0)]
     short, long = sorted((one[:slices], other[:slices]), key=lambda array: array.ndim)
     if short.ndim < long.ndim and long.shape[1 : short.ndim] == short.shape[1:]:
         signs = short.reshape(slices, -1)[:, :_SEEN] > 0
         leading = long.reshape(slices, math.prod(short.shape[1:]), -1)[:, :_SEEN, 0] > 0
-        found.append(("the same leading indices", signs, leading))
-    return found
+        compared.append(("the same leading indices", signs, leading))
+    return compared
 
 
 def _scale_test(where: str, declared: Noise, number: int, size: float) -> NoiseTest:

@@ -87,9 +87,9 @@ def replay_agent(
             moved[name].add(mine, exact[1][name])
         _behind(theirs, ours, face.board)
     where = f"user {position}: {words}"
-    found = [d for m in moved.values() for d in m.distances(agent.declaration.relation, release_values, where)]
+    distances = [d for m in moved.values() for d in m.distances(agent.declaration.relation, release_values, where)]
     if extra:
-        found.append(
+        distances.append(
             Distance(
                 release="numbers that are not declared",
                 norm="l1",
@@ -101,7 +101,7 @@ def replay_agent(
         )
     return Replayed(
         pairs=1,
-        distances=tuple(found),
+        distances=tuple(distances),
         policies=agent.request.episodes,
         changes=changes,
         departures=departures,

@@ -129,14 +129,14 @@ def canaries(declaration: Declaration, values: Mapping[str, Fraction]) -> list[t
     Those for all releases of a group of users together come first. What moves Gram matrices and feature sums most
     together moves none of them as far as it can be moved, so each of these has pairs for itself after them.
     """
-    found = []
+    pairs = []
     for group in declaration.groups:
         seen = only(declaration, declaration.seen_by(group))
-        found += [(seen, pair) for pair in candidate_pairs(declaration, values, group)]
+        pairs += [(seen, pair) for pair in candidate_pairs(declaration, values, group)]
     if declaration.candidates is None:
         alone = [only(declaration, [release]) for release in _linear(declaration)]
-        found += [(one, pair) for one in alone if len(alone) > 1 for pair in candidate_pairs(one, values, "")]
-    return found
+        pairs += [(one, pair) for one in alone if len(alone) > 1 for pair in candidate_pairs(one, values, "")]
+    return pairs
 
 
 def only(declaration: Declaration, releases: Sequence[Release]) -> Declaration:
@@ -258,12 +258,12 @@ def related_nodes(user: int) -> dict[str, int]:
     {'successive P-sums': 5, 'P-sums of one length': 2, 'a P-sum and its left half': 5}
     """
     size = user & -user
-    found = {
+    nodes = {
         "successive P-sums": user - 1,
         "P-sums of one length": user - 2 * size,
         "a P-sum and its left half": user - size // 2 if size > 1 else 0,
     }
-    return {kind: other for kind, other in found.items() if other > 0}
+    return {kind: other for kind, other in nodes.items() if other > 0}
 
 
 def level(user: int) -> int:

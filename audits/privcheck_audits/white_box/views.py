@@ -151,35 +151,39 @@ def audit_pairs(
         agent_ran: Whether the registered agent was run.
         more: Evidence.
     """
-    found: Replayed = total(_blocks(request, work, block=_PAIRS, stream=0, kinds=(Replayed, Distance, ShownPair)))
-    broken = [distance for distance in found.distances if distance.exceeds]
-    top = max(broken or found.distances, key=lambda distance: distance.ratio)
-    evidence: Evidence = {f"{d.release}_{d.norm}_moved_over_charged": _finite(d.ratio) for d in found.distances}
+    replayed: Replayed = total(_blocks(request, work, block=_PAIRS, stream=0, kinds=(Replayed, Distance, ShownPair)))
+    broken = [distance for distance in replayed.distances if distance.exceeds]
+    top = max(broken or replayed.distances, key=lambda distance: distance.ratio)
+    evidence: Evidence = {f"{d.release}_{d.norm}_moved_over_charged": _finite(d.ratio) for d in replayed.distances}
     evidence |= {
         "release": top.release,
         "norm": top.norm,
         "moved": _finite(top.measured),
         "charged": top.charged,
-        "pairs": found.pairs,
+        "pairs": replayed.pairs,
         **more,
     }
     witness = top.pair
-    if found.plainest:
-        evidence["plainest_pair"] = found.plainest
-    if found.policies:
-        evidence |= {"policies": found.policies, "policies_that_moved": found.changes, "departures": found.departures}
-        witness = found.departure or witness  # after it the two runs have other users
+    if replayed.plainest:
+        evidence["plainest_pair"] = replayed.plainest
+    if replayed.policies:
+        evidence |= {
+            "policies": replayed.policies,
+            "policies_that_moved": replayed.changes,
+            "departures": replayed.departures,
+        }
+        witness = replayed.departure or witness  # after it the two runs have other users
     return _result(
         request,
         began,
-        violated=bool(broken) or found.departures > 0,
+        violated=bool(broken) or replayed.departures > 0,
         method=method
         or "lockstep replay: the distance of the exact values on D and, behind D's billboard, on D′ against the "
         "sensitivity charged; exact, without error probability",
         witness=witness,
         evidence=evidence | size_note(request.values, values),
-        bars=moved_bars(found.distances),
-        pair=found.shown,
+        bars=moved_bars(replayed.distances),
+        pair=replayed.shown,
         agent_ran=agent_ran,
     )
 
@@ -207,14 +211,14 @@ def audit_draws(
     """
     sums: Sums = total(_blocks(request, work, block=_RUNS, stream=1, kinds=(Sums,)))
     declared = declared_noise(request.declaration, values)
-    found = judge(sums, declared)
-    level = (1 - request.confidence) / max(1, len(found))
-    broken = sorted((test for test in found if test.p_value < level), key=lambda test: test.p_value)
-    evidence: Evidence = {f"drawn_over_declared_scale_{t.where}": t.figure for t in found if t.name == "scale"}
+    tests = judge(sums, declared)
+    level = (1 - request.confidence) / max(1, len(tests))
+    broken = sorted((test for test in tests if test.p_value < level), key=lambda test: test.p_value)
+    evidence: Evidence = {f"drawn_over_declared_scale_{t.where}": t.figure for t in tests if t.name == "scale"}
     refuted = "; ".join(f"{t.name} of {t.where} ({t.figure:.4g})" for t in broken) or "nothing"
     evidence |= {
-        "tests": len(found),
-        "smallest_p_value": min((test.p_value for test in found), default=1.0),
+        "tests": len(tests),
+        "smallest_p_value": min((test.p_value for test in tests), default=1.0),
         "level_of_each_test": level,
         "draws": sum(int(bins.sum()) for bins in sums.bins.values()),
         **more,
@@ -225,11 +229,11 @@ def audit_draws(
         request,
         began,
         violated=bool(broken),
-        method=f"noise as declared: {len(found)} tests of scale, law and independence of {who}, valid at any number of "
+        method=f"noise as declared: {len(tests)} tests of scale, law and independence of {who}, valid at any number of "
         "draws, α divided among them",
         witness=refuted,
         evidence=evidence,
-        bars=drawn_bars((test for test in found if test.where in declared), declared, level),
+        bars=drawn_bars((test for test in tests if test.where in declared), declared, level),
         agent_ran=agent_ran,
     )
 
