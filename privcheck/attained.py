@@ -27,7 +27,7 @@ def attained_releases(releases: Sequence[Release], assumptions: Sequence[Assumpt
         DeclarationError: `bounds` names no column of any release.
     """
     known = sorted({c.name for r in releases for c in _columns(r.statistic).values()})
-    found = list(releases)
+    widened = list(releases)
     for assumption in assumptions:
         if not assumption.bounds:
             continue
@@ -38,8 +38,8 @@ def attained_releases(releases: Sequence[Release], assumptions: Sequence[Assumpt
             raise DeclarationError(f"{message}; expected one of {', '.join(known) or '(none)'}")
         if assumption.attained is None or at_most(assumption.attained, assumption.assumed) is True:
             continue
-        found = [_widened(release, assumption.bounds, assumption.attained) for release in found]
-    return tuple(found)
+        widened = [_widened(release, assumption.bounds, assumption.attained) for release in widened]
+    return tuple(widened)
 
 
 def _columns(statistic: Any) -> dict[str, Column]:

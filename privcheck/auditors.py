@@ -75,14 +75,14 @@ class MechanismAudit(Brief):
 
     def __str__(self) -> str:
         letter = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}[self.unit]
-        found = f"{letter} ≥ {self.lower:.4g} at {self.confidence:.4g} confidence (pair {self.pair}, {self.method})"
+        bound = f"{letter} ≥ {self.lower:.4g} at {self.confidence:.4g} confidence (pair {self.pair}, {self.method})"
         asked = f"{self.trials:,} runs under each neighbour"
         if "canaries" in self.evidence:
             each = "" if self.trials == 1 else " each"
             asked = f"{self.trials:,} run{each and 's'} with {self.evidence['canaries']:,} canaries{each}"
         made = asked if self.ended == "done" else f"{self.ended} after {self.runs:,} runs of {asked}"
         best = f"at most about {self.reachable:.4g} could be shown with them, were the claim exactly true"
-        lines = [f"{self.verdict}: {self.claim} claimed, {found}; {made}, seed {self.seed}; {best}", *self.notes]
+        lines = [f"{self.verdict}: {self.claim} claimed, {bound}; {made}, seed {self.seed}; {best}", *self.notes]
         return "\n".join(lines)
 
 

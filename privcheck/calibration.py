@@ -109,14 +109,14 @@ def least_noise(
             given=delta,
         )
     charged = {c.release.name: c.charged for c in composed.costs}
-    found = calibrate((epsilon, delta), lambda factor: _scaled(declaration, charged, values, factor))
+    calibrated = calibrate((epsilon, delta), lambda factor: _scaled(declaration, charged, values, factor))
     published = _stds(composed, charges)
-    needed = tuple(_row(name, charges[name].law, std, found.scale * std) for name, std in published.items())
+    needed = tuple(_row(name, charges[name].law, std, calibrated.scale * std) for name, std in published.items())
     return Calibration(
         target=(epsilon, delta),
-        epsilon=found.epsilon,
-        method=found.figure.method,
-        tolerance=found.tolerance,
+        epsilon=calibrated.epsilon,
+        method=calibrated.figure.method,
+        tolerance=calibrated.tolerance,
         releases=needed,
         gaussian=_all_gaussian(composed, charges, epsilon, delta),
         batches=_in_batches(composed, charges, values, (epsilon, delta)),

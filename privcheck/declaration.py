@@ -201,6 +201,6 @@ class Declaration:
             ParameterError: A value is not of its parameter's kind, or a number of the declaration means nothing there:
                 a count that is not whole, a spread that is not positive, a batch of no users.
         """
-        found = resolve(self.parameters, given or {}, owner=self.name)
-        check_values(self, found)
-        return found
+        resolved = resolve(self.parameters, given or {}, owner=self.name)
+        check_values(self, resolved)
+        return resolved

@@ -80,9 +80,9 @@ def kept(condition: Condition, parameters: Sequence[Parameter]) -> bool:
         return True
     for point in _corners(condition, parameters):
         for step in _steps(condition, point, most=_CORNERS):
-            found = condition.of.at(step).simplified()
+            node = condition.of.at(step).simplified()
             if is_in(condition.of, condition.domain, step) is False and not _zero_spread(condition, step):
-                raise DeclarationError(_message(condition, f"{condition.of} = {found}{_where(condition, step)}", point))
+                raise DeclarationError(_message(condition, f"{condition.of} = {node}{_where(condition, step)}", point))
     return False
 
 

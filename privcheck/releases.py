@@ -115,16 +115,16 @@ class Release:
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """Returns its numbers and what each must be."""
-        found = [*getattr(self.statistic, "conditions", ()), *schedule_conditions(self.schedule)]
+        conditions = [*getattr(self.statistic, "conditions", ()), *schedule_conditions(self.schedule)]
         if self.stated is not None:
-            found.append(Condition(what="its stated sensitivity", of=self.stated.value, domain="nonnegative"))
+            conditions.append(Condition(what="its stated sensitivity", of=self.stated.value, domain="nonnegative"))
         if self.counted is not None:
-            found.append(Condition(what="how often it is counted", of=self.counted, domain="nonnegative"))
+            conditions.append(Condition(what="how often it is counted", of=self.counted, domain="nonnegative"))
         if self.budget is not None:
-            found += guarantee_conditions(self.budget)
+            conditions += guarantee_conditions(self.budget)
         where, sizes = f"release {self.name!r}", self.batch_sizes
         noise = (one.at(where, sizes, self.schedule.times) for one in mechanism_conditions(self.mechanism))
-        return (*(one.at(where, sizes) for one in found), *noise)
+        return (*(one.at(where, sizes) for one in conditions), *noise)
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -223,8 +223,8 @@ class Assumption:
     def conditions(self) -> tuple[Condition, ...]:
         """Returns its numbers and what each must be."""
         numbers = (("the assumed bound", self.assumed), ("the attained bound", self.attained))
-        found = (Condition(what=what, of=of, domain="nonnegative") for what, of in numbers if of is not None)
-        return tuple(condition.at(f"assumption on {self.what!r}") for condition in found)
+        conditions = (Condition(what=what, of=of, domain="nonnegative") for what, of in numbers if of is not None)
+        return tuple(condition.at(f"assumption on {self.what!r}") for condition in conditions)
 
     @property
     def symbols(self) -> frozenset[str]:

@@ -237,9 +237,9 @@ def _check_shapes(declaration: Declaration, values: Mapping[str, Fraction]) -> N
             shape = statistic.shape(values)
             sizes.setdefault(f"vectors {statistic.vector.name!r}", {})[release.name] = (shape[-1],)
             sizes.setdefault("trajectories of so many steps", {})[release.name] = shape[:1]
-        elif (found := tabular_sizes(statistic, values)) is not None:
-            sizes.setdefault("trajectories of (H, S, A)", {})[release.name] = found
-            sizes.setdefault("trajectories of so many steps", {})[release.name] = found[:1]
+        elif (three := tabular_sizes(statistic, values)) is not None:
+            sizes.setdefault("trajectories of (H, S, A)", {})[release.name] = three
+            sizes.setdefault("trajectories of so many steps", {})[release.name] = three[:1]
     for what, by_name in sizes.items():
         if len(set(by_name.values())) > 1:
             told = ", ".join(f"{name!r} {size}" for name, size in by_name.items())
@@ -249,10 +249,10 @@ def _check_shapes(declaration: Declaration, values: Mapping[str, Fraction]) -> N
 
 def _sensitivity(declaration: Declaration, release: Release) -> Sensitivity:
     where = f"release {release.name!r}"
-    found = sensitivity_of(where, release.statistic, declaration.relation)
-    check_charges(where, release.mechanism, found)
-    release.mechanism.whiten(found)
-    return found
+    sensitivity = sensitivity_of(where, release.statistic, declaration.relation)
+    check_charges(where, release.mechanism, sensitivity)
+    release.mechanism.whiten(sensitivity)
+    return sensitivity
 
 
 def _norms(sensitivity: Sensitivity) -> tuple[Any, ...]:

@@ -127,7 +127,7 @@ class NumericAccount:
         """
         if self.unbounded:
             return (Method(name=f"none: {self.unbounded}", epsilon=math.inf, direction="exact"),)
-        found = [
+        methods = [
             Method(name="zCDP, best order", epsilon=zcdp_epsilon(self.rho, delta), direction="upper"),
             Method(
                 name="zCDP, the papers' formula",
@@ -136,13 +136,13 @@ class NumericAccount:
             ),
         ]
         if self.mu is not None:
-            found.append(Method(name="Gaussian curve", epsilon=gdp_epsilon(self.mu, delta), direction="exact"))
+            methods.append(Method(name="Gaussian curve", epsilon=gdp_epsilon(self.mu, delta), direction="exact"))
         elif delta > 0:
             figure = self.curve.epsilon(delta=delta)
-            found.append(Method(name=f"{figure.method}, certified", epsilon=figure.upper, direction="upper"))
+            methods.append(Method(name=f"{figure.method}, certified", epsilon=figure.upper, direction="upper"))
         if math.isfinite(self.pure):
-            found.append(Method(name="pure DP, summed", epsilon=self.pure, direction="upper"))
-        return tuple(sorted(found, key=lambda m: m.epsilon))
+            methods.append(Method(name="pure DP, summed", epsilon=self.pure, direction="upper"))
+        return tuple(sorted(methods, key=lambda m: m.epsilon))
 
     def epsilon(self, delta: float) -> float:
         """Returns the least ε known at δ, rounded up."""
@@ -152,12 +152,12 @@ class NumericAccount:
         """Returns the least δ known at ε, rounded up."""
         if self.unbounded:
             return 1.0
-        found = [zcdp_delta(self.rho, epsilon), pure_delta(self.pure, epsilon)]
+        deltas = [zcdp_delta(self.rho, epsilon), pure_delta(self.pure, epsilon)]
         if self.mu is not None:
-            found.append(gdp_delta(self.mu, epsilon))
+            deltas.append(gdp_delta(self.mu, epsilon))
         elif epsilon < self.pure:
-            found.append(self.curve.delta(epsilon=epsilon).upper)
-        return min(found)
+            deltas.append(self.curve.delta(epsilon=epsilon).upper)
+        return min(deltas)
 
 
 def account(declaration: Declaration) -> Account:
@@ -173,7 +173,7 @@ def account(declaration: Declaration) -> Account:
     costs = tuple(_cost(release, relation, unbounded=release.name in leaking) for release in declaration.releases)
     _check_counts(declaration, costs)
     lines = [line for cost in costs for line in release_lines(cost, relation.words)]
-    rho, pure, mu_squared = (_composed(declaration, costs, unit) for unit in ("rho", "pure", "mu_squared"))
+    rho, pure, mu_squared = (_compose(declaration, costs, unit) for unit in ("rho", "pure", "mu_squared"))
     assert rho is not None
     return Account(
         declaration=declaration,
@@ -226,17 +226,17 @@ def _cost(release: Release, relation: Relation, *, unbounded: bool) -> ReleaseCo
 
 def _check_counts(declaration: Declaration, costs: Sequence[ReleaseCost]) -> None:
     """Checks that a proof for all whole numbers covers every value that the parameter takes."""
-    found = frozenset[str]().union(
+    parameters = frozenset[str]().union(
         *(c.sensitivity.l1.counts | c.sensitivity.l2.counts | c.sensitivity.linf.counts for c in costs),
         *(c.release.mechanism.spread.counts | c.release.schedule.times.counts for c in costs),
     )
     for parameter in declaration.parameters:
-        if parameter.name in found and parameter.kind != "count":
+        if parameter.name in parameters and parameter.kind != "count":
             message = f"{declaration.name}: {parameter.name} stands for whole numbers in the releases"
             raise DeclarationError(f"{message}; its Parameter is of kind {parameter.kind}, expected count")
 
 
-def _composed(
+def _compose(
     declaration: Declaration, costs: Sequence[ReleaseCost], unit: Literal["rho", "pure", "mu_squared"]
 ) -> Expr | None:
     """Returns the sum over the releases that hold a user, the largest over the groups; None where one has no figure."""

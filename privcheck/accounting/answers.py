@@ -24,8 +24,8 @@ from privcheck.accounting.engine.methods import (
     HOW,
     SUMMED,
     Errs,
-    Found,
     How,
+    PointValues,
     epsilons_of,
     log_deltas_of,
     upper_epsilons,
@@ -90,8 +90,8 @@ def epsilons_at(branch: tuple[Event, ...], deltas: Floats) -> Answers:
         return Answers(values=values, how=how, errs=errs, certify=lambda: values)
     if not asked.any():
         return Answers(values=values, how=how, errs=errs, certify=lambda: values)
-    found = [(d, epsilons_of(job, log_rest[asked], d)) for d in job.directions]
-    tops, which, worst = _over_directions([f for _, f in found], joined=job.joined)
+    answers = [(d, epsilons_of(job, log_rest[asked], d)) for d in job.directions]
+    tops, which, worst = _over_directions([f for _, f in answers], joined=job.joined)
     capped = np.isfinite(most) & (most <= tops)
     values[asked] = np.where(capped, most, tops)
     how[asked] = np.where(capped, _ALL.index(_CAPPED), which)
@@ -99,7 +99,7 @@ def epsilons_at(branch: tuple[Event, ...], deltas: Floats) -> Answers:
 
     def certify() -> Floats:
         result = values.copy()
-        uppers = np.maximum.reduce([upper_epsilons(job, log_rest[asked], f, d) for d, f in found])
+        uppers = np.maximum.reduce([upper_epsilons(job, log_rest[asked], f, d) for d, f in answers])
         result[asked] = np.minimum(most, uppers)
         return result
 
@@ -116,29 +116,29 @@ def deltas_at(branch: tuple[Event, ...], epsilons: Floats) -> Answers:
     asked = ~beyond
     if job.hopeless or not asked.any():
         return Answers(values=values, how=how, errs=errs, certify=lambda: values)
-    found = [(d, log_deltas_of(job, epsilons[asked], d)) for d in job.directions]
-    tops, which, worst = _over_directions([f for _, f in found], joined=job.joined)
+    answers = [(d, log_deltas_of(job, epsilons[asked], d)) for d in job.directions]
+    tops, which, worst = _over_directions([f for _, f in answers], joined=job.joined)
     values[asked], how[asked], errs[asked] = _with_lost(job, tops), which, worst
 
     def certify() -> Floats:
         result = values.copy()
-        uppers = np.maximum.reduce([upper_log_deltas(job, epsilons[asked], f, d) for d, f in found])
+        uppers = np.maximum.reduce([upper_log_deltas(job, epsilons[asked], f, d) for d, f in answers])
         result[asked] = _with_lost(job, uppers)
         return result
 
     return Answers(values=values, how=how, errs=errs, certify=certify)
 
 
-def _over_directions(found: list[Found], *, joined: bool) -> tuple[Floats, NDArray[np.intp], NDArray[np.intp]]:
+def _over_directions(answers: list[PointValues], *, joined: bool) -> tuple[Floats, NDArray[np.intp], NDArray[np.intp]]:
     """Returns the largest values over the directions, their methods, and the worst way in which any of them errs.
 
     Exact arithmetic on laws that stand for others is a bound.
     """
-    values = np.stack([f.values for f in found])
+    values = np.stack([f.values for f in answers])
     if np.isnan(values).any():
         raise ArithmeticError("an accountant's method returned what is not a number: please report this")
     top = values.argmax(axis=0)
-    how = np.stack([f.how for f in found])
+    how = np.stack([f.how for f in answers])
     worst = np.array([WAYS.index(h.errs) for h in HOW])[how].min(axis=0)
     index = np.arange(values.shape[1])
     return values[top, index], how[top, index], np.zeros_like(worst) if joined else worst
@@ -166,8 +166,8 @@ def _exactly_left(losts: tuple[tuple[float, int], ...], delta: float) -> float:
     """Returns δ − (1 − ∏(1 − δᵢ)^nᵢ) computed exactly, rounded down."""
     kept = math.prod(((1 - Fraction(d)) ** n for d, n in losts), start=Fraction(1))
     rest = Fraction(delta) - 1 + kept
-    found = float(rest)
-    return math.nextafter(found, -math.inf) if Fraction(found) > rest else found
+    left = float(rest)
+    return math.nextafter(left, -math.inf) if Fraction(left) > rest else left
 
 
 def _with_lost(job: Job, log_deltas: Floats) -> Floats:

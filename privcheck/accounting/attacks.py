@@ -41,9 +41,9 @@ def true_positive_rate(curve: Curve, false_positive_rate: Real) -> Figure:
         ParameterError: x is out of range.
     """
     x = real("false_positive_rate", false_positive_rate, strict=False, most=1)
-    found = [_power(branch, x) for branch in _groups(curve)]
-    worst = max(found, key=lambda f: f.value)
-    return replace(worst, _certify=functools.cache(lambda: max(f.upper for f in found)))
+    rates = [_power(branch, x) for branch in _groups(curve)]
+    worst = max(rates, key=lambda f: f.value)
+    return replace(worst, _certify=functools.cache(lambda: max(f.upper for f in rates)))
 
 
 def trade_off(curve: Curve, false_positive_rate: Real) -> Figure:
@@ -57,9 +57,9 @@ def trade_off(curve: Curve, false_positive_rate: Real) -> Figure:
         ParameterError: x is out of range.
     """
     x = real("false_positive_rate", false_positive_rate, strict=False, most=1)
-    found = [_error(branch, x) for branch in _groups(curve)]
-    worst = min(found, key=lambda f: f.value)
-    return replace(worst, _certify=functools.cache(lambda: min(f.lower for f in found)))
+    errors = [_error(branch, x) for branch in _groups(curve)]
+    worst = min(errors, key=lambda f: f.value)
+    return replace(worst, _certify=functools.cache(lambda: min(f.lower for f in errors)))
 
 
 def bayes_risk(curve: Curve, prior: Real) -> Figure:
@@ -104,9 +104,12 @@ def posterior(curve: Curve, prior: Real, *, false_positive_rate: Real) -> Figure
     x = real("false_positive_rate", false_positive_rate, strict=False, most=1)
     figure = curve.epsilon(delta=0) if x == 0 else true_positive_rate(curve, x)
 
-    def belief(found: float) -> float:
-        against = (1 - likely) * (math.exp(-found) if x == 0 else x / found)
-        return min(1.0, likely / (likely + against) * (1 + 16 * UNIT * (1 + (found if found < _FARTHEST else 0.0))))
+    def belief(prior_belief: float) -> float:
+        against = (1 - likely) * (math.exp(-prior_belief) if x == 0 else x / prior_belief)
+        return min(
+            1.0,
+            likely / (likely + against) * (1 + 16 * UNIT * (1 + (prior_belief if prior_belief < _FARTHEST else 0.0))),
+        )
 
     return _above(figure, belief(figure.value), "predictive value", lambda: belief(figure.upper))
 
@@ -140,10 +143,10 @@ def _power(branch: Curve, x: float) -> Figure:
 
     def power(delta: float) -> float:
         if e >= 0:
-            found = (delta + math.exp(e) * x) * (1 + 8 * UNIT * (1 + e)) if x > 0 else delta
+            bound = (delta + math.exp(e) * x) * (1 + 8 * UNIT * (1 + e)) if x > 0 else delta
         else:
-            found = 1 - _left(delta, x, -e) + 2 * UNIT
-        return min(1.0, max(found, x))
+            bound = 1 - _left(delta, x, -e) + 2 * UNIT
+        return min(1.0, max(bound, x))
 
     return _above(figure, power(figure.value), f"{figure.method}, least over ε", lambda: power(figure.upper))
 
@@ -197,12 +200,12 @@ def _corners(branch: Curve, near: float) -> list[float]:
     """Returns the losses around ε where they are few: δ is linear in e^ε between them, and the least at one of them."""
     job = cached_job(branch.branches[0])
     largest = job.largest()
-    found = [largest, -largest] if largest <= _FARTHEST else []
+    corners = [largest, -largest] if largest <= _FARTHEST else []
     for direction in () if job.orders_only else job.directions:
         if (atoms := atoms_of(job, direction)) is not None:
             losses = np.concatenate([-atoms.losses[::-1], atoms.losses])
-            found += losses[np.argsort(np.abs(losses - near))[:6]].tolist()
-    return [e for e in found if abs(e) <= _FARTHEST]
+            corners += losses[np.argsort(np.abs(losses - near))[:6]].tolist()
+    return [e for e in corners if abs(e) <= _FARTHEST]
 
 
 def _gaussian(branch: Curve) -> float | None:
@@ -230,8 +233,8 @@ def _gaussian_slack(x: float, mu: float) -> float:
 
 
 def _prior(value: Real) -> float:
-    found = real("prior", value, most=1)
-    return found if found < 1 else real("prior", -1)
+    prior = real("prior", value, most=1)
+    return prior if prior < 1 else real("prior", -1)
 
 
 def _groups(curve: Curve) -> list[Curve]:
@@ -245,15 +248,15 @@ def _down(value: float) -> float:
 
 def _above(figure: Figure, value: float, method: str, certify: Callable[[], float]) -> Figure:
     errs: Errs = "estimate" if figure.direction == "estimate" else "upper"
-    return _made(figure, value, method, errs, certify)
+    return _make(figure, value, method, errs, certify)
 
 
 def _below(figure: Figure, value: float, method: str, certify: Callable[[], float]) -> Figure:
     errs: Errs = "estimate" if figure.direction == "estimate" else "lower"
-    return _made(figure, value, method, errs, certify, below=True)
+    return _make(figure, value, method, errs, certify, below=True)
 
 
-def _made(
+def _make(
     figure: Figure, value: float, method: str, errs: Errs, certify: Callable[[], float], *, below: bool = False
 ) -> Figure:
     return replace(figure, value=value, method=method, direction=errs, _certify=functools.cache(certify), _below=below)

@@ -57,8 +57,8 @@ class JointClaim:
             failed = "; ".join(f"{c.name}: {c.statement}" for c in self.checks if not c.holds)
             message = f"joint DP does not follow from the billboard lemma, because this was not found true: {failed}"
             raise ParameterError(message, name="preconditions")
-        found = self.curve.epsilon(delta=delta)
-        return found.upper, float(delta)
+        epsilon = self.curve.epsilon(delta=delta)
+        return epsilon.upper, float(delta)
 
 
 def joint(curve: Curve, *, preconditions: Mapping[str, bool]) -> JointClaim:

@@ -76,8 +76,8 @@ def _key(law: Law) -> str:
 
 def _sum(terms: Iterable[float]) -> float:
     """Returns the correctly rounded sum, so that neither order nor grouping shows; ±∞ where it overflows."""
-    found = list(terms)
+    numbers = list(terms)
     try:
-        return math.fsum(found)
+        return math.fsum(numbers)
     except OverflowError:
-        return math.copysign(math.inf, found[0])
+        return math.copysign(math.inf, numbers[0])

@@ -45,7 +45,7 @@ def gdp_epsilon(mu: Real, delta: Real, *, rounding: Rounding = "up") -> Figure:
     2.2541
     """
     m, d = _level("mu", mu), _delta(delta)
-    value = gdp.gdp_epsilon(m, d, rounding=_checked(rounding))
+    value = gdp.gdp_epsilon(m, d, rounding=_check(rounding))
     reason = "" if value < math.inf else "no pure DP: δ = 0" if d == 0 else "hardly any noise"
     safe = gdp.gdp_epsilon(m, d) if rounding == "nearest" else value
     return _figure(value, "Gaussian curve", _ERRS[rounding], reason, safe)
@@ -63,7 +63,7 @@ def gdp_delta(mu: Real, epsilon: Real, *, rounding: Rounding = "up") -> Figure:
         ParameterError: An argument is out of range or not a number.
     """
     m, e = _level("mu", mu), _level("epsilon", epsilon)
-    value = gdp.gdp_delta(m, e, rounding=_checked(rounding))
+    value = gdp.gdp_delta(m, e, rounding=_check(rounding))
     safe = gdp.gdp_delta(m, e) if rounding == "nearest" else value
     return _figure(value, "Gaussian curve", _ERRS[rounding], "", safe)
 
@@ -159,13 +159,13 @@ def _level(name: str, value: Real) -> float:
 
 
 def _delta(value: Real) -> float:
-    found = real("delta", value, strict=False, most=1)
-    if found == 1:
+    delta = real("delta", value, strict=False, most=1)
+    if delta == 1:
         raise ParameterError("expected delta in [0, 1), got 1: every mechanism meets it", name="delta", given=value)
-    return found
+    return delta
 
 
-def _checked(rounding: Rounding) -> Rounding:
+def _check(rounding: Rounding) -> Rounding:
     if rounding not in _ERRS:
         message = f"expected rounding 'up', 'nearest' or 'down', got {rounding!r}"
         raise ParameterError(message, name="rounding", given=rounding)

@@ -94,7 +94,7 @@ def cost_of(what: object, currency: Currency) -> Cost:
         ParameterError: It has no finite cost in the currency; the message says what to do.
     """
     if isinstance(what, Event):
-        return _repeated(_one(replace(what, count=1) if what.count != 1 else what, currency), what.count)
+        return _repeat(_one(replace(what, count=1) if what.count != 1 else what, currency), what.count)
     if not isinstance(what, Curve):
         message = f"expected an event such as gaussian(std=30), a curve or an amount, got {what!r}"
         raise ParameterError(message, name="event", given=what)
@@ -105,7 +105,7 @@ def cost_of(what: object, currency: Currency) -> Cost:
     )
 
 
-def _repeated(cost: Cost, count: int) -> Cost:
+def _repeat(cost: Cost, count: int) -> Cost:
     return cost if count == 1 else Cost(amount=cost.amount * count, lost=cost.lost * count)
 
 
@@ -113,11 +113,11 @@ def _repeated(cost: Cost, count: int) -> Cost:
 def _one(event: Event, currency: Currency) -> Cost:
     amount, lost = Fraction(0), Fraction(0)
     for piece, times in _pieces(event):
-        known = _stated(event, _known(piece))
-        found = _amount(known, currency)
-        if found is None:
+        known = _restate(event, _know(piece))
+        one = _amount(known, currency)
+        if one is None:
             raise ParameterError(_refusal(event, piece, currency), name="event", given=event)
-        amount += found * times
+        amount += one * times
         if given_up := known.lost + _infinite(piece, currency):
             lost += given_up * times
     return Cost(amount=amount, lost=lost)
@@ -147,8 +147,8 @@ def _amount(known: _Known, currency: Currency) -> Fraction | None:
     return _least(known.pure, smooth, _divergence(known.law, order))
 
 
-def _least(*found: Fraction | None) -> Fraction | None:
-    return min((f for f in found if f is not None), default=None)
+def _least(*amounts: Fraction | None) -> Fraction | None:
+    return min((f for f in amounts if f is not None), default=None)
 
 
 def decimal(value: float) -> Fraction:
@@ -156,7 +156,7 @@ def decimal(value: float) -> Fraction:
     return Fraction(*Decimal(repr(float(value))).as_integer_ratio())
 
 
-def _stated(event: Event, known: _Known) -> _Known:
+def _restate(event: Event, known: _Known) -> _Known:
     """Returns what is known of a law, as exactly as the event's own parameters say it."""
     kind, get = event.kind, event.parameter
     if isinstance(known.law, LostLaw):
@@ -174,7 +174,7 @@ def _stated(event: Event, known: _Known) -> _Known:
     return known
 
 
-def _known(piece: Piece) -> _Known:  # noqa: PLR0911 - one return a law
+def _know(piece: Piece) -> _Known:  # noqa: PLR0911 - one return a law
     """Returns what is known of a law from its own numbers, rounded up.
 
     Bounded range η is η²/8-zCDP: f(s) = ln E_Q[e^{sL}] has f(0) = f(1) = 0 and f″ ≤ η²/4, the variance of a law on an
@@ -265,8 +265,8 @@ def _divergence(piece: Piece, order: Fraction) -> Fraction | None:
 
 
 def _cumulant(law: Law, z: float, direction: Literal["remove", "add"]) -> float:
-    found = float(law.moments(np.array([z]), direction)[0][0])
-    return found + _CUMULANT * abs(found) + _ROUNDING * (1 + z * law.span(direction))
+    cumulant = float(law.moments(np.array([z]), direction)[0][0])
+    return cumulant + _CUMULANT * abs(cumulant) + _ROUNDING * (1 + z * law.span(direction))
 
 
 def _infinite(piece: Piece, currency: Currency) -> Fraction:

@@ -45,11 +45,11 @@ class Curve:
 
         >>> from privcheck import accounting as acc
         >>> curve = acc.compose(acc.gaussian(std=30, count=1000), acc.laplace(scale=50, count=500))
-        >>> found = curve.epsilon(delta=1e-6)
-        >>> round(found.value, 9), found.method, found.upper >= found.value
+        >>> figure = curve.epsilon(delta=1e-6)
+        >>> round(figure.value, 9), figure.method, figure.upper >= figure.value
         (5.701137909, 'contour integral', True)
         """
-        return _largest([_noted(_epsilon(branch, _delta(delta)), branch) for branch in self.branches])
+        return _largest([_note(_epsilon(branch, _delta(delta)), branch) for branch in self.branches])
 
     def delta(self, *, epsilon: Real) -> Figure:
         """Returns δ(ε).
@@ -61,7 +61,7 @@ class Curve:
             ParameterError: ε is out of range.
         """
         at = real("epsilon", epsilon, strict=False)
-        return _largest([_noted(_delta_at(branch, at), branch) for branch in self.branches])
+        return _largest([_note(_delta_at(branch, at), branch) for branch in self.branches])
 
     def epsilons(self, deltas: ArrayLike) -> Figures:
         """Returns ε at many δ in (0, 1), as `epsilon` does one by one."""
@@ -161,7 +161,7 @@ def compose(*parts: Event | Curve | Iterable[Event | Curve]) -> Curve:
     >>> acc.compose([a, b, b]) == acc.compose(a, 2 * b) == sum([a, b, b]) == a + b + b
     True
     """
-    branches = [part.branches if isinstance(part, Curve) else ((_checked(part),),) for part in _flat(parts)]
+    branches = [part.branches if isinstance(part, Curve) else ((_check(part),),) for part in _flat(parts)]
     if len(branches) == 1 and len(branches[0]) == 1 and len(branches[0][0]) == 1:
         return Curve(branches=branches[0])
     merged = {combine([e for branch in chosen for e in branch]) for chosen in itertools.product(*branches)}
@@ -191,7 +191,7 @@ def _flat(parts: Iterable[object]) -> Iterator[object]:
             yield from _flat(part)
 
 
-def _checked(part: object) -> Event:
+def _check(part: object) -> Event:
     if not isinstance(part, Event):
         message = f"expected events such as gaussian(std=30), or curves, got {part!r}"
         raise ParameterError(message, name="parts", given=part)
@@ -199,10 +199,10 @@ def _checked(part: object) -> Event:
 
 
 def _delta(value: Real) -> float:
-    found = real("delta", value, strict=False, most=1)
-    if found == 1:
+    delta = real("delta", value, strict=False, most=1)
+    if delta == 1:
         raise ParameterError("expected delta below 1, got 1", name="delta", given=value)
-    return found
+    return delta
 
 
 def _divergence(job: Job, z: float, direction: Direction) -> float:
@@ -217,9 +217,9 @@ def _divergence(job: Job, z: float, direction: Direction) -> float:
 def _epsilon(branch: tuple[Event, ...], delta: float) -> Figure:
     if (job := cached_job(branch)).gaussian and delta > 0:  # by far the most frequent question, without arrays
         return _gaussian(gdp_epsilon(math.sqrt(job.mu_squared), delta))
-    found = epsilons_at(branch, np.array([delta]))
+    answers = epsilons_at(branch, np.array([delta]))
     reason = ""
-    if math.isinf(found.values[0]):
+    if math.isinf(answers.values[0]):
         lost = -math.expm1(cached_job(branch).lost)
         if cached_job(branch).hopeless:
             reason = "μ², ρ or ε of the composition overflows: hardly any noise"
@@ -229,7 +229,7 @@ def _epsilon(branch: tuple[Event, ...], delta: float) -> Figure:
             reason = f"δ = {delta:g} is below the δ = {lost:g} that is lost outright"
         else:
             reason = "δ is below the probability of an output that gives a user away"
-    return _figure(found, reason)
+    return _figure(answers, reason)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -243,12 +243,12 @@ def _gaussian(value: float) -> Figure:
     return Figure(value=value, method=GAUSSIAN.name, direction=GAUSSIAN.errs, _certify=lambda: value)
 
 
-def _noted(figure: Figure, branch: tuple[Event, ...]) -> Figure:
+def _note(figure: Figure, branch: tuple[Event, ...]) -> Figure:
     """Returns the figure with what its events rest on: exact arithmetic on a bound is a bound."""
     if not _notes(branch):
         return figure
     reason = "; ".join(part for part in (figure.reason, _notes(branch)) if part)
-    method, direction = _named(figure.method, branch), _erring(figure.direction, branch)
+    method, direction = _name(figure.method, branch), _erring(figure.direction, branch)
     return replace(figure, method=method, direction=direction, reason=reason)
 
 
@@ -256,7 +256,7 @@ def _notes(branch: tuple[Event, ...]) -> str:
     return "; ".join(sorted({event.note for event in branch if event.note}))
 
 
-def _named(method: str, branch: tuple[Event, ...]) -> str:
+def _name(method: str, branch: tuple[Event, ...]) -> str:
     notes = _notes(branch)
     return f"{method}, {notes}" if notes else method
 
@@ -265,22 +265,22 @@ def _erring(direction: Errs, branch: tuple[Event, ...]) -> Errs:
     return "upper" if direction == "exact" and _notes(branch) else direction
 
 
-def _figure(found: Answers, reason: str) -> Figure:
+def _figure(answers: Answers, reason: str) -> Figure:
     @functools.cache
     def certify() -> float:
-        return float(found.certify()[0])
+        return float(answers.certify()[0])
 
-    value = float(found.values[0])
-    return Figure(value=value, method=found.method, direction=found.direction, reason=reason, _certify=certify)
+    value = float(answers.values[0])
+    return Figure(value=value, method=answers.method, direction=answers.direction, reason=reason, _certify=certify)
 
 
-def _figures(found: Sequence[Answers], branches: Sequence[tuple[Event, ...]], shape: tuple[int, ...]) -> Figures:
+def _figures(answers: Sequence[Answers], branches: Sequence[tuple[Event, ...]], shape: tuple[int, ...]) -> Figures:
     """Returns the largest over the branches, every value labelled as the figure of one question."""
-    values = np.stack([f.values for f in found])
+    values = np.stack([f.values for f in answers])
     top = values.argmax(axis=0)
     index = np.arange(values.shape[1])
-    pairs = list(zip(found, branches, strict=True))
-    methods = np.stack([np.array([_named(name, b) for name in NAMES])[f.how] for f, b in pairs])[top, index]
+    pairs = list(zip(answers, branches, strict=True))
+    methods = np.stack([np.array([_name(name, b) for name in NAMES])[f.how] for f, b in pairs])[top, index]
     directions = np.stack([np.array([_erring(way, b) for way in WAYS])[f.errs] for f, b in pairs])[top, index]
     worst: Errs = next((way for way in WAYS if way in directions), "exact")
     return Figures(

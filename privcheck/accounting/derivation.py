@@ -45,7 +45,7 @@ def release_lines(cost: ReleaseCost, relation: str) -> list[DerivationLine]:
         rule="sensitivity",
         theorem=f"derived for: {relation}",
         where=name,
-        symbol=indexed(norm, name),
+        symbol=write_index(norm, name),
         result=one,
         note=cost.sensitivity.reason,
     )
@@ -67,7 +67,7 @@ def _schedule_lines(cost: ReleaseCost, norm: str, one: Expr) -> Iterator[Derivat
             rule="schedule",
             theorem=theorem,
             where=release.name,
-            symbol=indexed(norm, f"{release.name}, all outputs"),
+            symbol=write_index(norm, f"{release.name}, all outputs"),
             result=all_of_them,
             inputs=inputs,
             note=release.schedule.words,
@@ -77,7 +77,7 @@ def _schedule_lines(cost: ReleaseCost, norm: str, one: Expr) -> Iterator[Derivat
             rule="matrix",
             theorem="entries on and above the diagonal, the diagonal in units of √2: ‖D‖_F/√2",
             where=release.name,
-            symbol=indexed(norm, f"{release.name}, independent entries"),
+            symbol=write_index(norm, f"{release.name}, independent entries"),
             result=all_of_them,
             inputs=((norm, one),),
             note=release.mechanism.words,
@@ -95,7 +95,7 @@ def _price(cost: ReleaseCost, norm: str) -> DerivationLine:
             rule=rule,
             theorem=theorem,
             where=name,
-            symbol=indexed(r"m", name),
+            symbol=write_index(r"m", name),
             result=mechanism.noise_bits,
             inputs=((norm, charged), (spread, mechanism.threshold), ("p", mechanism.probability)),
             note=mechanism.words,
@@ -104,7 +104,7 @@ def _price(cost: ReleaseCost, norm: str) -> DerivationLine:
         rule=rule,
         theorem=theorem,
         where=name,
-        symbol=indexed(r"\rho" if cost.pure is None else r"\varepsilon", name),
+        symbol=write_index(r"\rho" if cost.pure is None else r"\varepsilon", name),
         result=cost.rho if cost.pure is None else cost.pure,
         inputs=((norm, charged), (spread, mechanism.spread)),
         note=mechanism.words,
@@ -131,9 +131,9 @@ def total_lines(
             rule="composition" if not groups else "composition, parallel over users",
             theorem=theorem if not groups else f"{theorem}; McSherry 2009: disjoint users, the maximum",
             where="all releases",
-            symbol=indexed(symbol, "total"),
+            symbol=write_index(symbol, "total"),
             result=result,
-            inputs=tuple((indexed(symbol, name), part) for name, part in parts if part is not None),
+            inputs=tuple((write_index(symbol, name), part) for name, part in parts if part is not None),
             note=note,
         )
     ]
@@ -146,13 +146,13 @@ def _counters(declaration: Declaration, costs: Sequence[ReleaseCost]) -> Derivat
         rule="composition of exact laws, parallel over users",
         theorem="independent noise in every counter: their losses add up (Dwork & Rothblum 2016), at the parameters",
         where="all releases",
-        symbol=indexed(r"\Delta_1", "total"),
+        symbol=write_index(r"\Delta_1", "total"),
         result=largest(*(total([moved[r.name] for r in declaration.seen_by(g)]) for g in declaration.groups)),
-        inputs=tuple((indexed(r"\Delta_1", name), one) for name, one in moved.items()),
+        inputs=tuple((write_index(r"\Delta_1", name), one) for name, one in moved.items()),
         note="so many counters move at once; there is no finite ρ, ε at the claim's δ is computed",
     )
 
 
-def indexed(symbol: str, name: str) -> str:
+def write_index(symbol: str, name: str) -> str:
     """Returns the symbol with the release's name as its upper index, in LaTeX."""
     return rf"{symbol}^{{\mathrm{{{name}}}}}"

@@ -80,18 +80,18 @@ def _read(event: Any, moved: float, count: int) -> list[Event]:  # noqa: PLR0911
 
     if isinstance(event, dp.SelfComposedDpEvent):
         times = whole("count", event.count, least=0)
-        found = _read(event.event, moved, count * max(times, 1))  # also checked where it never runs
-        return found if times > 0 else []
+        inner = _read(event.event, moved, count * max(times, 1))  # also checked where it never runs
+        return inner if times > 0 else []
     if isinstance(event, dp.ComposedDpEvent):
-        return [found for part in event.events for found in _read(part, moved, count)]
+        return [each for part in event.events for each in _read(part, moved, count)]
     if isinstance(event, dp.PoissonSampledDpEvent):
-        return _sampled(dp, event, moved, count)
+        return _sample(dp, event, moved, count)
     if isinstance(event, dp.dp_event.SampledWithoutReplacementDpEvent):
         return _batch(event, moved, count)
     if isinstance(event, dp.dp_event.SampledWithReplacementDpEvent):
-        return _drawn(event, moved, count)
+        return _draw(event, moved, count)
     if isinstance(event, dp.dp_event.RepeatAndSelectDpEvent):
-        return _selected(event, moved, count)
+        return _select(event, moved, count)
     for kind, made in _readers(dp):
         if type(event) is kind:
             single = made(event, moved)
@@ -114,7 +114,7 @@ def _readers(dp: Any) -> Iterator[tuple[type, Callable[[Any, float], Event | Non
     yield kinds.ZCDpEvent, _zcdp
     yield kinds.SingleEpochTreeAggregationDpEvent, _tree
     yield kinds.MixtureOfGaussiansDpEvent, _mixture
-    yield kinds.TruncatedSubsampledGaussianDpEvent, _truncated
+    yield kinds.TruncatedSubsampledGaussianDpEvent, _truncate
 
 
 def _gaussian(event: Any, moved: float) -> Event | None:
@@ -180,7 +180,7 @@ def _mixture(event: Any, moved: float) -> Event | None:
     return _or_edge(std, lambda: mixture_of_gaussians(std=std, sensitivities=sizes, probabilities=probabilities))
 
 
-def _truncated(event: Any, moved: float) -> Event | None:
+def _truncate(event: Any, moved: float) -> Event | None:
     """Returns the event; under adding a user the larger of both data sets has one more."""
     _only_add_remove("Poisson samples", moved)
     rate = real("sampling_probability", event.sampling_probability, strict=False, most=1)
@@ -191,7 +191,7 @@ def _truncated(event: Any, moved: float) -> Event | None:
     return _or_edge(std, lambda: truncated_poisson_gaussian(std=std, rate=rate, users=n + 1, most=most))
 
 
-def _drawn(event: Any, moved: float, count: int) -> list[Event]:
+def _draw(event: Any, moved: float, count: int) -> list[Event]:
     """Returns a batch drawn with replacement, for replacing a user, which moves by two clipping norms."""
     if moved != 2:
         message = "batches drawn with replacement are accounted for under replacing a user only"
@@ -210,7 +210,7 @@ def _drawn(event: Any, moved: float, count: int) -> list[Event]:
     return [with_replacement(std=1 / math.sqrt(math.fsum(squares)), users=n, draws=m, count=count)]
 
 
-def _sampled(dp: Any, event: Any, moved: float, count: int) -> list[Event]:
+def _sample(dp: Any, event: Any, moved: float, count: int) -> list[Event]:
     """Returns a Poisson sample: of a sample, the rates multiply; of Gaussians on the same sample, they are one."""
     _only_add_remove("Poisson samples", moved)
     rate, inner = real("sampling_probability", event.sampling_probability, strict=False, most=1), event.event
@@ -256,7 +256,7 @@ def _batch(event: Any, moved: float, count: int) -> list[Event]:
     return [without_replacement(event=_together(parts), users=n, batch=b, relation=relation, count=count)]
 
 
-def _selected(event: Any, moved: float, count: int) -> list[Event]:
+def _select(event: Any, moved: float, count: int) -> list[Event]:
     """Returns the best of a random number of runs: Poisson at shape ∞, else truncated negative binomial."""
     mean, runs = real("mean", event.mean), _read(event.event, moved, 1)
     poisson = event.shape == math.inf

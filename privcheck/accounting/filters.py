@@ -168,8 +168,8 @@ class Filter:
             ParameterError: ε is out of range.
         """
         at = real("epsilon", epsilon, strict=False)
-        found = delta_at(self.currency, to_float(self.cap.amount, rounding="up"), at)
-        return bound_figure(min(1.0, add_lost(found, self.cap.lost)), f"filter, {self.theorem}")
+        delta = delta_at(self.currency, to_float(self.cap.amount, rounding="up"), at)
+        return bound_figure(min(1.0, add_lost(delta, self.cap.lost)), f"filter, {self.theorem}")
 
     def _after(self, cost: Cost) -> Cost:
         return add_up(self.spent, cost, self.cap.amount)

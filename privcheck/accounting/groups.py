@@ -63,11 +63,11 @@ def group(what: Event | Curve, *, size: Real) -> Event | Curve:
     """
     k = whole("size", size, most=_MOST)
     if isinstance(what, Curve):
-        branches = {tuple(_grouped(e, k) for e in branch) for branch in what.branches}
+        branches = {tuple(_group(e, k) for e in branch) for branch in what.branches}
         return Curve(branches=tuple(sorted(branches, key=str)))
     if not isinstance(what, Event):
         raise ParameterError(f"expected an event or a curve, got {what!r}", name="what", given=what)
-    return _grouped(what, k)
+    return _group(what, k)
 
 
 def user_level(what: Event, *, records: Real, releases: Real | None = None) -> Event:
@@ -110,22 +110,24 @@ class GroupBound:
     @property
     def corners(self) -> tuple[float, ...]:
         """Returns the z at which one of its terms bends or ends."""
-        found = {(z - j) / self.size for z in corners_of(self.one) for j in range(min(self.size, _CORNERS)) if z > j}
-        return tuple(sorted(found | {(z - self.size + 1) / self.size for z in corners_of(self.one) if z >= self.size}))
+        corners = {(z - j) / self.size for z in corners_of(self.one) for j in range(min(self.size, _CORNERS)) if z > j}
+        return tuple(
+            sorted(corners | {(z - self.size + 1) / self.size for z in corners_of(self.one) if z >= self.size})
+        )
 
     def __call__(self, z: float) -> float:
         """Returns the bound, rounded up."""
         top, terms = self.size * (1 + z), []
         for j in range(self.size):
             less = self.size * z + (self.size - 1 - j)  # kα − j − 1
-            found = self.one(less)
-            if not math.isfinite(found):
+            bound = self.one(less)
+            if not math.isfinite(bound):
                 return math.inf
-            terms.append(top / (less + 1) * found / less)
+            terms.append(top / (less + 1) * bound / less)
         return z * math.fsum(terms) * _UP
 
 
-def _grouped(one: Event, k: int) -> Event:
+def _group(one: Event, k: int) -> Event:
     if k == 1 or not one.pieces:
         return one
     if one.kind == "discrete_laplace" and k * one.parameter("sensitivity") <= 1000:
@@ -137,7 +139,7 @@ def _grouped(one: Event, k: int) -> Event:
     if all(isinstance(x, GaussianLaw) or (additive and isinstance(x, LaplaceLaw | DiscreteGaussian)) for x in laws) or (
         all(isinstance(x, ZcdpLaw | RenyiLaw) for x in laws)
     ):
-        scaled = [(_scaled(law, k), times) for law, times in one.pieces]
+        scaled = [(_scale(law, k), times) for law, times in one.pieces]
         return _event(one, k, scaled, one.note)
     return _event(one, k, [(_from_profile(replace(one, count=1), k), 1)], "group bounded by the curve of one user")
 
@@ -147,7 +149,7 @@ def _event(one: Event, k: int, pieces: Sequence[tuple[Piece, int]], note: str) -
     return event("group", pieces, one.count, notes, of=str(replace(one, count=1)), size=float(k))
 
 
-def _scaled(law: Piece, k: int) -> Piece:
+def _scale(law: Piece, k: int) -> Piece:
     if isinstance(law, GaussianLaw):
         return GaussianLaw(law.mu_squared * k * k)
     if isinstance(law, LaplaceLaw):
@@ -169,10 +171,10 @@ def _from_profile(one: Event, k: int) -> AtomicLaw:
     total: tuple[Floats, Floats] | None = None
     while left:
         if left & 1:
-            total = powers if total is None else _chained(total, powers)
+            total = powers if total is None else _chain(total, powers)
         left >>= 1
         if left:
-            powers = _chained(powers, powers)
+            powers = _chain(powers, powers)
     assert total is not None
     law = profile_law([(Fraction(a), Fraction(min(1.0, b))) for a, b in zip(*(v.tolist() for v in total), strict=True)])
     if law.infinite("remove") >= 1:
@@ -202,19 +204,19 @@ def _points(curve: Curve) -> tuple[Floats, Floats]:
     d = np.array([d for _, d in points])
     # of the other direction: h(1/x) = 1 − (1 − h(x))/x
     mirror, below = 1 / x * _UP, np.minimum(1.0, (1 - (1 - d) / x) * _UP + 2.0**-52)
-    return _thinned(np.concatenate([mirror, x]), np.concatenate([below, d]))
+    return _thin(np.concatenate([mirror, x]), np.concatenate([below, d]))
 
 
-def _chained(one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+def _chain(one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     """Returns points of the profile of both groups together: h(xy) ≤ h₁(x) + x·h₂(y), rounded up."""
     x, h = one
     y, g = other
     keep = np.abs(np.add.outer(np.log(x), np.log(y))) <= _FARTHEST
     above = (np.multiply.outer(x, np.ones(len(y))) * g + h[:, None]) * _UP
-    return _thinned((np.multiply.outer(x, y) * _UP)[keep], np.minimum(1.0, above)[keep])
+    return _thin((np.multiply.outer(x, y) * _UP)[keep], np.minimum(1.0, above)[keep])
 
 
-def _thinned(x: Floats, h: Floats) -> tuple[Floats, Floats]:
+def _thin(x: Floats, h: Floats) -> tuple[Floats, Floats]:
     """Returns the points on the lower hull of these, no more of them than a profile's: any of them are bounds."""
     order = np.lexsort((h, x))
     kept: list[tuple[float, float]] = [(0.0, 1.0)]

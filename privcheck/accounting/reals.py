@@ -36,12 +36,12 @@ def real(name: str, value: object, *, least: float = 0.0, strict: bool = True, m
     wanted = f"expected {name} {'above' if strict else 'at least'} {least:g}"
     wanted += f" and at most {most:g}" if math.isfinite(most) else " and finite"
     try:
-        found = float(value) if isinstance(value, (float, np.floating)) else to_float(exact(value), rounding="nearest")
+        number = float(value) if isinstance(value, (float, np.floating)) else to_float(exact(value), rounding="nearest")
     except ParameterError:
         raise ParameterError(f"{wanted}, got {value!r}", name=name, given=value) from None
-    if not math.isfinite(found) or not least <= found <= most or (strict and found == least):
+    if not math.isfinite(number) or not least <= number <= most or (strict and number == least):
         raise ParameterError(f"{wanted}, got {value!r}", name=name, given=value)
-    return found
+    return number
 
 
 def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> int:
@@ -62,12 +62,12 @@ def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> in
             raise ParameterError(message, name=name, given=value)
         value = int(value)
     try:
-        found = exact(value)
+        number = exact(value)
     except ParameterError:
         raise ParameterError(message, name=name, given=value) from None
-    if found.denominator != 1 or not least <= found <= most:
+    if number.denominator != 1 or not least <= number <= most:
         raise ParameterError(message, name=name, given=value)
-    return int(found)
+    return int(number)
 
 
 def reals(name: str, values: ArrayLike, *, below: float) -> NDArray[np.float64]:

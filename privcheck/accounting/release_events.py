@@ -41,7 +41,7 @@ def release_branches(
         return ()
     first = [charge_of(release, charged, settings[0]) for release, charged in releases]
     drawn = [[release.mechanism.at(at) for release, _ in releases] for at in settings]
-    rows = [[_drawn(cost, noise, factor) for cost, noise in zip(first, one, strict=True)] for one in drawn]
+    rows = [[_draw(cost, noise, factor) for cost, noise in zip(first, one, strict=True)] for one in drawn]
     laws = [release.mechanism.law for release, _ in releases]
     stepwise = [charged.stepwise for _, charged in releases]
     branches = [
@@ -56,7 +56,7 @@ def release_branches(
     return tuple(dict.fromkeys(branches))
 
 
-def _drawn(cost: Charge, noise: Noise, factor: float) -> Charge:
+def _draw(cost: Charge, noise: Noise, factor: float) -> Charge:
     """Returns the charge with this noise at `factor` times its std, behind a shuffler with factor² times the bits."""
     drawn = noise.charge(l1=cost.l1, l2=cost.l2, linf=cost.linf, users=cost.users)
     return replace(drawn, scale=drawn.scale * factor, threshold=drawn.threshold * factor**2)

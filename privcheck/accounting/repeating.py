@@ -114,8 +114,8 @@ class PoissonBound:
         delta = min((d for e, d in self.profile if e <= epsilon), default=1.0)
         some = z * (_divergence(self.run, 1 + z) + self.mean * delta) + math.log(self.mean)
         none = -self.mean
-        found = max(some, none) + math.log1p(math.exp(-abs(some - none)))
-        return found + 1e-12 * (1 + abs(some) + abs(none))
+        bound = max(some, none) + math.log1p(math.exp(-abs(some - none)))
+        return bound + 1e-12 * (1 + abs(some) + abs(none))
 
 
 def _shape(law: str, shape: Real | None) -> float:

@@ -74,7 +74,7 @@ def spent_shares(
     for entry in entries:
         if entry.charge is not None:
             charges.setdefault((entry.release, entry.charge.users), []).append(entry.charge)
-    sums = {key: _summed(found, laws) for key, found in charges.items()}
+    sums = {key: _sum(charged, laws) for key, charged in charges.items()}
     up = 1 + 1e-14 * (1 + len(entries))
     return [_dearest(sums, share, up) for share in shares]
 
@@ -85,13 +85,13 @@ def _dearest(
     """Returns what the dearest group of users pays."""
     groups = {users for _, users in sums if users} or {""}
     due = {key: float(shares.get(key[0], 1)) for key in sums}
-    parts = [[(found, due[key]) for key, found in sums.items() if key[1] in ("", g) and due[key] > 0] for g in groups]
-    rho, pure, mu_squared = (max(sum(found[i] * part for found, part in some) for some in parts) for i in range(3))
-    curved = any(math.isnan(found[2]) for some in parts for found, _ in some)
+    parts = [[(costs, due[key]) for key, costs in sums.items() if key[1] in ("", g) and due[key] > 0] for g in groups]
+    rho, pure, mu_squared = (max(sum(costs[i] * part for costs, part in some) for some in parts) for i in range(3))
+    curved = any(math.isnan(costs[2]) for some in parts for costs, _ in some)
     return Spent(rho=rho * up, pure_epsilon=pure * up, mu=None if curved else math.sqrt(mu_squared) * up)
 
 
-def _summed(charges: Sequence[Charge], laws: Laws) -> tuple[float, float, float]:
+def _sum(charges: Sequence[Charge], laws: Laws) -> tuple[float, float, float]:
     """Returns Σρ, Σε of pure DP and Σμ² of what one user pays; μ² is NaN where a release is not Gaussian."""
     rho, pure, mu_squared = 0.0, 0.0, 0.0
     for cost in charges:
@@ -115,8 +115,8 @@ def check_ledger(
         "protects": True,
     }
     for field, declared in wanted.items():
-        if (found := header.get(field)) != declared or type(found) is not type(declared):
-            message = f"line 1: the ledger's {field} is {found!r}, the declaration's {declared!r}"
+        if (written := header.get(field)) != declared or type(written) is not type(declared):
+            message = f"line 1: the ledger's {field} is {written!r}, the declaration's {declared!r}"
             raise LedgerError(message, line=1)
     expected = {
         r.name: (charge(r, declaration.relation, values), r.statistic.shape(values)[0]) for r in declaration.releases

@@ -47,10 +47,10 @@ def amount_of(name: str, value: object) -> Fraction:
 
 def probability(name: str, value: object) -> Fraction:
     """Returns a number in [0, 1), exactly, or refuses it."""
-    found = amount_of(name, value)
-    if not found < 1:
+    amount = amount_of(name, value)
+    if not amount < 1:
         raise ParameterError(f"expected {name} at least 0 and below 1, got {value!r}", name=name, given=value)
-    return found
+    return amount
 
 
 def charge_of(event: object, currency: Currency) -> Cost:

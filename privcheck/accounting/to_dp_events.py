@@ -69,16 +69,16 @@ def _single(dp: Any, what: Event) -> Any:  # noqa: PLR0911 - one return an event
     if what.kind == "discrete_gaussian":
         return kinds.ZCDpEvent((get("sensitivity") / get("std")) ** 2 / 2 * _UP)
     if what.kind == "repeat_and_select":
-        return _repeated(dp, what)
-    return _composed(dp, [(_of_law(dp, what, piece), times) for piece, times in what.pieces])
+        return _repeat(dp, what)
+    return _compose(dp, [(_of_law(dp, what, piece), times) for piece, times in what.pieces])
 
 
-def _composed(dp: Any, parts: list[tuple[Any, int]]) -> Any:
+def _compose(dp: Any, parts: list[tuple[Any, int]]) -> Any:
     composed = [dp.SelfComposedDpEvent(event, times) if times > 1 else event for event, times in parts]
     return composed[0] if len(composed) == 1 else dp.ComposedDpEvent(composed)
 
 
-def _repeated(dp: Any, what: Event) -> Any:
+def _repeat(dp: Any, what: Event) -> Any:
     law = what.pieces[0][0]
     assert isinstance(law, RenyiLaw)
     assert isinstance(law.bound, SelectionBound | PoissonBound)
@@ -102,7 +102,7 @@ def _of_law(dp: Any, what: Event, piece: Piece) -> Any:  # noqa: PLR0911 - one r
     if isinstance(piece, AtomicLaw) and piece.build is _SAMPLED:
         base, rate = piece.arguments
         parts = [(_of_law(dp, what, law), times) for law, times in base]
-        return dp.PoissonSampledDpEvent(float(rate), _composed(dp, parts))
+        return dp.PoissonSampledDpEvent(float(rate), _compose(dp, parts))
     if isinstance(piece, AtomicLaw) and piece == response_law(piece.bound, 2):
         return dp.dp_event.DiscreteLaplaceDpEvent(float(piece.bound), 1)
     raise ParameterError(_unknown(what, piece), name="what", given=what)

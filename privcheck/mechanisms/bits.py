@@ -86,8 +86,8 @@ def ones_log_ratio(
     def log_mass(ones: NDArray[np.float64]) -> NDArray[np.float64]:
         inside = np.clip(ones, 0, trials)
         logs = ones * (math.log(p) - math.log1p(-p)) - gammaln(inside + 1) - gammaln(trials - inside + 1)
-        found: NDArray[np.float64] = np.where(inside == ones, logs, -np.inf)
-        return found
+        log_masses: NDArray[np.float64] = np.where(inside == ones, logs, -np.inf)
+        return log_masses
 
     ones = np.rint(noise + trials * p)
     summed: NDArray[np.float64] = (log_mass(ones) - log_mass(ones + change)).sum(axis=-1)
@@ -101,8 +101,8 @@ def ones_cdf(x: NDArray[np.float64], senders: int, threshold: float) -> NDArray[
     m, p = noise_bits(senders, threshold)
     at = np.floor(np.asarray(x, dtype=np.float64) + senders * m * p + 1e-9)
     inside = np.clip(at, 0, senders * m)
-    found: NDArray[np.float64] = np.where(at < 0, 0.0, bdtr(inside, senders * m, p))
-    return found
+    shares: NDArray[np.float64] = np.where(at < 0, 0.0, bdtr(inside, senders * m, p))
+    return shares
 
 
 def _binomial(trials: int, probability: float) -> NDArray[np.float64]:

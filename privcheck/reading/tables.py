@@ -190,11 +190,11 @@ def _header(path: Path) -> list[str]:
 
 def _choose(path: Path, names: list[str], needed: Sequence[str], optional: Sequence[str]) -> list[str]:
     missing = [name for name in needed if name not in names]
-    found = ", ".join(names)[:200] or "none"
+    choices = ", ".join(names)[:200] or "none"
     if missing:
         hint = "; separate the values by commas" if len(names) == 1 and {";", "\t", "|"} & set(names[0]) else ""
         raise FileFormatError(
-            f"{path}: no column {', '.join(missing)}; expected columns {', '.join(needed)}, found: {found}{hint}"
+            f"{path}: no column {', '.join(missing)}; expected columns {', '.join(needed)}, found: {choices}{hint}"
         )
     chosen = [*needed, *(name for name in optional if name in names)]
     twice = [name for name in chosen if names.count(name) > 1]

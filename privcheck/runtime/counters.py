@@ -128,13 +128,13 @@ def psums_holding(user: int, leaves: int) -> tuple[tuple[int, int], ...]:
     >>> psums_holding(3, 5)
     ((3, 3), (1, 4))
     """
-    found = []
+    psums = []
     last = user
     while last <= leaves:
         size = 1 << lowest_bit(last)
-        found.append((last - size + 1, last))
+        psums.append((last - size + 1, last))
         last += size  # the next P-sum that contains this one whole
-    return tuple(found)
+    return tuple(psums)
 
 
 def lowest_bit(number: int) -> int:

@@ -50,15 +50,15 @@ def sensitivity_of(where: str, statistic: Statistic[Any], relation: Relation) ->
         DeclarationError: It has none, or what it returns is none.
     """
     try:
-        found = statistic.sensitivity(relation)
+        sensitivity = statistic.sensitivity(relation)
     except PrivcheckError:
         raise
     except Exception as error:
         message = f"{where}: the statistic's own sensitivity({relation.words}) raises {type(error).__name__}: {error}"
         raise DeclarationError(message) from error
-    if not isinstance(found, Sensitivity):
-        raise DeclarationError(f"{where}: expected a Sensitivity of the statistic, got {found!r:.200}")
-    return found
+    if not isinstance(sensitivity, Sensitivity):
+        raise DeclarationError(f"{where}: expected a Sensitivity of the statistic, got {sensitivity!r:.200}")
+    return sensitivity
 
 
 def sensitivity_conditions(statistic: Statistic[Any], sensitivity: Sensitivity) -> tuple[Condition, ...]:

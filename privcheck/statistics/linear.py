@@ -133,8 +133,8 @@ class GramMatrices:
             TrajectoryError: There is no such step or column.
         """
         x, w = _columns(data, self.vector, self.weight, step)
-        found: NDArray[np.float64] = np.einsum("uhi,uhj->hij", x * w[..., np.newaxis], x)
-        return found if step is None else found[0]
+        matrices: NDArray[np.float64] = np.einsum("uhi,uhj->hij", x * w[..., np.newaxis], x)
+        return matrices if step is None else matrices[0]
 
     def difference(self, pair: tuple[Regressors | None, Regressors | None]) -> SparseDifference:
         """Returns the change in the entries on and above the diagonal, flat over (H, d, d).
@@ -245,8 +245,8 @@ class FeatureSums:
         x, w = _columns(data, self.vector, self.weight, step)
         steps = slice(None) if step is None else slice(step, step + 1)
         y = data.column("targets", self.target.name)[:, steps] ** self.power
-        found: NDArray[np.float64] = np.einsum("uhi,uh->hi", x, w * y)
-        return found if step is None else found[0]
+        sums: NDArray[np.float64] = np.einsum("uhi,uh->hi", x, w * y)
+        return sums if step is None else sums[0]
 
     def difference(self, pair: tuple[Regressors | None, Regressors | None]) -> SparseDifference:
         """Returns the change, flat over (H, d)."""
@@ -305,8 +305,8 @@ def step_bounds(
         largest = sum(abs(c) * horizon**power for power, c in enumerate(coefficients))
         if largest < 2**53 and all(c.denominator == 1 for c in coefficients):
             steps = np.arange(1, horizon + 1, dtype=np.int64)
-            found = sum((int(c) * steps**power for power, c in enumerate(coefficients)), np.zeros_like(steps))
-            exactly = found.astype(np.float64)
+            bounds = sum((int(c) * steps**power for power, c in enumerate(coefficients)), np.zeros_like(steps))
+            exactly = bounds.astype(np.float64)
             for step in (int(s) for s in apart if s.denominator == 1 and 1 <= s <= horizon):
                 exactly[step - 1] = bound.number({**values, "h": Fraction(step)}, rounding=rounding)
             return exactly
@@ -328,13 +328,13 @@ def check_bounds(data: Regressors, statistic: LinearStatistic, values: Mapping[s
             _within(column.name, data.column(kind, column.name), column, values)
 
 
-def _within(name: str, found: NDArray[np.float64], column: Column, values: Mapping[str, Fraction]) -> None:
-    bounds = step_bounds(column.bound, values, found.shape[1])
-    wrong = (found > bounds * (1 + _TOLERANCE)) | (found < 0)
+def _within(name: str, numbers: NDArray[np.float64], column: Column, values: Mapping[str, Fraction]) -> None:
+    bounds = step_bounds(column.bound, values, numbers.shape[1])
+    wrong = (numbers > bounds * (1 + _TOLERANCE)) | (numbers < 0)
     if wrong.any():
         user, step = (int(i) for i in np.argwhere(wrong)[0])
         message = (
-            f"{name} is {found[user, step]:.6g} for user {user} at step {step + 1}, expected 0 to {bounds[step]:.6g} "
+            f"{name} is {numbers[user, step]:.6g} for user {user} at step {step + 1}, expected 0 to {bounds[step]:.6g} "
             f"({column.bound}); {int(wrong.sum())} values in all break the bound that the sensitivity rests on: "
             "rescale the data, or declare the larger bound"
         )
@@ -342,9 +342,9 @@ def _within(name: str, found: NDArray[np.float64], column: Column, values: Mappi
 
 
 def _preconditions(vector: Column, target: Column | None, weight: Column | None) -> tuple[str, ...]:
-    found = [f"‖{vector.name}‖ at most {vector.bound}"]
-    found += [f"{column.name} in [0, {column.bound}]" for column in (target, weight) if column is not None]
-    return tuple(found)
+    preconditions = [f"‖{vector.name}‖ at most {vector.bound}"]
+    preconditions += [f"{column.name} in [0, {column.bound}]" for column in (target, weight) if column is not None]
+    return tuple(preconditions)
 
 
 def _columns(
@@ -375,5 +375,5 @@ def _subtract(
     compute: Callable[[Regressors], NDArray[np.float64]], pair: tuple[Regressors | None, Regressors | None]
 ) -> NDArray[np.float64]:
     parts = [sign * compute(user) for sign, user in zip((1.0, -1.0), pair, strict=True) if user is not None]
-    found: NDArray[np.float64] = np.sum(parts, axis=0)
-    return found
+    difference: NDArray[np.float64] = np.sum(parts, axis=0)
+    return difference

@@ -200,15 +200,15 @@ def _refuse_digits(power: Any, known: Mapping[Any, Any], of: Expr) -> None:
 
 def _without_sums(node: Any, of: Expr) -> Any:
     """Returns the node with sums that have no closed form added up, where there is nothing but numbers left in them."""
-    for found in sorted(node.atoms(sympy.Sum), key=lambda s: s.count_ops()):
-        term, (step, first, last) = found.function, found.limits[0]
-        if found.free_symbols or not (first.is_Integer and last.is_Integer):
+    for sum_node in sorted(node.atoms(sympy.Sum), key=lambda s: s.count_ops()):
+        term, (step, first, last) = sum_node.function, sum_node.limits[0]
+        if sum_node.free_symbols or not (first.is_Integer and last.is_Integer):
             continue
         if last - first >= (_MOST_TERMS if _in_fractions(term) else _FEW_TERMS):
             raise ParameterError(
                 f"{of} has {last - first + 1} terms and no closed form; at most {_MOST_TERMS} are added"
             )
-        node = node.xreplace({found: _added(term, step, int(first), int(last))})
+        node = node.xreplace({sum_node: _added(term, step, int(first), int(last))})
     return node
 
 
@@ -282,10 +282,10 @@ def simplify(node: Any) -> Any:
             stand_in = sympy.Dummy(positive=function.is_positive, nonnegative=function.is_nonnegative)
             hidden[stand_in] = function
             node = node.xreplace({function: stand_in})
-    found = sympy.factor(sympy.cancel(sympy.together(node)))
+    simple = sympy.factor(sympy.cancel(sympy.together(node)))
     for stand_in, function in reversed(hidden.items()):
-        found = found.xreplace({stand_in: function})
-    return found
+        simple = simple.xreplace({stand_in: function})
+    return simple
 
 
 def expression(value: Expr | Exact) -> Expr:

@@ -186,8 +186,8 @@ def in_step(of: Expr, values: Mapping[str, Fraction]) -> tuple[tuple[Fraction, .
     """
     node = of.filled(values).node
     deltas = node.atoms(sympy.KroneckerDelta)  # 0 but at one step
-    found = [set(delta.args) - {h.node} for delta in deltas]
-    if any(len(steps) != 1 or not next(iter(steps)).is_Rational for steps in found):
+    special = [set(delta.args) - {h.node} for delta in deltas]
+    if any(len(steps) != 1 or not next(iter(steps)).is_Rational for steps in special):
         return None
     node = node.subs(dict.fromkeys(deltas, 0))
     if not node.is_polynomial(h.node) or not node.free_symbols <= {h.node}:
@@ -195,7 +195,7 @@ def in_step(of: Expr, values: Mapping[str, Fraction]) -> tuple[tuple[Fraction, .
     coefficients = sympy.Poly(node, h.node).all_coeffs()[::-1]
     if not all(c.is_Rational for c in coefficients):
         return None
-    rationals = (*coefficients, *(next(iter(steps)) for steps in found))
+    rationals = (*coefficients, *(next(iter(steps)) for steps in special))
     exact_ones = [Fraction(int(c.p), int(c.q)) for c in rationals]
     return tuple(exact_ones[: len(coefficients)]), tuple(exact_ones[len(coefficients) :])
 

@@ -53,10 +53,10 @@ def largest(*values: Expr) -> Expr:
     return maximum(*values)
 
 
-def _all(found: list[bool | None]) -> bool | None:
-    if False in found:
+def _all(answers: list[bool | None]) -> bool | None:
+    if False in answers:
         return False
-    return True if all(found) else None
+    return True if all(answers) else None
 
 
 def _nonnegative(node: Any) -> bool:

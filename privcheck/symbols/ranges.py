@@ -54,8 +54,8 @@ def _keeps(node: Any, domain: Domain, spans: tuple[tuple[str, Span], ...], steps
     if steps is not None and steps.is_Integer and node.has(h.node):
         if not 1 <= steps <= _FEW:
             return None
-        found = [_keeps(node.subs(h.node, step), domain, spans, None) for step in range(1, int(steps) + 1)]
-        return False if False in found else True if all(found) else None
+        answers = [_keeps(node.subs(h.node, step), domain, spans, None) for step in range(1, int(steps) + 1)]
+        return False if False in answers else True if all(answers) else None
     ranged = _ranged(node, dict(spans), steps)
     if ranged is None:
         return None
@@ -174,8 +174,8 @@ def is_in(of: Expr, domain: Domain, values: Mapping[str, Fraction]) -> bool | No
     """
     try:
         node = of.at(values)
-        if (found := node.rational()) is not None:
-            return _holds(found, found, domain)
+        if (number := node.rational()) is not None:
+            return _holds(number, number, domain)
         low, high = (node.number(rounding=r) for r in ("down", "up"))
     except ParameterError:
         return None

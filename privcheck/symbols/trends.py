@@ -33,8 +33,8 @@ def trend(of: Expr, name: str) -> Trend | None:
     symbol = next((s for s in of.node.free_symbols if s.name == name), None)
     if symbol is None:
         return "constant"
-    if (found := _by_rules(of.node, symbol)) is not None:
-        return {0: "constant", 1: "nondecreasing", -1: "nonincreasing"}[found]  # type: ignore[return-value] # by key
+    if (direction := _by_rules(of.node, symbol)) is not None:
+        return {0: "constant", 1: "nondecreasing", -1: "nonincreasing"}[direction]  # type: ignore[return-value] # by key
     return _by_difference(of, symbol)
 
 
@@ -91,5 +91,5 @@ def _by_rules(node: Any, symbol: Any) -> int | None:  # noqa: PLR0911 - one retu
 
 
 def _same(parts: tuple[Any, ...], symbol: Any) -> int | None:
-    found = {_by_rules(part, symbol) for part in parts} - {0}
-    return found.pop() if len(found) == 1 else None
+    directions = {_by_rules(part, symbol) for part in parts} - {0}
+    return directions.pop() if len(directions) == 1 else None

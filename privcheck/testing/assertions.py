@@ -57,7 +57,7 @@ def assert_private(
     """
     __tracebackhide__ = True
     allowed = _allowed(confidence)
-    found = audit_mechanism(
+    result = audit_mechanism(
         mechanism,
         claim,
         neighbours=neighbours,
@@ -69,17 +69,17 @@ def assert_private(
         executor=executor,
     )
     line = SummaryLine(
-        claim=found.claim,
+        claim=result.claim,
         upper="",
-        lower=f"{ {'epsilon': 'ε', 'rho': 'ρ', 'mu': 'μ'}[found.unit] } ≥ {_down(found.lower)}",
-        trials=found.trials,
-        confidence=found.confidence,
-        verdict=found.verdict,
+        lower=f"{ {'epsilon': 'ε', 'rho': 'ρ', 'mu': 'μ'}[result.unit] } ≥ {_down(result.lower)}",
+        trials=result.trials,
+        confidence=result.confidence,
+        verdict=result.verdict,
     )
     allowed.done.append(line)
-    if found.verdict == "violation":
-        raise AssertionError(f"{found}\nneighbours: {neighbours[found.pair]!r}"[:2_000])
-    return found
+    if result.verdict == "violation":
+        raise AssertionError(f"{result}\nneighbours: {neighbours[result.pair]!r}"[:2_000])
+    return result
 
 
 def assert_declaration(
@@ -119,8 +119,8 @@ def assert_declaration(
     problems = []
     lower = ""
     if verified.verdict != "holds":
-        found = "; ".join(f"{finding.code}: {finding.message}" for finding in verified.findings) or verified.repair
-        problems.append(f"verify: {verified.claim} {verified.verdict} ({found})")
+        findings = "; ".join(f"{finding.code}: {finding.message}" for finding in verified.findings) or verified.repair
+        problems.append(f"verify: {verified.claim} {verified.verdict} ({findings})")
     for view in views:
         result = _view(
             view,

@@ -117,19 +117,19 @@ def assert_sensitivity(
         ParameterError: Neither sizes nor users are given, or they are too many to be compared.
     """
     if users is not None:
-        found = _suprema_of_own(statistic, relation, users)
+        enumerated = _suprema_of_own(statistic, relation, users)
     elif missing := [name for name in ("H", "S", "A") if name not in values]:
         message = (
             f"no {', '.join(missing)} among the values: trajectories need sizes; for data of your own give `users`"
         )
         raise ParameterError(message, name=missing[0])
     else:
-        found = suprema(statistic, relation, *(int(values[name]) for name in ("H", "S", "A")))
+        enumerated = suprema(statistic, relation, *(int(values[name]) for name in ("H", "S", "A")))
     stated = statistic.sensitivity(relation)
     norms = {
-        "l1": (stated.l1, found.l1),
-        "l2 squared": (stated.l2**2, found.l2_squared),
-        "linf": (stated.linf, found.linf),
+        "l1": (stated.l1, enumerated.l1),
+        "l2 squared": (stated.l2**2, enumerated.l2_squared),
+        "linf": (stated.linf, enumerated.linf),
     }
     wrong = [
         f"{norm} is stated as {expr.at(values)}, the largest change is {true}"
@@ -138,7 +138,9 @@ def assert_sensitivity(
     ]
     if wrong:
         at = ", ".join(f"{name} = {value}" for name, value in values.items())
-        raise AssertionError(f"{statistic.name} under {relation.words}, {at}: {'; '.join(wrong)}; pair {found.pair}")
+        raise AssertionError(
+            f"{statistic.name} under {relation.words}, {at}: {'; '.join(wrong)}; pair {enumerated.pair}"
+        )
 
 
 def _suprema_of_own(statistic: Statistic[Any], relation: Relation, users: Sequence[Any]) -> Suprema:

@@ -113,9 +113,9 @@ def _audits(mark: pytest.Mark) -> int:
 
 
 def _lines(properties: Iterable[tuple[str, object]]) -> list[Mapping[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    lines: dict[str, dict[str, str]] = {}
     for name, value in properties:
         parts = name.split(".")
         if len(parts) == 3 and parts[0] == "privacy":
-            found.setdefault(parts[1], {})[parts[2]] = str(value)
-    return [line for line in found.values() if set(_HEADS) <= set(line)]
+            lines.setdefault(parts[1], {})[parts[2]] = str(value)
+    return [line for line in lines.values() if set(_HEADS) <= set(line)]

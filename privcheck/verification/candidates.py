@@ -60,12 +60,12 @@ def refused_candidates(declaration: Declaration, values: Mapping[str, Fraction])
     """Returns why candidates of the declaration's own are no pairs of neighbours, in words."""
     if declaration.candidates is None:
         return []
-    found = []
+    reasons = []
     for group in declaration.groups:
         for number, pair in enumerate(_own(declaration, values), start=1):
             if why := fault(declaration.relation, declaration.seen_by(group), pair, values):
-                found.append(f"pair {number}: {why}")
-    return list(dict.fromkeys(found))
+                reasons.append(f"pair {number}: {why}")
+    return list(dict.fromkeys(reasons))
 
 
 def _proposed(
@@ -111,13 +111,13 @@ def _own(declaration: Declaration, values: Mapping[str, Fraction]) -> list[UserP
     """Returns the declaration's own candidates."""
     assert declaration.candidates is not None
     try:
-        found = [(first, second) for first, second in declaration.candidates(values)]
+        pairs = [(first, second) for first, second in declaration.candidates(values)]
     except PrivcheckError:
         raise
     except Exception as error:  # the author's own code
         message = f"{declaration.name}: its candidates raised {type(error).__name__}: {error}; expected pairs of users"
         raise DeclarationError(message) from error
-    return found
+    return pairs
 
 
 def trajectory_sizes(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[int, int, int] | None:
@@ -127,9 +127,9 @@ def trajectory_sizes(declaration: Declaration, values: Mapping[str, Fraction]) -
         DeclarationError: Two tables count trajectories of different sizes.
     """
     counted = {r.name: tabular_sizes(r.statistic, values) for r in declaration.releases}
-    sizes = {name: found for name, found in counted.items() if found is not None}
+    sizes = {name: size for name, size in counted.items() if size is not None}
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{name}: {found}" for name, found in sizes.items())
+        told = ", ".join(f"{name}: {size}" for name, size in sizes.items())
         message = f"{declaration.name}: its tables count trajectories of different (H, S, A), {told}; a user has one"
         raise DeclarationError(message)
     if sizes:
@@ -190,10 +190,10 @@ def _with(user: Regressors, vector: NDArray[np.float64]) -> Regressors:
 def _sharing(first: Regressors, second: Regressors) -> Regressors:
     """Returns the second user with the first one's vectors and weights at step 1, and targets of 0 there."""
     columns: dict[str, Any] = {"vectors": {}, "weights": {}, "targets": {}}
-    for kind, found in columns.items():
+    for kind, copies in columns.items():
         for name, column in getattr(second, kind).items():
-            found[name] = column.copy()
-            found[name][:, 0] = 0.0 if kind == "targets" else getattr(first, kind)[name][:, 0]
+            copies[name] = column.copy()
+            copies[name][:, 0] = 0.0 if kind == "targets" else getattr(first, kind)[name][:, 0]
     return Regressors(**columns)
 
 
@@ -278,10 +278,10 @@ def column_bounds(
     for release in releases:
         statistic = _statistic(release)
         target = statistic.target if isinstance(statistic, FeatureSums) else None
-        for found, column in ((lengths, statistic.vector), (targets, target), (weights, statistic.weight)):
+        for known, column in ((lengths, statistic.vector), (targets, target), (weights, statistic.weight)):
             if column is not None:
                 bound = step_bounds(column.bound, values, horizon)
-                found[column.name] = np.minimum(found.get(column.name, np.full(horizon, math.inf)), bound)
+                known[column.name] = np.minimum(known.get(column.name, np.full(horizon, math.inf)), bound)
     return lengths, _rows(targets), _rows(weights)
 
 

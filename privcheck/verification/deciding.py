@@ -94,8 +94,8 @@ def monotone(of: Expr, name: str, parameters: Sequence[Parameter], *, most: int 
             fall = fall or ((before, after) if down and not up else None)
             if rise and fall:
                 return Monotone(trend="neither", method="checked", points=points, rise=rise, fall=fall)
-    found: Trend = "nondecreasing" if rise else "nonincreasing" if fall else "constant"
-    return Monotone(trend=found, method="checked", points=points, rise=rise, fall=fall)
+    shape: Trend = "nondecreasing" if rise else "nonincreasing" if fall else "constant"
+    return Monotone(trend=shape, method="checked", points=points, rise=rise, fall=fall)
 
 
 def decide(left: Expr, right: Expr, parameters: Sequence[Parameter]) -> Decision:

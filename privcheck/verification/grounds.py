@@ -60,15 +60,15 @@ def grounds(declaration: Declaration, tried: Sequence[Tried], *, proved: bool) -
         tried: What was tried on the sensitivities that authors state.
         proved: Whether cost ≤ claim is decided for all parameters.
     """
-    found = [_stated(one) for one in tried]
-    found += [
+    rests_on = [_stated(one) for one in tried]
+    rests_on += [
         Ground(
             basis="stated", where=r.name, what=f"the price of {r.mechanism.words}", by="nothing: not a noise of ours"
         )
         for r in declaration.releases
         if not _priced(r)
     ]
-    found += [
+    rests_on += [
         Ground(
             basis="assumed",
             where="all releases",
@@ -77,8 +77,8 @@ def grounds(declaration: Declaration, tried: Sequence[Tried], *, proved: bool) -
         )
         for a in declaration.assumptions
     ]
-    found += _preconditions(declaration)
-    found.append(
+    rests_on += _preconditions(declaration)
+    rests_on.append(
         Ground(
             basis="assumed",
             where="all releases",
@@ -86,7 +86,7 @@ def grounds(declaration: Declaration, tried: Sequence[Tried], *, proved: bool) -
             by="the reader of tables, where users are named (`user` column)",
         )
     )
-    found += [
+    rests_on += [
         Ground(
             basis="proved",
             where=r.name,
@@ -96,9 +96,9 @@ def grounds(declaration: Declaration, tried: Sequence[Tried], *, proved: bool) -
         for r in declaration.releases
         if is_derived(r.statistic)
     ]
-    found.append(_compared(proved=proved))
+    rests_on.append(_compared(proved=proved))
     order = ("stated", "assumed", "checked", "proved")
-    return tuple(sorted(dict.fromkeys(found), key=lambda ground: order.index(ground.basis)))
+    return tuple(sorted(dict.fromkeys(rests_on), key=lambda ground: order.index(ground.basis)))
 
 
 def given(tried: Sequence[Tried]) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def doubts(declaration: Declaration, tried: Sequence[Tried], values: Mapping[str
         tried: What was tried on the sensitivities that authors state.
         values: The parameters.
     """
-    found = [
+    doubts = [
         Doubt(
             why=f"{one.release}: nothing could try the stated sensitivity of {one.statistic} ({one.how})",
             remedy="give the declaration `records`, which draw one user's data, so that its sensitivity can be tried",
@@ -123,7 +123,7 @@ def doubts(declaration: Declaration, tried: Sequence[Tried], values: Mapping[str
         if not one.pairs
     ]
     *ours, last = (kind.__name__ for kind in PRICED)
-    found += [
+    doubts += [
         Doubt(
             why=f"{r.name}: no theorem here prices {r.mechanism.words}",
             remedy=f"declare {', '.join(ours)} or {last} noise",
@@ -137,8 +137,8 @@ def doubts(declaration: Declaration, tried: Sequence[Tried], values: Mapping[str
         if assumption.attained.number(values, rounding="up") > assumption.assumed.number(values, rounding="down"):
             broken = f"{assumption.what} attains {assumption.attained}, and the cost is that of {assumption.assumed}"
             remedy = "say which column it bounds (`Assumption(bounds=…)`), so that what is attained is charged"
-            found.append(Doubt(why=broken, remedy=f"{assumption.repair}, or {remedy}"))
-    return tuple(found)
+            doubts.append(Doubt(why=broken, remedy=f"{assumption.repair}, or {remedy}"))
+    return tuple(doubts)
 
 
 def for_all_parameters(declaration: Declaration) -> bool:
@@ -166,7 +166,7 @@ def _priced(release: Release) -> bool:
 
 
 def _preconditions(declaration: Declaration) -> list[Ground]:
-    found = []
+    preconditions = []
     for release in declaration.releases:
         linear = type(release.statistic) in {GramMatrices, FeatureSums}
         if linear:
@@ -175,11 +175,11 @@ def _preconditions(declaration: Declaration) -> list[Ground]:
             by = "`Trajectories` and the reader of tables, which refuse other data"
         else:
             by = "the statistic's own `compute`, its author says"
-        found += [
+        preconditions += [
             Ground(basis="assumed", where="all releases", what=words, by=by)
             for words in release.statistic.preconditions
         ]
-    return found
+    return preconditions
 
 
 def _compared(*, proved: bool) -> Ground:

@@ -90,22 +90,22 @@ def _coordinate(cells: int, unit: float) -> Floats:
     Atoms at the ends; between them cells of width 2u, whose losses are the odd multiples of u.
     """
     move = 2 * cells * unit
-    found = np.zeros(4 * cells + 1)
-    found[-1], found[0] = 0.5, 0.5 * math.exp(-move)
+    masses = np.zeros(4 * cells + 1)
+    masses[-1], masses[0] = 0.5, 0.5 * math.exp(-move)
     ends = np.exp(-np.arange(cells * 2 + 1) * unit)  # e^(−x/b) where the loss falls from the move by 2u a cell
-    found[1::2] = (0.5 * -np.diff(ends))[::-1]
-    return found
+    masses[1::2] = (0.5 * -np.diff(ends))[::-1]
+    return masses
 
 
 def _power(masses: Floats, times: int) -> Floats:
-    found, square = np.ones(1), masses
+    raised, square = np.ones(1), masses
     while times:
         if times & 1:
-            found = np.convolve(found, square)
+            raised = np.convolve(raised, square)
         times >>= 1
         if times:
             square = np.convolve(square, square)
-    return found
+    return raised
 
 
 def _gaussian_delta(mu: float, epsilon: Any) -> Floats:
@@ -118,5 +118,5 @@ def _gaussian_delta(mu: float, epsilon: Any) -> Floats:
     with np.errstate(over="ignore"):
         first = np.exp(log_ndtr(mu / 2 - epsilon / mu))
         second = np.exp(np.minimum(epsilon + log_ndtr(-mu / 2 - epsilon / mu), 0.0))
-    found: Floats = np.maximum(first * (1 - _ROUNDED) - second * (1 + _ROUNDED), 0.0)
-    return found
+    delta: Floats = np.maximum(first * (1 - _ROUNDED) - second * (1 + _ROUNDED), 0.0)
+    return delta

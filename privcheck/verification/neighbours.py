@@ -105,12 +105,12 @@ def _beyond_bounds(statistic: GramMatrices | FeatureSums, user: Any, values: Map
     for kind, column in named:
         if column.name not in getattr(user, kind):
             return f"no {kind} called {column.name!r}"
-        found = user.column(kind, column.name)
-        if kind == "vectors" and found.shape[2] != shape[-1]:
-            return f"{column.name} has {found.shape[2]} dimensions, expected {shape[-1]}"
-        if found.shape[1] != shape[0]:
-            return f"{column.name} has {found.shape[1]} steps, expected {shape[0]}"
-        size = np.linalg.norm(found, axis=2) if kind == "vectors" else found
+        column_values = user.column(kind, column.name)
+        if kind == "vectors" and column_values.shape[2] != shape[-1]:
+            return f"{column.name} has {column_values.shape[2]} dimensions, expected {shape[-1]}"
+        if column_values.shape[1] != shape[0]:
+            return f"{column.name} has {column_values.shape[1]} steps, expected {shape[0]}"
+        size = np.linalg.norm(column_values, axis=2) if kind == "vectors" else column_values
         bounds = step_bounds(column.bound, values, shape[0])
         if (wrong := (size < 0) | (size > bounds * _OVER)).any():
             step = int(np.flatnonzero(wrong[0])[0])
@@ -145,10 +145,10 @@ def computed(statistic: Any, user: Any) -> NDArray[np.float64]:
     Raises:
         ValueError: A value is not finite.
     """
-    found = np.asarray(statistic.compute(user), dtype=np.float64)
-    if not np.isfinite(found).all():
+    value = np.asarray(statistic.compute(user), dtype=np.float64)
+    if not np.isfinite(value).all():
         raise ValueError("a value is not finite")
-    return found
+    return value
 
 
 def dense(change: SparseDifference, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -160,11 +160,11 @@ def dense(change: SparseDifference, shape: tuple[int, ...]) -> NDArray[np.float6
     cells = np.asarray(change.cells)
     if cells.size and not (cells.min() >= 0 and cells.max() < np.prod(shape, dtype=float)):
         raise ValueError("its `difference` names cells that there are not")
-    found = np.zeros(int(np.prod(shape)))
-    found[cells] = change.change
+    whole = np.zeros(int(np.prod(shape)))
+    whole[cells] = change.change
     if change.mirrored is not None:
         above = cells[change.mirrored]
         d = shape[-1]
         matrix, row, column = above // (d * d), above // d % d, above % d
-        found[matrix * d * d + column * d + row] = change.change[change.mirrored]
-    return found.reshape(shape)
+        whole[matrix * d * d + column * d + row] = change.change[change.mirrored]
+    return whole.reshape(shape)

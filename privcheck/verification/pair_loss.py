@@ -84,17 +84,17 @@ def _laplace_moves(
     releases: Sequence[Release], moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]
 ) -> dict[float, int]:
     """Returns how many coordinates move by how many of their scales, rounded down."""
-    found: dict[float, int] = {}
+    counts: dict[float, int] = {}
     for release in releases:
         change = moved[release.name]
         if not change.times or not change.cells.size:
             continue
         scale = _spread(release, values)
-        moves, counts = np.unique(np.abs(change.change), return_counts=True)
-        for move, count in zip(moves, counts, strict=True):
+        moves, times = np.unique(np.abs(change.change), return_counts=True)
+        for move, count in zip(moves, times, strict=True):
             scales = to_float(exact_change(float(move)) / scale, rounding="down")
-            found[scales] = found.get(scales, 0) + int(count) * change.times
-    return found
+            counts[scales] = counts.get(scales, 0) + int(count) * change.times
+    return counts
 
 
 def leaks(declaration: Declaration, moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]) -> bool:

@@ -156,5 +156,5 @@ def sum_epsilon(trials: int, probability: float, moved: int, delta: float) -> fl
     if bool((power[level == 0] > 0).any()):
         return math.inf
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where((power > 0) & (level > 0), np.log(power) - np.log(level), -np.inf)
-    return max(0.0, float(found.max()) * _DOWN)
+        log_ratios = np.where((power > 0) & (level > 0), np.log(power) - np.log(level), -np.inf)
+    return max(0.0, float(log_ratios.max()) * _DOWN)

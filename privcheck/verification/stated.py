@@ -71,9 +71,9 @@ class _Allowed:
             DeclarationError: One is larger than is stated.
         """
         moved = np.abs(changes)
-        found = (moved.sum(axis=1), np.sqrt(np.square(moved).sum(axis=1)), moved.max(axis=1, initial=0.0))
+        norms = (moved.sum(axis=1), np.sqrt(np.square(moved).sum(axis=1)), moved.max(axis=1, initial=0.0))
         who = f"{self.release.name}: {self.release.statistic.name}"
-        for norm, sizes, most in zip(("ℓ₁", "ℓ₂", "ℓ∞"), found, self.norms, strict=True):
+        for norm, sizes, most in zip(("ℓ₁", "ℓ₂", "ℓ∞"), norms, self.norms, strict=True):
             worst = int(sizes.argmax())
             if not sizes[worst] <= most * _NEAR:
                 message = (
@@ -99,12 +99,12 @@ class _Allowed:
 
 def stated_statistics(declaration: Declaration) -> tuple[Release, ...]:
     """Returns the releases whose sensitivity the statistic's author states; one of those that share a statistic."""
-    found: list[Release] = []
+    stated: list[Release] = []
     for release in declaration.releases:
-        known = any(release.statistic is other.statistic for other in found)
+        known = any(release.statistic is other.statistic for other in stated)
         if not is_derived(release.statistic) and not known:
-            found.append(release)
-    return tuple(found)
+            stated.append(release)
+    return tuple(stated)
 
 
 def try_stated(declaration: Declaration, release: Release, values: Mapping[str, Fraction]) -> Tried:
@@ -173,7 +173,7 @@ def _at_sizes(
     pairs = [*extreme_pairs(relation, *sizes), *(_random_pair(relation, sizes, rng) for _ in range(_RANDOM))]
     worst: tuple[float, Pair] = (-1.0, pairs[0])
     for pair in pairs:
-        worst = max(worst, (allowed.check_pair(pair), pair), key=lambda found: found[0])
+        worst = max(worst, (allowed.check_pair(pair), pair), key=lambda largest: largest[0])
         if not isinstance(relation, ZeroOut):  # whose place the user keeps
             allowed.check_pair(pair, _random_users(sizes, int(rng.integers(1, 4)), rng))
     _check_slices(release, next(user for user in pairs[0] if user is not None))

@@ -102,9 +102,9 @@ def _largest(declaration: Declaration, of: Callable[[Sequence[Release]], Fractio
     """Returns the largest over the groups of a partition; None where one is not derived or noise is not fresh."""
     if shared_draws(declaration) or any(type(r.mechanism) not in PRICED for r in declaration.releases):
         return None
-    found = [of(declaration.seen_by(group)) for group in declaration.groups]
-    known = [one for one in found if one is not None]
-    return max(known) if len(known) == len(found) else None
+    losses = [of(declaration.seen_by(group)) for group in declaration.groups]
+    known = [one for one in losses if one is not None]
+    return max(known) if len(known) == len(losses) else None
 
 
 def _linear(releases: Sequence[Release], values: Mapping[str, Fraction], *, fixed: bool) -> Fraction | None:
@@ -146,8 +146,8 @@ def _column(releases: Sequence[Release], values: Mapping[str, Fraction], horizon
 
 def _one_dimension(gram: NDArray[np.float64], sums: NDArray[np.float64]) -> NDArray[np.float64]:
     q = shorter(gram, sums)
-    found: NDArray[np.float64] = np.maximum(gram * (1 - q * q) ** 2 + sums * (1 + q) ** 2, 4 * sums)
-    return found
+    squares: NDArray[np.float64] = np.maximum(gram * (1 - q * q) ** 2 + sums * (1 + q) ** 2, 4 * sums)
+    return squares
 
 
 def shorter(gram: NDArray[np.float64], sums: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -139,10 +139,10 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
     )
 
 
-def _dearest(declaration: Declaration, found: list[Verification]) -> Verification:
+def _dearest(declaration: Declaration, verifications: list[Verification]) -> Verification:
     """Returns the gravest verdict of all sizes of a batch, the dearest of these; of one size only nothing is proved."""
     order = ("fails", "undecided", "holds")
-    worst = min(found, key=lambda one: (order.index(one.verdict), -one.upper_ratio))
+    worst = min(verifications, key=lambda one: (order.index(one.verdict), -one.upper_ratio))
     method = "checked" if worst.method == "proved" else worst.method
     return replace(worst, method=method, account=account(declaration))
 

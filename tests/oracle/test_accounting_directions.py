@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from privcheck import accounting as acc
 from privcheck.accounting.engine.atoms import tidy
-from privcheck.accounting.engine.envelopes import greatest, mirrored
+from privcheck.accounting.engine.envelopes import greatest, mirror
 from privcheck.errors import ParameterError
 
 
@@ -115,7 +115,7 @@ def test_the_greatest_of_two_curves_is_just_that(one, other, lost, also):
 @given(atoms, st.sampled_from([0.0, 1e-6, 0.2]))
 def test_a_mirrored_curve_bounds_both_directions_and_is_one_of_them(rows, lost):
     pair = law(rows, lost)
-    found = mirrored(pair)
+    found = mirror(pair)
     at = np.linspace(0, 10, 200)
     truth = np.exp(pair.log_deltas(at))
     np.testing.assert_allclose(np.exp(found.log_deltas(at)), truth, rtol=1e-11, atol=1e-14)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from privcheck import accounting as acc
 from privcheck.accounting.combining import job_of
 from privcheck.accounting.engine import grid
-from privcheck.accounting.engine.convolution import convolved, transform_error
+from privcheck.accounting.engine.convolution import convolve, transform_error
 from privcheck.accounting.engine.job import saddle_at
 
 UNIT = 2.0**-53
@@ -74,7 +74,7 @@ def test_the_bound_holds_against_integers_and_says_something(size, counts, seed)
         law = np.round(rng.random(size) ** rng.integers(1, 30) * 2.0**60) / 2.0**60
         law[rng.random(size) < 0.3] = 0.0
         laws.append((law / 2.0 ** math.ceil(math.log2(law.sum())), count))
-    found, bound = convolved(laws, size)
+    found, bound = convolve(laws, size)
     exact, shift = exact_convolution(laws, size)
     errors = [abs(int(m * 2.0**200) * 2 ** (shift - 200) - e) for m, e in zip(found.tolist(), exact, strict=True)]
     worst = max(errors) / 2**shift
@@ -89,7 +89,7 @@ def test_powers_stay_within_the_bound(count, share, size):
     """Bernoulli laws: binomial masses, wrapped, from ratios in long double; a reference error counts against us."""
     law = np.zeros(size)
     law[0], law[1] = 1 - share, share
-    found, bound = convolved([(law, count)], size)
+    found, bound = convolve([(law, count)], size)
     mean, std = count * share, math.sqrt(count * share * (1 - share))
     low, high = max(0, math.floor(mean - 12 * std - 40)), min(count, math.ceil(mean + 12 * std + 40))
     k = np.arange(low, high, dtype=np.longdouble)
@@ -139,7 +139,7 @@ def test_what_lies_above_the_window_is_counted():
 
 def test_counts_beyond_every_bound_give_infinity_not_nan():
     law = np.array([0.5, 0.25, 0.0, 0.25] * 4) / 4
-    found, bound = convolved([(law, 10**15)], 16)
+    found, bound = convolve([(law, 10**15)], 16)
     assert np.isfinite(found).all()
     assert bound > 0
     assert not math.isnan(bound)

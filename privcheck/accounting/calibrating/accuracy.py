@@ -36,8 +36,10 @@ def error_bound(event: Event, *, probability: Real, answers: Real = 1) -> Figure
     5.9915
     """
     spread = _spread_name(event.kind) if isinstance(event, Event) else _spread_name(repr(event))
-    found = _quantile(event.kind, event.parameter(spread), _single(probability, answers))
-    return Figure(value=found, method=f"quantile of {event.kind} noise", direction="exact", _certify=lambda: found)
+    quantile = _quantile(event.kind, event.parameter(spread), _single(probability, answers))
+    return Figure(
+        value=quantile, method=f"quantile of {event.kind} noise", direction="exact", _certify=lambda: quantile
+    )
 
 
 def spread_for_error(kind: str | Callable[..., Event], *, error: Real, probability: Real, answers: Real = 1) -> float:

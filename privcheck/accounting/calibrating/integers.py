@@ -56,8 +56,8 @@ def calibrate_whole(
         ParameterError: The target is out of range, no n meets it, or the cost goes the other way.
 
     >>> from privcheck import accounting as acc
-    >>> found = acc.calibrate_whole((1.0, 1e-6), lambda n: acc.gaussian(std=133.6, count=n))
-    >>> found.value, found.figure.upper <= 1.0 < found.beyond.upper
+    >>> answer = acc.calibrate_whole((1.0, 1e-6), lambda n: acc.gaussian(std=133.6, count=n))
+    >>> answer.value, answer.figure.upper <= 1.0 < answer.beyond.upper
     (1000, True)
     """
     aim, way = target_of(target), seek_of(seek)
@@ -69,15 +69,15 @@ def calibrate_whole(
     bad, good = _bracket(misses, min(max(whole("start", start), low), high), low, high)
     n = _between(misses, bad, good) if bad is not None else good
     # certified: back until the bound meets the target, then forth while the next number does too
-    step, found = 1, misses.figure(n)
-    while not aim.kept(found):
+    step, figure = 1, misses.figure(n)
+    while not aim.kept(figure):
         if n == (high if back > 0 else low):
             misses.refuse(low, high)
         n = min(max(n + back * step, low), high)
-        step, found = 2 * step, misses.figure(n)
+        step, figure = 2 * step, misses.figure(n)
     while (beyond := _figure(misses, n - back, low, high)) is not None and aim.kept(beyond):
-        n, found = n - back, beyond
-    return CalibratedWhole(value=n, target=aim, figure=found, beyond=beyond)
+        n, figure = n - back, beyond
+    return CalibratedWhole(value=n, target=aim, figure=figure, beyond=beyond)
 
 
 def _figure(misses: Misses, n: int, low: int, high: int) -> Figure | None:

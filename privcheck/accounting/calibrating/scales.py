@@ -87,8 +87,8 @@ def calibrate(
         ParameterError: The target is out of range, no scale meets it, or the cost goes the other way.
 
     >>> from privcheck import accounting as acc
-    >>> found = acc.calibrate((1.0, 1e-6), lambda s: acc.gaussian(std=s, count=1000))
-    >>> round(found.scale, 4), found.epsilon <= 1.0
+    >>> answer = acc.calibrate((1.0, 1e-6), lambda s: acc.gaussian(std=s, count=1000))
+    >>> round(answer.scale, 4), answer.epsilon <= 1.0
     (133.5961, True)
     >>> least = acc.calibrate(acc.Advantage(0.1), lambda s: acc.gaussian(std=s))
     >>> round(least.scale, 4), least.figure.upper <= 0.1
@@ -103,14 +103,14 @@ def calibrate(
     scale = good if bad is None else _root(misses, bad, good)
     sign = 1 if way == "least" else -1
     # certified: step outwards, by as little as does, until the bound meets the target
-    step, found = 0.0, misses.figure(scale)
-    while not aim.kept(found):
-        step = max(2 * step, min(aim.excess(found), 1.0), _TOLERANCE / 4)
+    step, figure = 0.0, misses.figure(scale)
+    while not aim.kept(figure):
+        step = max(2 * step, min(aim.excess(figure), 1.0), _TOLERANCE / 4)
         scale = min(max(scale * (1 + step) ** sign, low), high)
-        found = misses.figure(scale)
-        if scale in (low, high) and not aim.kept(found):
+        figure = misses.figure(scale)
+        if scale in (low, high) and not aim.kept(figure):
             misses.refuse(low, high)
-    return Calibrated(scale=scale, target=aim, figure=found, tolerance=max(2 * step, _TOLERANCE))
+    return Calibrated(scale=scale, target=aim, figure=figure, tolerance=max(2 * step, _TOLERANCE))
 
 
 def _bracket(misses: Misses, start: float, low: float, high: float) -> tuple[float | None, float]:

@@ -40,10 +40,10 @@ class Misses:
         """Returns the miss at x."""
         if x not in self.seen:
             try:
-                found = self.target.miss(self.curve(x))
+                miss = self.target.miss(self.curve(x))
             except ParameterError as error:
-                found, self.refused = math.inf, error
-            self.seen[x] = FAR if math.isnan(found) else max(-FAR, min(FAR, found))
+                miss, self.refused = math.inf, error
+            self.seen[x] = FAR if math.isnan(miss) else max(-FAR, min(FAR, miss))
             _check_monotone(self.seen, self.seek)
         return self.seen[x]
 

@@ -99,8 +99,8 @@ class TruePositiveRate:
     def miss(self, curve: Curve) -> float:
         """Returns how far it is beyond the target: as μ of Gaussian tests, on a logarithmic scale."""
         start = _normal(self.at)
-        found, most = (max(_normal(t) - start, 1e-12) for t in (self.figure(curve).value, self.most))
-        return math.log(found / most)
+        mu, most = (max(_normal(t) - start, 1e-12) for t in (self.figure(curve).value, self.most))
+        return math.log(mu / most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +224,8 @@ class BayesRisk:
     def miss(self, curve: Curve) -> float:
         """Returns how far it is beyond the target."""
         blind = min(self.prior, 1 - self.prior)
-        found = max(0.0, 1 - self.figure(curve).value / blind)
-        return _quantile(1 - self.least / blind) - _quantile(found)
+        share = max(0.0, 1 - self.figure(curve).value / blind)
+        return _quantile(1 - self.least / blind) - _quantile(share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,10 +284,10 @@ TargetLike = tuple[Real, Real] | Guarantee | Advantage | TruePositiveRate | Post
 
 
 def _open(name: str, value: Real) -> float:
-    found = real(name, value, most=1)
-    if found == 1:
+    number = real(name, value, most=1)
+    if number == 1:
         raise ParameterError(f"expected {name} below 1, got {value!r}", name=name, given=value)
-    return found
+    return number
 
 
 def _quantile(delta: float) -> float:
@@ -304,7 +304,7 @@ def _normal(p: float) -> float:
     return float(ndtri_exp(math.log(p))) if p < 0.5 else float(ndtri(p))
 
 
-def _log_ratio(found: float, wanted: float) -> float:
-    if found <= 0 or math.isinf(found):
-        return -FAR if found <= 0 else FAR
-    return max(-FAR, min(FAR, math.log(found / wanted)))
+def _log_ratio(given: float, wanted: float) -> float:
+    if given <= 0 or math.isinf(given):
+        return -FAR if given <= 0 else FAR
+    return max(-FAR, min(FAR, math.log(given / wanted)))

@@ -58,9 +58,11 @@ class Atoms:
             part = (
                 q_above[inside] + self.losses[inside] + np.log(-np.expm1(np.minimum(epsilons - self.losses[inside], 0)))
             )
-            found = np.where(index < len(self.losses), np.logaddexp(at_atoms[inside], part), -np.inf)
-            found = np.logaddexp(found, math.log(self.infinite) if self.infinite > 0 else -np.inf)
-            result: Floats = np.where(found == -np.inf, found, found + self.slack() + 8 * UNIT * np.abs(found))
+            log_deltas = np.where(index < len(self.losses), np.logaddexp(at_atoms[inside], part), -np.inf)
+            log_deltas = np.logaddexp(log_deltas, math.log(self.infinite) if self.infinite > 0 else -np.inf)
+            result: Floats = np.where(
+                log_deltas == -np.inf, log_deltas, log_deltas + self.slack() + 8 * UNIT * np.abs(log_deltas)
+            )
         return np.minimum(result, 0.0)
 
     def epsilons(self, log_deltas: Floats) -> Floats:
@@ -77,12 +79,12 @@ class Atoms:
             # target = δ(lᵢ) + Q(L ≥ lᵢ)(e^{lᵢ} − e^ε)
             missing = targets + np.log(-np.expm1(np.minimum(at_atoms[inside] - targets, 0)))
             share = np.exp(np.minimum(missing - q_above[inside] - self.losses[inside], 0))
-            found = self.losses[inside] + np.log1p(-np.minimum(share, 1))
+            epsilons = self.losses[inside] + np.log1p(-np.minimum(share, 1))
         largest = max(0.0, float(self.losses[-1]))
-        found[targets == -np.inf] = largest
-        found = found + 4 * UNIT * max(largest, abs(float(self.losses[0])))
+        epsilons[targets == -np.inf] = largest
+        epsilons = epsilons + 4 * UNIT * max(largest, abs(float(self.losses[0])))
         # at the largest loss δ is the mass at ∞: more is never needed
-        result: Floats = np.where(impossible, np.inf, np.minimum(np.maximum(found, 0.0), largest * (1 + 4 * UNIT)))
+        result: Floats = np.where(impossible, np.inf, np.minimum(np.maximum(epsilons, 0.0), largest * (1 + 4 * UNIT)))
         return result
 
     def cells(self, mesh: float) -> Cells:
@@ -96,15 +98,15 @@ def _tails(atoms: Atoms) -> tuple[Floats, Floats]:
 
     δ(lᵢ₋₁) = δ(lᵢ) + Q(L ≥ lᵢ)(e^{lᵢ} − e^{lᵢ₋₁}): between neighbouring losses the curve is linear in e^ε.
     """
-    q_above = _accumulated((atoms.logs - atoms.losses)[::-1])[::-1]
+    q_above = _accumulate((atoms.logs - atoms.losses)[::-1])[::-1]
     with np.errstate(divide="ignore"):
         gaps = np.log(-np.expm1(-np.diff(atoms.losses)))
     steps = q_above[1:] + atoms.losses[1:] + gaps
-    sums = _accumulated(steps[::-1])[::-1] if len(steps) else steps
+    sums = _accumulate(steps[::-1])[::-1] if len(steps) else steps
     return np.append(sums, -np.inf), as_floats(q_above)
 
 
-def _accumulated(logs: Floats) -> Floats:
+def _accumulate(logs: Floats) -> Floats:
     """Returns ln of the sums of the first 1, 2, … of exp(logs): in blocks, each relative to its own largest sum."""
     result = np.empty(len(logs))
     before = -math.inf
@@ -134,15 +136,15 @@ def tidy(losses: Floats, logs: Floats, infinite: float = 0.0) -> Atoms:
     order = np.argsort(losses, kind="stable")
     losses, logs = losses[order], logs[order]
     near = 2e-14 * max(float(np.max(np.abs(losses))), 1e-300)
-    losses, logs, _ = _joined(losses, logs, np.append(np.diff(losses) > near, True))
+    losses, logs, _ = _join(losses, logs, np.append(np.diff(losses) > near, True))
     heavy = logs >= _NEGLIGIBLE  # looked at after equal losses have joined: a light one may sit on a heavy one
     if not heavy.any():
         heavy[-1] = True
-    losses, logs, above = _joined(losses, logs, heavy)
+    losses, logs, above = _join(losses, logs, heavy)
     return Atoms(losses=losses, logs=logs, infinite=infinite + above)
 
 
-def _joined(losses: Floats, logs: Floats, last: NDArray[np.bool_]) -> tuple[Floats, Floats, float]:
+def _join(losses: Floats, logs: Floats, last: NDArray[np.bool_]) -> tuple[Floats, Floats, float]:
     """Returns the atoms after each has joined the next one above it that is marked, and the mass with none above."""
     if last.all():
         return losses, logs, 0.0
@@ -163,16 +165,16 @@ def product(one: Atoms, other: Atoms) -> Atoms | None:
         return None
     losses = np.add.outer(one.losses, other.losses).ravel()
     logs = np.add.outer(one.logs, other.logs).ravel()
-    found = tidy(losses, logs, one.infinite + (1 - one.infinite) * other.infinite)
-    if len(found.losses) > MOST:
+    atoms = tidy(losses, logs, one.infinite + (1 - one.infinite) * other.infinite)
+    if len(atoms.losses) > MOST:
         return None
-    return replace(found, error=one.error + other.error + 8 * UNIT)
+    return replace(atoms, error=one.error + other.error + 8 * UNIT)
 
 
 def power(atoms: Atoms, count: int) -> Atoms | None:
     """Returns the law of the sum of `count` independent losses, exactly; None where it has too many atoms."""
-    found = _power(atoms, count)
-    return None if found is None else replace(found, error=count * (atoms.error + 16 * UNIT))
+    raised = _power(atoms, count)
+    return None if raised is None else replace(raised, error=count * (atoms.error + 16 * UNIT))
 
 
 def _power(atoms: Atoms, count: int) -> Atoms | None:
@@ -183,16 +185,16 @@ def _power(atoms: Atoms, count: int) -> Atoms | None:
         return _lattice_power(atoms, count, step)
     if count > 1 and (step is not None or _sums(len(atoms.losses), count) > MOST):
         return None  # without a lattice hardly any two sums agree
-    found: Atoms | None = None
+    raised: Atoms | None = None
     square: Atoms | None = atoms
     while count and square is not None:
         if count & 1:
-            found = square if found is None else product(found, square)
-            if found is None:
+            raised = square if raised is None else product(raised, square)
+            if raised is None:
                 return None
         count >>= 1
         square = product(square, square) if count else square
-    return found if square is not None else None
+    return raised if square is not None else None
 
 
 def _sums(values: int, count: int) -> float:
@@ -220,17 +222,17 @@ def _lattice_power(atoms: Atoms, count: int, step: float) -> Atoms:
     size = int(places[-1]) + 1
     base = np.zeros(size)
     base[places] = np.exp(atoms.logs)
-    found, square, left = np.ones(1), base, count
+    masses, square, left = np.ones(1), base, count
     while left:
         if left & 1:
-            found = np.convolve(found, square)
+            masses = np.convolve(masses, square)
         left >>= 1
         if left:
             square = np.convolve(square, square)
     # losses from the exact ends, so that no step adds up its rounding
-    losses = np.linspace(count * float(atoms.losses[0]), count * float(atoms.losses[-1]), len(found)) + count * off
+    losses = np.linspace(count * float(atoms.losses[0]), count * float(atoms.losses[-1]), len(masses)) + count * off
     with np.errstate(divide="ignore"):
-        logs = np.log(found)
+        logs = np.log(masses)
     return tidy(losses, logs, -math.expm1(count * math.log1p(-atoms.infinite)))
 
 
@@ -272,7 +274,7 @@ def fair_binomial(trials: int, *, reach: float) -> tuple[Floats, Floats]:
     return np.arange(low, high + 1, dtype=np.float64), logs - math.log(float(np.exp(logs).sum()))
 
 
-def coarsened(atoms: Atoms, most: int) -> Atoms:
+def coarsen(atoms: Atoms, most: int) -> Atoms:
     """Returns a dominating law with at most about `most` values."""
     if len(atoms.losses) <= most:
         return atoms

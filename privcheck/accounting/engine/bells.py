@@ -19,8 +19,8 @@ _HALF_LOG: Final = 0.5 * math.log(2 * math.pi)
 def far_bound(shift: float, rate: float, c: Floats) -> Floats:
     """Returns ln(1 − q + q·e^{c(c + 1)s²/2}), never below K(c) of "remove": r ↦ r^{c+1} is convex."""
     with np.errstate(over="ignore"):
-        found = np.logaddexp(math.log1p(-rate), math.log(rate) + c * (c + 1) * (shift**2 / 2))
-    return as_floats(np.where(found < _LARGEST, found, np.inf))  # which counts may multiply
+        bound = np.logaddexp(math.log1p(-rate), math.log(rate) + c * (c + 1) * (shift**2 / 2))
+    return as_floats(np.where(bound < _LARGEST, bound, np.inf))  # which counts may multiply
 
 
 def plain(x: Floats) -> Floats:
@@ -41,7 +41,7 @@ def log_mixture(shift: float, rate: float, x: Floats) -> Floats:
     return as_floats(np.where(np.abs(gain) < 0.5, np.log1p(np.maximum(gain, -0.5)), far))
 
 
-def log_mixed(shift: float, rate: float, x: Floats) -> Floats:
+def log_mix(shift: float, rate: float, x: Floats) -> Floats:
     """Returns ln φ(x)r(x), each of its two bumps around its own centre."""
     exponents, middle = _exponents(shift, rate, x)
     over = exponents - middle
@@ -96,7 +96,7 @@ def below(x: Floats, centre: float) -> Masses:
     return Masses(under=float(under[0]), inside=as_floats(inside), over=float(over[-1]))
 
 
-def mixed(x: Floats, shift: float, rate: float) -> Masses:
+def mix(x: Floats, shift: float, rate: float) -> Masses:
     """Returns (1 − q)N(0, 1) + qN(s, 1) between points."""
     return below(x, 0.0).times(1 - rate).plus(below(x, shift).times(rate))
 
@@ -116,7 +116,7 @@ def inverse(shift: float, rate: float, losses: Floats) -> Floats:
     return as_floats(x)
 
 
-def raised(cells: Cells, steepness: float, x: Floats, mesh: float) -> Cells:
+def raise_cells(cells: Cells, steepness: float, x: Floats, mesh: float) -> Cells:
     """Returns cells of which so much goes one grid point up as rounding of x may have hidden.
 
     A loss of slope at most `steepness` errs by that times the rounding of x, up to 8u|x|; what is below 1e-14 has been

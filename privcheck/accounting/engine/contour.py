@@ -82,8 +82,8 @@ class Line:
         errors = self.error + self.turning * epsilons
         tight = errors <= _TIGHT * totals
         totals = np.maximum(totals, 0.0) + errors
-        found = self.scale - self.c * epsilons + np.log(totals)
-        return as_floats(found + 8 * UNIT * (1 + abs(self.scale) + self.c * epsilons)), tight
+        log_deltas = self.scale - self.c * epsilons + np.log(totals)
+        return as_floats(log_deltas + 8 * UNIT * (1 + abs(self.scale) + self.c * epsilons)), tight
 
     def log_delta(self, epsilon: float) -> float:
         """Returns ln δ(ε), rounded up."""
@@ -245,10 +245,10 @@ def _root_on(made: Line, log_delta: float, low: float, high: float) -> float | N
     if made.log_delta(right) > log_delta:
         return right
     root = float(brentq(lambda e: made.log_delta(e) - log_delta, left, right, xtol=1e-300, rtol=1e-15))
-    return float(_checked(made, np.array([root]), np.array([log_delta]))[0])
+    return float(_check(made, np.array([root]), np.array([log_delta]))[0])
 
 
-def _checked(made: Line, roots: Floats, targets: Floats) -> Floats:
+def _check(made: Line, roots: Floats, targets: Floats) -> Floats:
     """Returns the roots, each moved up by as little as does until ln δ is not above its target."""
     nudge = 1e-15 * (roots + 0.01 * made.width)
     todo = np.flatnonzero(made.log_deltas(roots) > targets)
@@ -319,7 +319,7 @@ def contour_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Floa
         slopes = np.interp(-targets, falling, np.gradient(table, falling))
         for _ in range(3):
             roots = np.clip(roots + slopes * (made.log_deltas(roots) - targets), root, table[-1])
-        roots = _checked(made, as_floats(roots), targets)
+        roots = _check(made, as_floats(roots), targets)
         values[start:stop] = np.where(made.bounds(roots)[1], roots, np.nan)
         start = stop
     return values

@@ -45,7 +45,7 @@ def transform_error(size: int) -> float:
     return first / (1 - first)
 
 
-def convolved(laws: Sequence[tuple[Floats, int]], size: int) -> tuple[Floats, float]:
+def convolve(laws: Sequence[tuple[Floats, int]], size: int) -> tuple[Floats, float]:
     """Returns the cyclic convolution of laws and a bound on the error of every mass of it.
 
     Args:
@@ -81,14 +81,14 @@ def convolved(laws: Sequence[tuple[Floats, int]], size: int) -> tuple[Floats, fl
 
 def _power(values: Complex, count: int) -> Complex:
     """Returns values^count by squaring: NumPy's own power takes logarithms, whose error nobody bounds."""
-    found: Complex | None = None
+    raised: Complex | None = None
     while True:
         if count & 1:
-            found = values if found is None else found * values
+            raised = values if raised is None else raised * values
         count >>= 1
         if not count:
-            assert found is not None
-            return found
+            assert raised is not None
+            return raised
         values = values * values
 
 

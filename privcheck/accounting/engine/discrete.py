@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from privcheck.accounting.engine.atoms import Atoms, coarsened, tidy
+from privcheck.accounting.engine.atoms import Atoms, coarsen, tidy
 from privcheck.accounting.engine.laws import (
     UNIT,
     Cells,
@@ -52,7 +52,7 @@ class AtomicLaw:
 
     def atoms(self, direction: Direction) -> Atoms:
         """Returns the loss, cached."""
-        return _built(self.build, self.arguments, "remove" if self.symmetric else direction)
+        return _build(self.build, self.arguments, "remove" if self.symmetric else direction)
 
     def largest(self, direction: Direction) -> float:
         """Returns the bound."""
@@ -87,7 +87,7 @@ class AtomicLaw:
         return 100 * values, values / 8
 
     def _coarse(self, direction: Direction) -> Atoms:
-        return _coarsened(self.build, self.arguments, "remove" if self.symmetric else direction)
+        return _coarsen(self.build, self.arguments, "remove" if self.symmetric else direction)
 
     def cells(self, mesh: float, tail: float, direction: Direction) -> Cells:
         """Returns a dominating law on the grid."""
@@ -95,15 +95,15 @@ class AtomicLaw:
 
 
 @functools.lru_cache(maxsize=128)
-def _coarsened(build: Callable[..., Atoms], arguments: tuple[Any, ...], direction: Direction) -> Atoms:
-    return coarsened(_built(build, arguments, direction), _COARSE)
+def _coarsen(build: Callable[..., Atoms], arguments: tuple[Any, ...], direction: Direction) -> Atoms:
+    return coarsen(_build(build, arguments, direction), _COARSE)
 
 
 @functools.lru_cache(maxsize=128)
-def _built(build: Callable[..., Atoms], arguments: tuple[Any, ...], direction: Direction) -> Atoms:
-    found = build(*arguments, direction)
-    check_law(found.losses, found.logs, found.infinite, f"{build.__name__.strip('_')}{arguments}")
-    return found
+def _build(build: Callable[..., Atoms], arguments: tuple[Any, ...], direction: Direction) -> Atoms:
+    law = build(*arguments, direction)
+    check_law(law.losses, law.logs, law.infinite, f"{build.__name__.strip('_')}{arguments}")
+    return law
 
 
 def response_law(epsilon: float, categories: int) -> AtomicLaw:

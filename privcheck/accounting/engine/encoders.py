@@ -66,7 +66,7 @@ def encoder_sensitivity(
     k = min(participations, 1 + (n - 1) // separation)
     if k == 1:
         best = int(np.argmax(np.diag(weights)))
-        return _found(weights, signed, rounding, (best,), float(weights[best, best]))
+        return _sensitivity_at(weights, signed, rounding, (best,), float(weights[best, best]))
     if order == "fixed":
         patterns = [tuple(range(i, n, separation))[:k] for i in range(min(separation, n))]
     elif _falls(weights):
@@ -77,10 +77,10 @@ def encoder_sensitivity(
     else:
         rows = _row_sums(weights, k, separation)
         pattern, bound = _heaviest(rows, k, separation)
-        return _found(weights, signed, rounding, pattern, bound)
+        return _sensitivity_at(weights, signed, rounding, pattern, bound)
     sums = [_sum(weights, pattern) for pattern in patterns]
     best = int(np.argmax(sums))
-    return _found(weights, signed, rounding, patterns[best], sums[best])
+    return _sensitivity_at(weights, signed, rounding, patterns[best], sums[best])
 
 
 def bandwidth(encoder: Floats) -> int:
@@ -90,7 +90,7 @@ def bandwidth(encoder: Floats) -> int:
     return 1 + int(np.max(np.abs(apart[:, 0] - apart[:, 1]), initial=0))
 
 
-def _found(
+def _sensitivity_at(
     weights: Floats, signed: Floats, rounding: Floats, pattern: tuple[int, ...], square: float
 ) -> EncoderSensitivity:
     chosen = np.ix_(pattern, pattern)

@@ -38,8 +38,8 @@ def greatest(one: Atoms, other: Atoms) -> Atoms:
         lead = leads[at] == which
         parts.append((atoms.losses[lead], atoms.logs[lead]))
     infinite = max(one.infinite, other.infinite)
-    found = tidy(np.concatenate([p for p, _ in parts]), np.concatenate([m for _, m in parts]), infinite)
-    return _raised(found, knots, as_floats(logs.max(axis=0)))
+    law = tidy(np.concatenate([p for p, _ in parts]), np.concatenate([m for _, m in parts]), infinite)
+    return _raise_masses(law, knots, as_floats(logs.max(axis=0)))
 
 
 def _leaders(one: Atoms, other: Atoms, logs: Floats) -> Indices:
@@ -79,15 +79,15 @@ def _log_q_above(atoms: Atoms, at: Floats) -> Floats:
     return as_floats(tails[np.searchsorted(atoms.losses, at, side="left")])
 
 
-def _raised(found: Atoms, knots: Floats, logs: Floats) -> Atoms:
+def _raise_masses(law: Atoms, knots: Floats, logs: Floats) -> Atoms:
     """Returns the law with its masses multiplied by what its curve is short of at the knots, and a little more."""
     with np.errstate(invalid="ignore"):
-        short = np.where(np.isneginf(logs), 0.0, logs - found.log_deltas(knots))
+        short = np.where(np.isneginf(logs), 0.0, logs - law.log_deltas(knots))
     missing = max(0.0, float(np.max(short))) + _UP
-    return Atoms(losses=found.losses, logs=found.logs + missing, infinite=found.infinite)
+    return Atoms(losses=law.losses, logs=law.logs + missing, infinite=law.infinite)
 
 
-def mirrored(atoms: Atoms) -> Atoms:
+def mirror(atoms: Atoms) -> Atoms:
     """Returns the law with the same δ(ε) for ε ≥ 0, and for ε < 0 that of the pair the other way round.
 
     If H_α ≤ δ(ln α) for α ≥ 1 is all that is known, of a family of pairs that holds (Q, P) with every (P, Q), then for

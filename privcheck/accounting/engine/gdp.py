@@ -109,8 +109,8 @@ def gdp_epsilon(mu: float, delta: float, *, rounding: Rounding = "up") -> float:
         epsilon = max(0.0, mu * (x + sign * shift + mu / 2) * (1 + sign * 5e-16))
         if rounding == "down" and epsilon == 0:
             return 0.0
-        found = _log_delta(mu, _standard(mu, epsilon))[0]
-        if sign * (found - target) <= -_slack(found):
+        log_delta_here = _log_delta(mu, _standard(mu, epsilon))[0]
+        if sign * (log_delta_here - target) <= -_slack(log_delta_here):
             return epsilon
         shift = max(2 * shift, 1e-16 * (abs(x) + mu))
 
@@ -185,10 +185,10 @@ def _mills(x: float) -> float:
     if x < 8:
         return _ROOT_HALF_PI * math.exp(x * x / 2) * math.erfc(x / _ROOT_2)
     terms = _terms(x)
-    found = _tail(x, terms)
+    fraction = _tail(x, terms)
     for k in range(terms, 0, -1):
-        found = x + k / found
-    return 1 / found
+        fraction = x + k / fraction
+    return 1 / fraction
 
 
 def _terms(x: float) -> int:
@@ -217,12 +217,12 @@ def _series_far(h: float, m: float) -> tuple[float, float]:
     """Returns Σ(−1)ᵏcₖ and Σcₖ/2h over odd k, k up to where the terms are nothing."""
     orders = min(20, int(40 / math.log(m / max(h, 1e-300))) + 3)
     ratios, terms = [0.0] * orders, _terms(m) + orders
-    found = _tail(m, terms)
+    fraction = _tail(m, terms)
     for k in range(terms, 0, -1):
         if k <= orders:
-            ratios[k - 1] = 1 / found  # cₖ/(h·cₖ₋₁)
-        found = m + k / found
-    whole, odd, term = 1 / found, 0.0, ratios[0] / found  # R(m), and c₁/h
+            ratios[k - 1] = 1 / fraction  # cₖ/(h·cₖ₋₁)
+        fraction = m + k / fraction
+    whole, odd, term = 1 / fraction, 0.0, ratios[0] / fraction  # R(m), and c₁/h
     for k in range(1, orders):
         if k % 2:
             odd += term

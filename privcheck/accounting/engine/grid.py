@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.accounting.engine.atoms import Atoms
-from privcheck.accounting.engine.convolution import convolved
+from privcheck.accounting.engine.convolution import convolve
 from privcheck.accounting.engine.job import Job, saddle_at
 from privcheck.accounting.engine.laws import DIRECTIONS, UNIT, Cells, Direction, Floats, as_floats
 
@@ -64,7 +64,7 @@ class Composed:
         return np.maximum(values, max(self.lowest, 0.0)), tight & (values > self.lowest)
 
 
-def composed(job: Job, epsilon: float, log_delta: float, direction: Direction) -> Composed | None:
+def compose(job: Job, epsilon: float, log_delta: float, direction: Direction) -> Composed | None:
     """Returns the dominating law made for δ(ε) near the given ε and δ, or None where no grid of bounded size can do it.
 
     Args:
@@ -167,7 +167,7 @@ def _transform(
         under = eta * (losses - losses[-1])
         above += times * (math.log(float(np.sum(tilted * np.exp(under))) + 1e-300) + 1e-14 - 2 * UNIT * under[0])
         laws.append((as_floats(np.bincount(np.arange(len(tilted)) % size, weights=tilted, minlength=size)), times))
-    masses, floor = convolved(laws, size)
+    masses, floor = convolve(laws, size)
     if math.isinf(floor):
         return None
     # position i of the array holds the losses (offset + i + size·anything)·mesh: choose those around the centre
@@ -209,11 +209,11 @@ def grid_epsilons(job: Job, log_deltas: Floats, near: Floats, direction: Directi
         made += 1
         at = float(near[i])
         for _ in range(3 if made <= _MOST_GRIDS else 1):  # around the estimate, then around what it gave
-            law = composed(job, at, float(log_deltas[i]), direction)
+            law = compose(job, at, float(log_deltas[i]), direction)
             if law is None:
                 break
-            found, good = law.epsilons(log_deltas)
-            values, tight = np.minimum(values, found), tight | good
+            epsilons, good = law.epsilons(log_deltas)
+            values, tight = np.minimum(values, epsilons), tight | good
             if tight[i] or not math.isfinite(values[i]):
                 break
             at = float(values[i])
@@ -235,10 +235,10 @@ def grid_log_deltas(job: Job, epsilons: Floats, near: Floats, direction: Directi
         if tight[i] or (made >= _MOST_GRIDS and values[i] < 0):
             continue
         made += 1
-        law = composed(job, float(epsilons[i]), float(near[i]), direction)
+        law = compose(job, float(epsilons[i]), float(near[i]), direction)
         if law is not None:
-            found, good = law.log_deltas(epsilons)
-            values, tight = np.minimum(values, found), tight | good
+            bounds, good = law.log_deltas(epsilons)
+            values, tight = np.minimum(values, bounds), tight | good
         tight[i] = True
     return values
 

@@ -43,9 +43,9 @@ def law_above(losses: Floats, log_deltas: Floats, *, infinite: float = 0.0) -> A
     x, x_unit = _integers([-1.0, *above[keep].tolist()])
     y, y_unit = _integers([1.0, *deltas[keep].tolist()])
     corners = _lower_hull(x, y)
-    found = np.flatnonzero(keep)[[i - 1 for i in corners[1:]]]
+    kept = np.flatnonzero(keep)[[i - 1 for i in corners[1:]]]
     masses = _masses(x, y, corners, one=1 << x_unit, unit=1 << y_unit)
-    return tidy(losses[found], np.log(masses), infinite)
+    return tidy(losses[kept], np.log(masses), infinite)
 
 
 def _integers(values: list[float]) -> tuple[list[int], int]:

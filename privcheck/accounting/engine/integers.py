@@ -69,11 +69,11 @@ def _vector(sigma: float, square: int, _: Direction) -> Atoms:
     knots = as_floats(functools.reduce(np.union1d, [atoms.losses for atoms in candidates]))
     worst = np.maximum.reduce([atoms.log_deltas(knots) for atoms in candidates])
     infinite = max(atoms.infinite for atoms in candidates)
-    found = law_above(knots, worst + _ROUNDING, infinite=infinite)
-    short = worst[:-1] - found.log_deltas(knots[:-1])
+    law = law_above(knots, worst + _ROUNDING, infinite=infinite)
+    short = worst[:-1] - law.log_deltas(knots[:-1])
     if not np.all(short[~np.isneginf(worst[:-1])] <= _ROUNDING):
         raise MassError(f"discrete Gaussian of σ = {sigma!r} on a vector, Δ² = {square}: a curve leaves its bound")
-    return found
+    return law
 
 
 def squares(total: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:

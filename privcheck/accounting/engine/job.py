@@ -165,8 +165,8 @@ def saddle_for(job: Job, log_delta: float, direction: Direction) -> tuple[float,
         epsilon = k1 - 1 / c - 1 / (c + 1)
         curvature = k2 + 1 / c**2 + 1 / (c + 1) ** 2
         leading = k - c * epsilon - np.log(c * (c + 1)) - 0.5 * np.log(2 * math.pi * curvature)
-        found: Floats = log_delta - leading  # grows with c
-        return found
+        difference: Floats = log_delta - leading  # grows with c
+        return difference
 
     c = _root(excess)
     return c, float(job.moments(np.array([c]), direction)[1][0]) - 1 / c - 1 / (c + 1)

@@ -139,37 +139,37 @@ class LaplaceSum:
         return result
 
 
-def laplace_log_delta(found: LaplaceSum, epsilon: float) -> float | None:
+def laplace_log_delta(line: LaplaceSum, epsilon: float) -> float | None:
     """Returns ln δ(ε), None where the rest needs too many nodes."""
-    if epsilon >= found.count * found.step:
+    if epsilon >= line.count * line.step:
         return -math.inf
     try:
-        return found.log_delta(epsilon, found.rest(epsilon))
+        return line.log_delta(epsilon, line.rest(epsilon))
     except (ArithmeticError, ValueError):
         return None
 
 
-def laplace_epsilon(found: LaplaceSum, log_delta: float, *, rounded: float) -> float | None:
+def laplace_epsilon(line: LaplaceSum, log_delta: float, *, rounded: float) -> float | None:
     """Returns ε on a line that is made again until it fits the place, None where the rest needs too many nodes.
 
     Args:
-        found: The sum.
+        line: The sum.
         log_delta: ln δ.
         rounded: The root is moved up until ln δ there, rounded up by this much relatively, is not above the target.
     """
-    most = found.count * found.step
-    epsilon = min(saddle_for(found.job, log_delta, "remove")[1], most)
+    most = line.count * line.step
+    epsilon = min(saddle_for(line.job, log_delta, "remove")[1], most)
 
     def excess(rest: Rest | None, at: float) -> float:
-        there = found.log_delta(at, rest)
+        there = line.log_delta(at, rest)
         return there + rounded * (1 + abs(there)) - log_delta if there > -math.inf else -1e5
 
     try:
-        if epsilon <= 0 and excess(found.rest(0.0), 0.0) <= 0:
+        if epsilon <= 0 and excess(line.rest(0.0), 0.0) <= 0:
             return 0.0
         for _ in range(6):
             epsilon = before = max(epsilon, 0.0)
-            rest = found.rest(epsilon)
+            rest = line.rest(epsilon)
             width = most if rest is None else 3 / max(rest.c, 1 / most)
             low, high = max(0.0, epsilon - width), min(most, epsilon + width)
             epsilon = _between(functools.partial(excess, rest), low, high)

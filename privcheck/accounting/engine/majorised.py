@@ -32,7 +32,7 @@ def majorise(steps: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ...
         while place > 0 and edges[place] < a:  # rounding: never above its upper edge
             place -= 1
         groups.setdefault(place, []).append((a, count))
-    found: dict[float, int] = {}
+    counts: dict[float, int] = {}
     for place, members in groups.items():
         high, low = edges[place], edges[place + 1] if place + 1 < _EDGES else 0.0
         if any(a < low for a, _ in members):
@@ -41,7 +41,7 @@ def majorise(steps: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ...
         total = sum((Fraction(a) * count for a, count in members), start=Fraction(0))
         above = total - number * Fraction(low)
         tops = math.ceil(above / (Fraction(high) - Fraction(low))) if high > low else number
-        found[high] = found.get(high, 0) + tops
+        counts[high] = counts.get(high, 0) + tops
         if low > 0 and number > tops:
-            found[low] = found.get(low, 0) + number - tops
-    return tuple(sorted(found.items()))
+            counts[low] = counts.get(low, 0) + number - tops
+    return tuple(sorted(counts.items()))

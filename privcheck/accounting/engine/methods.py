@@ -69,7 +69,7 @@ HOW: Final = (SUMMED, GAUSSIAN, VALUES, JOINED, LAPLACE, LAPLACE_REST, CLOSED, C
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
+class PointValues:
     """Values at many points.
 
     Attributes:
@@ -81,7 +81,7 @@ class Found:
     how: NDArray[np.intp]
 
 
-def epsilons_of(job: Job, log_deltas: Floats, direction: Direction) -> Found:
+def epsilons_of(job: Job, log_deltas: Floats, direction: Direction) -> PointValues:
     """Returns (m,) ε with δ(ε) = δ, the job's own (ε, δ)-parts left aside.
 
     Args:
@@ -90,45 +90,45 @@ def epsilons_of(job: Job, log_deltas: Floats, direction: Direction) -> Found:
         direction: Which way the asymmetric pairs go.
     """
     order = np.argsort(-log_deltas, kind="stable")
-    found = _sorted_epsilons(job, log_deltas[order], direction)
+    known = _sorted_epsilons(job, log_deltas[order], direction)
     if job.ranged:
-        found = _least(found, _renyi_epsilons(job, log_deltas[order], direction))
-    return _back(found, order)
+        known = _least(known, _renyi_epsilons(job, log_deltas[order], direction))
+    return _back(known, order)
 
 
-def log_deltas_of(job: Job, epsilons: Floats, direction: Direction) -> Found:
+def log_deltas_of(job: Job, epsilons: Floats, direction: Direction) -> PointValues:
     """Returns (m,) ln δ(ε), the job's own (ε, δ)-parts left aside."""
     order = np.argsort(epsilons, kind="stable")
-    found = _sorted_log_deltas(job, epsilons[order], direction)
+    known = _sorted_log_deltas(job, epsilons[order], direction)
     if job.ranged:
-        found = _least(found, _renyi_log_deltas(job, epsilons[order], direction))
+        known = _least(known, _renyi_log_deltas(job, epsilons[order], direction))
     beyond = epsilons[order] >= job.largest(direction)
-    summed = np.where(beyond, HOW.index(SUMMED), found.how)
-    return _back(Found(values=np.where(beyond, -np.inf, found.values), how=summed), order)
+    summed = np.where(beyond, HOW.index(SUMMED), known.how)
+    return _back(PointValues(values=np.where(beyond, -np.inf, known.values), how=summed), order)
 
 
-def upper_epsilons(job: Job, log_deltas: Floats, found: Found, direction: Direction) -> Floats:
+def upper_epsilons(job: Job, log_deltas: Floats, known: PointValues, direction: Direction) -> Floats:
     """Returns (m,) certified ε with δ(ε) ≤ δ: what is certified already, else the least of what can be.
 
     Args:
         job: The composition.
         log_deltas: (m,) ln δ, finite.
-        found: What `epsilons_of` found.
+        known: What `epsilons_of` gave.
         direction: Which way the asymmetric pairs go.
     """
-    values, open_ = found.values.copy(), found.how == HOW.index(LAPLACE_REST)
+    values, open_ = known.values.copy(), known.how == HOW.index(LAPLACE_REST)
     if open_.any():
         renyi = _renyi_epsilons(job, log_deltas[open_], direction)
-        values[open_] = np.minimum(renyi, grid_epsilons(job, log_deltas[open_], found.values[open_], direction))
+        values[open_] = np.minimum(renyi, grid_epsilons(job, log_deltas[open_], known.values[open_], direction))
     return values
 
 
-def upper_log_deltas(job: Job, epsilons: Floats, found: Found, direction: Direction) -> Floats:
+def upper_log_deltas(job: Job, epsilons: Floats, known: PointValues, direction: Direction) -> Floats:
     """Returns (m,) certified bounds on ln δ(ε)."""
-    values, open_ = found.values.copy(), found.how == HOW.index(LAPLACE_REST)
+    values, open_ = known.values.copy(), known.how == HOW.index(LAPLACE_REST)
     if open_.any():
         renyi = _renyi_log_deltas(job, epsilons[open_], direction)
-        values[open_] = np.minimum(renyi, grid_log_deltas(job, epsilons[open_], found.values[open_], direction))
+        values[open_] = np.minimum(renyi, grid_log_deltas(job, epsilons[open_], known.values[open_], direction))
     return values
 
 
@@ -140,11 +140,11 @@ def atoms_of(job: Job, direction: Direction) -> Atoms | None:
         or not all(isinstance(law, AtomicLaw | DiscreteGaussian) for law, _ in job.laws)
     ):
         return None
-    return _enumerated(job.laws, direction)
+    return _enumerate(job.laws, direction)
 
 
 @functools.lru_cache(maxsize=32)
-def _enumerated(laws: tuple[tuple[AtomicLaw | DiscreteGaussian, int], ...], direction: Direction) -> Atoms | None:
+def _enumerate(laws: tuple[tuple[AtomicLaw | DiscreteGaussian, int], ...], direction: Direction) -> Atoms | None:
     total: Atoms | None = None
     for law, count in laws:
         one = power(law.atoms(direction), count)
@@ -156,7 +156,7 @@ def _enumerated(laws: tuple[tuple[AtomicLaw | DiscreteGaussian, int], ...], dire
     return total
 
 
-def _sorted_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Found:
+def _sorted_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> PointValues:
     if job.orders_only:
         return _all(RENYI, _renyi_epsilons(job, log_deltas, direction))
     if not job.laws:
@@ -169,14 +169,14 @@ def _sorted_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Foun
         if (known := [r for r in roots if r is not None]) and len(known) == len(roots):
             return _all(LAPLACE if sum_.count <= 8 else LAPLACE_REST, np.array(known))
     if (single := _single_sample(job)) is not None:
-        return _all(CLOSED, np.array([_bisected(single, x, direction) for x in log_deltas.tolist()]))
+        return _all(CLOSED, np.array([_bisect(single, x, direction) for x in log_deltas.tolist()]))
     rest = _less(log_deltas, job.infinite(direction))
     values, possible = np.full(len(rest), np.inf), rest > -np.inf
     values[possible] = contour_epsilons(job, rest[possible], direction)
-    return _completed(values, log_deltas, lambda ld: _bound_epsilons(job, ld, direction))
+    return _complete(values, log_deltas, lambda ld: _bound_epsilons(job, ld, direction))
 
 
-def _sorted_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> Found:
+def _sorted_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> PointValues:
     if job.orders_only:
         return _all(RENYI, _renyi_log_deltas(job, epsilons, direction))
     if not job.laws:
@@ -192,34 +192,34 @@ def _sorted_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> Foun
     if (single := _single_sample(job)) is not None:
         return _all(CLOSED, _up(np.array([single.log_delta(e, direction) for e in epsilons.tolist()])))
     values = _or(contour_log_deltas(job, epsilons, direction), job.infinite(direction))
-    return _completed(values, epsilons, lambda e: _bound_log_deltas(job, e, direction))
+    return _complete(values, epsilons, lambda e: _bound_log_deltas(job, e, direction))
 
 
-def _all(how: How, values: Floats) -> Found:
-    return Found(values=values, how=np.full(len(values), HOW.index(how)))
+def _all(how: How, values: Floats) -> PointValues:
+    return PointValues(values=values, how=np.full(len(values), HOW.index(how)))
 
 
-def _completed(values: Floats, asked: Floats, rest: Callable[[Floats], Floats]) -> Found:
+def _complete(values: Floats, asked: Floats, rest: Callable[[Floats], Floats]) -> PointValues:
     """Returns what the contour found, and where it found nothing what the grid and the Rényi orders give."""
     open_ = np.isnan(values)
     how = np.where(open_, HOW.index(GRID), HOW.index(CONTOUR))
     if open_.any():
         values = values.copy()
         values[open_] = rest(asked[open_])
-    return Found(values=values, how=how)
+    return PointValues(values=values, how=how)
 
 
-def _least(found: Found, renyi: Floats) -> Found:
+def _least(known: PointValues, renyi: Floats) -> PointValues:
     """Returns the lesser of a method's values and those of the best Rényi order."""
-    better = renyi < found.values
-    return Found(values=np.minimum(found.values, renyi), how=np.where(better, HOW.index(RENYI), found.how))
+    better = renyi < known.values
+    return PointValues(values=np.minimum(known.values, renyi), how=np.where(better, HOW.index(RENYI), known.how))
 
 
-def _back(found: Found, order: NDArray[np.intp]) -> Found:
+def _back(known: PointValues, order: NDArray[np.intp]) -> PointValues:
     """Returns the values in the order in which they were asked for."""
     values, how = np.empty(len(order)), np.empty(len(order), dtype=np.intp)
-    values[order], how[order] = found.values, found.how
-    return Found(values=values, how=how)
+    values[order], how[order] = known.values, known.how
+    return PointValues(values=values, how=how)
 
 
 def _values(job: Job) -> How:
@@ -233,8 +233,8 @@ def _up(log_deltas: Floats, slack: float = _CLOSED) -> Floats:
     return np.where(np.isfinite(log_deltas), moved, log_deltas)
 
 
-def _slack(found: LaplaceSum) -> float:
-    return _CLOSED if found.count <= 8 else _ESTIMATED
+def _slack(line: LaplaceSum) -> float:
+    return _CLOSED if line.count <= 8 else _ESTIMATED
 
 
 def _gaussian_epsilon(mu: float, log_delta: float) -> float:
@@ -257,20 +257,20 @@ def _bound_epsilons(job: Job, log_deltas: Floats, direction: Direction) -> Float
     near = np.array([saddle_for(job, x, direction)[1] for x in _few(log_deltas).tolist()])
     near = np.interp(-log_deltas, -_few(log_deltas), near) if len(log_deltas) > len(near) else near
     near = np.minimum(np.minimum(np.maximum(near, 0.0), renyi), job.largest(direction))
-    found = np.minimum(renyi, grid_epsilons(job, log_deltas, near, direction))
-    rest = (found >= renyi) & (found > 0)
+    bounds = np.minimum(renyi, grid_epsilons(job, log_deltas, near, direction))
+    rest = (bounds >= renyi) & (bounds > 0)
     if rest.any():
-        found[rest] = _renyi_epsilons(job, log_deltas[rest], direction)
-    return found
+        bounds[rest] = _renyi_epsilons(job, log_deltas[rest], direction)
+    return bounds
 
 
 def _bound_log_deltas(job: Job, epsilons: Floats, direction: Direction) -> Floats:
     near = _renyi_log_deltas(job, epsilons, direction, looks=0)
-    found = np.minimum(near, grid_log_deltas(job, epsilons, near, direction))
-    rest = (found >= near) & (found > -np.inf)
+    bounds = np.minimum(near, grid_log_deltas(job, epsilons, near, direction))
+    rest = (bounds >= near) & (bounds > -np.inf)
     if rest.any():
-        found[rest] = _renyi_log_deltas(job, epsilons[rest], direction)
-    return found
+        bounds[rest] = _renyi_log_deltas(job, epsilons[rest], direction)
+    return bounds
 
 
 def _few(sorted_: Floats) -> Floats:
@@ -293,7 +293,7 @@ def _laplace_sum(job: Job) -> LaplaceSum | None:
     return None
 
 
-def _bisected(single: SampledGaussian | MirroredGaussian, log_delta: float, direction: Direction) -> float:
+def _bisect(single: SampledGaussian | MirroredGaussian, log_delta: float, direction: Direction) -> float:
     """Returns ε of one sampled release, rounded up: δ was computed there, and it is not above the target."""
 
     def met(epsilon: float) -> bool:

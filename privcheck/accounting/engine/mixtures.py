@@ -79,9 +79,9 @@ class MixtureLaw:
             x = self._nodes(float(near.max()), 0.0, direction)
             losses = self._losses(x, direction)[0]
             powers = near + 1 if direction == "remove" else near
-            found = atoms_moments(losses, as_floats(-x * x / 2), powers)
-            k[~far] = found[0] + (math.log(float(x[1] - x[0]) / math.sqrt(2 * math.pi)) + _ROUNDED)
-            k1[~far], k2[~far] = found[1:]
+            moments = atoms_moments(losses, as_floats(-x * x / 2), powers)
+            k[~far] = moments[0] + (math.log(float(x[1] - x[0]) / math.sqrt(2 * math.pi)) + _ROUNDED)
+            k1[~far], k2[~far] = moments[1:]
         return k, k1, k2
 
     def _bound(self, c: Floats, direction: Direction) -> Moments:
@@ -215,10 +215,10 @@ class MixtureLaw:
         # x is good to some ulps, so that a loss is to s times as many: what that opens goes up a grid point
         share = min(1.0, 8e-16 * (1 + s * (reach + s)) / mesh)
         if direction == "remove":
-            return _lifted(spread(low, edges, mixed, plain, mesh=mesh, lowest=below, infinite=above), share)
+            return _lift(spread(low, edges, mixed, plain, mesh=mesh, lowest=below, infinite=above), share)
         # the loss falls in x: what lies above in x is at the lowest loss
         down, under_p, under_q = -edges[::-1], plain[::-1], mixed[::-1]
-        return _lifted(spread(-high, down, under_p, under_q, mesh=mesh, lowest=highest, infinite=lowest), share)
+        return _lift(spread(-high, down, under_p, under_q, mesh=mesh, lowest=highest, infinite=lowest), share)
 
     def _inverse(self, losses: Floats) -> Floats:
         """Returns where ln r is a given value, −∞ where it never is so small.
@@ -238,11 +238,11 @@ class MixtureLaw:
         usable = np.flatnonzero(np.isfinite(targets))
         for i in range(0, len(usable), max(1, _BLOCK // len(s))):
             block = usable[i : i + max(1, _BLOCK // len(s))]
-            x[block] = _solved(s, log_p - s * s / 2, as_floats(targets[block]))
+            x[block] = _solve(s, log_p - s * s / 2, as_floats(targets[block]))
         return x
 
 
-def _solved(slopes: Floats, constants: Floats, targets: Floats) -> Floats:
+def _solve(slopes: Floats, constants: Floats, targets: Floats) -> Floats:
     """Returns (m,) the x with ln Σ e^{slope·x + constant} = target, for each of (m,) targets."""
     x = as_floats(((targets[:, None] - constants) / slopes).min(axis=1))  # one term alone is there: all of them above
     near = False
@@ -259,7 +259,7 @@ def _solved(slopes: Floats, constants: Floats, targets: Floats) -> Floats:
     raise MassError(f"no root for slopes {slopes!r} after {_STEPS} steps")
 
 
-def _lifted(cells: Cells, share: float) -> Cells:
+def _lift(cells: Cells, share: float) -> Cells:
     """Returns the law with a share of every mass one grid point higher."""
     masses = np.append(cells.masses * (1 - share), 0.0)
     masses[1:] += cells.masses * share

@@ -97,8 +97,8 @@ def corners_of(bound: Bound) -> tuple[float, ...]:
         return tuple(z * _INSIDE for z, _ in bound.knots[1:])
     if isinstance(bound, OrdersFunction) and math.isfinite(bound.high) and bound.high > 1:
         return ((bound.high - 1) * _INSIDE,)
-    found: tuple[float, ...] = getattr(bound, "corners", ())
-    return found
+    corners: tuple[float, ...] = getattr(bound, "corners", ())
+    return corners
 
 
 def lower_hull(points: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:

@@ -53,7 +53,7 @@ def exponential_up(epsilon: float) -> Fraction:
     return Fraction(math.exp(epsilon)) * (1 + Fraction(4, 1 << 53)) if epsilon else Fraction(1)
 
 
-def mirrored(points: Iterable[Point]) -> list[Point]:
+def mirror(points: Iterable[Point]) -> list[Point]:
     """Returns what bounds on the profile of (P, Q) say about that of (Q, P): h′(1/x) = 1 − (1 − h(x))/x."""
     return [(1 / x, 1 - (1 - h) / x) for x, h in points]
 
@@ -82,7 +82,7 @@ def profile_law(points: list[Point], opposite: list[Point] | None = None) -> Ato
         points: (e^ε, bound on δ) of "remove", and of "add" if there are no others.
         opposite: Those of "add".
     """
-    knots = convex_profile([*points, *mirrored(points if opposite is None else opposite)])
+    knots = convex_profile([*points, *mirror(points if opposite is None else opposite)])
     arguments = (content(knots, (n for point in knots for x in point for n in x.as_integer_ratio())),)
     there, back = _profile_atoms(*arguments, "remove"), _profile_atoms(*arguments, "add")
     return AtomicLaw(
@@ -92,7 +92,7 @@ def profile_law(points: list[Point], opposite: list[Point] | None = None) -> Ato
 
 def _profile_atoms(knots: Content, direction: Direction) -> Atoms:
     """Returns the loss of the pair whose profile has these knots."""
-    points: list[Point] = knots.data if direction == "remove" else convex_profile(mirrored(knots.data))
+    points: list[Point] = knots.data if direction == "remove" else convex_profile(mirror(knots.data))
     if not points:
         return Atoms(losses=np.zeros(1), logs=np.array([-np.inf]), infinite=1.0)
     full = [(Fraction(0), Fraction(1)), *points]
@@ -108,18 +108,18 @@ def _profile_atoms(knots: Content, direction: Direction) -> Atoms:
 def _log_up(value: Fraction) -> float:
     """Returns ln of a positive number, rounded up."""
     if 0.5 < value < 2:
-        found = math.log1p(float(value - 1))
-        return found + 4 * UNIT * abs(found)
+        log_value = math.log1p(float(value - 1))
+        return log_value + 4 * UNIT * abs(log_value)
     if not 1e-300 < value < 1e300:  # the difference of two large logarithms
         top, bottom = math.log(value.numerator), math.log(value.denominator)
         return top - bottom + 4 * UNIT * (top + bottom)
-    found = math.log(float(value))
-    return found + UNIT * (2 + 4 * abs(found))
+    log_value = math.log(float(value))
+    return log_value + UNIT * (2 + 4 * abs(log_value))
 
 
 def _float_up(value: Fraction) -> float:
-    found = float(value)
-    return found if Fraction(found) >= value else math.nextafter(found, math.inf)
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def pair_law(p: Floats, q: Floats) -> AtomicLaw:

@@ -37,8 +37,8 @@ def renyi_epsilons(job: Job, log_deltas: Floats, direction: Direction, *, looks:
     def bound(fixed: Floats, z: Floats, log_delta: Floats) -> Floats:
         return (fixed - log_delta * (1 - 4 * UNIT)) / z * (1 + 4 * UNIT)
 
-    found = _least(job, direction, bound, log_deltas, looks)
-    return np.where(log_deltas == -np.inf, np.inf, np.where(log_deltas >= 0, 0.0, np.maximum(found, 0.0)))
+    epsilons = _least(job, direction, bound, log_deltas, looks)
+    return np.where(log_deltas == -np.inf, np.inf, np.where(log_deltas >= 0, 0.0, np.maximum(epsilons, 0.0)))
 
 
 def renyi_log_deltas(job: Job, epsilons: Floats, direction: Direction, *, looks: int | None = None) -> Floats:
@@ -64,15 +64,15 @@ def _least(job: Job, direction: Direction, bound: DivergenceBound, asked: Floats
     for _ in range(looks if looks is not None else 2 if len(asked) > _FEW else 4):
         parts = [np.linspace(at - width, at + width, 2 * _FINER + 1) for at in np.unique(best)]
         s = np.unique(np.concatenate(parts))
-        found, at = _look(job, direction, bound, asked, s)
-        best = np.where(found <= least, at, best)
-        least, width = np.minimum(least, found), width / _FINER
+        bounds, at = _look(job, direction, bound, asked, s)
+        best = np.where(bounds <= least, at, best)
+        least, width = np.minimum(least, bounds), width / _FINER
     return np.where(least < _MOST, least, np.inf)
 
 
 def _look(job: Job, direction: Direction, bound: DivergenceBound, asked: Floats, s: Floats) -> tuple[Floats, Floats]:
     """Returns (m,) the least bounds over the orders 1 + e^s, and the s where they are least."""
-    fixed, z = _fixed(job, s, direction), np.exp(s)
+    fixed, z = _fix(job, s, direction), np.exp(s)
     least, best = np.empty(len(asked)), np.empty(len(asked))
     block = max(1, _BLOCK // len(s))
     for i in range(0, len(asked), block):
@@ -85,7 +85,7 @@ def _look(job: Job, direction: Direction, bound: DivergenceBound, asked: Floats,
     return least, best
 
 
-def _fixed(job: Job, s: Floats, direction: Direction) -> Floats:
+def _fix(job: Job, s: Floats, direction: Direction) -> Floats:
     """Returns K(z) + z·ln z − (z + 1)·ln(z + 1) at z = e^s, rounded up: what of the bound depends on the order only."""
     z = np.exp(s)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -29,11 +29,11 @@ from privcheck.accounting.engine.bells import (
     bumps,
     far_bound,
     inverse,
-    log_mixed,
+    log_mix,
     log_mixture,
-    mixed,
+    mix,
     plain,
-    raised,
+    raise_cells,
     reach,
     slope,
 )
@@ -92,11 +92,11 @@ class ReplacedGaussian:
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
         """Returns K, K′, K″ at c; far out a bound on K: r(−x) ≥ 1 − q, the rest as in "remove"."""
-        found = moments_near(self, as_floats(np.minimum(c, _FAR / self.shift)), "remove")
+        moments = moments_near(self, as_floats(np.minimum(c, _FAR / self.shift)), "remove")
         v, kept = self.shift**2, -math.log1p(-self.rate)
         bounds = (far_bound(self.shift, self.rate, c) + c * kept, (c + 0.5) * v + kept, np.full(len(c), v))
         far = c * self.shift > _FAR
-        k, k1, k2 = (as_floats(np.where(far, x, y)) for x, y in zip(bounds, found, strict=True))
+        k, k1, k2 = (as_floats(np.where(far, x, y)) for x, y in zip(bounds, moments, strict=True))
         return k, k1, k2
 
     def panels(self, tilts: tuple[float, float], direction: Direction) -> Nodes:
@@ -104,7 +104,7 @@ class ReplacedGaussian:
         s, q, c = self.shift, self.rate, tilts[1]
 
         def density(x: Floats) -> tuple[Floats, Floats]:
-            return log_mixed(s, q, x), self._losses(x)
+            return log_mix(s, q, x), self._losses(x)
 
         (middle, height), far = branch(s, q), self._farthest(c)
         branches = ((middle, height), (-middle, height))
@@ -126,7 +126,7 @@ class ReplacedGaussian:
     def wave(self, c: float, step: float, count: int, direction: Direction) -> tuple[Complex, float]:
         """Returns K(c + it) − K(c), the integral by the trapezoid rule, whose error is below e^{−39} of the whole."""
         x, losses = self._nodes(c, step * count)
-        logs = as_floats(c * losses + log_mixed(self.shift, self.rate, x))
+        logs = as_floats(c * losses + log_mix(self.shift, self.rate, x))
         values, error = wave_of(losses, logs, step=step, count=count)
         weights = np.exp(logs - float(logs.max()))
         mean = float(np.sum(weights * np.abs(losses))) / float(weights.sum())
@@ -142,7 +142,7 @@ class ReplacedGaussian:
         if c * s > _FAR or s > _HOPELESS:
             return None
         x, losses = self._nodes(c, 0.0)
-        logs = c * losses + log_mixed(s, q, x)
+        logs = c * losses + log_mix(s, q, x)
         weights = np.exp(logs - float(logs.max()))
         slopes = s * (slope(s, q, x) + slope(s, q, as_floats(-x)))
         turns = (np.abs(x) + (2 * c + 2) * s) / slopes
@@ -178,10 +178,10 @@ class ReplacedGaussian:
         low, high = math.floor(float(losses[0]) / mesh), math.ceil(float(losses[1]) / mesh)
         edges = as_floats(np.arange(low, high + 1) * mesh)
         x = _replaced_inverse(s, q, edges)
-        p, turned = mixed(x, s, q), mixed(as_floats(-x[::-1]), s, q)
+        p, turned = mix(x, s, q), mix(as_floats(-x[::-1]), s, q)
         masses = (p.inside, as_floats(turned.inside[::-1]))
-        found = spread(low, edges, *masses, mesh=mesh, lowest=p.under, infinite=p.over)
-        return raised(found, 2 * s, x, mesh)
+        cells = spread(low, edges, *masses, mesh=mesh, lowest=p.under, infinite=p.over)
+        return raise_cells(cells, 2 * s, x, mesh)
 
 
 def _replaced_inverse(shift: float, rate: float, losses: Floats) -> Floats:
@@ -237,11 +237,11 @@ class MirroredGaussian:
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
         """Returns K, K′, K″ at c; far out a bound on K, the losses up to 0 being at most 0."""
-        found = moments_near(self, as_floats(np.minimum(c, _FAR / self.shift)), "remove")
+        moments = moments_near(self, as_floats(np.minimum(c, _FAR / self.shift)), "remove")
         v = self.shift**2
         bounds = (np.logaddexp(0.0, far_bound(self.shift, self.rate, c)), (c + 0.5) * v, np.full(len(c), v))
         far = c * self.shift > _FAR
-        k, k1, k2 = (as_floats(np.where(far, x, y)) for x, y in zip(bounds, found, strict=True))
+        k, k1, k2 = (as_floats(np.where(far, x, y)) for x, y in zip(bounds, moments, strict=True))
         return k, k1, k2
 
     def panels(self, tilts: tuple[float, float], direction: Direction) -> Nodes:
@@ -252,7 +252,7 @@ class MirroredGaussian:
         for sign, near, far in ((1, (tilts[0] + 1) * s, (c + 1) * s), (-1, start, start)):
 
             def density(x: Floats, sign: int = sign) -> tuple[Floats, Floats]:
-                return (log_mixed(s, q, x) if sign > 0 else plain(x)), as_floats(sign * log_mixture(s, q, x))
+                return (log_mix(s, q, x) if sign > 0 else plain(x)), as_floats(sign * log_mixture(s, q, x))
 
             places = tuple((max(a, start), max(b, start)) for a, b in bumps(near, far))
             points = scan(start, far + REACH, places, branches)
@@ -289,11 +289,11 @@ class MirroredGaussian:
         edges = as_floats(np.arange(math.ceil(top / mesh) + 1) * mesh)
         x = inverse(s, q, edges)
         x[0] = s / 2
-        without, user = below(x, 0.0), mixed(x, s, q)
+        without, user = below(x, 0.0), mix(x, s, q)
         above = spread(0, edges, user.inside, without.inside, mesh=mesh, lowest=0.0, infinite=user.over)
         middle = Cells(start=0, masses=np.array([self._middle * (1 + 1e-15)]), infinite=0.0)
         # the images: what is Q above is P below; what lies above the last edge is moved up to its image
         p, other = as_floats(without.inside[::-1]), as_floats(user.inside[::-1])
         first, down = 1 - len(edges), as_floats(-edges[::-1])
         images = spread(first, down, p, other, mesh=mesh, lowest=without.over, infinite=0.0)
-        return merge(merge(raised(above, s, x, mesh), middle), raised(images, s, as_floats(x[::-1]), mesh))
+        return merge(merge(raise_cells(above, s, x, mesh), middle), raise_cells(images, s, as_floats(x[::-1]), mesh))

@@ -58,12 +58,12 @@ class RevealedLaw:
 
     def moments(self, c: Floats, direction: Direction) -> Moments:
         """Returns K, K′, K″ at c."""
-        found = [law.moments(c, direction) for law in self.laws]
-        logs = np.array([math.log(w) + k for w, (k, _, _) in zip(self.weights, found, strict=True)])
+        moments = [law.moments(c, direction) for law in self.laws]
+        logs = np.array([math.log(w) + k for w, (k, _, _) in zip(self.weights, moments, strict=True)])
         total = np.logaddexp.reduce(logs, axis=0)
         with np.errstate(invalid="ignore"):  # where K is ∞
             shares = np.nan_to_num(np.exp(logs - total), nan=1.0)
-        means, bends = np.array([m for _, m, _ in found]), np.array([v for _, _, v in found])
+        means, bends = np.array([m for _, m, _ in moments]), np.array([v for _, _, v in moments])
         means = np.minimum(means, _LARGEST)
         mean = (shares * means).sum(axis=0)
         return as_floats(total), as_floats(mean), as_floats((shares * (bends + (means - mean) ** 2)).sum(axis=0))

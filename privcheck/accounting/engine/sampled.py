@@ -15,11 +15,11 @@ from privcheck.accounting.engine.bells import (
     bumps,
     far_bound,
     inverse,
-    log_mixed,
+    log_mix,
     log_mixture,
-    mixed,
+    mix,
     plain,
-    raised,
+    raise_cells,
     reach,
     slope,
 )
@@ -247,7 +247,7 @@ class SampledGaussian:
         s, q, sign = self.shift, self.rate, 1 if direction == "remove" else -1
 
         def density(x: Floats) -> tuple[Floats, Floats]:
-            return (log_mixed(s, q, x) if sign > 0 else plain(x)), as_floats(sign * log_mixture(s, q, x))
+            return (log_mix(s, q, x) if sign > 0 else plain(x)), as_floats(sign * log_mixture(s, q, x))
 
         near, far = ((c + 1) * s if sign > 0 else -c * s for c in tilts)
         branches = (branch(s, q),)
@@ -263,13 +263,13 @@ class SampledGaussian:
         low, high = math.floor(float(ends[0]) / mesh), math.ceil(float(ends[1]) / mesh)
         edges = as_floats(np.arange(low, high + 1) * mesh)
         x = inverse(s, q, edges)
-        without, user = below(x, 0.0), mixed(x, s, q)
+        without, user = below(x, 0.0), mix(x, s, q)
         if direction == "remove":
             masses = (user.inside, without.inside)
-            found = spread(low, edges, *masses, mesh=mesh, lowest=user.under, infinite=user.over)
-            return raised(found, s, x, mesh)
+            cells = spread(low, edges, *masses, mesh=mesh, lowest=user.under, infinite=user.over)
+            return raise_cells(cells, s, x, mesh)
         # the loss falls in x: what lies above in x is at the lowest loss
         masses = (as_floats(without.inside[::-1]), as_floats(user.inside[::-1]))
         down = as_floats(-edges[::-1])
-        found = spread(-high, down, *masses, mesh=mesh, lowest=without.over, infinite=without.under)
-        return raised(found, s, as_floats(x[::-1]), mesh)
+        cells = spread(-high, down, *masses, mesh=mesh, lowest=without.over, infinite=without.under)
+        return raise_cells(cells, s, as_floats(x[::-1]), mesh)

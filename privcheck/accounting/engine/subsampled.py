@@ -16,7 +16,7 @@ import numpy as np
 
 from privcheck.accounting.engine.atoms import Atoms, binomial_logs, power, product, tidy
 from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian
-from privcheck.accounting.engine.envelopes import greatest, mirrored
+from privcheck.accounting.engine.envelopes import greatest, mirror
 from privcheck.accounting.engine.gdp import gdp_log_delta
 from privcheck.accounting.engine.hulls import law_above
 from privcheck.accounting.engine.laws import Cells, Direction, Floats, Law, LostLaw, as_floats
@@ -46,7 +46,7 @@ def sampled_law(base: Base, rate: float) -> AtomicLaw:
     """
     most = _largest(base)
     bound = float(np.logaddexp(math.log1p(-rate), math.log(rate) + most)) if math.isfinite(most) else math.inf
-    return AtomicLaw(build=_sampled, arguments=(base, rate), bound=bound, symmetric=False, rounded=_rounded(base))
+    return AtomicLaw(build=_sample, arguments=(base, rate), bound=bound, symmetric=False, rounded=_round(base))
 
 
 def mirrored_law(base: Base, rate: float) -> AtomicLaw:
@@ -59,7 +59,7 @@ def mirrored_law(base: Base, rate: float) -> AtomicLaw:
         rate: q, the probability of being in the batch.
     """
     bound = sampled_law(base, rate).bound
-    return AtomicLaw(build=_mirrored, arguments=(base, rate), bound=bound, symmetric=True, rounded=_rounded(base))
+    return AtomicLaw(build=_mirror, arguments=(base, rate), bound=bound, symmetric=True, rounded=_round(base))
 
 
 def replaced_law(removed: Base, replaced: Base, rate: float) -> AtomicLaw:
@@ -77,7 +77,7 @@ def replaced_law(removed: Base, replaced: Base, rate: float) -> AtomicLaw:
     """
     arguments = (removed, replaced, rate)
     bound = _most_replaced(removed, rate)
-    return AtomicLaw(build=_replaced, arguments=arguments, bound=bound, symmetric=True, rounded=True)
+    return AtomicLaw(build=_replace, arguments=arguments, bound=bound, symmetric=True, rounded=True)
 
 
 def redrawn_law(mu: float, draws: int, users: int) -> AtomicLaw:
@@ -92,7 +92,7 @@ def redrawn_law(mu: float, draws: int, users: int) -> AtomicLaw:
         draws: m.
         users: n.
     """
-    return AtomicLaw(build=_redrawn, arguments=(mu, draws, users), bound=math.inf, symmetric=True, rounded=True)
+    return AtomicLaw(build=_redraw, arguments=(mu, draws, users), bound=math.inf, symmetric=True, rounded=True)
 
 
 def _most_replaced(removed: Base, rate: float) -> float:
@@ -124,19 +124,19 @@ def together(law: Law, times: int) -> Law | None:
 
 
 def _atoms_together(law: AtomicLaw, times: int, farther: float) -> AtomicLaw | None:
-    if law.build is _redrawn:
+    if law.build is _redraw:
         mu, draws, users = law.arguments
         return redrawn_law(mu * farther, draws, users)
-    if law.build not in (_sampled, _mirrored, _replaced):
+    if law.build not in (_sample, _mirror, _replace):
         return None
     *bases, rate = law.arguments
     more = [tuple((part, n * times) for part, n in base) for base in bases]
-    if law.build is _replaced:
+    if law.build is _replace:
         return replaced_law(more[0], more[1], rate)
-    return (sampled_law if law.build is _sampled else mirrored_law)(more[0], rate)
+    return (sampled_law if law.build is _sample else mirrored_law)(more[0], rate)
 
 
-def _rounded(base: Base) -> bool:
+def _round(base: Base) -> bool:
     """Returns whether a grid has to stand in for some part."""
     laws = [law for law, _ in base if not isinstance(law, LostLaw)]
     return len(laws) > 1 or any(not isinstance(law, AtomicLaw) or law.rounded for law in laws)
@@ -149,15 +149,15 @@ def _largest(base: Base) -> float:
     return max(math.fsum(n * a for a, _, n in both), math.fsum(n * b for _, b, n in both))
 
 
-def _sampled(base: Base, rate: float, direction: Direction) -> Atoms:
+def _sample(base: Base, rate: float, direction: Direction) -> Atoms:
     return sample(base_atoms(base, direction), rate, direction)
 
 
-def _mirrored(base: Base, rate: float, _: Direction) -> Atoms:
-    return mirrored(sample(_either(base), rate, "remove"))
+def _mirror(base: Base, rate: float, _: Direction) -> Atoms:
+    return mirror(sample(_either(base), rate, "remove"))
 
 
-def _replaced(removed: Base, replaced: Base, rate: float, _: Direction) -> Atoms:
+def _replace(removed: Base, replaced: Base, rate: float, _: Direction) -> Atoms:
     absent, other = _either(removed), _either(replaced)
     most = _most_replaced(removed, rate)
     last = min(float(sample(other, rate, "remove").losses[-1]), most, _LARGEST)
@@ -170,10 +170,10 @@ def _replaced(removed: Base, replaced: Base, rate: float, _: Direction) -> Atoms
     infinite = rate * max(other.infinite, absent.infinite)
     if last < most:  # nothing is known beyond but that the curve falls
         infinite = max(infinite, math.exp(logs[-1]))
-    return mirrored(law_above(as_floats(knots), as_floats(logs + _UP), infinite=infinite))
+    return mirror(law_above(as_floats(knots), as_floats(logs + _UP), infinite=infinite))
 
 
-def _redrawn(mu: float, draws: int, users: int, _: Direction) -> Atoms:
+def _redraw(mu: float, draws: int, users: int, _: Direction) -> Atoms:
     from scipy.special import ndtri_exp
 
     logs = binomial_logs(draws, -math.log(users - 1.0))
@@ -188,7 +188,7 @@ def _redrawn(mu: float, draws: int, users: int, _: Direction) -> Atoms:
     deltas = [[logs[k] + gdp_log_delta(k * mu, e) for e in inner.tolist()] for k in kept]
     total = np.logaddexp.reduce(np.array(deltas), axis=0)
     total = np.logaddexp(total, math.log(rest)) if rest > 0 else total
-    return mirrored(law_above(as_floats(knots), as_floats(total + _UP), infinite=math.exp(float(total[-1]) + _UP)))
+    return mirror(law_above(as_floats(knots), as_floats(total + _UP), infinite=math.exp(float(total[-1]) + _UP)))
 
 
 def _either(base: Base) -> Atoms:
@@ -225,11 +225,11 @@ def base_atoms(base: Base, direction: Direction) -> Atoms:
     laws = [(law, n) for law, n in base if not isinstance(law, LostLaw)]
     if not laws:
         return Atoms(losses=np.zeros(1), logs=np.array([math.log1p(-lost)]), infinite=lost)
-    found = _exactly(laws, direction) or _on_grid(laws, direction)
+    law = _exactly(laws, direction) or _on_grid(laws, direction)
     if lost == 0:
-        return found
+        return law
     kept = math.log1p(-lost)
-    return Atoms(losses=found.losses, logs=found.logs + kept, infinite=lost + (1 - lost) * found.infinite)
+    return Atoms(losses=law.losses, logs=law.logs + kept, infinite=lost + (1 - lost) * law.infinite)
 
 
 def _exactly(laws: list[tuple[Law, int]], direction: Direction) -> Atoms | None:
@@ -248,8 +248,8 @@ def _on_grid(laws: list[tuple[Law, int]], direction: Direction) -> Atoms:
     """Returns the loss from cells that are added by direct convolution: sums of positive terms."""
     moments = [(law.moments(np.array([1e-6, 1.0]), direction), n) for law, n in laws]
     # at the tilts 0 and 1: the bulk of P, and of what δ is made of
-    means = [math.fsum(n * float(found[1][i]) for found, n in moments) for i in (0, 1)]
-    std = math.sqrt(max(math.fsum(n * float(found[2][i]) for found, n in moments) for i in (0, 1)))
+    means = [math.fsum(n * float(law_moments[1][i]) for law_moments, n in moments) for i in (0, 1)]
+    std = math.sqrt(max(math.fsum(n * float(law_moments[2][i]) for law_moments, n in moments) for i in (0, 1)))
     span = math.fsum(n * law.span(direction) for law, n in laws)
     window = min(span, max(abs(m) for m in means) + _WINDOW * std)
     mesh = 2 * window / _CELLS
@@ -258,25 +258,25 @@ def _on_grid(laws: list[tuple[Law, int]], direction: Direction) -> Atoms:
         mesh = min(steps) / math.floor(min(steps) / mesh)
     total: Cells | None = None
     for law, count in laws:
-        one = _trimmed(law.cells(mesh, _CUT, direction))
+        one = _trim(law.cells(mesh, _CUT, direction))
         for bit in range(count.bit_length()):
             if count >> bit & 1:
-                total = one if total is None else _added(total, one)
+                total = one if total is None else _add(total, one)
             if count >> bit > 1:
-                one = _added(one, one)
+                one = _add(one, one)
     assert total is not None
     with np.errstate(divide="ignore"):
         logs = np.log(total.masses)
     return tidy(as_floats((total.start + np.arange(len(total.masses))) * mesh), as_floats(logs), total.infinite)
 
 
-def _added(one: Cells, other: Cells) -> Cells:
+def _add(one: Cells, other: Cells) -> Cells:
     infinite = one.infinite + (1 - one.infinite) * other.infinite
     masses = as_floats(np.convolve(one.masses, other.masses))
-    return _trimmed(Cells(start=one.start + other.start, masses=masses, infinite=infinite))
+    return _trim(Cells(start=one.start + other.start, masses=masses, infinite=infinite))
 
 
-def _trimmed(cells: Cells) -> Cells:
+def _trim(cells: Cells) -> Cells:
     """Returns cells without what next to nothing lies in: below it moves up, above it is lost."""
     above = np.cumsum(cells.masses[::-1])[::-1]
     below = np.cumsum(cells.masses)

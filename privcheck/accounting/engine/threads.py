@@ -16,5 +16,5 @@ def _controller() -> Any:
 
 def one_thread() -> AbstractContextManager[Any]:
     """Returns a context in which products of matrices use one thread."""
-    found: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return found
+    context: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return context

@@ -28,12 +28,12 @@ def profile_points(knots: Knots) -> list[Point]:
         knots: (α, a bound on f(α) from below) from 0 to 1; between two of them f is above their straight line.
     """
     hull = _hull(knots)
-    found = []
+    points = []
     for (a0, b0), (a1, b1) in itertools.pairwise(hull):
         x = (b0 - b1) / (a1 - a0)
         if x > 0:
-            found.append((x, max(1 - b0 - x * a0, 1 - x, Fraction(0))))  # f rounded may be above 1 − α
-    return found
+            points.append((x, max(1 - b0 - x * a0, 1 - x, Fraction(0))))  # f rounded may be above 1 − α
+    return points
 
 
 def _hull(knots: Knots) -> Knots:
@@ -78,20 +78,20 @@ def below_convex(known: Knots, *, slack: Fraction = Fraction(0)) -> Knots:
     points = known if known[-1][0] == 1 else [*known, (Fraction(1), Fraction(0))]
     if points[0][0] > 0:
         points = [(Fraction(0), Fraction(1)), *points]  # f(0) is at most 1: all that is needed of the first point
-    found: Knots = []
+    knots: Knots = []
     for i, ((a0, b0), (a1, b1)) in enumerate(itertools.pairwise(points)):
         low0, low1, width, after = b0 * (1 - slack), b1 * (1 - slack), a1 - a0, Fraction(0)
         if i + 2 < len(points):  # it falls by no less than this after a1 …
             after = max(after, (low1 - points[i + 2][1] * (1 + slack)) / (points[i + 2][0] - a1))
         at_left = low1 + after * width
         if i == 0:
-            found += [(a0, at_left), (a1, low1)]
+            knots += [(a0, at_left), (a1, low1)]
             continue
         before = (points[i - 1][1] * (1 + slack) - low0) / (a0 - points[i - 1][0])  # … and by no more after a0
-        found += [(a0, max(low0, at_left)), (a1, max(low1, low0 - before * width))]
+        knots += [(a0, max(low0, at_left)), (a1, max(low1, low0 - before * width))]
         if at_left < low0 and before > after and (step := (low0 - at_left) / (before - after)) < width:
-            found.append((a0 + step, low0 - before * step))
-    return found
+            knots.append((a0 + step, low0 - before * step))
+    return knots
 
 
 def _check_convex(known: Knots) -> None:

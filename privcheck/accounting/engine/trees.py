@@ -147,21 +147,21 @@ def _most(leaves: int, separation: int, charges: Values) -> Values:
     most = charges.shape[1] - 1
     block = np.full((len(charges), 1, separation, separation), _NONE, dtype=np.int64)
     block[:, 0, 0, 0] = charges[:, 1]
-    found: Values | None = None
+    values: Values | None = None
     done = 0
     for level in range(leaves.bit_length()):
         if level:
-            block = _joined(block, block, 1 << (level - 1), 1 << (level - 1), most)
+            block = _join(block, block, 1 << (level - 1), 1 << (level - 1), most)
             block += charges[:, 1 : block.shape[1] + 1, None, None]
         if leaves >> level & 1:  # the trees of T leaves stand from large to small, left to right
-            found = block if found is None else _joined(block, found, 1 << level, done, most)
+            values = block if values is None else _join(block, values, 1 << level, done, most)
             done += 1 << level
-    assert found is not None
-    result: Values = found[:, most - 1, 0, 0]
+    assert values is not None
+    result: Values = values[:, most - 1, 0, 0]
     return result
 
 
-def _joined(left: Values, right: Values, left_size: int, right_size: int, most: int) -> Values:
+def _join(left: Values, right: Values, left_size: int, right_size: int, most: int) -> Values:
     """Returns the states of two stretches side by side, without the node above them."""
     functions, few, separation, _ = left.shape
     many = right.shape[1]

@@ -76,10 +76,10 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     a = min(_best_order(rho, epsilon), 1e300 / (1 + epsilon))  # no product overflows
     grown, gain, rest = rho * (1 + a), math.log1p(1 / a), math.log1p(a)
     slack = _UP * (a * (grown + epsilon + gain) + rest)
-    found = a * (grown - epsilon - gain) - rest + slack
-    if not found < 0:  # also where it overflows
+    log_delta = a * (grown - epsilon - gain) - rest + slack
+    if not log_delta < 0:  # also where it overflows
         return 1.0
-    return min(1.0, max(math.nextafter(math.exp(found), 1.0), SMALLEST))
+    return min(1.0, max(math.nextafter(math.exp(log_delta), 1.0), SMALLEST))
 
 
 def _best_order(rho: float, epsilon: float) -> float:
@@ -115,5 +115,7 @@ def pure_delta(epsilon: float, at: float) -> float:
     """
     if at >= epsilon:
         return 0.0
-    found = -math.expm1(at - epsilon) / (1 + math.exp(-epsilon))  # the difference is correctly rounded: no digits lost
-    return min(1.0, math.nextafter(found * (1 + _UP), math.inf))
+    difference = -math.expm1(at - epsilon) / (
+        1 + math.exp(-epsilon)
+    )  # the difference is correctly rounded: no digits lost
+    return min(1.0, math.nextafter(difference * (1 + _UP), math.inf))

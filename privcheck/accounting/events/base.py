@@ -89,8 +89,8 @@ def event(
 
 def ratio(kind: str, top: float, bottom: float) -> float:
     """Returns Δ/spread, which must not leave the floats' range; rounded up to 1e-60, so that powers of it do not."""
-    found = top / bottom
-    if not math.isfinite(found) or (top > 0 and found == 0):
+    quotient = top / bottom
+    if not math.isfinite(quotient) or (top > 0 and quotient == 0):
         message = f"{kind}: sensitivity/spread = {top:g}/{bottom:g} is out of range; expected between 1e-300 and 1e300"
         raise ParameterError(message, name="sensitivity", given=top)
-    return max(found, LEAST) if found > 0 else 0.0
+    return max(quotient, LEAST) if quotient > 0 else 0.0

@@ -85,11 +85,11 @@ def matrix_gaussian(
     1.6347
     """
     matrix, spread, moved = _matrix(encoder), real("std", std), real("sensitivity", sensitivity, strict=False)
-    found = matrix_sensitivity(matrix, participations=participations, separation=separation, order=order)
-    relative = ratio("matrix_gaussian", found.value * moved, spread)
-    given = {"rows": matrix.shape[0], "steps": matrix.shape[1], "encoder": found.value, "std": spread}
+    encoded = matrix_sensitivity(matrix, participations=participations, separation=separation, order=order)
+    relative = ratio("matrix_gaussian", encoded.value * moved, spread)
+    given = {"rows": matrix.shape[0], "steps": matrix.shape[1], "encoder": encoded.value, "std": spread}
     pieces: list[tuple[Piece, int]] = [(GaussianLaw(relative * relative), 1)] if relative > 0 else []
-    note = "" if found.exact else "encoder bounded, not attained"
+    note = "" if encoded.exact else "encoder bounded, not attained"
     return event("matrix_gaussian", pieces, count, note, **given, sensitivity=moved)
 
 
@@ -166,8 +166,8 @@ def mixture_of_gaussians(
     0.4909
     """
     spread = real("std", std)
-    sizes = [real("sensitivities", s, strict=False) for s in _listed("sensitivities", sensitivities)]
-    chances = [real("probabilities", p, strict=False, most=1) for p in _listed("probabilities", probabilities)]
+    sizes = [real("sensitivities", s, strict=False) for s in _list("sensitivities", sensitivities)]
+    chances = [real("probabilities", p, strict=False, most=1) for p in _list("probabilities", probabilities)]
     if len(sizes) != len(chances) or not 0 < len(sizes) <= _MOST_PARTS:
         message = f"expected as many probabilities as sensitivities, 1 to {_MOST_PARTS}"
         raise ParameterError(f"{message}, got {len(chances)} and {len(sizes)}", name="probabilities", given=chances)
@@ -193,22 +193,22 @@ def mixture_of_gaussians(
 
 def _matrix(encoder: ArrayLike) -> Floats:
     try:
-        found = as_floats(encoder)
+        matrix = as_floats(encoder)
     except (TypeError, ValueError):
         raise ParameterError(
             f"expected encoder as a matrix of numbers, got {encoder!r}", name="encoder", given=encoder
         ) from None
-    if found.ndim != 2 or 0 in found.shape or not np.isfinite(found).all() or found.shape[1] > _MOST_STEPS:
+    if matrix.ndim != 2 or 0 in matrix.shape or not np.isfinite(matrix).all() or matrix.shape[1] > _MOST_STEPS:
         message = f"expected encoder as a finite matrix with a column for each of 1 to {_MOST_STEPS} steps"
-        raise ParameterError(f"{message}, got shape {found.shape}", name="encoder", given=encoder)
-    largest = float(np.max(np.abs(found)))
+        raise ParameterError(f"{message}, got shape {matrix.shape}", name="encoder", given=encoder)
+    largest = float(np.max(np.abs(matrix)))
     if not (1e-100 < largest < 1e100):
         message = f"expected entries of the encoder between 1e-100 and 1e100 in absolute terms, got {largest:g}"
         raise ParameterError(message, name="encoder", given=encoder)
-    return found
+    return matrix
 
 
-def _listed(name: str, values: object) -> list[object]:
+def _list(name: str, values: object) -> list[object]:
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         raise ParameterError(f"expected {name} as a list of numbers, got {values!r}", name=name, given=values)
     return list(values)

@@ -68,11 +68,11 @@ def renyi_curve(
     if callable(divergences):
         return _renyi_function(divergences, orders, count)
     table = sorted(_pairs("divergences", divergences))
-    for order, found in table:
-        if not order > 1 or not found >= 0:
-            message = f"expected divergences as {{order above 1: D at least 0}}, got D({order:g}) = {found:g}"
-            raise ParameterError(message, name="divergences", given=found)
-    _ordered("divergences", "an order", [a for a, _ in table])
+    for order, divergence in table:
+        if not order > 1 or not divergence >= 0:
+            message = f"expected divergences as {{order above 1: D at least 0}}, got D({order:g}) = {divergence:g}"
+            raise ParameterError(message, name="divergences", given=divergence)
+    _order("divergences", "an order", [a for a, _ in table])
     for (a, lower), (b, upper) in itertools.pairwise(table):
         if upper < lower:
             message = (
@@ -81,10 +81,10 @@ def renyi_curve(
             raise ParameterError(
                 f"{message}; D({b:g}) bounds both: leave the other out", name="divergences", given=lower
             )
-    known = [(a - 1, (a - 1) * found) for a, found in table if math.isfinite(a) and math.isfinite(found)]
-    pure = min((found for a, found in table if math.isinf(a)), default=math.inf)
+    known = [(a - 1, (a - 1) * divergence) for a, divergence in table if math.isfinite(a) and math.isfinite(divergence)]
+    pure = min((divergence for a, divergence in table if math.isinf(a)), default=math.inf)
     law = RenyiLaw(Hull(lower_hull([(0.0, 0.0), *known]), pure), pure)
-    pieces: list[tuple[Piece, int]] = [(law, 1)] if any(found > 0 for _, found in table) else []
+    pieces: list[tuple[Piece, int]] = [(law, 1)] if any(divergence > 0 for _, divergence in table) else []
     digest = content(None, (x for pair in table for x in pair)).digest
     return event("renyi_curve", pieces, count, orders=f"{table[0][0]:g}..{table[-1][0]:g}", table=digest)
 
@@ -96,12 +96,12 @@ def _renyi_function(function: Callable[[float], float], orders: tuple[Real, Real
     bound = OrdersFunction(function, first, high, _divergence)
     top = min(high, 1e6)
     probes = [max(first, min(top, 1 + z)) for z in np.geomspace(max(first - 1, 1e-3), top - 1, 40).tolist()]
-    found = [_divergence(a, function(a)) for a in probes]
-    for i in range(len(found) - 1):
-        if found[i + 1] < found[i] * (1 - 1e-6) - 1e-12:
-            message = f"expected divergences that grow with their order, got D({probes[i]:g}) = {found[i]:g}"
-            message += f" > D({probes[i + 1]:g}) = {found[i + 1]:g}; narrow orders to where the function is valid"
-            raise ParameterError(message, name="divergences", given=found[i])
+    divergences = [_divergence(a, function(a)) for a in probes]
+    for i in range(len(divergences) - 1):
+        if divergences[i + 1] < divergences[i] * (1 - 1e-6) - 1e-12:
+            message = f"expected divergences that grow with their order, got D({probes[i]:g}) = {divergences[i]:g}"
+            message += f" > D({probes[i + 1]:g}) = {divergences[i + 1]:g}; narrow orders to where the function is valid"
+            raise ParameterError(message, name="divergences", given=divergences[i])
     name = f"{getattr(function, '__qualname__', type(function).__name__)} at {id(function):x}"
     return event("renyi_curve", [(RenyiLaw(bound), 1)], count, orders=f"{low:g}..{high:g}", function=name)
 
@@ -109,13 +109,13 @@ def _renyi_function(function: Callable[[float], float], orders: tuple[Real, Real
 def _divergence(order: float, value: object) -> float:
     """Returns a checked value of a user's function."""
     try:
-        found = float(value)  # type: ignore[arg-type] # whatever it returns
+        divergence = float(value)  # type: ignore[arg-type] # whatever it returns
     except (TypeError, ValueError):
-        found = math.nan
-    if not found >= 0:
+        divergence = math.nan
+    if not divergence >= 0:
         message = f"expected a divergence of at least 0 from the function at order {order!r}, got {value!r}"
         raise ParameterError(f"{message}; narrow orders to where it is valid", name="divergences", given=value)
-    return found
+    return divergence
 
 
 def loss_distribution(p: ArrayLike, q: ArrayLike, *, count: Real = 1) -> Event:
@@ -158,20 +158,20 @@ def _law(name: str, law: AtomicLaw) -> AtomicLaw:
 
 def _masses(name: str, given: ArrayLike) -> Floats:
     try:
-        found = np.array(given, dtype=np.float64)
+        masses = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
-        found = np.empty((0, 0))
-    if found.ndim != 1 or not len(found) or not (found >= 0).all() or not np.isfinite(found).all():
+        masses = np.empty((0, 0))
+    if masses.ndim != 1 or not len(masses) or not (masses >= 0).all() or not np.isfinite(masses).all():
         message = f"expected {name} as an array of probabilities, at least 0 each, got {given!r}"
         raise ParameterError(message, name=name, given=given)
-    off = total_defect(found)
+    off = total_defect(masses)
     if abs(off) > _OFF:
         message = (
-            f"expected {name} to add up to 1 within {_OFF:g}, got {math.fsum(found.tolist())!r}; scale it, or give"
+            f"expected {name} to add up to 1 within {_OFF:g}, got {math.fsum(masses.tolist())!r}; scale it, or give"
         )
         message += " the rest of a truncated law as outcomes of its own: p = rest, q = 0 and p = 0, q = rest"
         raise ParameterError(message, name=name, given=off)
-    return found
+    return masses
 
 
 def privacy_profile(table: Tabulated, *, add: Tabulated | None = None, count: Real = 1) -> Event:
@@ -206,7 +206,7 @@ def privacy_profile(table: Tabulated, *, add: Tabulated | None = None, count: Re
 
 def _profile(name: str, given: Tabulated) -> list[Point]:
     table = sorted(_pairs(name, given))
-    _ordered(name, "an ε", [e for e, _ in table])
+    _order(name, "an ε", [e for e, _ in table])
     points = []
     for e, d in table:
         if not abs(e) <= _FARTHEST or not 0 <= d <= 1:
@@ -271,7 +271,7 @@ def _trade_off_table(curve: Tabulated, between: str | None) -> Knots:
         message = "expected between as 'linear', 'convex' or 'steps': what is known of f between the table's points"
         raise ParameterError(f"{message}; got {between!r}", name="between", given=between)
     table = sorted(_pairs("curve", curve))
-    _ordered("curve", "an α", [a for a, _ in table])
+    _order("curve", "an α", [a for a, _ in table])
     for a, b in table:
         if not 0 <= a <= 1 or not 0 <= b <= 1 - a + _OFF:
             message = f"expected curve as {{α: f(α)}} with α in [0, 1] and f(α) from 0 to 1 − α, got f({a:g}) = {b:g}"
@@ -285,13 +285,13 @@ def _trade_off_table(curve: Tabulated, between: str | None) -> Knots:
 
 def _type_two(function: Callable[[float], float], alpha: float) -> float:
     try:
-        found = float(function(alpha))
+        error = float(function(alpha))
     except (TypeError, ValueError):
-        found = math.nan
-    if not 0 <= found <= 1 - alpha + _OFF:
-        message = f"expected f(α) from 0 to 1 − α, got f({alpha!r}) = {found!r}"
-        raise ParameterError(message, name="curve", given=found)
-    return found
+        error = math.nan
+    if not 0 <= error <= 1 - alpha + _OFF:
+        message = f"expected f(α) from 0 to 1 − α, got f({alpha!r}) = {error!r}"
+        raise ParameterError(message, name="curve", given=error)
+    return error
 
 
 def _pairs(name: str, given: object) -> list[tuple[float, float]]:
@@ -303,12 +303,12 @@ def _pairs(name: str, given: object) -> list[tuple[float, float]]:
         raise ParameterError(f"{message}, got {given!r}", name=name, given=given) from None
     if not 1 <= len(rows) <= _MOST_POINTS:
         raise ParameterError(f"{message}, got {len(rows)}", name=name, given=len(rows))
-    found = []
+    pairs = []
     for row in rows:
         if not isinstance(row, Sequence | np.ndarray) or isinstance(row, str) or len(row) != 2:
             raise ParameterError(f"{message}, got {row!r} among them", name=name, given=row)
-        found.append((_number(name, row[0]), _number(name, row[1])))
-    return found
+        pairs.append((_number(name, row[0]), _number(name, row[1])))
+    return pairs
 
 
 def _number(name: str, value: object) -> float:
@@ -317,7 +317,7 @@ def _number(name: str, value: object) -> float:
     return real(name, value, least=-math.inf, strict=False)
 
 
-def _ordered(name: str, what: str, keys: list[float]) -> None:
+def _order(name: str, what: str, keys: list[float]) -> None:
     for one, other in itertools.pairwise(keys):
         if one == other:
             raise ParameterError(f"expected {what} once in {name}, got {one:g} twice", name=name, given=one)

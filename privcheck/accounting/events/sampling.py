@@ -56,7 +56,7 @@ def poisson_gaussian(
     spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
     q, s = real("rate", rate, most=1), ratio("poisson_gaussian", moved, spread)
     pieces, note = _gaussian_pieces(s, q, relation)
-    return event("poisson_gaussian", pieces, count, note, std=spread, rate=q, sensitivity=moved, **_stated(relation))
+    return event("poisson_gaussian", pieces, count, note, std=spread, rate=q, sensitivity=moved, **_state(relation))
 
 
 def poisson(*, event: Event, rate: Real, relation: RelationName = "add-remove", count: Real = 1) -> Event:
@@ -90,10 +90,10 @@ def poisson(*, event: Event, rate: Real, relation: RelationName = "add-remove", 
     elif relation != "replace-one":
         pieces = [(sampled_law(base, q), 1)] if q < 1 else list(base)
     else:
-        other = _doubled(event)
+        other = _double(event)
         pieces = [(replaced_law(base, other, q), 1)] if q < 1 else list(other)
         note = "; ".join(part for part in (note, "replacement bounded by joint convexity" if q < 1 else "") if part)
-    return _sampled_event("poisson", pieces if base else [], count, note, of=event, rate=q, **_stated(relation))
+    return _sampled_event("poisson", pieces if base else [], count, note, of=event, rate=q, **_state(relation))
 
 
 def without_replacement(
@@ -242,7 +242,7 @@ def truncated_poisson_gaussian(
         users=n,
         most=b,
         sensitivity=moved,
-        **_stated(relation),
+        **_state(relation),
     )
 
 
@@ -269,7 +269,7 @@ def _sampled_event(
     return event(kind, pieces, count, note, event=str(of), **given)
 
 
-def _stated(relation: RelationName) -> dict[str, str]:
+def _state(relation: RelationName) -> dict[str, str]:
     return {} if relation == "add-remove" else {"relation": relation}
 
 
@@ -299,7 +299,7 @@ def _gaussian_shift(of: Event) -> float | None:
     return math.sqrt(math.fsum(squares)) * (1 + 2**-51) if len(squares) == len(of.pieces) > 0 else None
 
 
-def _doubled(of: Event) -> Base:
+def _double(of: Event) -> Base:
     """Returns the laws of a mechanism under replacing the user: Laplace noise on what moves twice as far."""
     base: list[tuple[LaplaceLaw, int]] = []
     for piece, times in of.pieces:

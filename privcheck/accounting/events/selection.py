@@ -251,8 +251,10 @@ def _flag(monotone: object) -> bool:
 
 def _shown(probability: float, keys: int, threshold: object) -> tuple[Piece, int]:
     """Returns that at least one of so many keys is shown, rounded up."""
-    found = -math.expm1(keys * math.log1p(-min(probability * _UP, 1 - 2.0**-53))) * _UP
-    if found >= 0.5:
-        message = f"expected a threshold that shows a user's own keys with probability below ½, got {found:.3g}"
+    probability_of_any = -math.expm1(keys * math.log1p(-min(probability * _UP, 1 - 2.0**-53))) * _UP
+    if probability_of_any >= 0.5:
+        message = (
+            f"expected a threshold that shows a user's own keys with probability below ½, got {probability_of_any:.3g}"
+        )
         raise ParameterError(f"{message}: raise it", name="threshold", given=threshold)
-    return LostLaw(found), 1
+    return LostLaw(probability_of_any), 1

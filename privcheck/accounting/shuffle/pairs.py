@@ -101,12 +101,12 @@ def _response_among(epsilon: float, users: int, _: Direction) -> Atoms:
     at = knots - off * min(epsilon, 1.0)  # δ falls
     worst = np.maximum.reduce([atoms.log_deltas(at) for atoms in candidates])
     worst[0] = math.log(-math.expm1(-epsilon))  # all losses are at least −ε₀
-    found = law_above(knots, worst + off)
+    law = law_above(knots, worst + off)
     inner = knots[1:-1]
-    short = np.maximum.reduce([atoms.log_deltas(inner) for atoms in candidates]) - found.log_deltas(inner)
+    short = np.maximum.reduce([atoms.log_deltas(inner) for atoms in candidates]) - law.log_deltas(inner)
     if not np.all(short[~np.isneginf(short)] <= _ROUNDING):
         raise MassError(f"randomized response among {users} users, ε₀ = {epsilon!r}: a curve leaves its bound")
-    return found
+    return law
 
 
 def _response_count(epsilon: float, zeros: int, ones: int) -> Atoms:

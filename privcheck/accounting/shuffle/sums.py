@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from privcheck.accounting.engine.atoms import Atoms, coarsened, product, tidy
+from privcheck.accounting.engine.atoms import Atoms, coarsen, product, tidy
 from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.laws import Direction, Floats, as_floats
 
@@ -57,7 +57,7 @@ def counter_law(trials: int) -> AtomicLaw:
 
 
 def _counter(trials: int, _: Direction) -> Atoms:
-    return _joined(_all_values(trials))
+    return _join(_all_values(trials))
 
 
 def _all_values(trials: int) -> Atoms:
@@ -87,17 +87,17 @@ def _rare(threshold: float, _: Direction) -> Atoms:
         if trials < 1:
             lost += high - low
             continue
-        atoms = _joined(_all_values(trials))
+        atoms = _join(_all_values(trials))
         losses.append(atoms.losses)
         logs.append(atoms.logs + math.log(high - low))
         lost += (high - low) * atoms.infinite
     if not losses:
         return Atoms(losses=np.zeros(1), logs=np.array([math.log(_LIGHT)]), infinite=1.0)
-    return _joined(tidy(np.concatenate(losses), np.concatenate(logs), min(lost, 1.0)))
+    return _join(tidy(np.concatenate(losses), np.concatenate(logs), min(lost, 1.0)))
 
 
-def _joined(atoms: Atoms) -> Atoms:
-    return coarsened(atoms, _CELLS) if len(atoms.losses) > _EXACT else atoms
+def _join(atoms: Atoms) -> Atoms:
+    return coarsen(atoms, _CELLS) if len(atoms.losses) > _EXACT else atoms
 
 
 def _log_ratios(x: Floats, trials: int, probability: float) -> Floats:
@@ -182,7 +182,7 @@ class _Lattice:
     def plus(self, other: _Lattice) -> _Lattice:
         """Returns the sum of two independent ones on the same mesh."""
         masses = np.convolve(self.masses, other.masses)
-        return _trimmed(masses, self.start + other.start, self.mesh, self.cut + other.cut)
+        return _trim(masses, self.start + other.start, self.mesh, self.cut + other.cut)
 
     def coarser(self) -> _Lattice:
         """Returns it on a mesh of twice the size: what is between two points goes to either of them, half and half."""
@@ -191,10 +191,10 @@ class _Lattice:
         even, odd = masses[0::2].copy(), masses[1::2] / 2
         even += odd
         even[1:] += odd[:-1]
-        return _trimmed(even, self.start // 2, 2 * self.mesh, self.cut)
+        return _trim(even, self.start // 2, 2 * self.mesh, self.cut)
 
 
-def _trimmed(masses: Floats, start: int, mesh: float, cut: float) -> _Lattice:
+def _trim(masses: Floats, start: int, mesh: float, cut: float) -> _Lattice:
     low = int(np.searchsorted(np.cumsum(masses), _LIGHT))
     high = len(masses) - int(np.searchsorted(np.cumsum(masses[::-1]), _LIGHT))
     return _Lattice(masses=masses[low:high], start=start + low, mesh=mesh, cut=cut + 2 * _LIGHT)
@@ -204,12 +204,12 @@ def _message(hidden: int, messages: int, _: Direction) -> Atoms:
     none, all_of_them = (_among_zeros(hidden, messages, falling=falling) for falling in (False, True))
     both = product(none, all_of_them)
     assert both is not None
-    return coarsened(both, _CELLS)
+    return coarsen(both, _CELLS)
 
 
 def _among_zeros(hidden: int, messages: int, *, falling: bool) -> Atoms:
     one, most, rare, shown = _one_ratio(messages)
-    sums = _repeated(one, hidden)
+    sums = _repeat(one, hidden)
     ratios = (sums.start + np.arange(len(sums.masses))) * (sums.mesh / hidden)
     positive = (ratios > 0) & (sums.masses > 0)
     losses, logs = np.log(ratios[positive]), np.log(sums.masses[positive]) + _UP
@@ -218,7 +218,7 @@ def _among_zeros(hidden: int, messages: int, *, falling: bool) -> Atoms:
         atoms = tidy(-losses[::-1], logs[::-1], min(1.0, (none + hidden * rare + sums.cut) * (1 + _UP)))
     else:  # one bit 1 against none: a mean ratio is at most `most`
         atoms = tidy(losses, logs + losses, min(1.0, (shown + hidden * rare + sums.cut * most) * (1 + _UP)))
-    return coarsened(atoms, _HALF_CELLS) if len(atoms.losses) > _HALF_CELLS else atoms
+    return coarsen(atoms, _HALF_CELLS) if len(atoms.losses) > _HALF_CELLS else atoms
 
 
 def _one_ratio(messages: int) -> tuple[_Lattice, float, float, float]:
@@ -251,13 +251,13 @@ def _one_ratio(messages: int) -> tuple[_Lattice, float, float, float]:
     )
 
 
-def _repeated(one: _Lattice, count: int) -> _Lattice:
+def _repeat(one: _Lattice, count: int) -> _Lattice:
     """Returns the sum of so many, on coarser and coarser lattices."""
-    found = one
+    repeated = one
     for bit in bin(count)[3:]:
-        found = found.plus(found)
+        repeated = repeated.plus(repeated)
         if bit == "1":
-            found = found.plus(one)
-        while found.std > _WIDE:
-            found, one = found.coarser(), one.coarser()
-    return found
+            repeated = repeated.plus(one)
+        while repeated.std > _WIDE:
+            repeated, one = repeated.coarser(), one.coarser()
+    return repeated
