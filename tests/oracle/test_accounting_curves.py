@@ -171,7 +171,9 @@ def test_one_poisson_release_by_quadrature(direction):
             return (1 - q) * mp.npdf(x) + q * mp.npdf(x - s)
 
         first, second = (p, mp.npdf) if direction == 1 else (mp.npdf, p)
-        truth = mp.quad(lambda x: max(mp.mpf(0), first(x) - mp.exp(e) * second(x)), mp.linspace(-12, 14, 400))
+        edge = mp.mpf(s) / 2 + mp.log((mp.exp(direction * e) - (1 - q)) / q) / s  # where the two are equal
+        pieces = mp.linspace(edge, 14, 20) if direction == 1 else mp.linspace(-12, edge, 20)
+        truth = mp.quad(lambda x: first(x) - mp.exp(e) * second(x), pieces, method="gauss-legendre")
     from privcheck.accounting.engine.sampled import SampledGaussian
 
     law = SampledGaussian(s, q)
