@@ -16,7 +16,7 @@ import pytest
 
 from privcheck import registry
 from privcheck.commands.setting import resolve_setting
-from privcheck.errors import ParameterError
+from privcheck.errors import AuditError, ParameterError
 from privcheck.results import AuditRequest
 
 PACKAGE = Path(__file__).parents[1] / "third_party"
@@ -29,6 +29,7 @@ BROKEN = {  # by the view that finds it
     "own-silent": "noise",
     "own-ties": "lockstep",
     "own-raw": "lockstep",
+    "own-lies": "lockstep",
     "own-plain-twice": "lockstep",
     "own-plain-smuggler": "lockstep",
 }
@@ -69,6 +70,19 @@ def test_the_honest_ones_are_run_and_accused_by_no_view(name, view):
     result = audit(name, view)
     assert result.agent_ran
     assert result.verdict == "consistent"
+
+
+@pytest.mark.parametrize("view", ["lockstep", "noise"])
+@pytest.mark.parametrize(
+    ("name", "error", "why"),
+    [
+        ("own-hides", ParameterError, "its face shows .* tables .*declared are"),
+        ("own-mute", AuditError, "shows no output in episode 1, in which one is declared"),
+    ],
+)
+def test_a_face_that_hides_something_is_refused_with_the_reason(name, error, why, view):
+    with pytest.raises(error, match=why):
+        audit(name, view)
 
 
 @pytest.mark.parametrize("view", ["lockstep", "noise"])

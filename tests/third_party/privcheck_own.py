@@ -117,20 +117,33 @@ def smuggler(request, *, noiseless=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Face:
-    """Where in the arrays things stand."""
+    """Where in the arrays things stand.
+
+    Attributes:
+        episodes: K.
+        shows: Which releases, of all.
+        tells: What it says of exact values: "" the truth; "lies" what makes any noise look as declared; "nothing" that
+            nothing ever leaves.
+    """
 
     episodes: int
+    shows: tuple[str, ...] = NAMES
+    tells: str = ""
     policy: tuple[str, ...] = ("actions",)
     board: tuple[str, ...] = ("noisy/rewards", "noisy/transitions")
 
     def output(self, episode):
-        return episode if episode < self.episodes else None
+        return episode if episode < self.episodes and self.tells != "nothing" else None
 
-    def exact(self, one, _output):
-        return {name: one.arrays[f"exact/{name}"].copy() for name in NAMES}
+    def exact(self, one, output):
+        if self.tells != "lies":
+            return {name: one.arrays[f"exact/{name}"].copy() for name in self.shows}
+        made_up = np.random.default_rng(output)
+        noise = {name: made_up.laplace(0.0, 96.0, one.arrays[f"noisy/{name}"].shape) for name in NAMES}
+        return {name: one.arrays[f"noisy/{name}"] - noise[name] for name in NAMES}
 
     def noisy(self, one, _output):
-        return {name: one.arrays[f"noisy/{name}"].copy() for name in NAMES}
+        return {name: one.arrays[f"noisy/{name}"].copy() for name in self.shows}
 
     def undeclared(self, _one):
         return 0
@@ -148,11 +161,15 @@ class Own:
         streams: The generator of each counter's noise.
         looks: What a policy is made from, beside the noisy sums: "" nothing, "ties" exact counts where values tie,
             "raw" exact sums.
+        shows: As in `Face`.
+        tells: As in `Face`.
     """
 
     scale: Scale = lambda declared, _H, _user: declared
     streams: tuple[str, str] = ("noise rewards", "noise transitions")
     looks: str = ""
+    shows: tuple[str, ...] = NAMES
+    tells: str = ""
 
     def __call__(self, request, *, noiseless=False):
         setting, mdp, K_ = request.setting, request.world.mdp, request.episodes
@@ -188,9 +205,8 @@ class Own:
                     drawn = 0.0 if noiseless else self.scale(declared[name], sizes.H, done + 1)
                     self._publish(one, name, done + 1, drawn)
 
-        return Player(
-            start=start, play=play, label=f"own {noiseless}", told="actions", optimal=optimal, face=Face(episodes=K_)
-        )
+        face = Face(episodes=K_, shows=self.shows, tells=self.tells)
+        return Player(start=start, play=play, label=f"own {noiseless}", told="actions", optimal=optimal, face=face)
 
     def _publish(self, one, name, t, scale):
         nodes, level = one.arrays[f"nodes/{name}"], (t & -t).bit_length() - 1
@@ -243,6 +259,9 @@ TIES = register("own-ties", Own(looks="ties"))
 RAW = register("own-raw", Own(looks="raw"))
 ONE_STEP = register("own-one-step", Own(scale=lambda declared, H_, _user: declared / H_))
 SILENT = register("own-silent", Own(scale=lambda _declared, _H, _user: 0.0))
+LIES = register("own-lies", Own(scale=lambda declared, _H, _user: declared / 10, tells="lies"))
+HIDES = register("own-hides", Own(shows=("rewards",)))
+MUTE = register("own-mute", Own(tells="nothing"))
 FACELESS = register("own-faceless", lambda request, *, noiseless=False: _without_face(request, noiseless=noiseless))
 
 

@@ -21,12 +21,13 @@ from privcheck.declaration import Declaration
 from privcheck.errors import AuditError, ParameterError
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.online.driver import ready
-from privcheck.online.player import Face, MakePlayer, Player, Replicate, Tables
+from privcheck.online.player import MakePlayer, Player, Replicate, Tables
 from privcheck.registry import Algorithm
 from privcheck.results import OnlineRequest, World
 from privcheck.schedules import Tree
 from privcheck.setting import Setting
 from privcheck_algorithms.environments.random_mdp import random_mdp
+from privcheck_audits.white_box.faces import CheckedFace
 
 EPISODES: Final = 64  # K, at most
 _NUMBERS: Final = 20_000  # counters, above which fewer states, actions or steps are taken
@@ -60,6 +61,14 @@ class Watched:
         world = self.request.world if mdp is None else replace(self.request.world, mdp=mdp)
         return ready(self.make, replace(self.request, seed=seed, world=world), noiseless=noiseless)
 
+    def face(self, player: Player) -> CheckedFace:
+        """Returns what a player shows auditors, checked against the declaration.
+
+        Raises:
+            ParameterError: It shows nothing.
+        """
+        return CheckedFace(player, self.request.setting, self.request.episodes)
+
 
 class Twin:
     """A noiseless replicate that is put wherever an agent stands, to play an episode there.
@@ -71,7 +80,7 @@ class Twin:
 
     def __init__(self, agent: Watched, seed: int) -> None:
         player = agent.player(seed, noiseless=True)
-        self._face, self._seed, self._one = face_of(player), seed, player.start(0)
+        self._face, self._seed, self._one = agent.face(player), seed, player.start(0)
 
     def message(self, noiseless: Player, one: Replicate, episode: int) -> Tables:
         """Returns what a user sends in an episode, before the noise; the agent itself is left where it is.
@@ -98,21 +107,6 @@ class Twin:
                 "its user sends is not known"
             )
             raise AuditError(message, trial=episode, seed=self._seed)
-
-
-def face_of(player: Player) -> Face:
-    """Returns what auditors see of an agent.
-
-    Raises:
-        ParameterError: It shows nothing.
-    """
-    if player.face is None:
-        message = (
-            f"{player.label} declares releases but has no face: nothing of the running agent can be audited; give its "
-            "Player a `face` (privcheck.online.player.Face), or write it as a plain agent, which has one"
-        )
-        raise ParameterError(message, name="face")
-    return player.face
 
 
 def watch(algorithm: Algorithm, setting: Setting) -> tuple[tuple[Watched, ...], Mapping[str, Fraction]]:
@@ -171,11 +165,11 @@ def place(one: Replicate, where: Replicate) -> None:
         rng.bit_generator.state = where.generators[name].bit_generator.state
 
 
-def policies(face: Face, one: Replicate) -> dict[str, NDArray[Any]]:
+def policies(face: CheckedFace, one: Replicate) -> dict[str, NDArray[Any]]:
     """Returns the arrays that a policy is made of."""
     return {name: one.arrays[name] for name in face.policy}
 
 
-def same_policies(face: Face, one: Replicate, other: Replicate) -> bool:
+def same_policies(face: CheckedFace, one: Replicate, other: Replicate) -> bool:
     """Returns whether two replicates have the same policy, bit for bit."""
     return all(np.array_equal(array, other.arrays[name]) for name, array in policies(face, one).items())

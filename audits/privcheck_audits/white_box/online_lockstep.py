@@ -19,8 +19,9 @@ from privcheck.finite_mdp import FiniteMDP
 from privcheck.online.player import Replicate, Tables
 from privcheck_audits.engine.blocks import total
 from privcheck_audits.show.side_by_side import show_pair
-from privcheck_audits.white_box.agents import Twin, Watched, face_of, policies, same_policies
+from privcheck_audits.white_box.agents import Twin, Watched, policies, same_policies
 from privcheck_audits.white_box.distances import Distance, Moved, Replayed
+from privcheck_audits.white_box.faces import act
 from privcheck_audits.white_box.responses import random_responses, response_pairs
 from privcheck_audits.white_box.streams import TreeNodes
 
@@ -72,7 +73,7 @@ def replay_agent(
     moved = {release.name: Moved(release=release, rounding=_ROUNDING) for release in agent.declaration.releases}
     arms = [_Arm(agent, seed, mdp) for mdp in pair]
     ours, theirs = (arm.one for arm in arms)
-    face = face_of(arms[0].player)
+    face = arms[0].face
     changes = departures = extra = 0
     before: dict[str, bytes] = {}
     for episode in range(1, agent.request.episodes + 1):
@@ -88,6 +89,7 @@ def replay_agent(
         _behind(theirs, ours, face.board)
     where = f"user {position}: {words}"
     distances = [d for m in moved.values() for d in m.distances(agent.declaration.relation, release_values, where)]
+    distances += [_not_declared(name, where) for name in sorted(set[str]().union(*(arm.unlike for arm in arms)))]
     if extra:
         distances.append(
             Distance(
@@ -110,6 +112,12 @@ def replay_agent(
     )
 
 
+def _not_declared(release: str, where: str) -> Distance:
+    words = "what noise was added to is not the declared statistic of what the user did under the policy they were told"
+    of = f"{release} of what the user did"
+    return Distance(release=of, norm="l1", measured=math.inf, charged=0.0, exceeds=True, pair=f"{where}; {words}")
+
+
 def continue_elsewhere(agent: Watched, *, seed: int) -> Replayed:
     """Returns whether the agent plays on alike when others of its kind continue its replicate.
 
@@ -121,7 +129,7 @@ def continue_elsewhere(agent: Watched, *, seed: int) -> Replayed:
         seed: Of the users and of the noise.
     """
     alone, *turns = (agent.player(seed) for _ in range(3))
-    face = face_of(alone)
+    face = agent.face(alone)
     ours, theirs = alone.start(0), turns[0].start(0)
     departures = 0
     for episode in range(1, agent.request.episodes + 1):
@@ -139,10 +147,11 @@ class _Arm:
     """A run on D or on D′."""
 
     def __init__(self, agent: Watched, seed: int, mdp: FiniteMDP) -> None:
-        self._agent, self._seed = agent, seed
+        self._agent, self._seed, self._mdp = agent, seed, mdp
+        self.unlike: set[str] = set()  # releases to which the user added something else than they did
         self._players = {alone: agent.player(seed, mdp=mdp if alone else None) for alone in (True, False)}
         self.player = self._players[False]
-        self.face = face_of(self.player)
+        self.face = agent.face(self.player)
         self.one: Replicate = self.player.start(0)
         self._nodes = {release.name: TreeNodes() for release in agent.declaration.releases}
         self._local = self.face.exact(self.one, 1) is None
@@ -160,6 +169,7 @@ class _Arm:
             alone: Its user is the one in whom D and D′ differ.
         """
         message = None
+        before = self.face.exact(self.one, episode - 1) if alone else None
         if self._twin is not None:
             message = self._twin.message(self._noiseless[alone], self.one, episode)
         self._players[alone].play(self.one, episode)
@@ -172,6 +182,9 @@ class _Arm:
         if exact is None:
             gone = f"episode {episode}: exact values were there, and are gone"
             raise AuditError(gone, trial=episode, seed=self._seed)
+        user = act(self._mdp, self.one.arrays[self.player.told]) if alone else None
+        if user is not None:
+            self.unlike |= set(self.face.unlike(self.face.contributions(before, exact, message), user))
         if message is None and self._agent.tree:
             return {name: self._nodes[name].close(output, table) for name, table in exact.items()}
         return exact

@@ -12,7 +12,7 @@ import numpy as np
 
 from privcheck.errors import AuditError
 from privcheck.online.player import Tables
-from privcheck_audits.white_box.agents import Twin, Watched, face_of
+from privcheck_audits.white_box.agents import Twin, Watched
 from privcheck_audits.white_box.noise_tests import NoiseRecorder, Sums
 from privcheck_audits.white_box.streams import TreeNodes
 
@@ -39,7 +39,7 @@ class OnlineDraws:
     def _run(self, recorder: NoiseRecorder, run: int, *, seed: int) -> None:
         agent = self.agents[run % len(self.agents)]
         player = agent.player(seed)
-        one, face = player.start(0), face_of(player)
+        one, face = player.start(0), agent.face(player)
         nodes = {release.name: TreeNodes() for release in agent.declaration.releases}
         local = face.exact(one, 1) is None
         noiseless, twin = (agent.player(seed, noiseless=True), Twin(agent, seed)) if local else (None, None)
