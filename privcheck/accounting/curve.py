@@ -228,7 +228,7 @@ def _epsilon(branch: tuple[Event, ...], delta: float) -> Figure:
         elif delta < lost:
             reason = f"δ = {delta:g} is below the δ = {lost:g} that is lost outright"
         else:
-            reason = "δ is below the probability of an output that gives a user away"
+            reason = "δ is below the probability of an output that reveals a user"
     return _figure(answers, reason)
 
 

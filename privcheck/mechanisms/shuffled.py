@@ -247,7 +247,7 @@ class ShuffledBits:
         return difference
 
     def zcdp(self, sensitivity: Sensitivity) -> Expr:
-        """Returns ∞: the largest number of ones gives a user away, with small probability."""
+        """Returns ∞: the largest number of ones reveals a user, with small probability."""
         return INFINITE
 
     def pure(self, sensitivity: Sensitivity) -> Expr | None:

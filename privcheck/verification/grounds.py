@@ -125,7 +125,7 @@ def doubts(declaration: Declaration, tried: Sequence[Tried], values: Mapping[str
     *ours, last = (kind.__name__ for kind in PRICED)
     doubts += [
         Doubt(
-            why=f"{r.name}: no theorem here prices {r.mechanism.words}",
+            why=f"{r.name}: no theorem here bounds the cost of {r.mechanism.words}",
             remedy=f"declare {', '.join(ours)} or {last} noise",
         )
         for r in declaration.releases
@@ -151,13 +151,13 @@ def for_all_parameters(declaration: Declaration) -> bool:
 
 def _stated(one: Tried) -> Ground:
     if not one.pairs:
-        what = f"the sensitivity of {one.statistic}, which nothing could try"
+        what = f"the sensitivity of {one.statistic}, which could not be tested"
         return Ground(basis="stated", where=one.release, what=what, by=one.how)
     return Ground(
         basis="stated",
         where=one.release,
         what=f"the sensitivity of {one.statistic}",
-        by=f"its author; {one.pairs:,} pairs of neighbours did not break it ({one.how})",
+        by=f"its author; {one.pairs:,} pairs of neighbours did not violate it ({one.how})",
     )
 
 

@@ -36,6 +36,6 @@ def message_as_sum(case: Case) -> Iterator[Finding]:
 
 
 def _shown(noise: ShuffledNoise) -> tuple[float, int, int]:
-    """Returns with which probability one counter gives its user away, among how many users of how many noise bits."""
+    """Returns with which probability one counter reveals its user, among how many users of how many noise bits."""
     m, p = noise.bits
     return (1 - p) ** m, noise.senders, m

@@ -39,7 +39,7 @@ def fault(
     users = [user for user in pair if user is not None]
     present = 2 if isinstance(relation, ReplaceOne) else 1
     if len(users) != present:
-        return f"{len(users)} of the two hold the user, where the relation is: {relation.words}"
+        return f"{len(users)} of the two hold the user, but the relation is: {relation.words}"
     if any(isinstance(user, Trajectories | Regressors) and user.users != 1 for user in users):
         return "expected the data of one user on each side"
     if why := _not_shared(relation, users):
@@ -67,7 +67,7 @@ def _not_shared(relation: Relation, users: Sequence[Any]) -> str:
             if apart := [n for n in ours if n in theirs and not np.array_equal(ours[n][:, 0], theirs[n][:, 0])]:
                 return f"{apart[0]} differs at step 1, whose state and action are in common"
         return ""
-    return "step 1's state and action are to be in common, and nobody knows them in data of one's own"
+    return "step 1's state and action must be in common, and in data of another kind they are unknown"
 
 
 def _broken(release: Release, user: Any, values: Mapping[str, Fraction]) -> str:
@@ -159,7 +159,7 @@ def dense(change: SparseDifference, shape: tuple[int, ...]) -> NDArray[np.float6
     """
     cells = np.asarray(change.cells)
     if cells.size and not (cells.min() >= 0 and cells.max() < np.prod(shape, dtype=float)):
-        raise ValueError("its `difference` names cells that there are not")
+        raise ValueError("its `difference` names cells that do not exist")
     whole = np.zeros(int(np.prod(shape)))
     whole[cells] = change.change
     if change.mirrored is not None:

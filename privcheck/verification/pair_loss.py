@@ -163,7 +163,7 @@ def _term(
         return Fraction(0)
     law = release.mechanism.law
     if law.shuffled or (pure and law.gaussian):
-        return None  # the largest message gives the user away; Gaussian tails bound no ε
+        return None  # the largest message reveals the user; Gaussian tails bound no ε
     spread = _spread(release, values)
     if spread == 0:
         return None  # without noise the change is exact

@@ -72,7 +72,7 @@ def joint_preconditions(case: Case) -> Iterator[Finding]:
 def _unenforced(assumption: Assumption) -> Finding:
     message = (
         f"the sensitivities presuppose that {assumption.what} is at most {assumption.assumed}, and nothing in the "
-        f"algorithm as printed makes sure of it ({assumption.source}): {assumption.repair}. The verdict is about the "
+        f"algorithm as printed ensures it ({assumption.source}): {assumption.repair}. The verdict is about the "
         "algorithm with that repair"
     )
     return Finding(

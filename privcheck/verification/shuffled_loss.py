@@ -74,7 +74,7 @@ def shuffled_epsilon(
 
 
 def _shown(parts: Sequence[tuple[ShuffledNoise, SparseDifference]]) -> float:
-    """Returns the probability that some counter gives the user away, rounded down.
+    """Returns the probability that some counter reveals the user, rounded down.
 
     A bit 1 among zeros is shown by m noise bits that are all 1, with probability p^m; a bit 0 among ones by m that are
     all 0, (1 − p)^m.

@@ -242,7 +242,7 @@ def _repair(
         return "; ".join(doubt.remedy for doubt in doubted)
     if verdict == "holds" and (upper > 1 - NEAR or upper == 0):
         why = "the claim holds with equality" if lower > 1 - NEAR else "the composed cost is exactly what is claimed"
-        why = why if upper else "nothing about anybody is released at these parameters"
+        why = why if upper else "nothing about any user is released at these parameters"
         return f"nothing to change: {why}"
     if not math.isfinite(upper):
         return "no amount of this noise gives the claim: another mechanism is needed"

@@ -27,7 +27,7 @@ class Witness:
     Attributes:
         pair: That user's data in D and in D′; None where the user is absent.
         loss: The exact loss in the claim's own unit (ρ of zCDP, ε otherwise, δ of (0, δ)-DP), rounded down; ∞ where
-            outputs give an exact difference away.
+            outputs reveal an exact difference.
         changes: Per release that holds the user, of one contribution, ‖f(D) − f(D′)‖₁ and ‖f(D) − f(D′)‖₂².
         words: The pair in words.
         group: The user's group in a partition of the users; empty without one.

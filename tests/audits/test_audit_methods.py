@@ -110,7 +110,7 @@ def test_half_of_the_std_is_found(method):
         ("laplace", "curve", {}, "is about Gaussian releases only, and here some noise is laplace"),
         ("gaussian", "curve", {"delta": 0.0}, "at δ = 0 a Gaussian release has no finite ε"),
         ("laplace", "divergence", {}, "bounds ρ, and the claim is"),
-        ("gaussian", "sequential", {"delta": 0.0}, "no ε is claimed at δ = 0"),
+        ("gaussian", "sequential", {"delta": 0.0}, "at δ = 0 no ε is claimed"),
         ("laplace", "group", {}, "is for small ε, below 1, and here it is 1"),
     ],
 )
@@ -131,9 +131,9 @@ def test_a_method_that_does_not_fit_is_refused_with_those_that_do(law, method, m
         ("dp-apvi", "noise", "coin-flip", "expects one of auto"),
         ("dp-apvi", "policy", "divergence", "expects one of auto, coin-flip, sequential"),
         ("private-ucb-vi-central", "policy", "one-run", "expects one of auto, coin-flip, sequential"),
-        ("private-ucb-vi-central", "releases", "one-run", "releases that leave once"),
-        ("private-ucb-vi-central", "releases", "group", "releases leave once"),
-        ("dp-vapvi-unsplit", "releases", "one-run", "no tables of states and actions"),
+        ("private-ucb-vi-central", "releases", "one-run", "releases that are made once"),
+        ("private-ucb-vi-central", "releases", "group", "releases are made once"),
+        ("dp-vapvi-unsplit", "releases", "one-run", "not tables of states and actions"),
         ("published-ucb-vi-local", "releases", "sequential", "expects one of auto, coin-flip"),
     ],
 )

@@ -102,7 +102,7 @@ def test_an_agent_that_peeks_is_caught(name):
     assert found.evidence["errors"] == 0
     assert found.evidence["error_rate_of_all_guesses"] == 0
     assert found.epsilon_lower > 2 * found.epsilon_claimed
-    assert "gives one user's data away" in found.evidence["meaning"]
+    assert "leaks one user's data" in found.evidence["meaning"]
 
 
 @pytest.mark.parametrize("name", LEAKING)

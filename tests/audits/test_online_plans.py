@@ -77,7 +77,7 @@ def test_an_agent_that_peeks_at_the_counts_is_caught(name):
     assert found.verdict == "violation"
     assert found.epsilon_lower > found.epsilon_upper
     assert found.evidence["refuted"] == "claim and declaration"
-    assert "gives the first user's data away" in found.evidence["meaning"]
+    assert "leaks the first user's data" in found.evidence["meaning"]
 
 
 @pytest.mark.parametrize("kind", ["vi", "po"])

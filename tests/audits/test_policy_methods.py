@@ -53,7 +53,7 @@ def test_an_agent_that_peeks_stops_the_audit():
     assert found.evidence["tested_on"] == found.evidence["runs"] < 1_000 < found.evidence["most_runs"] == 1_400
     assert found.trials == (600 + found.evidence["tested_on"] + 1) // 2
     assert found.epsilon_lower > found.epsilon_claimed
-    assert "gives the first user's data away" in found.evidence["meaning"]
+    assert "leaks the first user's data" in found.evidence["meaning"]
     fixed = audit_policies(replace(request, method="coin-flip", trials=300), CENTRAL, mutants.peeking_online(whole))
     assert fixed.verdict == "violation"
 

@@ -86,7 +86,7 @@ def test_shuffled_bits_give_a_user_away_with_their_last_outcome():
     curve = acc.compose(acc.shuffled_bits(users=4, probability="0.5"))
     found = curve.epsilon(delta=0.01)
     assert found.value == math.inf
-    assert "gives a user away" in found.reason
+    assert "reveals a user" in found.reason
     assert curve.delta(epsilon=50).value == pytest.approx(1 / 16)
 
 

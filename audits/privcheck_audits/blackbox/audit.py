@@ -190,7 +190,7 @@ def _of_all_runs(pairs: Sequence[AuditedPair], counted: list[Counts], target: Cl
 
 def _words(largest: Best, pair: AuditedPair) -> str:
     if largest.attempt.kind == "e-process":
-        return "e-process of bets on a hidden coin, looked at after every block"
+        return "e-process of bets on a hidden coin, checked after every block"
     way = {
         "flip": "guesses of a hidden coin",
         "event": "probabilities of an event",

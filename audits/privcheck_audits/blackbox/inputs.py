@@ -1,6 +1,6 @@
 """The door of the black box: calls a function under audit and refuses what is not an array of numbers.
 
-Very wide outputs are narrowed here, call by call (`blackbox.wide`), so that memory does not grow with them.
+Very wide outputs are narrowed here, call by call (`blackbox.narrowing`), so that memory does not grow with them.
 
 Every run of a block takes D or D′ by a fair hidden bit. The two neighbours' runs are made in one call each, with
 generators of their own: equal noise in both would hide, or feign, a difference.
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.auditors import MechanismError, MechanismFunction
-from privcheck_audits.blackbox.wide import Narrow
+from privcheck_audits.blackbox.narrowing import Narrow
 from privcheck_audits.engine.scores import hidden_bits
 
 _FEW: Final = 5  # runs of the first call, which shows how wide outputs are

@@ -18,9 +18,9 @@ from privcheck.auditors import Workers
 from privcheck_audits.blackbox.anytime import EProcess
 from privcheck_audits.blackbox.counts import Counts, Edges, edges
 from privcheck_audits.blackbox.inputs import Array, Bits, RunSource, together
+from privcheck_audits.blackbox.narrowing import PILOT, WIDEST, Spread, pick_columns, sum_columns
 from privcheck_audits.blackbox.scores import LearnedScores, Scores, learn
 from privcheck_audits.blackbox.verdict import ClaimedLoss
-from privcheck_audits.blackbox.wide import PILOT, WIDEST, Spread, pick_columns, sum_columns
 from privcheck_audits.bounds import DivergencePlan, Moments
 from privcheck_audits.engine.blocks import blocks
 from privcheck_audits.engine.checkpoints import Checkpoint

@@ -11,7 +11,7 @@ rounded down and p-values up.
 | ρ-zCDP of anything | `rho_at_least` over `divergence_plan()` | sums of a clipped score |
 | discrete outputs | `log_ratios`, `key_score`, then the coin flip; `impossible_epsilon` | canonical keys |
 | many canaries, one run | `OneRun` | wrong guesses of many bits |
-| any, looked at all the time | `log_e_value`, `anytime_epsilon`, `anytime_mu` | the same as the coin flip |
+| any, monitored continuously | `log_e_value`, `anytime_epsilon`, `anytime_mu` | the same as the coin flip |
 | small ε | any of them about k users, then `user_epsilon` | the same |
 | one fixed event | `clopper_pearson_pair`, for comparison | hits in both arms |
 """

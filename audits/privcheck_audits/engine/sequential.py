@@ -1,6 +1,6 @@
 """Audits that look after every block and stop when the claim is refuted: few runs for a large violation.
 
-The e-process of `bounds.e_process` may be looked at all the time. Blocks begin small and grow by an eighth of the runs
+The e-process of `bounds.e_process` may be monitored continuously. Blocks begin small and grow by an eighth of the runs
 before them, so at most an eighth is run beyond what was needed. An interrupted audit is as valid as a finished one.
 """
 

@@ -60,7 +60,7 @@ def audit_until_refuted(target: AttackedInstance) -> AuditResult:
         evidence |= {"mu_lower": audit.lower, "rho_lower": audit.lower**2 / 2, **claimed_rho(request)}
     method = (
         f"bets on a hidden fair bit guessed by the log-likelihood ratio{', on the Gaussian curve' if curved else ''}, "
-        f"looked at after every block: {ended_words(audit)}{size_words(target)}; valid whenever one stops"
+        f"checked after every block: {ended_words(audit)}{size_words(target)}; valid at any stopping time"
     )
     result = conclude(
         target,

@@ -17,10 +17,10 @@ def policy_meaning(refuted: str, told: str, *, whose: str = "one user's") -> str
     """
     if refuted == "nothing":
         return (
-            f"{told} does not give {whose} data away beyond what is claimed, as far as this test sees; {_NO_PROOF}, "
+            f"as far as this test sees, {told} leaks no more of {whose} data than is claimed; {_NO_PROOF}, "
             "and the releases view sees more"
         )
-    return f"{told} gives {whose} data away: more than the {refuted} allows"
+    return f"{told} leaks {whose} data: more than the {refuted} allows"
 
 
 def releases_meaning(refuted: str, declaration: Declaration, *, reachable: float | None) -> str:
@@ -32,13 +32,13 @@ def releases_meaning(refuted: str, declaration: Declaration, *, reachable: float
         reachable: What the best test could have certified with as many runs; None where that is not known.
     """
     if refuted != "nothing":
-        meaning = f"the noisy statistics give one user's data away: more than the {refuted} allows"
+        meaning = f"the noisy statistics leak one user's data: more than the {refuted} allows"
         if declaration.claim.joint is None:
             return meaning
         return f"{meaning}. Joint DP is about the other users' actions: it loses its proof by this, and is not refuted"
-    meaning = f"as far as this test sees, the noisy statistics do not give away more than is claimed; {_NO_PROOF}"
+    meaning = f"as far as this test sees, the noisy statistics leak no more than is claimed; {_NO_PROOF}"
     if reachable is None:
         return meaning
     if reachable <= 0:
-        return f"{meaning}. At these parameters and so few runs no test could have shown any loss, were it as declared"
-    return f"{meaning}. Were the loss as declared, the best test could have shown ε ≥ {reachable:.3g} with so many runs"
+        return f"{meaning}. With these parameters and so few runs no test could have shown a loss that is as declared"
+    return f"{meaning}. Were the loss as declared, the best test could have shown ε ≥ {reachable:.3g} with as many runs"

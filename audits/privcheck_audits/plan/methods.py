@@ -36,7 +36,7 @@ def unfit(request: AuditRequest, bound: Limits) -> Mapping[AuditMethod, str]:
 
 def why_no_claim(request: AuditRequest, bound: Limits) -> str:
     """Returns why an audit that stops at a refutation has nothing to refute; empty where it has."""
-    return "" if bound.least < math.inf else f"no ε is claimed at δ = {request.delta:g} to be refuted"
+    return "" if bound.least < math.inf else f"at δ = {request.delta:g} no ε is claimed that could be refuted"
 
 
 def on_curve(request: AuditRequest) -> bool:
@@ -72,11 +72,11 @@ def _no_curve(request: AuditRequest) -> str:
 
 def _no_crowd(declaration: Declaration, request: AuditRequest) -> str:
     if not all(isinstance(r.schedule, Once) for r in declaration.releases):
-        return "it needs releases that leave once, about all users together"
+        return "it needs releases that are made once, about all users together"
     linear = any(isinstance(r.statistic, GramMatrices | FeatureSums) for r in declaration.releases)
     tabular = {"H", "S", "A"} <= request.values.keys() and declaration.candidates is None and not linear
     if not tabular or declaration.groups != ("",):
-        return "it puts many users into cells of their own of a table, and these are no tables of states and actions"
+        return "it gives many users a table cell each, and these are not tables of states and actions"
     if isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed":
         return "step 1 is common to both neighbours, so no two canaries have cells of their own"
     return ""
@@ -84,7 +84,7 @@ def _no_crowd(declaration: Declaration, request: AuditRequest) -> str:
 
 def _no_group(declaration: Declaration, bound: Limits) -> str:
     if not all(isinstance(r.schedule, Once) for r in declaration.releases):
-        return "it moves several users at once, which adds up only where releases leave once, about all users together"
+        return "it moves several users at once, which adds up only where releases are made once, about all users"
     if bound.least >= _SMALL:
         return f"it is for small ε, below {_SMALL:g}, and here it is {bound.least:.3g}"
     return ""

@@ -180,7 +180,7 @@ def _bets(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, how: 
         evidence=evidence,
         learned=learned,
         tested=audit.tally,
-        test=f"bets on the others, looked at after every block: {ended_words(audit)}",
+        test=f"bets on the others, checked after every block: {ended_words(audit)}",
         bound=partial(bound_from_bets, plan=plan, alpha=alpha, delta=delta),
         limit=lambda runs: reachable_anytime(law, plan, runs, alpha=alpha, delta=delta),
     )

@@ -26,7 +26,7 @@ _CERTAIN: Final = 1_000.0  # nats: the score of a difference that only one neigh
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Differences:
-    """A block of trials: two outputs with the same draw, and which neighbour their difference gives away."""
+    """A block of trials: two outputs with the same draw, and which neighbour their difference reveals."""
 
     noise: Noise
     change: float

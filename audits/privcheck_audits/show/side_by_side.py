@@ -75,7 +75,7 @@ def side_by_side(
     ends = [*(start - 1 for start in starts[1:]), len(rows) - 1]
     kept = list(zip(starts, ends, strict=True))
     if len(kept) > _ROWS:
-        note = " ".join(part for part in (note, f"{len(kept) - _ROWS} more rows are left out.") if part)
+        note = " ".join(part for part in (note, f"{len(kept) - _ROWS} more rows are omitted.") if part)
         kept = kept[:_ROWS]
     first, second = (None if side is None else tuple(side[start] for start, _ in kept) for side in cells)
     return ShownPair(

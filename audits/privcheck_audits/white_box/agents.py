@@ -71,7 +71,7 @@ class Watched:
 
 
 class Twin:
-    """A noiseless replicate that is put wherever an agent stands, to play an episode there.
+    """The agent's noiseless twin: it takes over the agent's state and plays the next episode from there.
 
     Args:
         agent: Under local privacy.

@@ -98,7 +98,7 @@ def replay_agent(
                 measured=math.inf,
                 charged=0.0,
                 exceeds=True,
-                pair=f"{extra} numbers more than are declared stand on the billboard",
+                pair=f"the billboard holds {extra} more numbers than are declared",
             )
         )
     return Replayed(
@@ -180,7 +180,7 @@ class _Arm:
             return {}
         exact = self.face.exact(self.one, output) if message is None else message
         if exact is None:
-            gone = f"episode {episode}: exact values were there, and are gone"
+            gone = f"episode {episode}: exact values that were available before are missing"
             raise AuditError(gone, trial=episode, seed=self._seed)
         user = act(self._mdp, self.one.arrays[self.player.told]) if alone else None
         if user is not None:

@@ -62,7 +62,8 @@ class OnlineDraws:
                 if agent.tree:
                     noises = {name: nodes[name].close(output, noise) for name, noise in noises.items()}
             else:
-                raise AuditError(f"episode {episode}: exact values were there, and are gone", trial=run, seed=seed)
+                missing = f"episode {episode}: exact values that were available before are missing"
+                raise AuditError(missing, trial=run, seed=seed)
             largest = max((float(np.abs(table).max(initial=0.0)) for table in noisy.values()), default=0.0)
             recorder.record(noises, run=run, output=output, largest=largest)
 

@@ -1,4 +1,4 @@
-"""Users in order, and in which outputs of a release they are: what the views that look inside run a declaration on.
+"""Users in order, and in which outputs of a release they are: what the white-box views run a declaration on.
 
 One user is a `Trajectories` or a `Regressors` of one row, or None: a user who is not there, or whose data are zeroed
 out. Data of other kinds are taken one user at a time, without others beside them.
@@ -213,7 +213,7 @@ def join(users: Users) -> Any:
             names = [name for name in getattr(users[0], kind) if all(name in getattr(user, kind) for user in users)]
             columns[kind] = {name: np.concatenate([user.column(kind, name) for user in users]) for name in names}
         return Regressors(**columns)
-    raise ParameterError(f"users' data of type {type(users[0]).__name__} cannot be put together", given=users[0])
+    raise ParameterError(f"users' data of type {type(users[0]).__name__} cannot be concatenated", given=users[0])
 
 
 def refuse_absence(declaration: Declaration) -> str:
@@ -221,7 +221,7 @@ def refuse_absence(declaration: Declaration) -> str:
     if isinstance(declaration.relation, ReplaceOne):
         return ""
     dealt = [r.name for r in declaration.releases if isinstance(r.statistic, OneStepEach)]
-    return f"{', '.join(dealt)}: users are dealt out in their order, and nobody can be left out" if dealt else ""
+    return f"{', '.join(dealt)}: users are assigned in order, so that none can be left out" if dealt else ""
 
 
 class TreeNodes:

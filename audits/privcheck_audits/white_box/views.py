@@ -263,7 +263,7 @@ class _Pairs:
         if any(distance.exceeds for distance in distances):
             plain = shrink(pair, lambda other: any(distance.exceeds for distance in run(other)))
             plainest = describe_user(plain, position if self.base else None)
-            shown = show_pair(plain, "A pair that exceeds a charge, made as plain as it can be, step by step.")
+            shown = show_pair(plain, "A pair that exceeds the charge, simplified as far as possible, step by step.")
         words = f"{describe_user(pair, position)}; behind the same billboard the agent learns another policy"
         return Replayed(
             pairs=1,

@@ -32,7 +32,7 @@ _WRAPPED: Final = 40.0  # −ln of what the window leaves out, relative to the t
 _LEAST: Final = 1e-280  # of a tilted law: what underflows is below 1e-36 of it
 _FACTORS: Final = np.array([0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0])
 _RETREATS: Final = 20
-_MOST_GRIDS: Final = 16  # for many questions at once, of which each gets the best bound that one of them gives
+_MOST_GRIDS: Final = 16  # for vectorised queries, each of which gets the best bound that one of them gives
 _TIGHT: Final = 1e-3  # by how much a bound on ln δ may lie above what was computed
 
 

@@ -23,7 +23,7 @@ from privcheck.errors import ParameterError
 
 RelationName = Literal["add-remove", "zero-out", "replace-one"]
 _FEW: Final = 1e-12  # a sampling rate below it is rounded up to it
-_STEEPEST: Final = 1e4  # Δ/std above which whoever is sampled counts as given away
+_STEEPEST: Final = 1e4  # Δ/std above which a sampled user is charged as fully revealed
 _MOST_DRAWS: Final = 1_000_000
 _NEAR: Final = 1e-8  # Δ/std below which sampling is left out
 
@@ -175,7 +175,7 @@ def with_replacement(*, std: Real, users: Real, draws: Real, sensitivity: Real =
         pieces, note = [(GaussianLaw((m * mu) ** 2), 1)], "sampling left out: its losses are next to nothing"
     elif mu > _STEEPEST:
         lost = -math.expm1(m * math.log1p(-1 / n)) * (1 + 1e-14)
-        pieces, note = [(LostLaw(lost), 1)], "hardly any noise: whoever is drawn counts as given away"
+        pieces, note = [(LostLaw(lost), 1)], "hardly any noise: a sampled user is charged as fully revealed"
     elif mu > 0:
         pieces = [(redrawn_law(mu, m, n), 1)]
     return event("with_replacement", pieces, count, note, std=spread, users=n, draws=m, sensitivity=moved)
@@ -227,7 +227,7 @@ def truncated_poisson_gaussian(
         law = pieces[0][0]
         if not isinstance(law, SampledGaussian | ReplacedGaussian):
             pieces = [(LostLaw(q), 1)] if q < 1 else [(GaussianLaw(4 * s * s), 1)]
-            note = "whoever is sampled counts as given away" if q < 1 else "everybody counts as kept"
+            note = "a sampled user is charged as fully revealed" if q < 1 else "every user is charged as sampled"
         else:
             crowded = (SampledGaussian if relation == "add-remove" else MirroredGaussian)(2 * s, law.rate)
             pieces = [(RevealedLaw((1 - over, over), (law, crowded)) if over < 1 else crowded, 1)]
@@ -257,7 +257,7 @@ def _gaussian_pieces(s: float, q: float, relation: RelationName) -> tuple[list[t
         return [(GaussianLaw(moved * moved), 1)], "sampling left out: its losses are next to nothing"
     if s > _STEEPEST:
         # outputs with and without the user differ in the runs that sample them, a share q at most
-        return [(LostLaw(q), 1)], "hardly any noise: whoever is sampled counts as given away"
+        return [(LostLaw(q), 1)], "hardly any noise: a sampled user is charged as fully revealed"
     note = f"sampling rate rounded up to {_FEW:g}" if q < _FEW else ""
     law = ReplacedGaussian if relation == "replace-one" else SampledGaussian
     return [(law(s, max(q, _FEW)), 1)], note

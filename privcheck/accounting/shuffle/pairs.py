@@ -61,9 +61,9 @@ def _bits(trials: int, probability: float, moved: Movement, direction: Direction
     log_odds = math.log(probability) - math.log1p(-probability)
     logs = binomial_logs(trials, log_odds)
     if (moved == "up") == (direction == "remove"):
-        x = np.arange(trials)  # P = Bin + 1 at x + 1; the outcome N + 1 gives it away
+        x = np.arange(trials)  # P = Bin + 1 at x + 1; the outcome N + 1 reveals it
         return tidy(np.log(x + 1) - np.log(trials - x) - log_odds, logs[:-1], math.exp(logs[-1]))
-    x = np.arange(1, trials + 1)  # P = Bin: x = 0 gives it away
+    x = np.arange(1, trials + 1)  # P = Bin: x = 0 reveals it
     return tidy((np.log(trials - x + 1) - np.log(x) + log_odds)[::-1], logs[:0:-1], math.exp(logs[0]))
 
 

@@ -10,7 +10,7 @@ With integer messages the multiset {zᵢ} leaves, not its sum. Let the other use
 handed the messages of the others whose bit is 1 separately sees one changed message among n′ whose bits are 0, or with
 the roles of 0 and 1 exchanged; one of the two groups has at least n′ = ⌈(n + 1)/2⌉ members, and fewer are easier to
 attack. Among bits 0 the likelihood ratio of the multiset is the mean of n′ independent r(z) = P(z − 1)/P(z),
-z ~ Bin(m, ½), beside a message m + 1, which gives its sender away. Hockey-sticks are convex in that mean, so that any
+z ~ Bin(m, ½), beside a message m + 1, which reveals its sender. Hockey-sticks are convex in that mean, so that any
 mean-preserving spread of r, and of partial sums, dominates: here, rounding at random to a lattice.
 """
 
