@@ -38,7 +38,7 @@ def attained_releases(releases: Sequence[Release], assumptions: Sequence[Assumpt
             raise DeclarationError(f"{message}; expected one of {', '.join(known) or '(none)'}")
         if assumption.attained is None or at_most(assumption.attained, assumption.assumed) is True:
             continue
-        widened = [_widened(release, assumption.bounds, assumption.attained) for release in widened]
+        widened = [_widen(release, assumption.bounds, assumption.attained) for release in widened]
     return tuple(widened)
 
 
@@ -49,7 +49,7 @@ def _columns(statistic: Any) -> dict[str, Column]:
     return {field: column for field, column in columns.items() if column is not None}
 
 
-def _widened(release: Release, name: str, attained: Expr) -> Release:
+def _widen(release: Release, name: str, attained: Expr) -> Release:
     """Returns the release with the column's bound raised to what is attained, or as it is where that is no more."""
     short: dict[str, Any] = {
         field: Column(name, _larger(column.bound, attained), column.latex)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from privcheck.declaration import Declaration
 
 
-def settled(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[Declaration, ...]:
+def settle_sizes(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[Declaration, ...]:
     """Returns the declaration with n replaced by every size of a batch; none where no additive noise depends on n.
 
     A user is in one batch, so that the dearest of these costs is the declaration's. Where nobody is in any batch, they

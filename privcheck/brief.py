@@ -19,18 +19,18 @@ class Brief:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={text}" for name, text in _described(self))
+        shown = ", ".join(f"{name}={text}" for name, text in _describe(self))
         return f"{type(self).__name__}({shown})"
 
     def _repr_html_(self) -> str:
         """Returns the same fields as a table, which notebooks show."""
         rows = "".join(
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in _described(self)
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in _describe(self)
         )
         return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
 
 
-def _described(value: object) -> list[tuple[str, str]]:
+def _describe(value: object) -> list[tuple[str, str]]:
     assert is_dataclass(value)
     return [(field.name, _short(getattr(value, field.name))) for field in fields(value)]
 

@@ -109,7 +109,7 @@ def least_noise(
             given=delta,
         )
     charged = {c.release.name: c.charged for c in composed.costs}
-    calibrated = calibrate((epsilon, delta), lambda factor: _scaled(declaration, charged, values, factor))
+    calibrated = calibrate((epsilon, delta), lambda factor: _scale(declaration, charged, values, factor))
     published = _stds(composed, charges)
     needed = tuple(_row(name, charges[name].law, std, calibrated.scale * std) for name, std in published.items())
     return Calibration(
@@ -123,7 +123,7 @@ def least_noise(
     )
 
 
-def _scaled(
+def _scale(
     declaration: Declaration, charged: Mapping[str, Sensitivity], values: Mapping[str, Fraction], factor: float
 ) -> Curve:
     """Returns the curve with all noise multiplied."""
@@ -161,7 +161,7 @@ def _in_batches(
         return None
     declaration = composed.declaration
     once = {c.release.name: c.release.mechanism.whiten(c.sensitivity) for c in composed.costs}
-    factor = calibrate(target, lambda f: _scaled(declaration, once, values, f)).scale
+    factor = calibrate(target, lambda f: _scale(declaration, once, values, f)).scale
     published = _stds(composed, charges)
     return tuple(_row(name, c.law, published[name], factor * published[name]) for name, c in charges.items())
 

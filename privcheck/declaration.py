@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from privcheck.attained import attained_releases
-from privcheck.domains import Condition, kept
+from privcheck.domains import Condition, is_proved
 from privcheck.errors import DeclarationError, UnknownNameError
 from privcheck.fields import instance, one_of, text, truth, words_of
 from privcheck.guarantees import GaussianDP, Guarantee
@@ -147,7 +147,9 @@ class Declaration:
         check_draws(self)
         object.__setattr__(self, "releases", attained_releases(self.releases, self.assumptions))
         check_symbols(self)
-        object.__setattr__(self, "open_conditions", tuple(c for c in conditions(self) if not kept(c, self.parameters)))
+        object.__setattr__(
+            self, "open_conditions", tuple(c for c in conditions(self) if not is_proved(c, self.parameters))
+        )
         self.values()
 
     @property

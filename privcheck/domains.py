@@ -63,7 +63,7 @@ class Condition:
         return replace(self, where=where, sizes=sizes, outputs=outputs)
 
 
-def kept(condition: Condition, parameters: Sequence[Parameter]) -> bool:
+def is_proved(condition: Condition, parameters: Sequence[Parameter]) -> bool:
     """Returns whether the condition is proved for all values of the parameters; False where it is left open.
 
     Raises:

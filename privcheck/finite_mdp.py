@@ -43,7 +43,7 @@ class FiniteMDP:
             object.__setattr__(self, name, _table(name, getattr(self, name)))
         shape = self.transition.shape
         if len(shape) != 4 or shape[0] not in (1, self.horizon) or shape[1] != shape[3] or 0 in shape:
-            message = f"expected P of shape (S, A, S), or (H, S, A, S) with H = {self.horizon}, got {_shown(shape)}"
+            message = f"expected P of shape (S, A, S), or (H, S, A, S) with H = {self.horizon}, got {_show(shape)}"
             raise ParameterError(message, name="transition")
         _refuse_rows("P(· | s, a)", self.transition)
         if self.initial.shape != shape[1:2]:
@@ -87,7 +87,7 @@ def _rewards(reward: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.
     try:
         table = np.broadcast_to(reward, shape)
     except ValueError:
-        message = f"expected rewards that broadcast to {_shown(shape)}, got shape {reward.shape}"
+        message = f"expected rewards that broadcast to {_show(shape)}, got shape {reward.shape}"
         raise ParameterError(message, name="reward") from None
     bad = ~((reward >= 0) & (reward <= 1))  # NaN is bad
     if bad.any():
@@ -113,7 +113,7 @@ def _refuse_rows(name: str, array: NDArray[np.float64]) -> None:
         raise ParameterError(message, name=name)
 
 
-def _shown(shape: tuple[int, ...]) -> str:
+def _show(shape: tuple[int, ...]) -> str:
     return str(shape[1:] if len(shape) == 4 and shape[0] == 1 else shape)
 
 

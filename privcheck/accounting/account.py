@@ -15,7 +15,7 @@ from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.accounting.engine.zcdp import classical_epsilon, pure_delta, zcdp_delta, zcdp_epsilon
 from privcheck.accounting.events import Event
 from privcheck.accounting.release_events import release_branches
-from privcheck.batched import settled
+from privcheck.batched import settle_sizes
 from privcheck.brief import Brief
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import DeclarationError, ParameterError
@@ -66,7 +66,7 @@ class Account(Brief):
             ParameterError: A value is not of its parameter's kind, or the declaration means nothing there.
         """
         values = self.declaration.values(values)
-        if sized := settled(self.declaration, values):
+        if sized := settle_sizes(self.declaration, values):
             return _dearest([account(one).at(values) for one in sized])
         leaking = shared_draws(self.declaration)
         branches = tuple(

@@ -90,7 +90,7 @@ def settle_together(algorithms: Sequence[Algorithm], given: Mapping[str, str], w
     names = [algorithm.name for algorithm in algorithms]
     if len(set(names)) != len(names):
         raise ParameterError(f"each algorithm is compared once, got {' '.join(names)}", name="name", given=names)
-    known = [_known(settle(algorithm, {})) | sizes.keys() for algorithm in algorithms]
+    known = [_keep_known(settle(algorithm, {})) | sizes.keys() for algorithm in algorithms]
     for key in given:
         if not any(key in one for one in known):
             every = sorted(frozenset[str]().union(*known))
@@ -101,7 +101,7 @@ def settle_together(algorithms: Sequence[Algorithm], given: Mapping[str, str], w
     ]
 
 
-def _known(setting: Chosen) -> set[str]:
+def _keep_known(setting: Chosen) -> set[str]:
     declared = {p.name for p in setting.declaration.parameters} if setting.declaration else set()
     return declared | {p.name for p in setting.algorithm.options} | {c.name for c in setting.algorithm.readings}
 

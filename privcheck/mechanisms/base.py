@@ -220,7 +220,7 @@ class Noise:
 def lacks(law: type[Noise], *abilities: str) -> str:
     """Returns what noise of a law cannot be asked, with the remedy; empty where it can be asked all of it."""
     for ability in abilities:
-        if vars(Noise)[ability] is _defined(law, ability):
+        if vars(Noise)[ability] is _defines(law, ability):
             return _words(law, ability)
     return ""
 
@@ -235,7 +235,7 @@ def _words(law: type[Noise], ability: str) -> str:
     return f"{message}: give {law.__name__} the method `{ability}`"
 
 
-def _defined(law: type[Noise], ability: str) -> object:
+def _defines(law: type[Noise], ability: str) -> object:
     return next(vars(kind)[ability] for kind in law.__mro__ if ability in vars(kind))
 
 

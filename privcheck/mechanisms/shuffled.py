@@ -265,11 +265,11 @@ class ShuffledBits:
             ParameterError: n is not a whole number, at least 1, or τ is not positive and finite.
         """
         used = self.users.symbols | self.threshold.symbols
-        return _drawn(self, tuple(sorted((name, value) for name, value in values.items() if name in used)))
+        return _draw(self, tuple(sorted((name, value) for name, value in values.items() if name in used)))
 
 
 @functools.lru_cache(maxsize=1024)
-def _drawn(mechanism: ShuffledBits, given: tuple[tuple[str, Fraction], ...]) -> Noise:
+def _draw(mechanism: ShuffledBits, given: tuple[tuple[str, Fraction], ...]) -> Noise:
     values = dict(given)
     users = mechanism.users.rational(values)
     if users is None or users.denominator != 1 or users < 1:

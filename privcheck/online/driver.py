@@ -195,7 +195,7 @@ def _save(path: Path, replicates: list[Replicate], mark: str, seconds: float) ->
     for number, one in enumerate(replicates):
         arrays |= {f"{number}/{name}": array for name, array in one.arrays.items()}
         states.append({name: rng.bit_generator.state for name, rng in one.generators.items()})
-    about = json.dumps({"fingerprint": mark, "seconds": seconds, "generators": states}, default=_listed)
+    about = json.dumps({"fingerprint": mark, "seconds": seconds, "generators": states}, default=_list)
     arrays["about"] = np.frombuffer(about.encode(), dtype=np.uint8)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -217,7 +217,7 @@ def refuse_other(request: OnlineRequest, label: str) -> None:
         _load(request.directory / CHECKPOINT, [], fingerprint(request, label))
 
 
-def _listed(value: Any) -> Any:
+def _list(value: Any) -> Any:
     return value.tolist()
 
 

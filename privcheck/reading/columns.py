@@ -49,12 +49,12 @@ def real_numbers(table: Table, name: str, problems: Problems) -> NDArray[np.floa
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = _decoded(table.columns.pop(name))
+    column = _decode(table.columns.pop(name))
     kind = column.type
     if pa.types.is_string(kind) and table.format == "CSV":
         text = pc.utf8_trim_whitespace(column)
-        column, broken = _parsed(pc.if_else(pc.equal(text, ""), None, text))
-        problems.add(f"{name}: expected a number", broken, _quoted(table, text))
+        column, broken = _parse(pc.if_else(pc.equal(text, ""), None, text))
+        problems.add(f"{name}: expected a number", broken, _quote(table, text))
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         if not pa.types.is_null(kind):
             problems.say(f"{name}: expected a column of numbers, got one of type {kind}")
@@ -109,7 +109,7 @@ def identifiers(table: Table, name: str, problems: Problems) -> Identifiers:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = _decoded(table.columns.pop(name))
+    column = _decode(table.columns.pop(name))
     kind = column.type
     if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         problems.say(f"{name}: expected a column of whole numbers or text, got one of type {kind}")
@@ -121,7 +121,7 @@ def identifiers(table: Table, name: str, problems: Problems) -> Identifiers:
         column = pc.if_else(pc.is_nan(column), None, column)
     problems.add(f"{name}: empty", column.is_null().to_numpy(), table.place)
     if pa.types.is_integer(kind):
-        return _numbered(column, name, table, problems)
+        return _number(column, name, table, problems)
     encoded = column.combine_chunks().dictionary_encode()
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     names = _as_integers(encoded.dictionary)
@@ -136,7 +136,7 @@ def identifiers(table: Table, name: str, problems: Problems) -> Identifiers:
     return _without_negative(codes, ordered, name, table, problems)
 
 
-def _numbered(column: Any, name: str, table: Table, problems: Problems) -> Identifiers:
+def _number(column: Any, name: str, table: Table, problems: Problems) -> Identifiers:
     import pyarrow.compute as pc
 
     empty = column.is_null().to_numpy()
@@ -165,7 +165,7 @@ def _as_integers(distinct: Any) -> NDArray[np.int64] | None:
     import pyarrow as pa
 
     if pa.types.is_string(distinct.type):
-        parsed, broken = _parsed(pa.chunked_array([distinct]))
+        parsed, broken = _parse(pa.chunked_array([distinct]))
         values = np.array(parsed.to_numpy(), dtype=np.float64)
     else:
         values = np.array(distinct.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -174,7 +174,7 @@ def _as_integers(distinct: Any) -> NDArray[np.int64] | None:
     return values.astype(np.int64) if bool(whole.all()) else None
 
 
-def _parsed(text: Any) -> tuple[Any, NDArray[np.bool_]]:
+def _parse(text: Any) -> tuple[Any, NDArray[np.bool_]]:
     """Returns a column of text as floats, null where it is none, and where it is none although there is text."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -187,7 +187,7 @@ def _parsed(text: Any) -> tuple[Any, NDArray[np.bool_]]:
         return pc.cast(pc.if_else(number, text, None), pa.float64()), broken
 
 
-def _decoded(column: Any) -> Any:
+def _decode(column: Any) -> Any:
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
@@ -197,5 +197,5 @@ def _decoded(column: Any) -> Any:
     return column
 
 
-def _quoted(table: Table, text: Any) -> Show:
+def _quote(table: Table, text: Any) -> Show:
     return lambda i: f"{table.place(i)} ({text[i].as_py()[:40]!r})"

@@ -82,7 +82,7 @@ def admit(table: Table, *, num_states: int | None, num_actions: int | None, prob
     reward = real_numbers(table, "reward", problems)
     check_unit_interval("reward", reward, table.place, problems)
     sizes = _sizes(table, ids, (num_states, num_actions), problems)
-    order = _ordered(table, episode, step, problems)
+    order = _order(table, episode, step, problems)
     if order is not None:
         _check_lengths(table, order, episode, step, problems)
         _check_chain(table, order, episode, ids, problems)
@@ -152,7 +152,7 @@ def _largest(column: Whole) -> int:
     return int(column.values.max(initial=0, where=column.valid))
 
 
-def _ordered(table: Table, episode: Identifiers, step: Whole, problems: Problems) -> _Order | None:
+def _order(table: Table, episode: Identifiers, step: Whole, problems: Problems) -> _Order | None:
     rows = np.flatnonzero((episode.codes >= 0) & step.valid)
     if not len(rows):
         return None

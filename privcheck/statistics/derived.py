@@ -35,7 +35,7 @@ def tabular_sizes(statistic: Any, values: Mapping[str, Fraction]) -> tuple[int, 
     return horizon, states, actions
 
 
-def opposed(statistic: Any) -> Literal["rewards", "costs", ""]:
+def find_complement(statistic: Any) -> Literal["rewards", "costs", ""]:
     """Returns which of two tables it is whose cells a user's reward r and cost 1 − r go to; empty for all others."""
     if type(statistic) is not CellSums or not is_derived(statistic):
         return ""

@@ -142,7 +142,7 @@ class GramMatrices:
         Only coordinates in which a user's vector is not 0 are looked at: pairs have two, whatever d is.
         """
         d = next(user for user in pair if user is not None).column("vectors", self.vector.name).shape[2]
-        support, reduced = _supported(pair, self.vector.name)
+        support, reduced = _check_support(pair, self.vector.name)
         change = _subtract(self.compute, reduced)
         rows, columns = np.triu_indices(support.size)
         steps = np.arange(change.shape[0])[:, np.newaxis]
@@ -358,7 +358,7 @@ def _columns(
     return x, w
 
 
-def _supported(
+def _check_support(
     pair: tuple[Regressors | None, Regressors | None], vector: str
 ) -> tuple[NDArray[np.int64], tuple[Regressors | None, Regressors | None]]:
     """Returns the coordinates in which a vector of either user is not 0, and the users with those only."""

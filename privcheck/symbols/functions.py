@@ -33,15 +33,15 @@ def exp(value: Expr | Exact) -> Expr:
 
 def maximum(*values: Expr | Exact) -> Expr:
     """Returns the exact maximum."""
-    return Expr(_compared(sympy.Max, values))
+    return Expr(_compare(sympy.Max, values))
 
 
 def minimum(*values: Expr | Exact) -> Expr:
     """Returns the exact minimum."""
-    return Expr(_compared(sympy.Min, values))
+    return Expr(_compare(sympy.Min, values))
 
 
-def _compared(of: Any, values: tuple[Expr | Exact, ...]) -> Any:
+def _compare(of: Any, values: tuple[Expr | Exact, ...]) -> Any:
     try:
         return of(*map(node_of, values))
     except ValueError as error:  # zoo, NaN or a complex number
@@ -120,7 +120,7 @@ def sum_over(steps: Expr | Exact, term: Callable[[Expr], Expr]) -> Expr:
     >>> str(sum_over(H, lambda h: (H - h + 1) ** 2).at({"H": Fraction(3)}))
     '14'
     """
-    return Expr(_summed(node_of(steps), term(h).node))
+    return Expr(_sum(node_of(steps), term(h).node))
 
 
 def sum_steps(steps: Expr | Exact, term: Expr | Exact) -> Expr:
@@ -130,11 +130,11 @@ def sum_steps(steps: Expr | Exact, term: Expr | Exact) -> Expr:
     >>> str(sum_steps(H, (H - h) ** 2).at({"H": Fraction(3)}))
     '5'
     """
-    return Expr(_summed(node_of(steps), expression(term).node))
+    return Expr(_sum(node_of(steps), expression(term).node))
 
 
 @functools.lru_cache(maxsize=1024)
-def _summed(steps: Any, term: Any) -> Any:
+def _sum(steps: Any, term: Any) -> Any:
     """Returns a closed form where it is one of powers of h and of r^h, else the sum as it stands.
 
     SymPy's own search takes minutes, or finds functions whose values at a large H take as long.

@@ -20,10 +20,10 @@ def at_most(left: Expr, right: Expr) -> bool | None:
         return _all([at_most(Expr(part), right) for part in left.node.args])
     if isinstance(right.node, sympy.Max) and any(at_most(left, Expr(part)) for part in right.node.args):
         return True
-    return _decided(left, right)
+    return _decide(left, right)
 
 
-def _decided(left: Expr, right: Expr) -> bool | None:
+def _decide(left: Expr, right: Expr) -> bool | None:
     difference = simplify(right.node - left.node)
     if _nonnegative(difference):
         return True

@@ -56,13 +56,13 @@ def _keeps(node: Any, domain: Domain, spans: tuple[tuple[str, Span], ...], steps
             return None
         answers = [_keeps(node.subs(h.node, step), domain, spans, None) for step in range(1, int(steps) + 1)]
         return False if False in answers else True if all(answers) else None
-    ranged = _ranged(node, dict(spans), steps)
+    ranged = _find_range(node, dict(spans), steps)
     if ranged is None:
         return None
     return _within(simplify(ranged), domain)
 
 
-def _ranged(node: Any, spans: Mapping[str, Span], steps: Any) -> Any:
+def _find_range(node: Any, spans: Mapping[str, Span], steps: Any) -> Any:
     """Returns the node in symbols that take all positive values, or whole ones from 1 on; None where it cannot be."""
     if steps is not None and node.has(h.node):
         if not steps.is_Symbol:

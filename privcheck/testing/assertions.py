@@ -56,7 +56,7 @@ def assert_private(
         MechanismError: The function raised or returned something else than rows of numbers.
     """
     __tracebackhide__ = True
-    allowed = _allowed(confidence)
+    allowed = _allow(confidence)
     result = audit_mechanism(
         mechanism,
         claim,
@@ -107,7 +107,7 @@ def assert_declaration(
         ParameterError: An argument is out of range, or the marker announced fewer audits.
     """
     __tracebackhide__ = True
-    allowed = _allowed(confidence)
+    allowed = _allow(confidence)
     values = declaration.values(dict(sets or {}))
     try:
         verified = verify(declaration, values)
@@ -153,7 +153,7 @@ def assert_declaration(
     return verified
 
 
-def _allowed(confidence: float | None) -> Allowance:
+def _allow(confidence: float | None) -> Allowance:
     """Returns what the running test may spend; outside of a marked test, what was asked for."""
     allowed = ALLOWANCE.get()
     if allowed is None:

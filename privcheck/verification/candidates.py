@@ -51,7 +51,7 @@ def candidate_pairs(declaration: Declaration, values: Mapping[str, Fraction], gr
             of different sizes.
     """
     releases = declaration.seen_by(group)
-    for pair in _proposed(declaration, releases, values):
+    for pair in _propose(declaration, releases, values):
         if not fault(declaration.relation, releases, pair, values):
             yield pair
 
@@ -68,7 +68,7 @@ def refused_candidates(declaration: Declaration, values: Mapping[str, Fraction])
     return list(dict.fromkeys(reasons))
 
 
-def _proposed(
+def _propose(
     declaration: Declaration, releases: Sequence[Release], values: Mapping[str, Fraction]
 ) -> Iterator[UserPair]:
     if declaration.candidates is not None:
@@ -160,7 +160,7 @@ def _linear_pairs(
     if laplace and d > 1 and horizon * d * d <= _MOST_NUMBERS:
         flat, other = flat_vectors(d)
         one, two = pairs[0]
-        x, z = turned(flat, other)
+        x, z = turn(flat, other)
         pairs += [(_with(one, flat), _with(two, -flat)), (_with(one, x), _with(two, z))]
     for first, second in pairs:
         yield first, _sharing(first, second) if declaration.relation.initial == "fixed" else second
@@ -175,7 +175,7 @@ def flat_vectors(d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return first, second if d > 1 else np.zeros(d)
 
 
-def turned(first: NDArray[np.float64], second: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def turn(first: NDArray[np.float64], second: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     """Returns two orthogonal unit vectors x, z of their plane for which ‖xxᵀ − zzᵀ‖₁ is largest: d·√2 for even d."""
     c, s = math.cos(math.pi / 8), math.sin(math.pi / 8)
     return [c * first + s * second, c * second - s * first]

@@ -13,7 +13,7 @@ from privcheck.verification.claim import NEAR, Case, over
 from privcheck.verification.findings import Finding
 
 
-def budgets_kept(case: Case) -> Iterator[Finding]:
+def check_budgets(case: Case) -> Iterator[Finding]:
     """Yields a finding for every release that costs more than the paper gives it."""
     for cost in case.account.costs:
         budget = cost.release.budget
@@ -35,7 +35,7 @@ def budgets_kept(case: Case) -> Iterator[Finding]:
 
 def budgets_add_up(case: Case) -> Iterator[Finding]:
     """Yields where the releases' budgets do not add up to the claim by basic composition: in ε (or ρ), and in δ."""
-    sums = [_summed(case, case.declaration.seen_by(group)) for group in case.declaration.groups]
+    sums = [_sum(case, case.declaration.seen_by(group)) for group in case.declaration.groups]
     if any(s is None for s in sums) or case.declaration.claim.composition == "advanced":
         return
     size, delta = (max(s[i] for s in sums if s is not None) for i in (0, 1))
@@ -83,7 +83,7 @@ def tighter_composition(case: Case) -> Iterator[Finding]:
         )
 
 
-def _summed(case: Case, releases: tuple[Release, ...]) -> tuple[float, float] | None:
+def _sum(case: Case, releases: tuple[Release, ...]) -> tuple[float, float] | None:
     """Returns Σε (or Σρ) and Σδ of the budgets; None where one has none or is of another kind than the claim."""
     kind = ZCDP if isinstance(case.declaration.claim.guarantee, ZCDP) else PureDP | ApproxDP
     if not all(isinstance(r.budget, kind) for r in releases):

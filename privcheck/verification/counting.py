@@ -11,25 +11,25 @@ from privcheck.verification.claim import NEAR, Case
 from privcheck.verification.findings import Finding, Severity
 
 
-def tree_levels_counted(case: Case) -> Iterator[Finding]:
+def check_tree_levels(case: Case) -> Iterator[Finding]:
     """Yields a finding for every binary tree whose nodes a user the proof does not count exactly."""
     for release in case.declaration.releases:
         if isinstance(release.schedule, Tree) and release.schedule.counted is not None:
-            yield from _compared(case, release, release.schedule.counted, ("tree-levels", "tree-levels-slack"))
+            yield from _compare(case, release, release.schedule.counted, ("tree-levels", "tree-levels-slack"))
 
 
-def outputs_counted(case: Case) -> Iterator[Finding]:
+def check_outputs(case: Case) -> Iterator[Finding]:
     """Yields a finding for every release that leaves more or less often than the proof charges it."""
     for release in case.declaration.releases:
         if release.counted is None:
             continue
         never = release.counted.rational(case.values) == 0
-        yield from _compared(
+        yield from _compare(
             case, release, release.counted, ("release-uncounted" if never else "release-repeated", "release-missing")
         )
 
 
-def _compared(case: Case, release: Release, counted: Expr, codes: tuple[str, str]) -> Iterator[Finding]:
+def _compare(case: Case, release: Release, counted: Expr, codes: tuple[str, str]) -> Iterator[Finding]:
     times = release.schedule.times
     enough, loose = at_most(times, counted), at_most(counted, times)
     high, low = counted.number(case.values), times.number(case.values)

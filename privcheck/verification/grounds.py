@@ -60,13 +60,13 @@ def grounds(declaration: Declaration, tried: Sequence[Tried], *, proved: bool) -
         tried: What was tried on the sensitivities that authors state.
         proved: Whether cost ≤ claim is decided for all parameters.
     """
-    rests_on = [_stated(one) for one in tried]
+    rests_on = [_from_stated(one) for one in tried]
     rests_on += [
         Ground(
             basis="stated", where=r.name, what=f"the price of {r.mechanism.words}", by="nothing: not a noise of ours"
         )
         for r in declaration.releases
-        if not _priced(r)
+        if not _has_price(r)
     ]
     rests_on += [
         Ground(
@@ -96,7 +96,7 @@ def grounds(declaration: Declaration, tried: Sequence[Tried], *, proved: bool) -
         for r in declaration.releases
         if is_derived(r.statistic)
     ]
-    rests_on.append(_compared(proved=proved))
+    rests_on.append(_from_comparison(proved=proved))
     order = ("stated", "assumed", "checked", "proved")
     return tuple(sorted(dict.fromkeys(rests_on), key=lambda ground: order.index(ground.basis)))
 
@@ -129,7 +129,7 @@ def doubts(declaration: Declaration, tried: Sequence[Tried], values: Mapping[str
             remedy=f"declare {', '.join(ours)} or {last} noise",
         )
         for r in declaration.releases
-        if not _priced(r)
+        if not _has_price(r)
     ]
     for assumption in declaration.assumptions:
         if assumption.bounds or assumption.attained is None or at_most(assumption.attained, assumption.assumed):
@@ -149,7 +149,7 @@ def for_all_parameters(declaration: Declaration) -> bool:
     return all(at_most(a.attained, a.assumed) is True for a in loose if a.attained is not None)
 
 
-def _stated(one: Tried) -> Ground:
+def _from_stated(one: Tried) -> Ground:
     if not one.pairs:
         what = f"the sensitivity of {one.statistic}, which could not be tested"
         return Ground(basis="stated", where=one.release, what=what, by=one.how)
@@ -161,7 +161,7 @@ def _stated(one: Tried) -> Ground:
     )
 
 
-def _priced(release: Release) -> bool:
+def _has_price(release: Release) -> bool:
     return type(release.mechanism) in PRICED
 
 
@@ -182,7 +182,7 @@ def _preconditions(declaration: Declaration) -> list[Ground]:
     return preconditions
 
 
-def _compared(*, proved: bool) -> Ground:
+def _from_comparison(*, proved: bool) -> Ground:
     if proved:
         return Ground(
             basis="proved", where="all releases", what="cost at most claim, for all parameters", by="exact expressions"

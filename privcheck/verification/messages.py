@@ -15,7 +15,9 @@ def message_as_sum(case: Case) -> Iterator[Finding]:
         release = cost.release
         if not release.mechanism.law.integers:
             continue
-        shown = [_shown(shuffled_noise(release.mechanism.at(at))) for at in release.settings(case.values)]
+        shown = [
+            _probability_of_showing(shuffled_noise(release.mechanism.at(at))) for at in release.settings(case.values)
+        ]
         if not shown:
             continue
         probability, users, m = max(shown)
@@ -35,7 +37,7 @@ def message_as_sum(case: Case) -> Iterator[Finding]:
         )
 
 
-def _shown(noise: ShuffledNoise) -> tuple[float, int, int]:
+def _probability_of_showing(noise: ShuffledNoise) -> tuple[float, int, int]:
     """Returns with which probability one counter reveals its user, among how many users of how many noise bits."""
     m, p = noise.bits
     return (1 - p) ** m, noise.senders, m

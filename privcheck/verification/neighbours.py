@@ -42,18 +42,18 @@ def fault(
         return f"{len(users)} of the two hold the user, but the relation is: {relation.words}"
     if any(isinstance(user, Trajectories | Regressors) and user.users != 1 for user in users):
         return "expected the data of one user on each side"
-    if why := _not_shared(relation, users):
+    if why := _find_not_shared(relation, users):
         return why
     for release in releases:
         for user in users:
-            if why := _broken(release, user, values):
+            if why := _find_broken(release, user, values):
                 return f"{release.name}: {why}"
         if not is_derived(release.statistic) and (why := _not_a_difference(release, pair, values)):
             return f"{release.name}: {why}"
     return ""
 
 
-def _not_shared(relation: Relation, users: Sequence[Any]) -> str:
+def _find_not_shared(relation: Relation, users: Sequence[Any]) -> str:
     """Returns in what the users differ at step 1 where the relation says that they share its state and action."""
     if not isinstance(relation, ReplaceOne) or relation.initial != "fixed":
         return ""
@@ -70,7 +70,7 @@ def _not_shared(relation: Relation, users: Sequence[Any]) -> str:
     return "step 1's state and action must be in common, and in data of another kind they are unknown"
 
 
-def _broken(release: Release, user: Any, values: Mapping[str, Fraction]) -> str:
+def _find_broken(release: Release, user: Any, values: Mapping[str, Fraction]) -> str:
     """Returns what the data breaks of what the statistic presupposes."""
     statistic, sizes = release.statistic, tabular_sizes(release.statistic, values)
     if isinstance(statistic, GramMatrices | FeatureSums):
@@ -85,7 +85,7 @@ def _broken(release: Release, user: Any, values: Mapping[str, Fraction]) -> str:
         return ""  # `Trajectories` are states, actions and rewards in range; only bits are fewer
     try:
         if sizes is None:
-            computed(release.statistic, user)
+            compute_one(release.statistic, user)
         else:
             statistic.difference((user, None))  # reads every weight, and makes no table
     except Exception as error:  # noqa: BLE001 - the author's own code: whatever it raises says why
@@ -128,7 +128,7 @@ def _not_a_difference(release: Release, pair: tuple[Any, Any], values: Mapping[s
     try:
         if np.prod(statistic.shape(values), dtype=float) > _MOST_CELLS:
             return f"more than {_MOST_CELLS:,} cells, too many to compare its difference with what it computes"
-        first, second = (None if user is None else computed(statistic, user) for user in pair)
+        first, second = (None if user is None else compute_one(statistic, user) for user in pair)
         change = dense(statistic.difference(pair), (first if first is not None else second).shape)  # type: ignore[union-attr] # one is there
     except Exception as error:  # noqa: BLE001 - the author's own code: whatever it raises says why
         return f"{type(error).__name__}: {error}"
@@ -139,7 +139,7 @@ def _not_a_difference(release: Release, pair: tuple[Any, Any], values: Mapping[s
     return ""
 
 
-def computed(statistic: Any, user: Any) -> NDArray[np.float64]:
+def compute_one(statistic: Any, user: Any) -> NDArray[np.float64]:
     """Returns what a statistic computes of one user.
 
     Raises:

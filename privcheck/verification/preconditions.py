@@ -12,16 +12,16 @@ from privcheck.verification.claim import Case
 from privcheck.verification.findings import Finding
 
 
-def assumptions_kept(case: Case) -> Iterator[Finding]:
+def check_assumptions(case: Case) -> Iterator[Finding]:
     """Yields a finding for every bound that nothing enforces, or that the paper's own setting breaks."""
     for assumption in case.declaration.assumptions:
         if assumption.attained is None:
-            yield _unenforced(assumption)
-        elif _broken(case, assumption):
+            yield _report_unenforced(assumption)
+        elif _report_broken(case, assumption):
             figures = {"assumed": str(assumption.assumed), "attained": str(assumption.attained)}
             message = (
                 f"{assumption.what}, presupposed to be at most {assumption.assumed}, attains {assumption.attained} "
-                f"({assumption.source}): {assumption.repair}. {_charged(assumption)}"
+                f"({assumption.source}): {assumption.repair}. {_what_is_charged(assumption)}"
             )
             yield Finding(
                 code="assumption-violated",
@@ -32,13 +32,13 @@ def assumptions_kept(case: Case) -> Iterator[Finding]:
             )
 
 
-def _charged(assumption: Assumption) -> str:
+def _what_is_charged(assumption: Assumption) -> str:
     if assumption.bounds:
         return "Charged is what is attained"
     return "What is charged is the assumed bound, so that no claim holds: say which column it bounds"
 
 
-def candidates_kept(case: Case) -> Iterator[Finding]:
+def check_candidates(case: Case) -> Iterator[Finding]:
     """Yields a finding where the declaration's own candidates are no pairs of neighbours; they refute nothing."""
     refused = refused_candidates(case.declaration, case.values)
     if refused:
@@ -69,7 +69,7 @@ def joint_preconditions(case: Case) -> Iterator[Finding]:
         )
 
 
-def _unenforced(assumption: Assumption) -> Finding:
+def _report_unenforced(assumption: Assumption) -> Finding:
     message = (
         f"the sensitivities presuppose that {assumption.what} is at most {assumption.assumed}, and nothing in the "
         f"algorithm as printed ensures it ({assumption.source}): {assumption.repair}. The verdict is about the "
@@ -84,7 +84,7 @@ def _unenforced(assumption: Assumption) -> Finding:
     )
 
 
-def _broken(case: Case, assumption: Assumption) -> bool:
+def _report_broken(case: Case, assumption: Assumption) -> bool:
     assert assumption.attained is not None
     kept = at_most(assumption.attained, assumption.assumed)
     if kept is None:

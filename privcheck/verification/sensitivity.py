@@ -30,7 +30,7 @@ def stated_sensitivities(case: Case) -> Iterator[Finding]:
         if enough is None:
             enough = ratio <= 1 + NEAR
             if enough and ratio != 1:  # where it fails here, a pair refutes it
-                yield _undecided(cost, figures)
+                yield _report_undecided(cost, figures)
         if loose is None:
             loose = ratio >= 1 - NEAR
         if enough and loose:
@@ -38,14 +38,14 @@ def stated_sensitivities(case: Case) -> Iterator[Finding]:
         if enough:
             yield _slack(cost, figures, ratio)
         else:
-            yield _refuted(case, cost, stated, figures, ratio)
+            yield _report_refuted(case, cost, stated, figures, ratio)
 
 
 def _norm(stated: L1 | L2) -> str:
     return "ℓ₁" if isinstance(stated, L1) else "ℓ₂"
 
 
-def _refuted(case: Case, cost: ReleaseCost, stated: L1 | L2, figures: dict[str, str], ratio: float) -> Finding:
+def _report_refuted(case: Case, cost: ReleaseCost, stated: L1 | L2, figures: dict[str, str], ratio: float) -> Finding:
     witness = furthest(case, cost.release, stated)
     shown = "" if witness is None else f"; a pair of neighbours moves it by {witness.loss:.6g}"
     other = _other_relation(case, cost.release, stated)
@@ -94,7 +94,7 @@ def _slack(cost: ReleaseCost, figures: dict[str, str], ratio: float) -> Finding:
     return _finding("stated-sensitivity-slack", "negligible", cost, message, figures)
 
 
-def _undecided(cost: ReleaseCost, figures: dict[str, str]) -> Finding:
+def _report_undecided(cost: ReleaseCost, figures: dict[str, str]) -> Finding:
     message = f"whether {figures['stated']} bounds {figures['derived']} could be checked at these parameters only"
     return _finding("stated-sensitivity-undecided", "theoretical", cost, message, figures)
 

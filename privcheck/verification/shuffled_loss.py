@@ -59,7 +59,7 @@ def shuffled_epsilon(
             f"{most:.6g} under D, and it then shows a number that D′ cannot send"
         )
     integers = [r for r in same if r.mechanism.law.integers]
-    shown = [_shown([(noise[r.name], moved[r.name]) for r in integers]) for noise in noises]
+    shown = [_probability_of_showing([(noise[r.name], moved[r.name]) for r in integers]) for noise in noises]
     if (most := max(shown)) > delta:
         noise = noises[shown.index(most)][integers[0].name]
         m = noise.bits[0]
@@ -73,7 +73,7 @@ def shuffled_epsilon(
     return loss, f"in a batch of {users} users, the sums of the messages tell the two apart" if loss > 0 else ""
 
 
-def _shown(parts: Sequence[tuple[ShuffledNoise, SparseDifference]]) -> float:
+def _probability_of_showing(parts: Sequence[tuple[ShuffledNoise, SparseDifference]]) -> float:
     """Returns the probability that some counter reveals the user, rounded down.
 
     A bit 1 among zeros is shown by m noise bits that are all 1, with probability p^m; a bit 0 among ones by m that are

@@ -24,7 +24,7 @@ from privcheck.relations import Pair, Relation, ReplaceOne, ZeroOut, extreme_pai
 from privcheck.statistics.derived import is_derived
 from privcheck.trajectories import Trajectories, concatenate
 from privcheck.verification.candidates import candidate_pairs, recorded_pairs, trajectory_sizes
-from privcheck.verification.neighbours import computed
+from privcheck.verification.neighbours import compute_one
 
 _SIZES: Final = ((1, 1, 2), (1, 2, 1), (1, 2, 2), (2, 2, 2), (3, 2, 1), (4, 2, 1), (2, 3, 1), (5, 3, 2), (8, 2, 3))
 _EVERY: Final = 600  # users of whom all pairs are compared
@@ -78,8 +78,8 @@ class _Allowed:
             if not sizes[worst] <= most * _NEAR:
                 message = (
                     f"{who} moves further than its own sensitivity says: by {sizes[worst]:.6g} in {norm}, and "
-                    f"{most:.6g} is stated ({self.relation.words}{self.at}). In D the user has {_told(first)}, in D′ "
-                    f"{_told(others[worst])}. State what it moves"
+                    f"{most:.6g} is stated ({self.relation.words}{self.at}). In D the user has {_tell(first)}, in D′ "
+                    f"{_tell(others[worst])}. State what it moves"
                 )
                 raise DeclarationError(message)
         parts = (moved > 0) & (np.abs(moved - self.norms[2]) > (_NEAR - 1) * self.norms[2])
@@ -168,7 +168,7 @@ def _at_sizes(
     cells = math.prod(release.statistic.shape(values))
     if max(cells, math.prod(sizes)) > _CELLS:
         return 0, None
-    allowed, rng = _allowed(release, relation, values), np.random.default_rng(0)
+    allowed, rng = _allow(release, relation, values), np.random.default_rng(0)
     alone = _every_pair(relation, release, sizes, allowed) if how_many_users(*sizes) <= _EVERY else 0
     pairs = [*extreme_pairs(relation, *sizes), *(_random_pair(relation, sizes, rng) for _ in range(_RANDOM))]
     worst: tuple[float, Pair] = (-1.0, pairs[0])
@@ -182,7 +182,7 @@ def _at_sizes(
     return alone + len(pairs) * (1 if isinstance(relation, ZeroOut) else 2), worst[1]
 
 
-def _allowed(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> _Allowed:
+def _allow(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> _Allowed:
     stated = release.statistic.sensitivity(relation)
     l1, l2, linf = (x.number(values, rounding="up") for x in (stated.l1, stated.l2, stated.linf))
     at = "".join(f", {name} = {values[name]}" for name in "HSAd" if name in values)
@@ -192,7 +192,7 @@ def _allowed(release: Release, relation: Relation, values: Mapping[str, Fraction
 def _every_pair(relation: Relation, release: Release, sizes: tuple[int, int, int], allowed: _Allowed) -> int:
     users = every_user(*sizes)
     single = [users.user(i) for i in range(users.users)]
-    tables = np.stack([computed(release.statistic, user).ravel() for user in single])
+    tables = np.stack([compute_one(release.statistic, user).ravel() for user in single])
     if not isinstance(relation, ReplaceOne):
         for user, table in zip(single, tables, strict=True):
             allowed.check(table[np.newaxis], user, [None])
@@ -206,7 +206,7 @@ def _every_pair(relation: Relation, release: Release, sizes: tuple[int, int, int
 
 def _change(release: Release, pair: tuple[Any, Any]) -> NDArray[np.float64]:
     """Returns f(first) − f(second), flat; nobody's statistic is 0 throughout."""
-    first, second = (0.0 if data is None else computed(release.statistic, data) for data in pair)
+    first, second = (0.0 if data is None else compute_one(release.statistic, data) for data in pair)
     return np.ravel(np.asarray(first) - np.asarray(second))
 
 
@@ -216,7 +216,7 @@ def _check_slices(release: Release, user: Any) -> None:
     Raises:
         DeclarationError: One is not.
     """
-    whole = computed(release.statistic, user)
+    whole = compute_one(release.statistic, user)
     for step, part in enumerate(whole):
         if not np.array_equal(np.asarray(release.statistic.compute(user, step=step)), part):
             message = f"{release.name}: {release.statistic.name}: compute(data, step={step}) is not the table's slice"
@@ -297,7 +297,7 @@ def _on_own_data(declaration: Declaration, release: Release, values: Mapping[str
     if not pairs:
         return 0, ""
     try:
-        allowed = _allowed(release, declaration.relation, values)
+        allowed = _allow(release, declaration.relation, values)
         for pair in pairs:
             allowed.check_pair(pair)
         _check_slices(release, next(user for user in pairs[0] if user is not None))
@@ -308,7 +308,7 @@ def _on_own_data(declaration: Declaration, release: Release, values: Mapping[str
     return len(pairs), ""
 
 
-def _told(user: Any) -> str:
+def _tell(user: Any) -> str:
     if user is None:
         return "nothing"
     if isinstance(user, Trajectories):

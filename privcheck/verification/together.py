@@ -56,7 +56,7 @@ from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import PRICED, lacks
 from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics import FeatureSums, GramMatrices
-from privcheck.statistics.derived import opposed
+from privcheck.statistics.derived import find_complement
 from privcheck.statistics.linear import step_bounds
 from privcheck.symbols import to_float
 from privcheck.verification.units import unit_of
@@ -177,7 +177,7 @@ def _rewards_and_costs(
     declaration: Declaration, releases: Sequence[Release], values: Mapping[str, Fraction], *, pure: bool
 ) -> Fraction | None:
     """Returns what tables lose together of which some hold rewards and some costs; None where not both are there."""
-    sides = {r.name: opposed(r.statistic) for r in releases}
+    sides = {r.name: find_complement(r.statistic) for r in releases}
     if not {"rewards", "costs"} <= set(sides.values()):
         return None
     laws = [r.mechanism.law for r in releases]

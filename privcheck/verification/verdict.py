@@ -10,7 +10,7 @@ from typing import Literal
 
 from privcheck.accounting import Account, account
 from privcheck.accounting.account import shared_draws
-from privcheck.batched import settled
+from privcheck.batched import settle_sizes
 from privcheck.brief import Brief
 from privcheck.calibration import least_noise
 from privcheck.declaration import Declaration
@@ -82,7 +82,7 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
             cost: the two contradict each other, and neither is reported.
     """
     values = declaration.values(values)
-    if sized := settled(declaration, values):
+    if sized := settle_sizes(declaration, values):
         return _dearest(declaration, [verify(one, values) for one in sized])
     composed = account(declaration)
     tried = tuple(try_stated(declaration, release, values) for release in stated_statistics(declaration))

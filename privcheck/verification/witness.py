@@ -92,7 +92,7 @@ def _user(user: Any) -> str:
     if user is None:
         return "no trajectory"
     if isinstance(user, Regressors):
-        return _regressed(user)
+        return _tell_regressors(user)
     if not isinstance(user, Trajectories):
         return str(user)
     cells = list(zip(user.states[0, :-1].tolist(), user.actions[0].tolist(), user.rewards[0].tolist(), strict=True))
@@ -107,7 +107,7 @@ def _user(user: Any) -> str:
     return ", ".join(shown) + f", then state {user.states[0, -1]}"
 
 
-def _regressed(user: Regressors) -> str:
+def _tell_regressors(user: Regressors) -> str:
     """Returns the first two coordinates of the vectors and the targets, run-length coded over steps."""
     columns = []
     for name, column in user.vectors.items():

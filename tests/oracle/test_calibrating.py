@@ -94,8 +94,8 @@ def test_what_is_returned_keeps_its_target_and_less_does_not(family, name):
     found = acc.calibrate(target, make)
     at = found.target.figure(acc.compose(make(found.scale)))
     less = found.target.figure(acc.compose(make(found.scale * (1 - 1e-3))))
-    assert found.target.kept(at)
-    assert not found.target.kept(less)
+    assert found.target.is_met(at)
+    assert not found.target.is_met(less)
     assert found.tolerance < 1e-3
 
 
@@ -134,18 +134,18 @@ def test_whole_numbers_against_counting(name, target, start):
     family, seek, high = COUNTED[name]
     found = acc.calibrate_whole(target, family, seek=seek, within=(1, high), start=start)
 
-    def kept(n):
-        return found.target.kept(found.target.figure(acc.compose(family(n))))
+    def is_met(n):
+        return found.target.is_met(found.target.figure(acc.compose(family(n))))
 
     bad, good = (high + 1, 1) if seek == "largest" else (0, high)
-    assert kept(good)
+    assert is_met(good)
     while abs(bad - good) > 1:
         middle = (bad + good) // 2
-        bad, good = (bad, middle) if kept(middle) else (middle, good)
+        bad, good = (bad, middle) if is_met(middle) else (middle, good)
     assert found.value == good
-    assert found.target.kept(found.figure)
+    assert found.target.is_met(found.figure)
     assert (found.beyond is None) == (good in (1, high) and bad in (0, high + 1))
-    assert found.beyond is None or not found.target.kept(found.beyond)
+    assert found.beyond is None or not found.target.is_met(found.beyond)
 
 
 def test_the_most_steps_of_many():

@@ -70,12 +70,12 @@ def calibrate_whole(
     n = _between(misses, bad, good) if bad is not None else good
     # certified: back until the bound meets the target, then forth while the next number does too
     step, figure = 1, misses.figure(n)
-    while not aim.kept(figure):
+    while not aim.is_met(figure):
         if n == (high if back > 0 else low):
             misses.refuse(low, high)
         n = min(max(n + back * step, low), high)
         step, figure = 2 * step, misses.figure(n)
-    while (beyond := _figure(misses, n - back, low, high)) is not None and aim.kept(beyond):
+    while (beyond := _figure(misses, n - back, low, high)) is not None and aim.is_met(beyond):
         n, figure = n - back, beyond
     return CalibratedWhole(value=n, target=aim, figure=figure, beyond=beyond)
 

@@ -104,11 +104,11 @@ def calibrate(
     sign = 1 if way == "least" else -1
     # certified: step outwards, by as little as does, until the bound meets the target
     step, figure = 0.0, misses.figure(scale)
-    while not aim.kept(figure):
+    while not aim.is_met(figure):
         step = max(2 * step, min(aim.excess(figure), 1.0), _TOLERANCE / 4)
         scale = min(max(scale * (1 + step) ** sign, low), high)
         figure = misses.figure(scale)
-        if scale in (low, high) and not aim.kept(figure):
+        if scale in (low, high) and not aim.is_met(figure):
             misses.refuse(low, high)
     return Calibrated(scale=scale, target=aim, figure=figure, tolerance=max(2 * step, _TOLERANCE))
 

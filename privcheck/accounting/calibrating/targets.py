@@ -22,7 +22,7 @@ class Target(Protocol):
         """Returns the figure that is bounded."""
         ...
 
-    def kept(self, figure: Figure) -> bool:
+    def is_met(self, figure: Figure) -> bool:
         """Returns whether the figure, certified, keeps the bound."""
         ...
 
@@ -52,7 +52,7 @@ class Advantage:
         """Returns the advantage."""
         return curve.advantage()
 
-    def kept(self, figure: Figure) -> bool:
+    def is_met(self, figure: Figure) -> bool:
         """Returns whether it is certified to be at most the target."""
         return figure.upper <= self.most
 
@@ -88,7 +88,7 @@ class TruePositiveRate:
         """Returns the true-positive rate."""
         return curve.true_positive_rate(self.at)
 
-    def kept(self, figure: Figure) -> bool:
+    def is_met(self, figure: Figure) -> bool:
         """Returns whether it is certified to be at most the target."""
         return figure.upper <= self.most
 
@@ -139,7 +139,7 @@ class Posterior:
         """Returns the posterior probability."""
         return curve.posterior(self.prior, false_positive_rate=self.at)
 
-    def kept(self, figure: Figure) -> bool:
+    def is_met(self, figure: Figure) -> bool:
         """Returns whether it is certified to be at most the target."""
         return figure.upper <= self.most
 
@@ -176,7 +176,7 @@ class Reconstruction:
         """Returns the probability of reconstruction."""
         return curve.reconstruction_rate(self.prior)
 
-    def kept(self, figure: Figure) -> bool:
+    def is_met(self, figure: Figure) -> bool:
         """Returns whether it is certified to be at most the target."""
         return figure.upper <= self.most
 
@@ -212,7 +212,7 @@ class BayesRisk:
         """Returns the risk."""
         return curve.bayes_risk(self.prior)
 
-    def kept(self, figure: Figure) -> bool:
+    def is_met(self, figure: Figure) -> bool:
         """Returns whether it is certified to be at least the target."""
         return figure.lower >= self.least
 
@@ -244,7 +244,7 @@ class EpsilonDelta:
         """Returns ε at δ."""
         return curve.epsilon(delta=self.delta)
 
-    def kept(self, figure: Figure) -> bool:
+    def is_met(self, figure: Figure) -> bool:
         """Returns whether ε is certified to be at most the target."""
         return figure.upper <= self.epsilon
 
