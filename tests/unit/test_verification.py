@@ -156,6 +156,15 @@ def test_the_figures_of_an_account_are_rounded_up(budget):
     assert rounded_up(cost.at(values).pure, cost.pure.rational(values))
 
 
+@pytest.mark.parametrize("factor", ["3", "10", "7", "49/10"])
+def test_the_ratio_to_the_claim_is_enclosed(factor):
+    declaration = scaled_noise(gaussian({}), factor)
+    cost = account(declaration).rho.rational(declaration.values(SMALL))
+    judged = verify(declaration, declaration.values(SMALL))
+    true = cost / declaration.values(SMALL)["rho"]
+    assert Fraction(judged.lower_ratio) <= true <= Fraction(judged.upper_ratio)
+
+
 @pytest.mark.parametrize("declaration", BOTH)
 @pytest.mark.parametrize("factor", ["0.9", "1.1"])
 def test_every_finding_has_a_known_code(declaration, factor):
