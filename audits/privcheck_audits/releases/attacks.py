@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -85,47 +85,99 @@ class Guesses:
         return tally(scored, self.plan, first=first, seed=self.seed, thresholds=self.thresholds)
 
 
-def curve(target: AttackedInstance) -> AuditResult:
-    """Returns the bound on μ, and on the exact curve ε(δ), from a guess in every run; of k users a k-th of their μ."""
-    request, alpha, bound, users = target.request, target.alpha, target.bound, target.users
-    seen = Prefixes[Tally]()
-    counted, seconds = counts(target, guesses(target, None, choose_thresholds(target)), Tally, seen=seen)
-    flip = CurveFlip(errors=counted.errors, runs=counted.runs)
-    mu = _mu_of_one(target, counted)
-    lower = gdp_epsilon(mu, request.delta, rounding="down")
-    declared = account(request.declaration).at(request.values).mu or 0.0
-    evidence: Evidence = {
-        "errors": counted.errors,
-        "guesses": counted.runs,
-        "error_rate": counted.errors / counted.runs,
-        "mu_lower": mu,
-        "mu_declared": declared,
-        "rho_lower": mu**2 / 2,
-        **claimed_rho(request),
-        "p_value_declared": flip.p_value(users * declared),
-        "refuted": bound.name_refuted(lower),
-        "curve": curve_below(mu, lower, bound),
-    }
-    method = (
-        "coin flip on the Gaussian curve: a hidden fair bit guessed in every run by the sign of the log-likelihood "
-        "ratio; the errors bound μ, and the exact curve gives ε(δ). About the declared Gaussian releases; ρ-zCDP alone "
-        "does not imply the curve"
-    )
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CountedTest(Generic[A]):
+    """From counts to a bound: all in which one test of likelihood ratios differs from another.
 
-    def limit(runs: int) -> float:
-        return reachable_curve(declared, runs, alpha=alpha, delta=request.delta, users=users)
+    Attributes:
+        work: Counts a block.
+        kinds: The dataclasses that it returns.
+        bound: The lower bound on ε from some of the blocks; None where the test has none.
+        evidence: The figures behind it.
+        method: In words.
+        reachable: What the best test could have certified with these counts, were the declared law true.
+        tally: The guesses among the counts, for the trade-off curve.
+        limit: The same as `reachable` for a number of runs; None where the bound's history is not drawn.
+    """
 
+    work: Work[A]
+    kinds: tuple[type, ...]
+    bound: Callable[[A], float | None]
+    evidence: Callable[[A], Evidence]
+    method: str
+    reachable: Callable[[A], float | None]
+    tally: Callable[[A], Tally]
+    limit: Callable[[int], float] | None = None
+
+
+def run_test(target: AttackedInstance, test: CountedTest[A]) -> AuditResult:
+    """Returns what a test came to: count → bound → evidence → result → pictures, the same for all of them."""
+    seen = Prefixes[A]()
+    counted, seconds = counts(target, test.work, *test.kinds, seen=seen)
     result = conclude(
-        target, lower=lower, evidence=evidence, method=method, seconds=seconds, reachable=limit(counted.runs)
+        target,
+        lower=test.bound(counted),
+        evidence=test.evidence(counted),
+        method=test.method,
+        seconds=seconds,
+        reachable=test.reachable(counted),
     )
+    drawn = test.limit is not None
     return add_pictures(
         result,
-        request,
-        counted=counted,
-        seen=seen,
-        bound=lambda some: gdp_epsilon(_mu_of_one(target, some), request.delta, rounding="down"),
+        target.request,
+        counted=test.tally(counted),
+        seen=seen if drawn else None,
+        bound=(lambda some: test.bound(some) or 0.0) if drawn else None,
+        limit=test.limit,
+    )
+
+
+def own_tally(counted: Tally) -> Tally:
+    """Returns the counts themselves, of a test that counts nothing else."""
+    return counted
+
+
+def curve(target: AttackedInstance) -> AuditResult:
+    """Returns the bound on μ, and on the exact curve ε(δ), from a guess in every run; of k users a k-th of their μ."""
+    request, bound, users = target.request, target.bound, target.users
+    declared = account(request.declaration).at(request.values).mu or 0.0
+
+    def bound_epsilon(counted: Tally) -> float:
+        return gdp_epsilon(_mu_of_one(target, counted), request.delta, rounding="down")
+
+    def evidence(counted: Tally) -> Evidence:
+        mu, lower = _mu_of_one(target, counted), bound_epsilon(counted)
+        flip = CurveFlip(errors=counted.errors, runs=counted.runs)
+        return {
+            "errors": counted.errors,
+            "guesses": counted.runs,
+            "error_rate": counted.errors / counted.runs,
+            "mu_lower": mu,
+            "mu_declared": declared,
+            "rho_lower": mu**2 / 2,
+            **claimed_rho(request),
+            "p_value_declared": flip.p_value(users * declared),
+            "refuted": bound.name_refuted(lower),
+            "curve": curve_below(mu, lower, bound),
+        }
+
+    def limit(runs: int) -> float:
+        return reachable_curve(declared, runs, alpha=target.alpha, delta=request.delta, users=users)
+
+    test = CountedTest(
+        work=guesses(target, None, choose_thresholds(target)),
+        kinds=(Tally,),
+        bound=bound_epsilon,
+        evidence=evidence,
+        method="coin flip on the Gaussian curve: a hidden fair bit guessed in every run by the sign of the "
+        "log-likelihood ratio; the errors bound μ, and the exact curve gives ε(δ). About the declared Gaussian "
+        "releases; ρ-zCDP alone does not imply the curve",
+        reachable=lambda counted: limit(counted.runs),
+        tally=own_tally,
         limit=limit,
     )
+    return run_test(target, test)
 
 
 def _mu_of_one(target: AttackedInstance, counted: Tally) -> float:
@@ -138,25 +190,17 @@ def coin_flip(target: AttackedInstance) -> AuditResult:
     """Returns the bound on ε from guesses on the runs with the largest likelihood ratios, at ranks fixed in advance."""
     law = loss_law(target.canary.groups)
     plan = best_plan(law, 2 * target.request.trials, alpha=target.alpha, delta=charged_delta(target))
-    seen = Prefixes[Tally]()
-    counted, seconds = counts(target, guesses(target, plan, choose_thresholds(target)), Tally, seen=seen)
-    lower, evidence = bound_from_ranks(target, counted, plan)
-    result = conclude(
-        target,
-        lower=lower,
-        evidence=evidence,
+    test = CountedTest(
+        work=guesses(target, plan, choose_thresholds(target)),
+        kinds=(Tally,),
+        bound=lambda counted: bound_from_ranks(target, counted, plan)[0],
+        evidence=lambda counted: bound_from_ranks(target, counted, plan)[1],
         method=ranked_words(target, plan),
-        seconds=seconds,
-        reachable=reachable_at_ranks(target, law, plan, counted.runs),
-    )
-    return add_pictures(
-        result,
-        target.request,
-        counted=counted,
-        seen=seen,
-        bound=lambda some: bound_from_ranks(target, some, plan)[0],
+        reachable=lambda counted: reachable_at_ranks(target, law, plan, counted.runs),
+        tally=own_tally,
         limit=lambda runs: reachable_at_ranks(target, law, plan, runs),
     )
+    return run_test(target, test)
 
 
 def bound_from_ranks(target: AttackedInstance, counted: Tally, plan: GuessPlan) -> tuple[float, Evidence]:

@@ -20,21 +20,19 @@ from privcheck_audits.bounds import (
     rho_at_least,
 )
 from privcheck_audits.engine.blocks import Tally, tally
-from privcheck_audits.engine.prefixes import Prefixes
 from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
 from privcheck_audits.plan.common import Evidence
 from privcheck_audits.releases.attacks import (
     AttackedInstance,
+    CountedTest,
     bound_from_ranks,
     choose_thresholds,
     claimed_rho,
-    conclude,
-    counts,
     ranked_words,
     reachable_at_ranks,
+    run_test,
 )
 from privcheck_audits.releases.reach import best_plan, loss_law
-from privcheck_audits.show.pictures import add_pictures
 
 _PILOT: Final = 65_536  # runs of the declared law, from which the reachable limit is estimated
 
@@ -79,64 +77,64 @@ class _Block:
 
 def divergence(target: AttackedInstance) -> AuditResult:
     """Returns the bound on ρ from a clipped score; valid against any mechanism."""
-    seen = Prefixes[Both]()
-    counted, seconds, clipped = _count(target, None, seen)
-    rho, evidence = _bound_rho(target, counted.moments, clipped)
-    lower = pure_epsilon_at_least(rho) if target.request.delta == 0 else None
-    reachable = evidence["rho_reachable"]
-    assert isinstance(reachable, float)
-    result = conclude(
-        target,
-        lower=lower,
-        evidence=evidence,
+    clipped, pure = _clip(target), target.request.delta == 0
+
+    def bound(counted: Both) -> float | None:
+        return pure_epsilon_at_least(rho_at_least(counted.moments, clipped, alpha=target.alpha)) if pure else None
+
+    def reach(counted: Both) -> float | None:
+        return pure_epsilon_at_least(_reachable(target, counted.moments.pairs, clipped)) if pure else None
+
+    test = CountedTest(
+        work=_block(target, None, clipped),
+        kinds=(Both, Tally, Moments),
+        bound=bound,
+        evidence=lambda counted: _bound_rho(target, counted.moments, clipped)[1],
         method=_words(clipped),
-        seconds=seconds,
-        reachable=None if lower is None else pure_epsilon_at_least(reachable),
+        reachable=reach,
+        tally=lambda counted: counted.tally,
     )
-    return add_pictures(result, target.request, counted=counted.tally)
+    return run_test(target, test)
 
 
 def with_coin_flip(target: AttackedInstance) -> AuditResult:
     """Returns the bounds on ε and on ρ from the same runs, each at half of α."""
     half = replace(target, request=replace(target.request, confidence=1 - target.alpha / 2))
-    law = loss_law(half.canary.groups)
+    law, clipped = loss_law(half.canary.groups), _clip(half)
     plan = best_plan(law, 2 * half.request.trials, alpha=half.alpha, delta=half.request.delta)
-    seen = Prefixes[Both]()
-    counted, seconds, clipped = _count(half, plan, seen)
-    _, of_rho = _bound_rho(half, counted.moments, clipped)
-    lower, of_epsilon = bound_from_ranks(half, counted.tally, plan)
-    refuted = {str(of_epsilon["refuted"]), str(of_rho["refuted"])} - {"nothing"}
-    parts = [name for name in ("claim", "declaration") if any(name in words for words in refuted)]
-    result = conclude(
-        target,
-        lower=lower,
-        evidence=of_epsilon | of_rho | {"refuted": " and ".join(parts) or "nothing"},
+
+    def evidence(counted: Both) -> Evidence:
+        _, of_rho = _bound_rho(half, counted.moments, clipped)
+        _, of_epsilon = bound_from_ranks(half, counted.tally, plan)
+        refuted = {str(of_epsilon["refuted"]), str(of_rho["refuted"])} - {"nothing"}
+        parts = [name for name in ("claim", "declaration") if any(name in words for words in refuted)]
+        return of_epsilon | of_rho | {"refuted": " and ".join(parts) or "nothing"}
+
+    test = CountedTest(
+        work=_block(half, plan, clipped),
+        kinds=(Both, Tally, Moments),
+        bound=lambda counted: bound_from_ranks(half, counted.tally, plan)[0],
+        evidence=evidence,
         method=f"two tests at half of α each. {ranked_words(half, plan)}. {_words(clipped)}",
-        seconds=seconds,
-        reachable=reachable_at_ranks(half, law, plan, counted.tally.runs),
-    )
-    return add_pictures(
-        result,
-        target.request,
-        counted=counted.tally,
-        seen=seen,
-        bound=lambda some: bound_from_ranks(half, some.tally, plan)[0],
+        reachable=lambda counted: reachable_at_ranks(half, law, plan, counted.runs),
+        tally=lambda counted: counted.tally,
         limit=lambda runs: reachable_at_ranks(half, law, plan, runs),
     )
+    return run_test(target, test)
 
 
-def _count(
-    target: AttackedInstance, plan: GuessPlan | None, seen: Prefixes[Both]
-) -> tuple[Both, float, DivergencePlan]:
-    clipped = divergence_plan(claimed_rho(target.request)["rho_claimed"])
-    work = _Block(
+def _clip(target: AttackedInstance) -> DivergencePlan:
+    return divergence_plan(claimed_rho(target.request)["rho_claimed"])
+
+
+def _block(target: AttackedInstance, plan: GuessPlan | None, clipped: DivergencePlan) -> _Block:
+    return _Block(
         groups=target.canary.groups,
         plan=plan,
         clipped=clipped,
         seed=target.request.seed,
         thresholds=choose_thresholds(target),
     )
-    return *counts(target, work, Both, Tally, Moments, seen=seen), clipped
 
 
 def _bound_rho(target: AttackedInstance, counted: Moments, clipped: DivergencePlan) -> tuple[float, Evidence]:
