@@ -91,7 +91,7 @@ def least_noise(
     if whole := [r.name for r in declaration.releases if r.mechanism.law.integers]:
         message = (
             f"{declaration.name}: {', '.join(whole)} leave as integer messages, each of which only its own sender's "
-            "noise hides: no least noise is looked for; let each bit be a message of its own and calibrate that"
+            "noise hides: the least noise is not searched for; send each bit as a message of its own and calibrate that"
         )
         raise ParameterError(message, name="messages")
     if mute := [why for r in declaration.releases if (why := lacks(r.mechanism.law, "events", "std"))]:
@@ -99,7 +99,7 @@ def least_noise(
     values = declaration.values(values)
     composed = account(declaration)
     if all(c.charged.l1.rational(values) == 0 or not c.release.settings(values) for c in composed.costs):
-        message = f"{declaration.name} releases nothing about anybody at these parameters: no noise is needed"
+        message = f"{declaration.name} releases nothing about any user at these parameters: no noise is needed"
         raise ParameterError(message, name="parameters", given=dict(values))
     charges = {c.release.name: charge_of(c.release, c.charged, c.release.quietest(values)) for c in composed.costs}
     if delta == 0 and (impure := [c.release.mechanism.law.name for c in composed.costs if c.pure is None]):

@@ -55,7 +55,7 @@ class JointClaim:
         """
         if self.curve is None:
             failed = "; ".join(f"{c.name}: {c.statement}" for c in self.checks if not c.holds)
-            message = f"joint DP does not follow from the billboard lemma, because this was not found true: {failed}"
+            message = f"joint DP does not follow from the billboard lemma, because this was not verified: {failed}"
             raise ParameterError(message, name="preconditions")
         epsilon = self.curve.epsilon(delta=delta)
         return epsilon.upper, float(delta)

@@ -120,7 +120,7 @@ class SymmetricGaussian:
             DeclarationError: The change is not one of a symmetric matrix.
         """
         if difference.mirrored is None:
-            raise DeclarationError("a symmetric Gaussian matrix protects symmetric matrices; this statistic is none")
+            raise DeclarationError("a symmetric Gaussian matrix protects symmetric matrices; this statistic is not one")
         scale = np.where(difference.mirrored | (self.kind == "upper"), 1.0, np.sqrt(0.5))
         return replace(difference, change=difference.change * scale, mirrored=None)
 

@@ -189,7 +189,7 @@ def _lockstep(view: Audited) -> str:
     if value_of(evidence.get("departures")):
         return (
             f"Behind the same billboard the agent played another policy {figure(evidence.get('departures'))} times of "
-            f"{figure(policies)} once one user's data were other: it sees what is not released, and the billboard "
+            f"{figure(policies)} once one user's data were different: it sees what is not released, and the billboard "
             "lemma does not hold of it."
         )
     if view.verdict == "consistent":

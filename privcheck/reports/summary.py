@@ -303,7 +303,7 @@ def _noise(report: Report) -> Iterator[Notice]:
     elif ledger.noise.startswith("simulated"):
         text = (
             "The run drew seeded floating-point noise, which is right for simulations and audits and wrong for a "
-            "release: whoever has the seed can take the noise off, and floating-point outputs tell neighbours apart."
+            "release: whoever has the seed can remove the noise, and floating-point outputs tell neighbours apart."
         )
         yield Notice(tone="open", title="Simulated noise: not for release", text=text)
     elif not ledger.noise:

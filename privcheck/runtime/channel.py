@@ -132,7 +132,7 @@ class Channel:
             raise ChannelError(f"{name}: expected the number of a slice, got {part!r}", release=name)
         if not 0 <= part < steps or part in self._released[name]:
             state = "was released already" if part in self._released[name] else f"is not in 0..{steps - 1}"
-            raise ChannelError(f"{name}: slice {part} {state}; each slice leaves once", release=name)
+            raise ChannelError(f"{name}: slice {part} {state}; each slice is released once", release=name)
         if not isinstance(value, np.ndarray) or value.shape != tuple(shape) or value.dtype != np.float64:
             got = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
             message = f"{name}: expected float64 {tuple(shape)}, got {got}"

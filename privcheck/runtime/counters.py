@@ -86,7 +86,9 @@ class TreeCounter:
 
     def _check(self, increment: Array) -> None:
         if self.users == self.leaves:
-            message = f"the tree is declared for {self.leaves} users, and all have come: declare as many as there are"
+            message = (
+                f"the tree is declared for {self.leaves} users, and all of them have come: declare as many as there are"
+            )
             raise ParameterError(message, name="leaves", given=self.leaves)
         if np.shape(increment) != self.shape:
             raise ParameterError(f"expected a contribution of shape {self.shape}, got {np.shape(increment)}")

@@ -159,7 +159,7 @@ def read_ledger(path: Path) -> tuple[dict[str, Any], list[Entry]]:
         chain = _link(chain, line)
         if claimed != chain or text != json.dumps({**line, "chain": chain}):
             message = (
-                f"{path.name}, line {number}: the hash chain breaks; this line was edited, or one before it is gone"
+                f"{path.name}, line {number}: the hash chain breaks; this line was edited, or an earlier one is missing"
             )
             raise LedgerError(message, line=number)
         parsed.append(line)

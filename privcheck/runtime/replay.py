@@ -55,6 +55,6 @@ class ReplayChannel:
             ChannelError: The slice was asked for twice.
         """
         if (name, part) in self.exact:
-            raise ChannelError(f"{name}: slice {part} was released already; each slice leaves once", release=name)
+            raise ChannelError(f"{name}: slice {part} was released already; each slice is released once", release=name)
         self.exact[name, part] = value.copy()
         return self._billboard.read(name, part=part)

@@ -28,7 +28,7 @@ CODES: Final[dict[str, str]] = {
     "basic-composition": "composing the same releases exactly costs less, for free",
     "assumption-violated": "the paper's own setting breaks a bound that the sensitivities rest on",
     "assumption-unenforced": "nothing in the algorithm as printed enforces a bound that the sensitivities rest on",
-    "candidate-refused": "a pair that the declaration gives as a witness is no pair of neighbours",
+    "candidate-refused": "a pair that the declaration gives as a witness is not a pair of neighbours",
     "joint-precondition": "actions depend on others' data past the billboard, so that joint DP does not follow",
     "claim-slack": "the releases cost less than the claim: noise could be saved",
     "stated-sensitivity-refuted": "a pair of neighbours moves the statistic further than the paper states",

@@ -107,5 +107,5 @@ def test_symmetric_noise_on_a_vector_is_refused():
     with pytest.raises(DeclarationError, match="protects symmetric matrices; s is none"):
         Release("sums", sums, noise)
     user = Regressors(vectors={"phi": np.ones((1, 1, 3)) / 2}, targets={"y": np.ones((1, 1))}, weights={})
-    with pytest.raises(DeclarationError, match="protects symmetric matrices; this statistic is none"):
+    with pytest.raises(DeclarationError, match="protects symmetric matrices; this statistic is not one"):
         noise.whitened(sums.difference((user, None)))

@@ -89,7 +89,7 @@ def test_what_is_not_declared_is_refused_before_anything_is_spent(bench, name, v
 def test_each_slice_leaves_once(bench):
     bench.channel.release("visits", np.zeros((3, 2)), part=0)
     before = (bench.draws, bench.ledger.digest, bench.billboard.digests)
-    with pytest.raises(ChannelError, match="slice 0 was released already; each slice leaves once"):
+    with pytest.raises(ChannelError, match="slice 0 was released already; each slice is released once"):
         bench.channel.release("visits", np.zeros((3, 2)), part=0)
     assert (bench.draws, bench.ledger.digest, bench.billboard.digests) == before
 
@@ -176,7 +176,7 @@ def test_replaying_a_billboard_answers_with_the_outputs_of_the_first_run(tiny, v
         statistic = tiny.release(key[0]).statistic
         assert np.array_equal(exact, statistic.compute(data, step=key[1]))
         assert np.array_equal(replay.exact[key], statistic.compute(neighbour, step=key[1]))
-    with pytest.raises(ChannelError, match="each slice leaves once"):
+    with pytest.raises(ChannelError, match="each slice is released once"):
         Privatizer(neighbour, tiny, replay).publish(0)
 
 
