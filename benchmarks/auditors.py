@@ -34,7 +34,7 @@ from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
 from privcheck_audits.engine.sequential import sequential, sequential_on_the_curve
 from privcheck_audits.releases.attacks import Guesses
 from privcheck_audits.releases.canaries import worst_canary
-from privcheck_audits.releases.reach import best_plan, loss_law, reachable_curve, reachable_guesses
+from privcheck_audits.releases.reachable_limit import best_plan, loss_law, reachable_curve, reachable_guesses
 from privcheck_audits.releases.view import releases
 from privcheck_audits.show.trade_offs import pilot_marks
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from privcheck.attained import attained_releases
+from privcheck.assumed_bounds import attained_releases
 from privcheck.domains import Condition, is_proved
 from privcheck.errors import DeclarationError, UnknownNameError
 from privcheck.fields import instance, one_of, text, truth, words_of

@@ -15,7 +15,7 @@ from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.accounting.engine.zcdp import classical_epsilon, pure_delta, zcdp_delta, zcdp_epsilon
 from privcheck.accounting.events import Event
 from privcheck.accounting.release_events import release_branches
-from privcheck.batched import settle_sizes
+from privcheck.batch_sizes import settle_sizes
 from privcheck.brief import Brief
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import DeclarationError, ParameterError

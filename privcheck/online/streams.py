@@ -86,7 +86,11 @@ class Streams:
         self._last = _last_output(self._releases[0], setting, episodes)
         self._shapes = {r.name: r.statistic.shape(self._values) for r in self._releases}
         self._channel = Channel(
-            self._declaration, self._values, noise=_Drawn(rng=None), billboard=Billboard(), ledger=self._unheard()
+            self._declaration,
+            self._values,
+            noise=_Drawn(rng=None),
+            billboard=Billboard(),
+            ledger=self._make_silent_ledger(),
         )
 
     @property
@@ -150,7 +154,7 @@ class Streams:
         output = self.output(episode)
         if output is None and self._kind is not Batches:
             return
-        given = self._contributed(user)
+        given = self._compute_contribution(user)
         if self._kind is Batches and (episode == 1 or episode - 1 in self._ends):
             for name in self._shapes:
                 one.arrays[f"exact/{name}"][...] = 0.0
@@ -169,7 +173,7 @@ class Streams:
             if one.arrays[f"digest/{release.name}"].any() or self._last < 1:
                 self._record_first(one, release, ledger)
 
-    def _contributed(self, user: Trajectories) -> Mapping[str, Array]:
+    def _compute_contribution(self, user: Trajectories) -> Mapping[str, Array]:
         if self._contribute is None:
             return {release.name: release.statistic.compute(user) for release in self._releases}
         given = self._contribute(user)
@@ -199,7 +203,7 @@ class Streams:
     def _draw(self, one: Replicate, name: str, value: Array, source: _Drawn) -> Array:
         """Returns an output, fresh from the channel; keeps the digests of the first."""
         billboard, first = Billboard(), not one.arrays[f"digest/{name}"].any()
-        channel = self._channel.again(noise=source, billboard=billboard, ledger=self._unheard())
+        channel = self._channel.again(noise=source, billboard=billboard, ledger=self._make_silent_ledger())
         noisy = np.stack([channel.release(name, np.array(value[part]), part=part) for part in range(len(value))])
         for part in range(len(value)) if first else ():
             one.arrays[f"digest/{name}"][part] = np.frombuffer(billboard.digests[name, part].encode(), np.uint8)
@@ -231,7 +235,7 @@ class Streams:
             left = bytes(digest).decode().strip("\0") or "nothing left"
             ledger.record(release.name, part, charge=due, output=left)
 
-    def _unheard(self) -> Ledger:
+    def _make_silent_ledger(self) -> Ledger:
         return Ledger(self._declaration, self._values, noise="")
 
 

@@ -101,7 +101,7 @@ def grounds(declaration: Declaration, tried: Sequence[Tried], *, proved: bool) -
     return tuple(sorted(dict.fromkeys(rests_on), key=lambda ground: order.index(ground.basis)))
 
 
-def given(tried: Sequence[Tried]) -> tuple[str, ...]:
+def list_given(tried: Sequence[Tried]) -> tuple[str, ...]:
     """Returns whose stated sensitivities a verdict is given, by statistic."""
     return tuple(dict.fromkeys(one.statistic for one in tried))
 

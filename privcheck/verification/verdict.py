@@ -10,7 +10,7 @@ from typing import Literal
 
 from privcheck.accounting import Account, account
 from privcheck.accounting.account import shared_draws
-from privcheck.batched import settle_sizes
+from privcheck.batch_sizes import settle_sizes
 from privcheck.brief import Brief
 from privcheck.calibration import least_noise
 from privcheck.declaration import Declaration
@@ -20,7 +20,7 @@ from privcheck.symbols import INFINITE, Expr, same, to_float
 from privcheck.verification.claim import NEAR, Case
 from privcheck.verification.deciding import decide
 from privcheck.verification.findings import Finding
-from privcheck.verification.grounds import Doubt, Ground, doubts, for_all_parameters, given, grounds
+from privcheck.verification.grounds import Doubt, Ground, doubts, for_all_parameters, grounds, list_given
 from privcheck.verification.rules import RULES
 from privcheck.verification.stated import stated_statistics, try_stated
 from privcheck.verification.together import cost_together
@@ -130,7 +130,7 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
         joint=_joint(declaration, verdict),
         upper_ratio=upper,
         lower_ratio=lower,
-        given=given(tried),
+        given=list_given(tried),
         rests_on=grounds(declaration, tried, proved=method == "proved"),
         findings=tuple(sorted(findings, key=lambda f: order.index(f.severity))),
         witness=witness,

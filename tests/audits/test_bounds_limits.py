@@ -31,7 +31,7 @@ from privcheck_audits.engine.blocks import Tally, blocks, tally, total
 from privcheck_audits.engine.counting import ranked_errors
 from privcheck_audits.engine.scores import MovedGroup, hidden_bits, likelihood_trials
 from privcheck_audits.engine.sequential import sequential, sequential_on_the_curve
-from privcheck_audits.releases.reach import best_plan, loss_law, reachable_curve, reachable_guesses
+from privcheck_audits.releases.reachable_limit import best_plan, loss_law, reachable_curve, reachable_guesses
 
 DELTA = 1e-5
 pytestmark = pytest.mark.slow

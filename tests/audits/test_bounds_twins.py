@@ -36,7 +36,7 @@ from privcheck_audits.bounds import (
 )
 from privcheck_audits.engine.counting import ranked_errors
 from privcheck_audits.engine.scores import MovedGroup
-from privcheck_audits.releases.reach import best_plan, loss_law, reachable_guesses
+from privcheck_audits.releases.reachable_limit import best_plan, loss_law, reachable_guesses
 
 ALPHA = st.sampled_from([0.1, 0.05, 1e-3])
 

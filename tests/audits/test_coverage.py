@@ -17,7 +17,7 @@ from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE, OPTIONS
 from privcheck_audits.bounds import CurveFlip, GuessPlan, guess_plan, ranked_bound
 from privcheck_audits.engine.blocks import blocks, tally, total
 from privcheck_audits.engine.scores import MovedGroup, Scored, hidden_bits, likelihood_trials
-from privcheck_audits.releases.reach import best_plan, loss_law
+from privcheck_audits.releases.reachable_limit import best_plan, loss_law
 from registered import DP_APVI
 
 ALPHA = 0.05

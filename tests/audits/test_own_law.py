@@ -30,7 +30,7 @@ from privcheck_algorithms.privatizers import noise as kernels
 from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
 from privcheck_audits.releases.audit import audit_releases
 from privcheck_audits.releases.canaries import worst_canary
-from privcheck_audits.releases.reach import loss_law
+from privcheck_audits.releases.reachable_limit import loss_law
 from privcheck_audits.white_box.views import blind, noise
 
 SURE = 1 - 1e-9

@@ -19,9 +19,9 @@ from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 from privcheck_audits.bounds import GuessPlan, guess_plan
 from privcheck_audits.engine import sampling
 from privcheck_audits.engine.scores import MovedGroup, find_moved_groups, hidden_bits, likelihood_trials
-from privcheck_audits.policy.learned import learn_score
+from privcheck_audits.policy.linear_score import learn_score
 from privcheck_audits.releases.canaries import canary, describe, random_users, sizes, worst_canary
-from privcheck_audits.releases.reach import best_plan, loss_law, reachable_curve, reachable_guesses
+from privcheck_audits.releases.reachable_limit import best_plan, loss_law, reachable_curve, reachable_guesses
 from privcheck_audits.white_box.streams import canaries, random_pair
 
 BOTH = pytest.mark.parametrize("algorithm", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])

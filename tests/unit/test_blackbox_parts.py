@@ -17,16 +17,16 @@ from privcheck_audits.blackbox.floats import fingerprint
 from privcheck_audits.blackbox.verdict import (
     Attempt,
     ClaimedLoss,
+    _count_revealed,
     _divergence,
     _event_mu,
     _event_rho,
-    _revealed,
     attempts,
     best,
     weigh,
 )
 from privcheck_audits.bounds import moments
-from privcheck_audits.policy.learned import learn_score
+from privcheck_audits.policy.linear_score import learn_score
 
 PURE = ClaimedLoss(unit="epsilon", claimed=1.0, delta=0.0)
 
@@ -86,10 +86,10 @@ def test_attempts_fit_the_claims_unit():
 
 
 def test_revealed_runs_are_a_binomial_quantile_and_half_as_many_on_one_side():
-    both, one = _revealed(10_000, 0.01, alpha=1e-4)
+    both, one = _count_revealed(10_000, 0.01, alpha=1e-4)
     assert binom.sf(both, 10_000, 0.01) <= 1e-4 < binom.sf(both - 1, 10_000, 0.01)
     assert binom.sf(one, 10_000, 0.005) <= 1e-4 < binom.sf(one - 1, 10_000, 0.005)
-    assert _revealed(10_000, 0.0, alpha=1e-4) == (0, 0)
+    assert _count_revealed(10_000, 0.0, alpha=1e-4) == (0, 0)
 
 
 @given(st.integers(1, 1_000), st.integers(0, 1_000))

@@ -35,7 +35,7 @@ from privcheck_audits.blackbox.learners import (
     learn_trees,
     one_thread,
 )
-from privcheck_audits.policy.learned import LinearScore, learn_score
+from privcheck_audits.policy.linear_score import LinearScore, learn_score
 
 _FOLDS: Final = 3
 _BLENDED: Final = 40_000  # runs that the blend is learned on

@@ -157,7 +157,7 @@ def best(
     """Returns the largest lower bound among the attempts, at confidence 1 − α for all of them together."""
     paying = alpha * _REVEALED / (3 * len(tested)) if target.delta > 0 else 0.0
     rest = alpha * (1 - _REVEALED) if target.delta > 0 else alpha
-    revealed = [_revealed(counts.runs, target.delta, alpha=paying) for counts in tested]
+    revealed = [_count_revealed(counts.runs, target.delta, alpha=paying) for counts in tested]
     largest = None
     for attempt, weight in zip(tried, weights, strict=True):
         counts = tested[attempt.pair]
@@ -178,7 +178,7 @@ def reachable(target: ClaimedLoss, runs: int, *, alpha: float) -> float:
     part = alpha * _FIRST
     if target.unit == "epsilon":
         errors = math.ceil(runs * (1 - target.delta) * expit(-target.claimed))
-        revealed = _revealed(runs, target.delta, alpha=part * _REVEALED)[0]
+        revealed = _count_revealed(runs, target.delta, alpha=part * _REVEALED)[0]
         return CoinFlip(errors=min(errors, runs), guesses=runs, revealed=revealed).epsilon(alpha=part)
     from scipy.special import ndtr
 
@@ -190,7 +190,7 @@ def reachable(target: ClaimedLoss, runs: int, *, alpha: float) -> float:
     return max(_event_rho(int(half * ndtr(mu - cut)), half, math.ceil(half * ndtr(-cut)), half, part) for cut in cuts)
 
 
-def _revealed(runs: int, delta: float, *, alpha: float) -> tuple[int, int]:
+def _count_revealed(runs: int, delta: float, *, alpha: float) -> tuple[int, int]:
     """Returns how many right guesses δ pays for where both neighbours are guessed, and where only one is."""
     if delta == 0 or runs == 0:
         return 0, 0
@@ -272,7 +272,7 @@ def _worth(attempt: Attempt, training: Counts, target: ClaimedLoss, *, runs: int
     right = int(max(0.0, right - math.sqrt(right)) * grown)
     wrong = math.ceil((wrong + math.sqrt(wrong) + 1) * grown)
     if attempt.kind == "flip":
-        taken = _revealed(runs, target.delta, alpha=alpha / 30)
+        taken = _count_revealed(runs, target.delta, alpha=alpha / 30)
         tested = right + wrong - taken[0 if attempt.upper is not None and attempt.lower is not None else 1]
         if tested <= wrong:
             return -math.inf

@@ -16,6 +16,7 @@ rounded down and p-values up.
 | one fixed event | `clopper_pearson_pair`, for comparison | hits in both arms |
 """
 
+from privcheck_audits.bounds.coin_flip import CoinFlip, CurveFlip
 from privcheck_audits.bounds.discrete import count_vectors, exact_epsilon, impossible_epsilon, key_score, log_ratios
 from privcheck_audits.bounds.divergence import (
     DivergencePlan,
@@ -36,7 +37,6 @@ from privcheck_audits.bounds.e_process import (
     log_e_value,
     log_e_value_on_the_curve,
 )
-from privcheck_audits.bounds.flips import CoinFlip, CurveFlip
 from privcheck_audits.bounds.group import group_delta, group_size, user_epsilon
 from privcheck_audits.bounds.one_run import OneRun
 from privcheck_audits.bounds.pairs import clopper_pearson_pair

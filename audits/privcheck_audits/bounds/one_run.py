@@ -16,7 +16,7 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from privcheck.errors import ParameterError
-from privcheck_audits.bounds.flips import CoinFlip
+from privcheck_audits.bounds.coin_flip import CoinFlip
 from privcheck_audits.bounds.tails import OUT, check_counts, few_errors_p_value
 
 _LARGEST: Final = 60.0  # ε; beyond, a guess is certain in double precision

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from privcheck.errors import ParameterError
-from privcheck_audits.bounds.flips import CoinFlip
+from privcheck_audits.bounds.coin_flip import CoinFlip
 from privcheck_audits.bounds.tails import check_counts, revealed_at_most
 
 RANKS: Final = 20
@@ -52,7 +52,7 @@ def guess_plan(favourite: float | None = None, *, weight: float = _FAVOURITE) ->
 
     Args:
         favourite: The share at which the declared law would be certified best, computed in advance from that law
-            (`privcheck_audits.releases.reach`). It gets the part `weight` of α, and the 20 divide the rest.
+            (`privcheck_audits.releases.reachable_limit`). It gets the part `weight` of α, and the 20 divide the rest.
         weight: In (0, 1); without a favourite it does nothing.
 
     Raises:

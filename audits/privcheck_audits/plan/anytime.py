@@ -19,7 +19,13 @@ from privcheck_audits.engine.sequential import Sequential, sequential, sequentia
 from privcheck_audits.plan.common import Evidence, Limits
 from privcheck_audits.plan.methods import on_curve
 from privcheck_audits.releases.attacks import AttackedInstance, claimed_rho, conclude, guesses, place_attack, size_words
-from privcheck_audits.releases.reach import LossLaw, best_plan, loss_law, reachable_anytime, reachable_anytime_curve
+from privcheck_audits.releases.reachable_limit import (
+    LossLaw,
+    best_plan,
+    loss_law,
+    reachable_anytime,
+    reachable_anytime_curve,
+)
 from privcheck_audits.show.pictures import add_pictures
 
 _SHORT: Final = 1_000  # runs for which it is decided where to guess: a large violation is found early

@@ -21,7 +21,7 @@ from privcheck_audits.plan.common import Evidence, Limits, check, limits, make_r
 from privcheck_audits.plan.methods import refuse_unfit, why_no_claim
 from privcheck_audits.policy.runs import Outputs, Runs, audit_policy_until_refuted, policy_trials
 from privcheck_audits.releases.canaries import worst_canary
-from privcheck_audits.releases.reach import LossLaw, loss_law, reachable_anytime, reachable_guesses
+from privcheck_audits.releases.reachable_limit import LossLaw, loss_law, reachable_anytime, reachable_guesses
 from privcheck_audits.show.pictures import add_pictures
 
 _RAN: Final = "whole agent"

@@ -27,7 +27,7 @@ from privcheck_audits.engine.prefixes import Counted, Prefixes
 from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
 from privcheck_audits.plan.common import Evidence, Limits, make_result, place_blocks
 from privcheck_audits.releases.canaries import Canary
-from privcheck_audits.releases.reach import (
+from privcheck_audits.releases.reachable_limit import (
     LossLaw,
     best_plan,
     loss_law,

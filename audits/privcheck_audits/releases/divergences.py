@@ -32,7 +32,7 @@ from privcheck_audits.releases.attacks import (
     reachable_at_ranks,
     run_test,
 )
-from privcheck_audits.releases.reach import best_plan, loss_law
+from privcheck_audits.releases.reachable_limit import best_plan, loss_law
 
 _PILOT: Final = 65_536  # runs of the declared law, from which the reachable limit is estimated
 

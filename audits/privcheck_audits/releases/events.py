@@ -31,7 +31,7 @@ def clopper_pearson(target: AttackedInstance) -> AuditResult:
     )
     first, second = pilot.score[pilot.secret], pilot.score[~pilot.secret]
 
-    def expected(threshold: float) -> float:
+    def expect(threshold: float) -> float:
         hits = (
             round(request.trials * float((first > threshold).mean())),
             round(request.trials * float((second > threshold).mean())),
@@ -39,7 +39,7 @@ def clopper_pearson(target: AttackedInstance) -> AuditResult:
         return clopper_pearson_pair(hits, (request.trials,) * 2, alpha=target.alpha, delta=request.delta)
 
     candidates = np.unique(np.nextafter(np.quantile(first, 1 - _EVENTS, method="lower"), -np.inf))
-    threshold = float(max(candidates, key=expected))
+    threshold = float(max(candidates, key=expect))
     counted, seconds = counts(target, guesses(target, None, (threshold,)), Tally)
     runs = counted.on_first, counted.runs - counted.on_first
     hits = runs[0] - counted.false_second[0], counted.false_first[0]
@@ -58,6 +58,4 @@ def clopper_pearson(target: AttackedInstance) -> AuditResult:
         f"threshold chosen on {_PILOT:,} other runs; four one-sided intervals share α{size_words(target)}. For "
         "comparison: the coin flip needs one interval"
     )
-    return conclude(
-        target, lower=lower, evidence=evidence, method=method, seconds=seconds, reachable=expected(threshold)
-    )
+    return conclude(target, lower=lower, evidence=evidence, method=method, seconds=seconds, reachable=expect(threshold))

@@ -26,7 +26,7 @@ from privcheck_audits.plan.common import Evidence
 from privcheck_audits.plan.methods import on_curve
 from privcheck_audits.releases.attacks import AttackedInstance, coin_flip, conclude, curve, place_attack, size_words
 from privcheck_audits.releases.canaries import Canary, canary, sizes
-from privcheck_audits.releases.reach import best_plan, expected_counts, loss_law
+from privcheck_audits.releases.reachable_limit import best_plan, expected_counts, loss_law
 
 _CURVE_AIM: Final = 3.0  # k·μ at which a guess on the curve says most about one user's μ
 _MOST: Final = 4_096  # canaries of one run

@@ -11,7 +11,7 @@ from privcheck.accounting.account import shared_draws
 from privcheck.registry import Algorithm
 from privcheck.results import AuditRequest
 from privcheck_audits.plan.methods import on_curve
-from privcheck_audits.releases.reach import reachable_curve
+from privcheck_audits.releases.reachable_limit import reachable_curve
 
 
 def visible(request: AuditRequest, algorithm: Algorithm) -> AuditRequest:

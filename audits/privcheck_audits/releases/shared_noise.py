@@ -66,12 +66,12 @@ def audit_differences(request: AuditRequest) -> AuditResult:
     )
     bound, alpha, plan = limits(request, values), 1 - request.confidence, guess_plan()
 
-    def bounded(some: Tally) -> RankedBound:
+    def bound_epsilon(some: Tally) -> RankedBound:
         return ranked_bound(
             some.ranked_errors, some.ranked_guesses, plan, runs=some.runs, alpha=alpha, delta=request.delta
         )
 
-    best = bounded(counted)
+    best = bound_epsilon(counted)
     refuted = bound.name_refuted(best.epsilon)
     evidence: Evidence = {
         "errors": best.flip.errors,
@@ -99,7 +99,7 @@ def audit_differences(request: AuditRequest) -> AuditResult:
         request,
         counted=counted,
         seen=seen,
-        bound=lambda some: bounded(some).epsilon,
+        bound=lambda some: bound_epsilon(some).epsilon,
         limit=lambda runs: _flawless(runs, plan, alpha=alpha, delta=request.delta),
         pair=None if witness is None else witness.pair,
     )

@@ -22,7 +22,7 @@ from privcheck_audits.bounds import (
 )
 from privcheck_audits.engine.blocks import Tally, tally
 from privcheck_audits.engine.scores import MovedGroup, Scored
-from privcheck_audits.releases.reach import LossLaw, best_plan, reachable_guesses
+from privcheck_audits.releases.reachable_limit import LossLaw, best_plan, reachable_guesses
 from privcheck_audits.shuffled.attacks import Attack, attacks
 from privcheck_audits.shuffled.messages import message_trials, simulated_law
 

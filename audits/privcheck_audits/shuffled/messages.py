@@ -26,7 +26,7 @@ from scipy.special import bdtr, bdtrc
 
 from privcheck.mechanisms import ShuffledNoise, draw_messages, noise_bits, shuffled_noise
 from privcheck_audits.engine.scores import MovedGroup, Scored, hidden_bits
-from privcheck_audits.releases.reach import LossLaw, sampled_law
+from privcheck_audits.releases.reachable_limit import LossLaw, sampled_law
 
 _GRID: Final = 2.0**30  # scores are multiples of 2⁻³⁰ nats
 _CHUNK: Final = 160_000  # numbers drawn at a time: they stay in the cache until they are scored

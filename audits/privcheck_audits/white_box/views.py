@@ -252,7 +252,7 @@ class _Pairs:
         return total(self._one(rng, number) for number in range(first, first + runs))
 
     def _one(self, rng: np.random.Generator, number: int) -> Replayed:
-        seen, pair, position = self._chosen(rng, number)
+        seen, pair, position = self._choose(rng, number)
         passes = None if self.agent is None else self.agent.fresh()
         execute = publish if passes is None else passes
         seed = int(rng.integers(2**62))
@@ -275,7 +275,7 @@ class _Pairs:
             departure=words if departures else "",
         )
 
-    def _chosen(self, rng: np.random.Generator, number: int) -> tuple[Declaration, UserPair, int]:
+    def _choose(self, rng: np.random.Generator, number: int) -> tuple[Declaration, UserPair, int]:
         if number < len(self.fixed):
             return *self.fixed[number], 0
         position, groups = int(rng.integers(len(self.base) + 1)), self.declaration.groups

@@ -43,7 +43,7 @@ class Calibrated:
         Raises:
             ParameterError: The target was not (ε, δ).
         """
-        self._given()
+        self._require_pair()
         return self.figure.upper
 
     @property
@@ -53,9 +53,9 @@ class Calibrated:
         Raises:
             ParameterError: The target was not (ε, δ).
         """
-        return self._given().delta
+        return self._require_pair().delta
 
-    def _given(self) -> EpsilonDelta:
+    def _require_pair(self) -> EpsilonDelta:
         if isinstance(self.target, EpsilonDelta):
             return self.target
         message = f"expected a target (ε, δ) in order to tell its ε and δ, it was {self.target}; see figure"

@@ -106,10 +106,10 @@ class SampledGaussian:
         sizes = np.maximum(np.ceil(np.log2(np.maximum(c * self.shift, 1e-300)) / 3), 2.0)
         for size in np.unique(sizes[near]).tolist():
             part = near & (sizes == size)
-            k[part], k1[part], k2[part] = self._integrated(c[part], direction)
+            k[part], k1[part], k2[part] = self._integrate(c[part], direction)
         return k, k1, k2
 
-    def _integrated(self, c: Floats, direction: Direction) -> Moments:
+    def _integrate(self, c: Floats, direction: Direction) -> Moments:
         x, losses = self._nodes(float(c.max()), 0.0, direction)
         logs = (losses if direction == "remove" else 0.0) - x * x / 2
         k, k1, k2 = atoms_moments(losses, as_floats(logs), c)
@@ -139,10 +139,10 @@ class SampledGaussian:
         """Returns the least of two bounds, on the density's variation and on shifted integrals; None far out."""
         if self.shift > _HOPELESS or self._is_far(np.array([c]), direction)[0]:
             return None
-        variation, shifted = varying(0.0, self._variation(c, direction)), self._shifted(c, direction)
+        variation, shifted = varying(0.0, self._variation(c, direction)), self._shift(c, direction)
         return lambda t: min(variation(t), shifted(t))
 
-    def _shifted(self, c: float, direction: Direction) -> Fading:
+    def _shift(self, c: float, direction: Direction) -> Fading:
         """Returns the least over a of ln ∫|φ(x + ia)||r(x + ia)|^{c+1} e^{−t·arg r(x + ia)} dx, less K(c).
 
         φ·r^{c+1+it} is analytic where |Im x| < π/s: its integral is that over any parallel line there, a > 0. arg r

@@ -192,7 +192,7 @@ def laplace_histogram(
     relative = ratio("laplace_histogram", m, b)
     above = (limit - m) / b
     shown = math.exp(-above) / 2 if above >= 0 else 1 - math.exp(above) / 2
-    pieces: list[tuple[Piece, int]] = [(LaplaceLaw(relative), k), _shown(shown, k, threshold)]
+    pieces: list[tuple[Piece, int]] = [(LaplaceLaw(relative), k), _charge_shown(shown, k, threshold)]
     given = {"scale": b, "threshold": limit, "contribution": m, "keys": k}
     return event("laplace_histogram", pieces, count, "every key charged as shared and as new", **given)
 
@@ -222,7 +222,7 @@ def gaussian_histogram(*, std: Real, threshold: Real, contribution: Real = 1, ke
     s, m, k = real("std", std), real("contribution", contribution), whole("keys", keys)
     limit = real("threshold", threshold)
     relative = ratio("gaussian_histogram", m, s)
-    lost = _shown(float(ndtr((m - limit) / s)), k, threshold)
+    lost = _charge_shown(float(ndtr((m - limit) / s)), k, threshold)
     given = {"std": s, "threshold": limit, "contribution": m, "keys": k}
     pieces: list[tuple[Piece, int]] = [(GaussianLaw(relative * relative * k), 1), lost]
     return event("gaussian_histogram", pieces, count, "every key charged as shared and as new", **given)
@@ -249,7 +249,7 @@ def _flag(monotone: object) -> bool:
     return monotone
 
 
-def _shown(probability: float, keys: int, threshold: object) -> tuple[Piece, int]:
+def _charge_shown(probability: float, keys: int, threshold: object) -> tuple[Piece, int]:
     """Returns that at least one of so many keys is shown, rounded up."""
     probability_of_any = -math.expm1(keys * math.log1p(-min(probability * _UP, 1 - 2.0**-53))) * _UP
     if probability_of_any >= 0.5:

@@ -73,7 +73,7 @@ def shuffled(*, local_epsilon: Real, users: Real, count: Real = 1) -> Event:
     """
     e, n = real("local_epsilon", local_epsilon, strict=False, most=700), whole("users", users)
     _refuse_many(n)
-    return event("shuffled", [(_shuffled(clones_law, e, n), 1)] if e > 0 else [], count, local_epsilon=e, users=n)
+    return event("shuffled", [(_find_law(clones_law, e, n), 1)] if e > 0 else [], count, local_epsilon=e, users=n)
 
 
 def shuffled_randomized_response(*, epsilon: Real, users: Real, count: Real = 1) -> Event:
@@ -93,7 +93,7 @@ def shuffled_randomized_response(*, epsilon: Real, users: Real, count: Real = 1)
     """
     e, n = real("epsilon", epsilon, strict=False, most=700), whole("users", users)
     _refuse_many(n)
-    pieces = [(_shuffled(response_among_law, e, n), 1)] if e > 0 else []
+    pieces = [(_find_law(response_among_law, e, n), 1)] if e > 0 else []
     return event("shuffled_randomized_response", pieces, count, epsilon=e, users=n)
 
 
@@ -135,7 +135,7 @@ def changed_messages(*, users: int, messages: int, moved: int) -> Event:
     return event("shuffled_integers", pieces, moved, note, users=users, messages=messages, probability=0.5)
 
 
-def _shuffled(law: Callable[[float, int], AtomicLaw], epsilon: float, users: int) -> AtomicLaw:
+def _find_law(law: Callable[[float, int], AtomicLaw], epsilon: float, users: int) -> AtomicLaw:
     """Returns the law, or for an ε₀ of which no digits would be left the response of one user, whom nobody hides."""
     return law(epsilon, users) if epsilon >= _LEAST else replace(response_law(_LEAST, 2), rounded=True)
 
