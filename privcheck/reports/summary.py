@@ -23,8 +23,7 @@ _METHODS = {
 }
 _JOINT = {
     "follows": "Joint differential privacy follows by the billboard lemma.",
-    "unproved": "Joint differential privacy is unproved: the billboard lemma has nothing to stand on, and it goes one "
-    "way only.",
+    "unproved": "Joint differential privacy is unproved: the billboard lemma's premise fails, and it has no converse.",
     "refuted": "Joint differential privacy is refuted: an audit of the other users' actions exceeds the claim.",
 }
 
@@ -222,7 +221,7 @@ def rank_policies(report: Report) -> tuple[PolicyValue, ...]:
         ("without noise", part.baseline, None, "twin"),
     ]
     if isinstance(part, Regret):
-        entries.append(("the most there could be", part.maximum, None, "reference"))
+        entries.append(("largest possible", part.maximum, None, "reference"))
     else:
         entries += [(name, value, None, "reference") for name, value in part.references.items()]
     if isinstance(part, Regret) or not part.references.keys() & {"optimum", "optimal"}:

@@ -275,8 +275,8 @@ def runs_table(runs: Sequence[RanOnline]) -> ReportTable | None:
         for run in runs
     ]
     caption = (
-        f"Cumulative regret after all episodes, mean over {figure(runs[0].replicates)} replicates; its share of "
-        "the most there could be; the last policy's true value, the policy switches, and what was spent by the ledger."
+        f"Cumulative regret after all episodes, mean over {figure(runs[0].replicates)} replicates; its share of the "
+        "largest possible regret; the last policy's true value, the policy switches, and what was spent by the ledger."
     )
     columns = ("agent", "#episodes", "#regret", "#std", "#of the most", "#last value", "#switches", "#ε (pure)", "#ρ")
     return table(caption, columns, body)

@@ -148,7 +148,7 @@ def test_plans_refuse_what_they_have_no_test_for(name, view, method, why):
 
 
 @pytest.mark.parametrize("method", FITTING)
-def test_it_does_not_matter_where_and_in_how_many_sittings_blocks_run(method, tmp_path):
+def test_it_does_not_matter_where_and_in_how_many_sessions_blocks_run(method, tmp_path):
     request = asked(method, trials=30_000)
     whole = timeless(releases(request))
     assert timeless(releases(dataclasses.replace(request, workers=3))) == whole

@@ -66,7 +66,7 @@ def test_an_honest_agent_is_bet_on_to_the_end():
     assert 0 <= found.epsilon_lower <= found.epsilon_upper
 
 
-def test_bets_do_not_depend_on_where_blocks_run_nor_on_sittings(tmp_path):
+def test_bets_do_not_depend_on_where_blocks_run_nor_on_sessions(tmp_path):
     request = ask("dp-apvi", trials=6_000, given=SMALL)
     whole = timeless(DP_APVI.audit(request))
     assert timeless(DP_APVI.audit(replace(request, workers=2))) == whole
