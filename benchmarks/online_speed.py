@@ -23,7 +23,7 @@ from numba import njit
 from privcheck.commands.online import load_world, online_settings
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.online.tables import size
-from privcheck_algorithms.privatizers.noise import LAPLACE, add, chunk, lanes
+from privcheck_algorithms.privatizers.noise import LAPLACE, Channel, add, chunk, lanes
 from twins.paper_002 import trace
 
 K, REPLICATES, M, PAIRS, LONG = 20_000, 20, size(20, 6, 2), 5, 20_000_000
@@ -53,9 +53,10 @@ def draw(episodes, streams, rng):
     raw = np.empty((4, chunk(M)), np.uint64)
     out, values = raw[2].view(np.float64), raw[3].view(np.float64)
     values[:] = 0.0
+    channel = Channel(LAPLACE, 1.0, streams, rng, raw)
     for _ in range(episodes):
         for _ in range(0, M, values.size):
-            add(LAPLACE, 1.0, streams, rng, raw, values, out)
+            add(channel, values, out)
 
 
 def noise_alone(_=None):

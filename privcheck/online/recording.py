@@ -6,6 +6,7 @@ Every episode counts: regret is summed over all of them, whatever the grid.
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -16,6 +17,24 @@ Indices = NDArray[np.int64]
 
 DONE, AT, REGRET, VALUE, SWITCHES = range(5)  # places in `totals`
 POINTS = 400  # of the grid, at most
+
+
+class Record(NamedTuple):
+    """The record of a run as kernels write it, a block of episodes long.
+
+    Attributes:
+        until: The last episode of this block.
+        totals: (5,) episodes done, place in the grid, regret, value, switches.
+        curves: (3, G) regret, value, switches.
+        grid: (G,) the episodes after which these are taken.
+        optimal: V*₁, for the regret.
+    """
+
+    until: int
+    totals: Array
+    curves: Array
+    grid: Indices
+    optimal: float
 
 
 @functools.lru_cache(maxsize=64)  # a policy audit starts tens of thousands of runs; nobody writes into it
@@ -40,17 +59,11 @@ def differ(policy: Array, before: Array) -> bool:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def note(totals: Array, grid: Indices, curves: Array, optimal: float) -> None:
-    """Counts one episode that was played with the policy whose value stands in totals[VALUE].
-
-    Args:
-        totals: (5,) episodes done, place in the grid, regret, value, switches.
-        grid: (G,) episodes.
-        curves: (3, G) regret, value, switches.
-        optimal: V*₁.
-    """
+def note(record: Record) -> None:
+    """Counts one episode that was played with the policy whose value stands in totals[VALUE]."""
+    totals, curves, grid = record.totals, record.curves, record.grid
     totals[DONE] += 1.0
-    totals[REGRET] += optimal - totals[VALUE]
+    totals[REGRET] += record.optimal - totals[VALUE]
     at = int(totals[AT])
     if totals[DONE] == grid[at]:
         curves[0, at] = totals[REGRET]

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from privcheck_algorithms.online.rewards import BERNSTEIN, OBI, PUCB, PlanningRule, add, plan, quality
+from privcheck_algorithms.online.rewards import BERNSTEIN, OBI, PUCB, Agent, PlanningRule, plan, quality
+from privcheck_algorithms.online.sparse_mdp import Walk
+from privcheck_algorithms.online.tables import Counters, Layout, count
 
 H, S, A = 4, 3, 2
 
@@ -58,10 +60,10 @@ def least(n, m, slack):
 @pytest.mark.parametrize("E", [0.0, 5.0, 80.0])
 @pytest.mark.parametrize("T", [1, H])
 def test_planning_is_the_formula(kind, E, T):
-    rule = PlanningRule(kind=kind, E1=E, E2=2 * E, log=3.0, root=0.7, linear=E, scale=0.02)
+    rule = PlanningRule(kind=kind, E1=E, log=3.0, root=0.7, linear=E, scale=0.02)
     visits, sums, M = tables(T)
     values, actions = np.zeros((H + 1, S)), np.zeros((H, S), np.int64)
-    plan(visits, sums, M, A, rule, actions, values, np.zeros(S))
+    plan(Agent(rule, actions, values, np.zeros(S)), Counters(visits, sums, M))
     after = np.zeros(S)
     for h in reversed(range(H)):
         t = h if T > 1 else 0
@@ -73,16 +75,17 @@ def test_planning_is_the_formula(kind, E, T):
 
 @pytest.mark.parametrize("kind", [PUCB, OBI, BERNSTEIN])
 def test_what_nobody_visited_is_worth_the_most(kind):
-    rule = PlanningRule(kind=kind, E1=10.0, E2=10.0, log=3.0, root=9.0, linear=90.0, scale=1.0)
+    rule = PlanningRule(kind=kind, E1=10.0, log=3.0, root=9.0, linear=90.0, scale=1.0)
     zero = np.zeros((1, S * A))
-    assert quality(zero, zero, np.zeros((1, S, S * A)), 0, 1, np.zeros(S), H, 3.0, rule, np.zeros(S)) == 3.0
+    agent = Agent(rule, np.zeros((H, S), np.int64), np.zeros((H + 1, S)), np.zeros(S))
+    assert quality(agent, Counters(zero, zero, np.zeros((1, S, S * A))), H - 3, 1) == 3.0
 
 
 def test_pooled_counters_add_up_the_steps():
-    path, taken, costs = np.array([0, 2, 2, 1]), np.array([1, 0, 0]), np.array([0.0, 0.25, 0.5])
+    walk = Walk(np.array([0, 2, 2, 1]), np.array([1, 0, 0]), np.array([0.0, 0.25, 0.5]))
     by_step, pooled = np.zeros(3 * S * A * (S + 2)), np.zeros(S * A * (S + 2))
-    add(by_step, 3, S, A, path, taken, costs)
-    add(pooled, 1, S, A, path, taken, costs)
+    count(by_step, Layout(3, S, A, True), walk)
+    count(pooled, Layout(1, S, A, True), walk)
     for first, last in ((0, 1), (1, 2), (2, 2 + S)):
         steps = by_step[first * 3 * S * A : last * 3 * S * A].reshape(3, -1)
         assert np.array_equal(steps.sum(axis=0), pooled[first * S * A : last * S * A])

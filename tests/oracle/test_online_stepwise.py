@@ -12,11 +12,13 @@ from privcheck.online.driver import CHECKPOINT, run
 from privcheck.results import OnlineRequest, World
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.online import private
+from privcheck_algorithms.online.sparse_mdp import Walk
 from privcheck_algorithms.online.tables import size, split
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
 from privcheck_algorithms.private_ucb_vi.agent import player
 from privcheck_algorithms.private_ucb_vi.agent import player as vi_player
-from privcheck_algorithms.privatizers import noise, regrown, tree
+from privcheck_algorithms.privatizers import noise, regrown
+from privcheck_algorithms.privatizers.counters import close_node, levels
 
 
 def asked(name="private-ucb-vi-central", *, S=3, H=3, A=2, K=37, **more):
@@ -73,25 +75,32 @@ def test_a_steps_tables_are_those_of_the_tree():
     H, S, A, K = 3, 3, 2, 20  # 90 counters: parts begin within blocks of sixteen draws
     rng, M = np.random.default_rng(1), size(3, 3, 2)
     paths, taken, costs = rng.integers(0, S, (K, H + 1)), rng.integers(0, A, (K, H)), rng.random((K, H))
-    kept, again = (noise.lanes(np.random.SeedSequence(7)) for _ in range(2))
-    exact, prefix, noisy = np.zeros(M), np.zeros((tree.levels(K), M)), np.zeros(M)
+    kept, again = (
+        noise.Channel(noise.LAPLACE, 3.0, noise.lanes(np.random.SeedSequence(7)), rng, np.zeros((4, 16), np.uint64))
+        for _ in range(2)
+    )
+    exact, prefix, noisy = np.zeros(M), np.zeros((levels(K), M)), np.zeros(M)
     visits, sums, transitions = split(exact, H, S, A)
-    marks, raw = np.zeros((tree.levels(K), regrown.PARTS, H, *noise.SHAPE), np.uint64), np.zeros((4, 16), np.uint64)
-    scratch, step = np.zeros(S * A * (S + 2)), np.zeros(S * A * (S + 2))
+    past = regrown.Past(
+        S=S, A=A, marks=np.zeros((levels(K), regrown.PARTS, H, *noise.SHAPE), np.uint64),
+        paths=np.zeros((K, H + 1), np.int64), taken=np.zeros((K, H), np.int64), costs=np.zeros((K, H)),
+        exact=np.zeros(S * A * (S + 2)),
+    )  # fmt: skip
+    step = np.zeros(S * A * (S + 2))
     for t in range(1, K):
         for h in range(H):
             cell = paths[t - 1, h] * A + taken[t - 1, h]
             visits[h, cell] += 1
             sums[h, cell] += costs[t - 1, h]
             transitions[h, paths[t - 1, h + 1], cell] += 1
-        tree.publish(t, noise.LAPLACE, 3.0, kept, rng, raw, exact, prefix, noisy)
-        regrown.close(t, H, S, A, again, raw[0], marks)
-        assert np.array_equal(kept, again)  # the streams stand where they would
+        close_node(kept, t, exact, prefix, noisy)
+        regrown.remember(past, again, t, Walk(paths[t - 1], taken[t - 1], costs[t - 1]))
+        assert np.array_equal(kept.streams, again.streams)  # the streams stand where they would
         tables = split(noisy, H, S, A)
         for h in range(H):
-            regrown.tables(t, h, H, S, A, noise.LAPLACE, 3.0, marks, rng, raw, paths, taken, costs, scratch, step)
+            regrown.write(past, again, t, h, step)
             assert np.array_equal(step, np.concatenate([table[h].ravel() for table in tables]))
-        assert not scratch.any()
+        assert not past.exact.any()
 
 
 @pytest.mark.parametrize(("name", "make"), [("private-ucb-po-central", po_player), ("private-ucb-vi-local", vi_player)])

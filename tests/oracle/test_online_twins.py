@@ -12,19 +12,22 @@ from privcheck.results import OnlineRequest, World
 from privcheck_algorithms.baselines import OPPO, UCB_VI
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.online.optimism import Bonus, exponentials, plan, value_bonus
+from privcheck_algorithms.online.optimism import Bonus, exponentials, lay_out, value_bonus
 from privcheck_algorithms.online.sparse_mdp import (
     compress,
+    empty_walk,
     roll_greedy,
     roll_mixed,
     value_anew,
     value_greedy,
     value_mixed,
 )
-from privcheck_algorithms.online.tables import as_declared, as_vector, size, split
+from privcheck_algorithms.online.tables import Counters, as_declared, as_vector, size, split
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
+from privcheck_algorithms.private_ucb_vi.agent import Agent, plan
 from privcheck_algorithms.private_ucb_vi.agent import player as vi_player
-from privcheck_algorithms.privatizers import noise, tree
+from privcheck_algorithms.privatizers import noise
+from privcheck_algorithms.privatizers.counters import close_node, levels
 from twins.paper_002 import trace
 from twins.planning import best_backward, value_backward
 
@@ -98,8 +101,7 @@ def naive_ucb_vi(request, number=0):
     L_c = np.sqrt(2 * np.log(4 * S * A * K * H / failure))
     N, C, M = np.zeros((H, S, A)), np.zeros((H, S, A)), np.zeros((H, S, A, S))
     best = best_backward(mdp)
-    regret, w = [], compress(mdp)
-    path, taken, costs = np.zeros(H + 1, np.int64), np.zeros(H, np.int64), np.zeros(H)
+    regret, w, walk = [], compress(mdp), empty_walk(H)
     for _ in range(K):
         n, value, actions = np.maximum(1, N), np.zeros(S), np.zeros((H, S), np.int64)
         for h in reversed(range(H)):
@@ -107,8 +109,8 @@ def naive_ucb_vi(request, number=0):
             quality = np.clip(quality, 0, H - h)
             value, actions[h] = quality.min(axis=1), quality.argmin(axis=1)
         regret.append(best - value_backward(mdp, np.eye(A)[actions]))
-        roll_greedy(w, actions, rng, path, taken, costs)
-        steps = np.arange(H)
+        roll_greedy(w, actions, rng, walk)
+        (path, taken, costs), steps = walk, np.arange(H)
         N[steps, path[:-1], taken] += 1
         C[steps, path[:-1], taken] += costs
         M[steps, path[:-1], taken, path[1:]] += 1
@@ -147,15 +149,20 @@ def test_incremental_values_equal_a_full_pass(S):
 def test_the_trees_prefix_noise_is_the_sum_of_the_covering_nodes():
     rng, M = np.random.default_rng(3), 37
     for K in (2, 3, 8, 9, 100):
-        prefix, noisy, nodes = np.zeros((tree.levels(K), M)), np.zeros(M), {}
-        ours, theirs = (noise.lanes(np.random.SeedSequence(K)) for _ in range(2))
-        raw, fresh = np.zeros((3, 16), np.uint64), np.zeros(16)  # pieces of sixteen, the last one of five
+        prefix, noisy, nodes = np.zeros((levels(K), M)), np.zeros(M), {}
+        ours, theirs = (
+            noise.Channel(
+                noise.LAPLACE, 50.0, noise.lanes(np.random.SeedSequence(K)), rng, np.zeros((4, 16), np.uint64)
+            )
+            for _ in range(2)
+        )  # pieces of sixteen, the last one of five
+        fresh = np.zeros(16)
         for t in range(1, K):
             exact = rng.integers(0, 9, M).astype(float)
-            tree.publish(t, noise.LAPLACE, 50.0, ours, rng, raw, exact, prefix, noisy)
+            close_node(ours, t, exact, prefix, noisy)
             pieces = []
             for _ in range(3):
-                noise.add(noise.LAPLACE, 50.0, theirs, rng, raw, np.zeros(16), fresh)
+                noise.add(theirs, np.zeros(16), fresh)
                 pieces.append(fresh.copy())
             nodes[t] = np.concatenate(pieces)[:M]
             cover, rest = [], t
@@ -164,7 +171,7 @@ def test_the_trees_prefix_noise_is_the_sum_of_the_covering_nodes():
                 rest &= rest - 1
             assert noisy == pytest.approx(exact + sum(nodes[c] for c in cover), rel=1e-13, abs=1e-11)
         most = max(sum(1 for t in nodes if t - (t & -t) < user <= t) for user in range(1, K))
-        assert most <= tree.levels(K)  # in how many released nodes a user lies
+        assert most <= levels(K)  # in how many released nodes a user lies
 
 
 def test_exponentials_are_exact_to_fifteen_digits_and_one_at_zero():
@@ -185,10 +192,11 @@ def test_users_follow_the_model():
         random_mdp(S=2, A=2, H=1, seed=0), transition=P, reward=np.zeros(1), initial=np.array([0.3, 0.7])
     )
     w, rng, n = compress(mdp), np.random.default_rng(11), 40_000
-    path, taken, costs = np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1)
+    walk = empty_walk(1)
+    (path, taken, costs) = walk
     policy, seen = np.array([[[0.25, 0.75], [0.6, 0.4]]]), np.zeros((2, 2, 2))
     for _ in range(n):
-        roll_mixed(w, policy, rng, path, taken, costs)
+        roll_mixed(w, policy, rng, walk)
         seen[path[0], taken[0], path[1]] += 1
     p = mdp.initial[:, None, None] * policy[0][:, :, None] * P[0]
     assert (np.abs(seen - n * p) <= 5 * np.sqrt(n * p * (1 - p))).all()
@@ -217,7 +225,7 @@ def test_bonuses_are_the_lemmas():
 def test_ties_go_to_the_lowest_action_and_values_stay_within_the_horizon():
     visits, costs, transitions = np.zeros((2, 4)), np.array([[9.0, 9, -9, -9]] * 2), np.zeros((2, 2, 4))
     actions, values = np.ones((2, 2), np.int64), np.zeros((3, 2))
-    scratch = (np.zeros(4), np.zeros(4), np.zeros(4))
-    assert plan(visits, costs, transitions, Bonus(E=0.0, root=0.0, linear=0.0), actions, values, scratch)
+    agent = Agent(Bonus(E=0.0, root=0.0, linear=0.0), actions, values)
+    assert plan(agent, lay_out(Counters(visits, costs, transitions)))
     assert not actions.any()
     assert values.tolist() == [[2, 0], [1, 0], [0, 0]]

@@ -9,6 +9,7 @@ from privcheck_algorithms.privatizers.noise import (
     LANES,
     LAPLACE,
     NONE,
+    Channel,
     add,
     chunk,
     lanes,
@@ -23,7 +24,7 @@ N = 1 << 20
 def draws(law, scale, *, seed=1):
     state, rng = lanes(np.random.SeedSequence(seed)), np.random.default_rng(seed)
     out, raw = np.zeros(N), np.zeros((2, N), np.uint64)
-    add(law, scale, state, rng, raw, np.zeros(N), out)
+    add(Channel(law, scale, state, rng, raw), np.zeros(N), out)
     return out
 
 
@@ -92,11 +93,11 @@ def test_seeds_and_sizes():
 def test_noise_is_added_to_values_and_a_shorter_piece_takes_as_many_draws(law):
     values, rng = np.arange(37.0), np.random.default_rng(1)
     state, raw, whole, part = lanes(np.random.SeedSequence(1)), np.zeros((2, 48), np.uint64), np.zeros(48), np.zeros(37)
-    add(law, 2.0, state, rng, raw, np.zeros(48), whole)
+    add(Channel(law, 2.0, state, rng, raw), np.zeros(48), whole)
     following = np.zeros(48)
-    add(law, 2.0, state, rng, raw, np.zeros(48), following)
+    add(Channel(law, 2.0, state, rng, raw), np.zeros(48), following)
     state, rng = lanes(np.random.SeedSequence(1)), np.random.default_rng(1)
-    add(law, 2.0, state, rng, raw, values, part)
+    add(Channel(law, 2.0, state, rng, raw), values, part)
     assert np.array_equal(part, values + whole[:37])
-    add(law, 2.0, state, rng, raw, np.zeros(48), whole)
+    add(Channel(law, 2.0, state, rng, raw), np.zeros(48), whole)
     assert np.array_equal(whole, following)

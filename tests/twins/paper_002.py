@@ -22,11 +22,11 @@ from privcheck.results import OnlineRequest
 from privcheck.runtime import Billboard, Channel, Ledger
 from privcheck.runtime.channel import ReleaseChannel
 from privcheck.trajectories import Trajectories
-from privcheck_algorithms.baselines.oppo import learning_rate
 from privcheck_algorithms.online.optimism import Bonus, policy_bonus, value_bonus
 from privcheck_algorithms.online.private import Curator, curator, declared
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, roll_greedy, roll_mixed
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, empty_walk, roll_greedy, roll_mixed
 from privcheck_algorithms.online.tables import as_declared, size
+from privcheck_algorithms.private_ucb_po.agent import learning_rate
 from privcheck_algorithms.privatizers import noise as kernel_noise
 from twins.planning import best_backward, value_backward
 
@@ -53,7 +53,8 @@ class KernelNoise:
         """Draws the vector of the next release."""
         M = size(*self._sizes)
         fresh, raw = np.empty(M), np.empty((2, kernel_noise.padded(M)), np.uint64)
-        kernel_noise.add(self._given.law, self._given.scale, self._streams, self._rng, raw, np.zeros(M), fresh)
+        channel = kernel_noise.Channel(self._given.law, self._given.scale, self._streams, self._rng, raw)
+        kernel_noise.add(channel, np.zeros(M), fresh)
         self._fresh = as_declared(fresh, *self._sizes)
 
     def add(self, noise: Noise, value: Array, *, release: int, part: int) -> Array:
@@ -167,16 +168,15 @@ def _opener(request: OnlineRequest, source: KernelNoise) -> Opener:
 
 def _answer(request: OnlineRequest, w: SparseMDP, policy: Array, rng: np.random.Generator) -> Trajectories:
     mdp = request.world.mdp
-    path, taken = np.empty(mdp.horizon + 1, np.int64), np.empty(mdp.horizon, np.int64)
-    costs = np.empty(mdp.horizon)
+    walk = empty_walk(mdp.horizon)
     if (policy.max(axis=2) == 1).all():  # such a policy costs no randomness
-        roll_greedy(w, policy.argmax(axis=2), rng, path, taken, costs)
+        roll_greedy(w, policy.argmax(axis=2), rng, walk)
     else:
-        roll_mixed(w, policy, rng, path, taken, costs)
+        roll_mixed(w, policy, rng, walk)
     return Trajectories(
-        states=path[None].astype(np.int32),
-        actions=taken[None].astype(np.int32),
-        rewards=1 - costs[None],
+        states=walk.path[None].astype(np.int32),
+        actions=walk.taken[None].astype(np.int32),
+        rewards=1 - walk.costs[None],
         num_states=mdp.states,
         num_actions=mdp.actions,
     )

@@ -16,8 +16,8 @@ from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest, World
 from privcheck.testing.enumeration import all_users
 from privcheck.trajectories import Trajectories
-from privcheck_algorithms.calibrated_ucb_vi.agent import Numbers, estimate, player, release, schedule, weighed
-from privcheck_algorithms.calibrated_ucb_vi.kernels import expected_visits, plan
+from privcheck_algorithms.calibrated_ucb_vi.agent import Numbers, Past, estimate, player, release, schedule, weigh
+from privcheck_algorithms.calibrated_ucb_vi.kernels import Estimate, expected_visits, plan
 from privcheck_algorithms.calibrated_ucb_vi.statistic import FirstVisits
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
@@ -103,13 +103,14 @@ def test_estimates_of_exact_counts_are_frequencies():
     counts = rng.integers(1, 50, (2, 1, 3, 2, 3)).astype(float)
     sums = counts.sum(axis=4) * 0.25
     c = Numbers(H=4, S=3, A=2, tables=1, cap=3, sigma=0.0, sigma_rewards=0.0, option=OPTION)
-    found = estimate(counts, sums, np.ones(sums.shape), c, None)
+    nobody = {"played": np.zeros((2, 1, 4, 3), np.int64), "sizes": np.ones(2)}
+    found = estimate(Past(transitions=counts, rewards=sums, **nobody), np.ones(sums.shape), c, None)
     total = counts.sum(axis=0)
     assert np.allclose(found.P, total / total.sum(axis=3, keepdims=True))
     assert np.allclose(found.reward, 0.25)
     assert found.known.all()
     assert np.allclose(found.bonus, 0.4 / np.sqrt(total.sum(axis=3)))
-    silent = estimate(0 * counts, 0 * sums, np.ones(sums.shape), c, None)
+    silent = estimate(Past(transitions=0 * counts, rewards=0 * sums, **nobody), np.ones(sums.shape), c, None)
     assert not silent.known.any()
     assert np.allclose(silent.P, 1 / 3)
 
@@ -119,7 +120,7 @@ def test_with_the_true_model_the_plan_is_optimal_and_visits_add_up():
         T, H, S, A = mdp.transition.shape[0], mdp.horizon, mdp.states, mdp.actions
         actions = np.zeros((H, S), np.int64)
         known, zero = np.ones((T, S, A), bool), np.zeros((T, S, A))
-        plan(mdp.transition, mdp.mean_reward, zero, known, np.zeros((S, A)), H, actions)
+        plan(Estimate(mdp.transition, mdp.mean_reward, zero, known), np.zeros((S, A)), actions)
         assert np.array_equal(actions, solve(mdp).actions)
         visits = np.zeros((T, S, A))
         expected_visits(mdp.transition, mdp.initial, actions[None], visits)
@@ -130,9 +131,12 @@ def test_with_the_true_model_the_plan_is_optimal_and_visits_add_up():
 def test_a_batch_that_does_not_visit_a_pair_says_nothing_about_it():
     mdp = riverswim(3, H=3)
     c = Numbers(H=3, S=3, A=2, tables=1, cap=3, sigma=1.0, sigma_rewards=1.0, option=OPTION)
-    true = estimate(mdp.transition[None] * 1e9, np.zeros((1, 1, 3, 2)), np.ones((1, 1, 3, 2)), c, None)
     left, right = np.zeros((1, 3, 3), np.int64), np.ones((1, 3, 3), np.int64)
-    weights = weighed(np.stack([left, right, right]), np.array([10.0, 10.0, 5.0]), mdp.initial, true, c)
+    past = Past(
+        transitions=mdp.transition[None] * 1e9, rewards=np.zeros((1, 1, 3, 2)),
+        played=np.stack([left, right, right]), sizes=np.array([10.0, 10.0, 5.0]),
+    )  # fmt: skip
+    weights = weigh(past, mdp.initial, estimate(past, np.ones((1, 1, 3, 2)), c, None), c)
     assert weights[:, 0, 0, 0].tolist() == [1, 0, 0]
     assert weights[:, 0, 0, 1].tolist() == [0, 1, 0.5]
     assert weights[:, 0, 2, 0].tolist() == [1, 1, 1]  # nobody goes there: nothing is known of the weights

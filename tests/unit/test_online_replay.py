@@ -9,7 +9,7 @@ from privcheck.results import OnlineRequest, World
 from privcheck.runtime import Billboard, Channel, Ledger, ReplayChannel, SimulatedNoise
 from privcheck.trajectories import Trajectories
 from privcheck_algorithms.environments.random_mdp import random_mdp
-from privcheck_algorithms.privatizers import tree
+from privcheck_algorithms.privatizers.counters import levels
 from twins.paper_002 import trace
 
 K, CHANGED = 12, 2  # the third user differs
@@ -71,6 +71,6 @@ def test_replay(name, kind):
             if distance:
                 nodes.add(k)
                 assert (k - (k & -k) if central else k - 1) < CHANGED + 1 <= k
-    assert 1 <= len(nodes) <= (tree.levels(K) if central else 1)
+    assert 1 <= len(nodes) <= (levels(K) if central else 1)
     for release in request.declaration.releases:
         assert 0 < moved[release.name] <= charge(release, request.declaration.relation, request.values).l1

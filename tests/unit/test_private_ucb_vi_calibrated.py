@@ -17,14 +17,13 @@ from privcheck.results import OnlineRequest, World
 from privcheck.verification import verify
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
-from privcheck_algorithms.online.optimism import plan, value_bonus
+from privcheck_algorithms.online.optimism import lay_out, value_bonus
 from privcheck_algorithms.online.private import curator
-from privcheck_algorithms.online.sparse_mdp import compress, roll_greedy
-from privcheck_algorithms.online.tables import count, size, split
+from privcheck_algorithms.online.sparse_mdp import compress, empty_walk, roll_greedy
+from privcheck_algorithms.online.tables import Layout, count, size, split
 from privcheck_algorithms.private_ucb_po.agent import player as po_player
-from privcheck_algorithms.private_ucb_vi.agent import player
-from privcheck_algorithms.privatizers.batches import begins, outputs
-from privcheck_algorithms.privatizers.tree import levels
+from privcheck_algorithms.private_ucb_vi.agent import Agent, plan, player
+from privcheck_algorithms.privatizers.counters import DOUBLING, LOCAL, TREE, begins, levels, outputs
 from twins.planning import best_backward, value_backward
 
 NAME = "private-ucb-vi-calibrated"
@@ -78,14 +77,13 @@ def naive(request, number=0):
     failure, scale = (float(request.options[name]) for name in ("failure", "bonus_scale"))
     bonus = value_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=0.0, E2=0.0, scale=scale)
     counts, actions, values = np.zeros(size(H, S, A)), np.zeros((H, S), np.int64), np.zeros((H + 1, S))
-    path, taken, costs = np.zeros(H + 1, np.int64), np.zeros(H, np.int64), np.zeros(H)
-    scratch, worth = tuple(np.zeros(S * A) for _ in range(3)), []
+    walk, worth = empty_walk(H), []
     for episode in range(K):
         if episode in {0, *(first * 2**j for j in range(20))}:
-            plan(*split(counts, H, S, A), bonus, actions, values, scratch)
+            plan(Agent(bonus, actions, values), lay_out(split(counts, H, S, A)))
         worth.append(value_backward(mdp, np.eye(A)[actions]))
-        roll_greedy(w, actions, users, path, taken, costs)
-        count(*split(counts, H, S, A), A, path, taken, costs)
+        roll_greedy(w, actions, users, walk)
+        count(counts, Layout(H, S, A, False), walk)
     return np.cumsum(best_backward(mdp) - np.array(worth))
 
 
@@ -147,7 +145,7 @@ def test_precision_levels_follow_from_the_noise():
         request = asked(river, K=20_000, failure="0.05", **given)
         std = request.declaration.releases[0].mechanism.at(request.values).scale
         reach = std * math.sqrt(2 * terms * cells)
-        assert reach == pytest.approx(curator(request, batched=True).E1)
+        assert reach == pytest.approx(curator(request, kinds=(TREE, DOUBLING, LOCAL)).E1)
 
 
 def test_users_of_batches_pay_once_and_those_of_a_tree_at_every_power_of_two():

@@ -4,12 +4,12 @@ Algorithm 2 of paper 002 with exact counts and E = 0. An episode adds one visit 
 stands: at a step after which no value moved only the visited cell is planned anew, and 1/n and β are computed for
 visited cells alone. The numbers are those of planning from scratch, bit by bit: a cell's Q̃ depends on its own counters
 and on Ṽ_{h+1} alone.
-`w` is the model that users answer by, a `SparseMDP`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -18,46 +18,70 @@ from numpy.typing import NDArray
 from privcheck.declaration import Parameter
 from privcheck.online.driver import seeds
 from privcheck.online.player import Player, Replicate
-from privcheck.online.recording import DONE, SWITCHES, VALUE, blank, grid, note
+from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, blank, grid, note
 from privcheck.planning import solve
 from privcheck.registry import Algorithm
 from privcheck.results import OnlineRequest
-from privcheck_algorithms.online.optimism import Bonus, backup, plan, value_bonus, weigh
+from privcheck_algorithms.online.optimism import (
+    BONUS_SCALE,
+    FAILURE,
+    Bonus,
+    Desk,
+    backup,
+    choose,
+    value_bonus,
+    weigh,
+)
 from privcheck_algorithms.online.sizes import refuse
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, roll_greedy, value_greedy
-from privcheck_algorithms.online.tables import count, size, split
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, Walk, compress, roll_greedy, value_greedy
+from privcheck_algorithms.online.tables import Counters, Layout, count, size, split
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 EPISODES = Parameter(name="K", default=20_000, kind="count", meaning="episodes")
-FAILURE = Parameter(name="failure", default="0.1", kind="probability", meaning="failure probability of the bonus")
-BONUS_SCALE = Parameter(
-    name="bonus_scale", default=1, kind="real", meaning="factor of the whole exploration bonus; the paper's: 1"
-)
+
+
+class Agent(NamedTuple):
+    """The agent, with what it keeps from episode to episode in order to plan only what changed.
+
+    Attributes:
+        bonus: The exploration bonus's numbers.
+        walk: The last trajectory.
+        flat: N, C and N(·, ·, s′), as one vector.
+        inverse: (H, SA) 1/max(1, N).
+        beta: (H, SA) the bonus.
+        quality: (H, SA) Q̃.
+        actions: (H, S) the policy.
+        values: (H + 1, S) Ṽ.
+        judged: As in `value_greedy`.
+        truth: (H + 1, S) V^π.
+    """
+
+    bonus: Bonus
+    walk: Walk
+    flat: Array
+    inverse: Array
+    beta: Array
+    quality: Array
+    actions: Indices
+    values: Array
+    judged: Indices
+    truth: Array
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def replan(  # noqa: PLR0917 - Numba's functions take positional arguments
-    visits: Array, costs: Array, transitions: Array, w: SparseMDP, bonus: Bonus, path: Indices, taken: Indices,
-    inverse: Array, beta: Array, quality: Array, actions: Indices, values: Array,
-) -> bool:  # fmt: skip
+def replan(w: SparseMDP, agent: Agent, tables: Counters) -> bool:
     """Plans what one more trajectory changed; returns whether the policy changed.
 
     Args:
-        visits: (H, SA) N, the trajectory counted.
-        costs: (H, SA) C.
-        transitions: (H, S, SA) N(s, a, s′).
         w: Sizes only.
-        bonus: The bonus's numbers.
-        path: (H + 1,) the trajectory's states.
-        taken: (H,) its actions.
-        inverse: (H, SA) 1/max(1, N), kept from episode to episode.
-        beta: (H, SA) the bonus, kept.
-        quality: (H, SA) Q̃, kept.
-        actions: (H, S) the policy, kept.
-        values: (H + 1, S) Ṽ, kept.
+        agent: The agent; its policy and what it keeps are overwritten.
+        tables: Its counters, with the last trajectory counted.
     """
+    visits, costs, transitions = tables
+    bonus, (path, taken, _) = agent.bonus, agent.walk
+    inverse, beta, quality, actions, values = agent.inverse, agent.beta, agent.quality, agent.actions, agent.values
     cells = w.S * w.A
     changed, moved = False, False  # moved: Ṽ_{h+1} is not what it was
     for h in range(w.H - 1, -1, -1):
@@ -93,52 +117,25 @@ def replan(  # noqa: PLR0917 - Numba's functions take positional arguments
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def play(  # noqa: PLR0917 - as above
-    until: int, w: SparseMDP, bonus: Bonus, optimal: float, users: np.random.Generator,
-    path: Indices, taken: Indices, flat: Array, inverse: Array, beta: Array, quality: Array,
-    actions: Indices, values: Array,
-    judged: Indices, truth: Array, grid: Indices, curves: Array, totals: Array,
-) -> None:  # fmt: skip
-    """Plays episodes up to and with the given one.
-
-    Args:
-        until: The last episode of this block.
-        w: Where users act.
-        bonus: The bonus's numbers.
-        optimal: V*₁, for the regret.
-        users: The users' randomness.
-        path: (H + 1,) the last trajectory's states, kept.
-        taken: (H,) its actions, kept.
-        flat: The counters.
-        inverse: As in `replan`.
-        beta: As in `replan`.
-        quality: As in `replan`.
-        actions: (H, S) the policy.
-        values: (H + 1, S) Ṽ.
-        judged: As in `value_greedy`.
-        truth: (H + 1, S) V^π.
-        grid: The record's episodes.
-        curves: The record.
-        totals: The record's sums.
-    """
-    visits, sums, transitions = split(flat, w.H, w.S, w.A)
-    costs = np.empty(w.H)
-    scratch = (np.empty(w.S * w.A), np.empty(w.S * w.A), np.empty(w.S * w.A))
+def play(w: SparseMDP, users: np.random.Generator, agent: Agent, record: Record) -> None:
+    """Plays a block of episodes (Algorithm 2 of paper 002, with exact counts)."""
+    bonus, inverse, beta, quality = agent.bonus, agent.inverse, agent.beta, agent.quality
+    actions, values, totals = agent.actions, agent.values, record.totals
+    tables, layout = split(agent.flat, w.H, w.S, w.A), Layout(w.H, w.S, w.A, False)
     if totals[DONE] == 0.0:
         for h in range(w.H - 1, -1, -1):
-            weigh(visits, h, bonus, inverse[h], beta[h])
-            backup(sums, transitions, h, inverse[h], beta[h], values, h + 1, float(w.H - h), quality[h])
-        plan(visits, sums, transitions, bonus, actions, values, scratch)
-        totals[VALUE] = value_greedy(w, actions, judged, truth)
-    while totals[DONE] < until:
-        if totals[DONE] > 0.0 and replan(  # lines 4 to 10
-            visits, sums, transitions, w, bonus, path, taken, inverse, beta, quality, actions, values
-        ):
+            desk = Desk(tables, inverse[h], beta[h], quality[h])
+            weigh(desk, h, bonus)
+            backup(desk, h, values, h)
+            choose(quality[h], h, actions, values)
+        totals[VALUE] = value_greedy(w, actions, agent.judged, agent.truth)
+    while totals[DONE] < record.until:
+        if totals[DONE] > 0.0 and replan(w, agent, tables):  # lines 4 to 10
             totals[SWITCHES] += 1.0
-            totals[VALUE] = value_greedy(w, actions, judged, truth)
-        roll_greedy(w, actions, users, path, taken, costs)  # line 11
-        note(totals, grid, curves, optimal)
-        count(visits, sums, transitions, w.A, path, taken, costs)  # line 12, without noise
+            totals[VALUE] = value_greedy(w, actions, agent.judged, agent.truth)
+        roll_greedy(w, actions, users, agent.walk)  # line 11
+        note(record)
+        count(agent.flat, layout, agent.walk)  # line 12, without noise
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noqa: ARG001 - it always is
@@ -150,7 +147,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noq
     refuse(request, vectors=1 + 4 / (request.world.mdp.states + 2))
     mdp, K = request.world.mdp, request.episodes
     H, S, A = mdp.horizon, mdp.states, mdp.actions
-    w, truth = compress(mdp), solve(mdp)
+    w, truth, points = compress(mdp), solve(mdp), grid(K)
     failure, scale = (float(request.options[name]) for name in ("failure", "bonus_scale"))
     bonus = value_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=0.0, E2=0.0, scale=scale)
 
@@ -158,6 +155,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noq
         arrays = {
             "path": np.zeros(H + 1, np.int64),
             "taken": np.zeros(H, np.int64),
+            "costs": np.zeros(H),
             "flat": np.zeros(size(H, S, A)),
             **{name: np.zeros((H, S * A)) for name in ("inverse", "beta", "quality")},
             "actions": np.zeros((H, S), np.int64),
@@ -170,11 +168,10 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noq
 
     def block(one: Replicate, until: int) -> None:
         a = one.arrays
-        play(
-            until, w, bonus, truth.value, one.generators["users"], a["path"], a["taken"], a["flat"],
-            a["inverse"], a["beta"], a["quality"], a["actions"], a["values"], a["judged"], a["truth"], grid(K),
-            a["curves"], a["totals"],
-        )  # fmt: skip
+        kept = {name: a[name] for name in Agent._fields if name in a}
+        agent = Agent(bonus=bonus, walk=Walk(a["path"], a["taken"], a["costs"]), **kept)
+        record = Record(until=until, totals=a["totals"], curves=a["curves"], grid=points, optimal=truth.value)
+        play(w, one.generators["users"], agent, record)
 
     return Player(start=start, play=block, label="ucb-vi", told="actions", optimal=truth.value)
 

@@ -17,11 +17,11 @@ from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError
 from privcheck.online.driver import seeds
 from privcheck.online.player import Player, Replicate
-from privcheck.online.recording import DONE, SWITCHES, blank, grid
+from privcheck.online.recording import DONE, SWITCHES, Record, blank, grid
 from privcheck.planning import solve
 from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest
-from privcheck_algorithms.calibrated_ucb_vi.kernels import expected_visits, plan, serve
+from privcheck_algorithms.calibrated_ucb_vi.kernels import Batch, Estimate, expected_visits, plan, serve
 from privcheck_algorithms.online.faces import BatchTables
 from privcheck_algorithms.online.private import NOISE, declared
 from privcheck_algorithms.online.sizes import MEMORY, refuse
@@ -118,33 +118,32 @@ def numbers(request: OnlineRequest) -> Numbers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimate:
-    """What the agent makes of the billboard.
+class Past:
+    """The billboard: what has left of the batches so far, and the policies they were told.
 
     Attributes:
-        P: (T, S, A, S) estimated transitions.
-        reward: (T, S, A) estimated mean rewards.
-        bonus: (T, S, A).
-        known: (T, S, A) pairs with enough noisy visits.
+        transitions: (B, T, S, A, S) noisy counts.
+        rewards: (B, T, S, A) noisy reward sums.
+        played: (B, G, H, S) the policies.
+        sizes: (B,) the batches' users.
     """
 
-    P: Array
-    reward: Array
-    bonus: Array
-    known: NDArray[np.bool_]
+    transitions: Array
+    rewards: Array
+    played: Indices
+    sizes: Array
 
 
-def estimate(transitions: Array, rewards: Array, weights: Array, c: Numbers, known_rewards: Array | None) -> Estimate:
+def estimate(past: Past, weights: Array, c: Numbers, known_rewards: Array | None) -> Estimate:
     """Returns estimates from the batches' noisy tables, each with a weight a pair.
 
     Args:
-        transitions: (B, T, S, A, S) noisy counts.
-        rewards: (B, T, S, A) noisy reward sums.
+        past: The billboard.
         weights: (B, T, S, A) in [0, 1].
         c: The agent's numbers.
         known_rewards: (T, S, A) public mean rewards; None where they are estimated.
     """
-    counts = (weights[..., None] * transitions).sum(axis=0)
+    counts = (weights[..., None] * past.transitions).sum(axis=0)
     spread = c.sigma * np.sqrt((weights**2).sum(axis=0))  # of each cell's noise
     visits = counts.sum(axis=-1)
     kept = np.where(counts > c.option["support"] * spread[..., None], counts, 0.0)
@@ -155,48 +154,41 @@ def estimate(transitions: Array, rewards: Array, weights: Array, c: Numbers, kno
     n = np.maximum(visits, 1.0)
     reward = known_rewards
     if reward is None:
-        reward = np.clip((weights * rewards).sum(axis=0) / n, 0.0, 1.0)
+        reward = np.clip((weights * past.rewards).sum(axis=0) / n, 0.0, 1.0)
     bonus = c.H * (c.option["bonus"] / np.sqrt(n) + c.option["noise_bonus"] * spread / n)
     return Estimate(P=P, reward=reward, bonus=bonus, known=known)
 
 
-def weighed(played: Indices, sizes: Array, initial: Array, found: Estimate, c: Numbers) -> Array:
+def weigh(past: Past, initial: Array, guess: Estimate, c: Numbers) -> Array:
     """Returns each batch's weight a pair, (B, T, S, A): its expected counts over those of the batch with most.
 
     All batches carry the same noise, but a batch that hardly visits a pair has hardly anything else to say about it.
     Expected counts come from the estimated model and the policies, which are public. Unknown pairs keep weight 1.
     """
-    weights = np.zeros((len(sizes), c.tables, c.S, c.A))
-    for batch, size in enumerate(sizes):
-        expected_visits(found.P, initial, played[batch], weights[batch])
+    weights = np.zeros((len(past.sizes), c.tables, c.S, c.A))
+    for batch, size in enumerate(past.sizes):
+        expected_visits(guess.P, initial, past.played[batch], weights[batch])
         weights[batch] = size * np.minimum(weights[batch], c.cap)
     most = weights.max(axis=0)
-    return np.where(found.known & (most > 0), weights / np.where(most > 0, most, 1.0), 1.0)
+    return np.where(guess.known & (most > 0), weights / np.where(most > 0, most, 1.0), 1.0)
 
 
-def policies(  # noqa: PLR0917 - as `estimate`: the billboard, the numbers, the order
-    transitions: Array, rewards: Array, played: Indices, sizes: Array, c: Numbers, order: Array,
-    *, initial: Array, known_rewards: Array | None,
-) -> Indices:  # fmt: skip
+def policies(past: Past, c: Numbers, order: Array, *, initial: Array, known_rewards: Array | None) -> Indices:
     """Returns the next batch's policies (G, H, S), from what is on the billboard alone.
 
     Args:
-        transitions: (B, T, S, A, S) noisy counts of the batches so far.
-        rewards: (B, T, S, A) noisy reward sums.
-        played: (B, G, H, S) the policies of the batches so far.
-        sizes: (B,) their users.
+        past: The billboard.
         c: The agent's numbers.
         order: (G, S, A) in which order ties are taken by each policy.
         initial: (S,) the law of the first state, public.
         known_rewards: (T, S, A), or None.
     """
-    found = estimate(transitions, rewards, np.ones(rewards.shape), c, known_rewards)
-    if len(sizes) > 1:
-        weights = weighed(played, sizes, initial, found, c)
-        found = estimate(transitions, rewards, weights, c, known_rewards)
+    guess = estimate(past, np.ones(past.rewards.shape), c, known_rewards)
+    if len(past.sizes) > 1:
+        guess = estimate(past, weigh(past, initial, guess, c), c, known_rewards)
     chosen = np.zeros((len(order), c.H, c.S), dtype=np.int64)
     for turn, ties in enumerate(order):
-        plan(found.P, found.reward, found.bonus, found.known, ties, c.H, chosen[turn])
+        plan(guess, ties, chosen[turn])
     return chosen
 
 
@@ -224,7 +216,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     B, G = len(ends), int(c.option["turns"])
     refuse_tables(request, c, batches=B, turns=G)
     w, truth, drawn = compress(mdp), solve(mdp), 0.0 if noiseless else 1.0
-    public = None
+    public, points = None, grid(K)
     if c.sigma_rewards == 0.0 and request.readings.get("rewards") == "known":
         public = np.broadcast_to(mdp.mean_reward, (c.tables, c.S, c.A))
 
@@ -246,10 +238,10 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     def begin(one: Replicate, batch: int) -> None:
         a, sizes = one.arrays, np.diff(ends, prepend=0)[:batch].astype(np.float64)
         order = one.generators["ties"].random((G, c.S, c.A))
-        chosen = policies(
-            a["transitions"][:batch], a["rewards"][:batch], a["played"][:batch], sizes, c, order,
-            initial=mdp.initial, known_rewards=public,
-        )  # fmt: skip
+        past = Past(
+            transitions=a["transitions"][:batch], rewards=a["rewards"][:batch], played=a["played"][:batch], sizes=sizes
+        )
+        chosen = policies(past, c, order, initial=mdp.initial, known_rewards=public)
         a["played"][batch], a["actions"][...] = chosen, chosen[0]
         for turn in range(G):
             judged, values = np.full((c.H, c.S), -1), np.zeros((c.H + 1, c.S))
@@ -267,11 +259,17 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
             begun = int(ends[batch - 1]) if batch else 0
             if done == begun:
                 begin(one, batch)
-            serve(
-                min(until, int(ends[batch])), begun, w, a["played"][batch], a["worth"], a["changes"], truth.value,
-                g["users"], c.cap,
-                a["exact_transitions"], a["exact_rewards"], grid(K), a["curves"], a["totals"],
-            )  # fmt: skip
+            users = Batch(
+                begun=begun,
+                cap=c.cap,
+                policies=a["played"][batch],
+                worth=a["worth"],
+                changes=a["changes"],
+                transitions=a["exact_transitions"],
+                rewards=a["exact_rewards"],
+            )
+            record = Record(min(until, int(ends[batch])), a["totals"], a["curves"], points, truth.value)
+            serve(w, g["users"], users, record)
             if a["totals"][DONE] == ends[batch] and batch + 1 < B:  # nobody comes after the last batch
                 a["transitions"][batch] = release(a["exact_transitions"], drawn * c.sigma, g["noise"])
                 if public is None:

@@ -17,9 +17,9 @@ from privcheck.statistics import RewardSums, Statistic, TransitionCounts
 from privcheck.symbols import A, Expr, H, S, delta, epsilon, expression, minimum, symbol
 from privcheck.trajectories import Trajectories
 from privcheck_algorithms.calibrated_ucb_vi.statistic import FirstVisits
-from privcheck_algorithms.privatizers.declaration import neighbours
+from privcheck_algorithms.privatizers.declaration import CALIBRATED, MU, neighbours
 
-MU, WEIGHT = symbol("mu", "positive"), symbol("reward_weight", "positive")
+WEIGHT = symbol("reward_weight", "positive")
 
 COUNTS = Reading(
     name="counts",
@@ -40,17 +40,6 @@ INITIAL = Reading(
     name="initial",
     ways=("any", "fixed"),
     meaning="any: any trajectory for any other; fixed: step 1's state and action are common to neighbours",
-)
-PARAMETERS = (
-    Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
-    Parameter(name="S", default=6, kind="count", meaning="states"),
-    Parameter(name="A", default=2, kind="count", meaning="actions"),
-    Parameter(name="K", default=20_000, kind="count", meaning="episodes, one user each"),
-    Parameter(name="epsilon", default="1", kind="positive", meaning="ε of the claim, nats"),
-    Parameter(name="delta", default="0.00001", kind="probability", meaning="δ of the claim"),
-    Parameter(
-        name="mu", default="0.26805", kind="positive", meaning="the noise: all a user's releases are μ-GDP together"
-    ),
 )
 REWARD_WEIGHT = Parameter(
     name="reward_weight", default="0.5", kind="positive", meaning="w: reward sums get 1/w times the transitions' noise"
@@ -83,5 +72,5 @@ def calibrated(readings: Mapping[str, str]) -> Declaration:
             *(sums if released else ()),
         ),
         claim=Claim(ApproxDP(epsilon, delta), source="README, “The budget”", joint=Joint()),
-        parameters=(*PARAMETERS, REWARD_WEIGHT) if released else PARAMETERS,
+        parameters=(*CALIBRATED, REWARD_WEIGHT) if released else CALIBRATED,
     )

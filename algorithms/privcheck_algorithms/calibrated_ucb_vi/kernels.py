@@ -1,15 +1,14 @@
-"""Users of a batch, and optimistic planning from noisy tables, compiled by Numba. T = 1 table, or T = H, one a step.
-
-`w` is the model that users answer by, a `SparseMDP`.
-"""
+"""Users of a batch, and optimistic planning from noisy tables, compiled by Numba. T = 1 table, or T = H, one a step."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from privcheck.online.recording import DONE, SWITCHES, VALUE, note
+from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, note
 from privcheck_algorithms.online.sparse_mdp import SparseMDP, draw_first, draw_next
 
 Array = NDArray[np.float64]
@@ -17,68 +16,82 @@ Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-@njit(cache=True, nogil=True)
-def serve(  # noqa: PLR0917 - Numba's functions take positional arguments
-    until: int, begun: int, w: SparseMDP, policies: Indices, worth: Array, changes: Flags, optimal: float,
-    users: np.random.Generator, cap: int,
-    transitions: Array, rewards: Array, grid: Indices, curves: Array, totals: Array,
-) -> None:  # fmt: skip
-    """Lets users act, the k-th after the k-th policy in turn, and counts their first visits; the privatizer's side.
+class Batch(NamedTuple):
+    """A batch of users: whose turn comes with which policy, and what is counted of them; the privatizer's side.
 
-    Args:
-        until: The last user of this block.
+    Attributes:
         begun: Users before this batch.
-        w: Where they act.
-        policies: (G, H, S) actions; G policies take turns.
+        cap: m: visits of a user to a pair that are counted.
+        policies: (G, H, S) actions; G policies take turns, the k-th user acts by the k-th in turn.
         worth: (G,) their true expected returns, for the record.
         changes: (G,) which of them differ from the one whose turn was before, for the record.
-        optimal: V*₁.
-        users: The users' randomness.
-        cap: m: visits of a user to a pair that are counted.
         transitions: (T, S, A, S) exact counts of this batch.
         rewards: (T, S, A) exact reward sums of this batch.
-        grid: The record's episodes.
-        curves: The record.
-        totals: The record's sums.
     """
+
+    begun: int
+    cap: int
+    policies: Indices
+    worth: Array
+    changes: Flags
+    transitions: Array
+    rewards: Array
+
+
+class Estimate(NamedTuple):
+    """What the agent makes of the billboard.
+
+    Attributes:
+        P: (T, S, A, S) estimated transitions.
+        reward: (T, S, A) estimated mean rewards.
+        bonus: (T, S, A).
+        known: (T, S, A) pairs with enough noisy visits.
+    """
+
+    P: Array
+    reward: Array
+    bonus: Array
+    known: Flags
+
+
+@njit(cache=True, nogil=True)
+def serve(w: SparseMDP, users: np.random.Generator, batch: Batch, record: Record) -> None:
+    """Lets users of a batch act and counts their first visits, up to the record's `until`."""
+    policies, transitions, rewards, totals = batch.policies, batch.transitions, batch.rewards, record.totals
     T, G = transitions.shape[0], policies.shape[0]
     seen = np.zeros((T, w.S, w.A), np.int64)
     path, pairs = np.empty(w.H, np.int64), np.empty(w.H, np.int64)
-    while totals[DONE] < until:
+    while totals[DONE] < record.until:
         turn = int(totals[DONE]) % G
         s = draw_first(w, users)
         for h in range(w.H):
             a, t = policies[turn, h, s], h if T > 1 else 0
             i = draw_next(w, users, h * w.stride + s * w.A + a)
             path[h], pairs[h] = s, a
-            if seen[t, s, a] < cap:
+            if seen[t, s, a] < batch.cap:
                 seen[t, s, a] += 1
                 transitions[t, s, a, w.successor[i]] += 1.0
                 rewards[t, s, a] += w.reward[i]
             s = w.successor[i]
         for h in range(w.H):
             seen[h if T > 1 else 0, path[h], pairs[h]] = 0
-        totals[VALUE] = worth[turn]
-        if totals[DONE] > begun and changes[turn]:
+        totals[VALUE] = batch.worth[turn]
+        if totals[DONE] > batch.begun and batch.changes[turn]:
             totals[SWITCHES] += 1.0
-        note(totals, grid, curves, optimal)
+        note(record)
 
 
 @njit(cache=True, nogil=True)
-def plan(  # noqa: PLR0917 - as above
-    P: Array, reward: Array, bonus: Array, known: Flags, first: Array, H: int, actions: Indices
-) -> None:
+def plan(estimate: Estimate, first: Array, actions: Indices) -> None:
     """Writes the optimistic policy: what is not known is worth the most there can be.
 
     Args:
-        P: (T, S, A, S) estimated transitions.
-        reward: (T, S, A) estimated mean rewards.
-        bonus: (T, S, A).
-        known: (T, S, A) pairs with enough noisy visits.
+        estimate: What the agent makes of the billboard.
         first: (S, A) in which order pairs that tie are taken, the largest first.
-        H: Steps.
         actions: (H, S) overwritten.
     """
+    P, reward, bonus, known = estimate
+    H = actions.shape[0]
     T, S, A = reward.shape
     after, value = np.zeros(S), np.zeros(S)
     for h in range(H - 1, -1, -1):

@@ -6,7 +6,7 @@ from privcheck.registry import Algorithm
 from privcheck_algorithms.dp_ucbvi.declaration import central, local
 from privcheck_algorithms.online import rewards
 from privcheck_algorithms.online.private import CLOSELY
-from privcheck_algorithms.online.reward_agent import OPTIONS, player
+from privcheck_algorithms.online.rewards import OPTIONS, player
 from privcheck_algorithms.papers import SHUFFLE
 from privcheck_algorithms.privatizers.declaration import INITIAL, LOG, NOISE
 

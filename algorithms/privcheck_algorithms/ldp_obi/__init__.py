@@ -6,7 +6,7 @@ from privcheck.registry import Algorithm
 from privcheck_algorithms.ldp_obi.declaration import ldp_obi
 from privcheck_algorithms.online import rewards
 from privcheck_algorithms.online.private import CLOSELY
-from privcheck_algorithms.online.reward_agent import OPTIONS, player
+from privcheck_algorithms.online.rewards import OPTIONS, player
 from privcheck_algorithms.papers import EPISODIC
 from privcheck_algorithms.privatizers.declaration import INITIAL, NOISE
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from privcheck.online.player import Replicate, Tables
 from privcheck_algorithms.online.tables import Array, as_declared
-from privcheck_algorithms.privatizers.batches import begins, outputs
+from privcheck_algorithms.privatizers.counters import begins, outputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

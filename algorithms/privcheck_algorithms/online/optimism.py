@@ -1,7 +1,7 @@
-"""Optimistic planning from counters, as agents see them: noisy or exact, never whose they are.
+"""Optimism from counters, as agents see them: noisy or exact, never whose they are.
 
-Equation (1) and lines 5 to 10 of Algorithm 2 (lines 134 and 205 to 212 of the text), step by step. The bonus of Lemmas
-3.1 and 4.1 has one form, β = root·√(1/n) + linear·(1/n) with n = max(1, Ñ + E), and so has PUCB's.
+Equation (1) (line 134 of the text), Lemmas 3.1 and 4.1, and what Algorithms 1 and 2 do with a step's tables. The bonus
+of the two lemmas has one form, β = root·√(1/n) + linear·(1/n) with n = max(1, Ñ + E).
 """
 
 from __future__ import annotations
@@ -12,6 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
+
+from privcheck.declaration import Parameter
+from privcheck_algorithms.online.tables import Counters
+
+FAILURE = Parameter(name="failure", default="0.1", kind="probability", meaning="failure probability of the bonus")
+BONUS_SCALE = Parameter(
+    name="bonus_scale", default=1, kind="real", meaning="factor of the whole exploration bonus; the paper's: 1"
+)
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -53,86 +61,69 @@ def policy_bonus(*, H: int, S: int, A: int, K: int, failure: float, E1: float, E
     return Bonus(E=E1, root=scale * (L_c + H * L_p), linear=scale * (3 * E1 + H * (S * E2 + 2 * E1)))
 
 
+class Desk(NamedTuple):
+    """What an agent plans with: the billboard's tables, and room for the cells of one step.
+
+    Attributes:
+        tables: Ñ, C̃ and Ñ(·, ·, s′).
+        inverse: (SA,) 1/max(1, Ñ + E) of each cell.
+        beta: (SA,) β.
+        quality: (SA,) Q̃.
+    """
+
+    tables: Counters
+    inverse: Array
+    beta: Array
+    quality: Array
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def lay_out(tables: Counters) -> Desk:
+    """Returns a desk for these tables."""
+    cells = tables.visits.shape[1]
+    return Desk(tables, np.empty(cells), np.empty(cells), np.empty(cells))
+
+
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
-def weigh(visits: Array, h: int, bonus: Bonus, inverse: Array, beta: Array) -> None:
+def weigh(desk: Desk, at: int, bonus: Bonus) -> None:
     """Writes 1/max(1, Ñ + E) and β of each cell of a step (equation (1), line 134, and line 7 of Algorithm 2).
 
     Args:
-        visits: (H, SA) Ñ.
-        h: The step, from 0.
+        desk: Of it `inverse` and `beta` are overwritten.
+        at: Which table is the step's.
         bonus: The bonus's numbers.
-        inverse: (SA,) overwritten.
-        beta: (SA,) overwritten.
     """
+    visits, inverse, beta = desk.tables.visits, desk.inverse, desk.beta
     for cell in range(inverse.size):
-        inverse[cell] = 1.0 / max(1.0, visits[h, cell] + bonus.E)
+        inverse[cell] = 1.0 / max(1.0, visits[at, cell] + bonus.E)
         beta[cell] = bonus.root * math.sqrt(inverse[cell]) + bonus.linear * inverse[cell]
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def backup(  # noqa: PLR0917 - Numba's functions take positional arguments
-    costs: Array, transitions: Array, h: int, inverse: Array, beta: Array, values: Array, at: int, top: float,
-    quality: Array,
-) -> None:  # fmt: skip
+def backup(desk: Desk, at: int, values: Array, h: int) -> None:
     """Writes Q̃_h of every cell of a step (line 8 of Algorithm 2, line 210 of the text).
 
-    c̃ + Σ Ṽ(s′)·P̃(s′) = (C̃ + Σ Ṽ(s′)·Ñ(s, a, s′))/max(1, Ñ + E): one division a cell.
+    c̃ + Σ Ṽ(s′)·P̃(s′) = (C̃ + Σ Ṽ(s′)·Ñ(s, a, s′))/max(1, Ñ + E): one division a cell. At most H − h + 1 with the
+    paper's h, the largest value there can be.
 
     Args:
-        costs: (H, SA) C̃.
-        transitions: (H, S, SA) Ñ(s, a, s′), successor first.
-        h: The step, from 0: which table.
-        inverse: (SA,) 1/max(1, Ñ + E).
-        beta: (SA,) the bonus.
-        values: Ṽ in rows.
-        at: Which of its rows is Ṽ of the next step.
-        top: H − h + 1 with the paper's h, the largest value there can be.
-        quality: (SA,) overwritten.
+        desk: Of it `quality` is overwritten.
+        at: Which table is the step's.
+        values: (H + 1, S) Ṽ, from step h + 1 on.
+        h: The step, from 0.
     """
-    cells = quality.size
+    costs, transitions, inverse, beta, quality = (
+        desk.tables.sums, desk.tables.transitions, desk.inverse, desk.beta, desk.quality
+    )  # fmt: skip
+    cells, top = quality.size, float(values.shape[0] - 1 - h)
     for cell in range(cells):
-        quality[cell] = costs[h, cell]
+        quality[cell] = costs[at, cell]
     for successor in range(transitions.shape[1]):
-        value = values[at, successor]
+        value = values[h + 1, successor]
         for cell in range(cells):
-            quality[cell] += transitions[h, successor, cell] * value
+            quality[cell] += transitions[at, successor, cell] * value
     for cell in range(cells):
         quality[cell] = min(top, max(0.0, quality[cell] * inverse[cell] - beta[cell]))
-
-
-@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
-def plan(  # noqa: PLR0917 - as above
-    visits: Array,
-    costs: Array,
-    transitions: Array,
-    bonus: Bonus,
-    actions: Indices,
-    values: Array,
-    scratch: tuple[Array, Array, Array],
-) -> bool:
-    """Plans an episode from scratch (lines 4 to 10 of Algorithm 2, lines 205 to 212 of the text).
-
-    Returns whether the policy changed.
-
-    Args:
-        visits: (H, SA) Ñ.
-        costs: (H, SA) C̃.
-        transitions: (H, S, SA) Ñ(s, a, s′).
-        bonus: The bonus's numbers.
-        actions: (H, S) the policy, overwritten.
-        values: (H + 1, S) Ṽ, overwritten.
-        scratch: Three arrays (SA,).
-    """
-    H, S = actions.shape
-    inverse, beta, quality = scratch
-    changed = False
-    for s in range(S):
-        values[H, s] = 0.0  # line 4
-    for h in range(H - 1, -1, -1):  # line 5
-        weigh(visits, h, bonus, inverse, beta)
-        backup(costs, transitions, h, inverse, beta, values, h + 1, float(H - h), quality)
-        changed |= choose(quality, h, actions, values)
-    return changed
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -155,68 +146,6 @@ def choose(quality: Array, h: int, actions: Indices, values: Array) -> bool:
         changed |= actions[h, s] != which
         values[h, s], actions[h, s] = best, which
     return changed
-
-
-@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
-def evaluate_and_improve(  # noqa: PLR0917 - as above
-    visits: Array,
-    costs: Array,
-    transitions: Array,
-    bonus: Bonus,
-    eta: float,
-    policy: Array,
-    logits: Array,
-    values: Array,
-    scratch: tuple[Array, Array, Array],
-    bits: NDArray[np.uint64],
-    last: Array,
-) -> None:
-    """Evaluates the policy optimistically and writes the next one (lines 5 to 10 and 13 of Algorithm 1, 113 to 122).
-
-    The next policy depends on Q̃ of this episode alone, not on its trajectory, so both are written at once: the caller
-    plays `last`, the policy that was evaluated. π^{k+1} ∝ π^k·exp(−ηQ̃) is kept as log-weights, up to a constant a
-    state, so that a weight which would vanish in floating point can come back. Where all Q̃ of a state are equal its
-    policy stays as it is.
-
-    Args:
-        visits: (H, SA) Ñ.
-        costs: (H, SA) C̃.
-        transitions: (H, S, SA) Ñ(s, a, s′).
-        bonus: The bonus's numbers.
-        eta: η.
-        policy: (H, S, A) π^k, overwritten by π^{k+1}.
-        logits: (H, S, A) −η·Σ(Q̃ − Q̃ of the first action), kept.
-        values: (H + 1, S) Ṽ, overwritten.
-        scratch: Three arrays (SA,).
-        bits: (H·SA,) scratch.
-        last: (H, S, A) overwritten by π^k.
-    """
-    H, S, A = policy.shape
-    inverse, beta, quality = scratch
-    last[...] = policy
-    for s in range(S):
-        values[H, s] = 0.0  # line 5
-    for h in range(H - 1, -1, -1):  # line 6
-        weigh(visits, h, bonus, inverse, beta)
-        backup(costs, transitions, h, inverse, beta, values, h + 1, float(H - h), quality)
-        for s in range(S):
-            mean, top, first = 0.0, 0.0, quality[s * A]
-            for a in range(A):
-                mean += quality[s * A + a] * last[h, s, a]  # line 10
-                logits[h, s, a] -= eta * (quality[s * A + a] - first)
-                top = max(top, logits[h, s, a])
-            values[h, s] = mean
-            for a in range(A):
-                policy[h, s, a] = logits[h, s, a] - top
-    exponentials(policy.reshape(-1), bits)  # line 13
-    for h in range(H):
-        for s in range(S):
-            total = 0.0
-            for a in range(A):
-                total += policy[h, s, a]
-            share = 1.0 / total
-            for a in range(A):
-                policy[h, s, a] *= share
 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy", fastmath={"contract"})

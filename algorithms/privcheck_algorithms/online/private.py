@@ -1,28 +1,30 @@
-"""What the private online agents share: noise and precision levels from a declaration, fresh state, ledger and run."""
+"""What the private online agents share: noise, precision levels and memory, from a declaration."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from privcheck.declaration import Declaration, Parameter
 from privcheck.errors import ParameterError
-from privcheck.online.driver import seeds
-from privcheck.online.player import Face
 from privcheck.registry import AuditInstance
 from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest
 from privcheck.schedules import Batches, PerUser, Tree
-from privcheck_algorithms.online.faces import BatchCounters, Counters
 from privcheck_algorithms.online.sizes import MEMORY, needed
-from privcheck_algorithms.online.tables import aligned, size
-from privcheck_algorithms.privatizers import batches, noise, regrown, tree
+from privcheck_algorithms.online.tables import size
+from privcheck_algorithms.privatizers import noise, regrown
+from privcheck_algorithms.privatizers.counters import (
+    DOUBLING,
+    EXACT,
+    LOCAL,
+    REGROWN,
+    TREE,
+    levels,
+    outputs,
+)
 
 PRECISION_SCALE = Parameter(
     name="precision_scale",
@@ -49,12 +51,15 @@ CLOSELY = AuditInstance(
 )
 
 
+_KINDS = {Tree: TREE, PerUser: LOCAL, Batches: DOUBLING}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curator:
     """A privatizer in numbers.
 
     Attributes:
-        central: A binary tree at the curator, or batches; else every user adds noise.
+        kind: Which one, as in `privatizers.counters`.
         law: Of the noise, as the kernels know it.
         scale: b of the Laplace law, the standard deviation of the Gaussian.
         E1: E_{ε,δ,1}, which visits and costs keep with probability 1 − δ.
@@ -62,15 +67,23 @@ class Curator:
         first: Users of the first of the batches, which double; 0 where there are none.
     """
 
-    central: bool
+    kind: int
     law: int
     scale: float
     E1: float
     E2: float
     first: int = 0
 
+    @property
+    def central(self) -> bool:
+        """Returns whether a curator keeps exact counters; else every user adds noise."""
+        return self.kind not in {LOCAL, EXACT}
 
-def curator(request: OnlineRequest, *, noiseless: bool = False, batched: bool = False) -> Curator:
+
+NOBODY = Curator(kind=EXACT, law=noise.NONE, scale=0.0, E1=0.0, E2=0.0)  # for the agents that are not private
+
+
+def curator(request: OnlineRequest, *, noiseless: bool = False, kinds: Collection[int] = (TREE, LOCAL)) -> Curator:
     """Returns the privatizer that the declaration describes, with the precision levels of Lemmas 5.1 and 5.4.
 
     E₁ = (3H/ε)·√(8 log³K·ln(6SAT/δ)) = b·√(8 log K·ln(6SAT/δ)) (line 234 of the text), and with √K in the place of
@@ -80,7 +93,7 @@ def curator(request: OnlineRequest, *, noiseless: bool = False, batched: bool = 
     Args:
         request: What is asked; its options `failure` and `precision_scale` are used.
         noiseless: No noise is drawn; the precision levels, with which the agent plans, stay.
-        batched: The agent can do with disjoint batches, which double.
+        kinds: The privatizers that the agent can do with.
 
     Raises:
         ParameterError: No declaration, releases of different noise or of an unknown schedule, or neighbours that share
@@ -95,26 +108,26 @@ def curator(request: OnlineRequest, *, noiseless: bool = False, batched: bool = 
         )
         raise ParameterError(message, name="initial", given="fixed")
     schedules = {type(release.schedule) for release in declaration.releases}
-    if schedules not in ({Tree}, {PerUser}, *([{Batches}] if batched else [])):
+    kind = _KINDS.get(next(iter(schedules))) if len(schedules) == 1 else None
+    if kind is None or kind not in kinds:
         raise ParameterError(f"{declaration.name}: expected trees or users' own releases, got {schedules}")
     laws = {release.mechanism.at(values) for release in declaration.releases}
     if len(laws) != 1:
         shown = sorted((law.name, law.scale) for law in laws)
         raise ParameterError(f"{declaration.name}: expected one noise for all counters, got {shown}")
     drawn = next(iter(laws))
-    law = noise.code(drawn)
-    central, first = schedules != {PerUser}, first_batch(request) if schedules == {Batches} else 0
+    law, first = noise.code(drawn), first_batch(request) if kind == DOUBLING else 0
     terms = float(K)
     if first:
-        terms = float(batches.outputs(K, first))
-    elif central:
-        terms = math.log(K) if request.readings.get("log") == "ln" else float(tree.levels(K))
+        terms = float(outputs(K, first))
+    elif kind == TREE:
+        terms = math.log(K) if request.readings.get("log") == "ln" else float(levels(K))
     tail = 2 if drawn.gaussian else 8
     reach = float(request.options["precision_scale"]) * drawn.scale
     numbers = 6 * mdp.states * mdp.actions * K * mdp.horizon
     failure = float(request.options["failure"])
     return Curator(
-        central=central,
+        kind=REGROWN if REGROWN in kinds and draws_again(request) else kind,
         law=noise.NONE if noiseless else law,
         scale=0.0 if noiseless else drawn.scale,
         E1=reach * math.sqrt(tail * terms * math.log(numbers / failure)),
@@ -146,8 +159,8 @@ def vectors(request: OnlineRequest) -> float:
     """
     schedules = {type(release.schedule) for release in declared(request).releases}
     if schedules == {Batches}:
-        return 2 + batches.outputs(request.episodes, first_batch(request))
-    return 2 + tree.levels(request.episodes) if schedules == {Tree} else 1
+        return 2 + outputs(request.episodes, first_batch(request))
+    return 2 + levels(request.episodes) if schedules == {Tree} else 1
 
 
 def draws_again(request: OnlineRequest) -> float:
@@ -163,62 +176,8 @@ def draws_again(request: OnlineRequest) -> float:
         if not isinstance(release.schedule, Tree) or noise.code(release.mechanism.at(request.values)) != noise.LAPLACE:
             return 0.0
     threads = max(1, min(request.workers, request.replicates)) / request.replicates
-    marks = tree.levels(K) * regrown.PARTS * H * noise.SHAPE[0] * noise.SHAPE[1]
+    marks = levels(K) * regrown.PARTS * H * noise.SHAPE[0] * noise.SHAPE[1]
     return 2 * threads / H + (K * (3 * H + 1) + marks) / size(H, S, A)
-
-
-def fresh_walk(request: OnlineRequest, number: int) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Returns what a replicate keeps where noise is drawn again, and its generators, by name."""
-    H, K = request.world.mdp.horizon, request.episodes
-    own = seeds(request.seed, number, "users", "noise")
-    arrays: dict[str, NDArray[Any]] = {
-        "paths": np.zeros((K, H + 1), np.int64),
-        "taken": np.zeros((K, H), np.int64),
-        "costs": np.zeros((K, H)),
-        "marks": np.zeros((tree.levels(K), regrown.PARTS, H, *noise.SHAPE), np.uint64),
-        "streams": noise.lanes(own["noise"]),
-    }
-    return arrays, {name: np.random.default_rng(one) for name, one in own.items()}
-
-
-def fresh_state(
-    request: OnlineRequest, given: Curator, number: int, *, tables: int | None = None
-) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Returns a replicate's counters, H tables or so many, and its generators, by name."""
-    mdp = request.world.mdp
-    M = size(tables or mdp.horizon, mdp.states, mdp.actions)
-    own = seeds(request.seed, number, "users", "noise")
-    arrays: dict[str, NDArray[Any]] = {
-        "exact": aligned(M if given.central else 0),
-        "noisy": aligned(M),
-        "streams": noise.lanes(own["noise"]),
-    }
-    if given.first:
-        arrays["board"] = aligned(batches.outputs(request.episodes, given.first), M)
-    else:
-        arrays["prefix"] = aligned(*((tree.levels(request.episodes), M) if given.central else (0, 0)))
-    return arrays, {name: np.random.default_rng(one) for name, one in own.items()}
-
-
-def counters_of(request: OnlineRequest, given: Curator, *, tables: int, policy: tuple[str, ...]) -> Face:
-    """Returns the face of an agent with these counters.
-
-    Args:
-        request: What is asked.
-        given: The privatizer.
-        tables: T, H or 1 where steps are pooled.
-        policy: The arrays that a policy is made of.
-    """
-    mdp = request.world.mdp
-    names = tuple(release.name for release in declared(request).releases)
-    counters = Counters(
-        names=names,
-        sizes=(tables, mdp.states, mdp.actions),
-        episodes=request.episodes,
-        policy=policy,
-        central=given.central,
-    )
-    return BatchCounters(counters=counters, first=given.first) if given.first else counters
 
 
 def numbers(values: Mapping[str, Fraction], *names: str) -> list[float]:

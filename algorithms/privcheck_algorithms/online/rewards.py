@@ -2,7 +2,6 @@
 
 Counters are by step (T = H tables) or pooled (T = 1), and lie in memory as in `online.tables` with T in the
 place of H. The papers here describe these algorithms in a few lines; each folder's README says what was filled in.
-`w` is the model that users answer by, a `SparseMDP`.
 """
 
 from __future__ import annotations
@@ -14,17 +13,22 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from privcheck.online.recording import DONE, SWITCHES, VALUE, note
+from privcheck.errors import ParameterError
+from privcheck.online.player import Player
+from privcheck.online.recording import DONE, Record, note
+from privcheck.results import OnlineRequest
 from privcheck_algorithms.dp_apvi.kernels import private_counts, private_total
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, roll_greedy, value_greedy
-from privcheck_algorithms.online.tables import split
-from privcheck_algorithms.privatizers import local, tree
-from privcheck_algorithms.privatizers.noise import chunk
+from privcheck_algorithms.online.optimism import BONUS_SCALE, FAILURE, policy_bonus
+from privcheck_algorithms.online.private import PRECISION_SCALE, numbers
+from privcheck_algorithms.online.sparse_mdp import Generators, SparseMDP, empty_walk, judge, roll_greedy
+from privcheck_algorithms.online.stage import Arrays, assemble, stage
+from privcheck_algorithms.online.tables import Counters, split
+from privcheck_algorithms.privatizers.counters import Privatizer, open_channel, publish
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
+OPTIONS = (FAILURE, BONUS_SCALE, PRECISION_SCALE)
 PUCB, OBI, BERNSTEIN = range(3)
 
 
@@ -34,7 +38,6 @@ class PlanningRule(NamedTuple):
     Attributes:
         kind: `PUCB`, `OBI` or `BERNSTEIN`.
         E1: Precision level of visits and rewards.
-        E2: Of transitions.
         log: The logarithm in the bonus.
         root: Factor of 1/√n in the bonus of `OBI`.
         linear: Factor of 1/n there.
@@ -43,19 +46,31 @@ class PlanningRule(NamedTuple):
 
     kind: int
     E1: float
-    E2: float
     log: float
     root: float
     linear: float
     scale: float
 
 
+class Agent(NamedTuple):
+    """The agent: all of it is computed from the billboard.
+
+    Attributes:
+        rule: How it plans.
+        actions: (H, S) the policy.
+        values: (H + 1, S) Ṽ.
+        x: (S,) scratch.
+    """
+
+    rule: PlanningRule
+    actions: Indices
+    values: Array
+    x: Array
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def quality(  # noqa: PLR0917 - Numba's functions take positional arguments
-    visits: Array, sums: Array, transitions: Array, t: int, cell: int, after: Array, H: int, top: float,
-    rule: PlanningRule, x: Array,
-) -> float:  # fmt: skip
-    """Returns the optimistic value of one pair at one step, in [0, top].
+def quality(agent: Agent, tables: Counters, h: int, cell: int) -> float:
+    """Returns the optimistic value of one pair at one step, in [0, H − h + 1] with the papers' h.
 
     PUCB (Vietri et al. 2020, as reconstructed in its README): known from ñ ≥ 2E on, and then the bonus is
     (H + 1)·√(2L/max(ñ − E, 1)) + (1 + SH)(3E/ñ + 2E²/ñ²).
@@ -64,18 +79,14 @@ def quality(  # noqa: PLR0917 - Numba's functions take positional arguments
     2·√(Var_P̃(Ṽ)·L/n) + √(2L/n) + 20·S·H·E·L/n.
 
     Args:
-        visits: (T, SA).
-        sums: (T, SA) of rewards.
-        transitions: (T, S, SA).
-        t: The table.
+        agent: The agent, of which `values` from step h + 1 on are read.
+        tables: The noisy counters.
+        h: The step, from 0.
         cell: s·A + a.
-        after: (S,) Ṽ of the next step.
-        H: Steps.
-        top: H − h + 1, the largest value there can be.
-        rule: The numbers.
-        x: (S,) scratch.
     """
-    S = after.size
+    (visits, sums, transitions), rule, after, x = tables, agent.rule, agent.values[h + 1], agent.x
+    H, S = agent.actions.shape
+    t, top = h if visits.shape[0] > 1 else 0, float(H - h)
     n = visits[t, cell]
     if rule.kind == BERNSTEIN:
         for s in range(S):
@@ -109,29 +120,17 @@ def quality(  # noqa: PLR0917 - Numba's functions take positional arguments
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def plan(  # noqa: PLR0917 - as above
-    visits: Array,
-    sums: Array,
-    transitions: Array,
-    A: int,
-    rule: PlanningRule,
-    actions: Indices,
-    values: Array,
-    x: Array,
-) -> bool:
+def plan(agent: Agent, tables: Counters) -> bool:
     """Plans an episode from noisy counters; returns whether the policy changed. The lowest action of those that tie."""
+    actions, values = agent.actions, agent.values
     H, S = actions.shape
-    T = visits.shape[0]
-    changed = False
-    for s in range(S):
-        values[H, s] = 0.0
+    A, changed = tables.visits.shape[1] // S, False
+    values[H, :] = 0.0
     for h in range(H - 1, -1, -1):
         for s in range(S):
             best, which = -1.0, 0
             for a in range(A):
-                q = quality(
-                    visits, sums, transitions, h if T > 1 else 0, s * A + a, values[h + 1], H, float(H - h), rule, x
-                )
+                q = quality(agent, tables, h, s * A + a)
                 if q > best:
                     best, which = q, a
             changed = changed or actions[h, s] != which
@@ -140,66 +139,48 @@ def plan(  # noqa: PLR0917 - as above
 
 
 @njit(cache=True, nogil=True)
-def add(  # noqa: PLR0917 - as above
-    flat: Array, T: int, S: int, A: int, path: Indices, taken: Indices, costs: Array
-) -> None:
-    """Adds one trajectory's visits, rewards 1 − c and transitions to a vector of counters."""
-    visits, sums, transitions = split(flat, T, S, A)
-    for h in range(taken.size):
-        t, cell = h if T > 1 else 0, path[h] * A + taken[h]
-        visits[t, cell] += 1.0
-        sums[t, cell] += 1.0 - costs[h]
-        transitions[t, path[h + 1], cell] += 1.0
+def play(w: SparseMDP, generators: Generators, agent: Agent, privatizer: Privatizer, record: Record) -> None:
+    """Plays a block of episodes."""
+    layout, truth, walk = privatizer.layout, np.zeros((w.H + 1, w.S)), empty_walk(w.H)
+    channel = open_channel(privatizer, generators.noise)
+    tables = split(privatizer.noisy, layout.T, w.S, w.A)
+    while record.totals[DONE] < record.until:
+        if plan(agent, tables) or record.totals[DONE] == 0.0:
+            judge(w, agent.actions, truth, record)
+        roll_greedy(w, agent.actions, generators.users, walk)
+        note(record)
+        publish(privatizer, channel, int(record.totals[DONE]), walk)
 
 
-@njit(cache=True, nogil=True)
-def play(  # noqa: PLR0917 - as above
-    until: int, K: int, central: bool, law: int, scale: float, w: SparseMDP, T: int, rule: PlanningRule, optimal: float,  # noqa: FBT001
-    users: np.random.Generator, noise: np.random.Generator, streams: Words, exact: Array, prefix: Array, noisy: Array,
-    actions: Indices, values: Array, judged: Indices, truth: Array, grid: Indices, curves: Array, totals: Array,
-) -> None:  # fmt: skip
-    """Plays episodes up to and with the given one; arguments as for PRIVATE-UCB-VI's kernel.
+def player(request: OnlineRequest, *, kind: int, label: str, pooled: bool = False, noiseless: bool = False) -> Player:
+    """Returns the agent in its world, ready to play.
 
     Args:
-        until: The last episode of this block.
-        K: The last of all; its counts are not released.
-        central: A tree at the curator; else every user adds noise.
-        law: Of the noise.
-        scale: Of the noise.
-        w: Where users act.
-        T: Tables: H, or 1 where they are pooled.
-        rule: How to plan.
-        optimal: V*₁, for the regret.
-        users: The users' randomness.
-        noise: The channel's, where it is Gaussian.
-        streams: The channel's, where it is Laplace.
-        exact: (M,) the exact counters; (0,) under local privacy.
-        prefix: (levels, M) the tree's noise; (0, 0) under local privacy.
-        noisy: (M,) the noisy counters: the billboard.
-        actions: (H, S) the policy.
-        values: (H + 1, S) Ṽ.
-        judged: As in `value_greedy`.
-        truth: (H + 1, S) V^π.
-        grid: The record's episodes.
-        curves: The record.
-        totals: The record's sums.
+        request: What is asked.
+        kind: How to plan: `PUCB`, `OBI` or `BERNSTEIN`.
+        label: The algorithm's name.
+        pooled: Counts are pooled over the steps.
+        noiseless: No noise is drawn; the precision levels stay.
+
+    Raises:
+        ParameterError: Sizes that are not the environment's, no episode, too many counters, or pooled counts where the
+            dynamics change with the step.
     """
-    path, taken, costs = np.empty(w.H + 1, np.int64), np.empty(w.H, np.int64), np.empty(w.H)
-    raw = np.empty((3, chunk(noisy.size)), np.uint64)
-    x = np.empty(w.S)
-    visits, sums, transitions = split(noisy, T, w.S, w.A)
-    while totals[DONE] < until:
-        changed = plan(visits, sums, transitions, w.A, rule, actions, values, x)
-        if changed or totals[DONE] == 0.0:
-            totals[SWITCHES] += 1.0 if totals[DONE] > 0.0 else 0.0
-            totals[VALUE] = value_greedy(w, actions, judged, truth)
-        roll_greedy(w, actions, users, path, taken, costs)
-        note(totals, grid, curves, optimal)
-        t = int(totals[DONE])
-        if t == K:
-            return
-        add(exact if central else noisy, T, w.S, w.A, path, taken, costs)
-        if central:
-            tree.publish(t, law, scale, streams, noise, raw, exact, prefix, noisy)
-        else:
-            local.publish(law, scale, streams, noise, raw, noisy)
+    where = stage(request, noiseless=noiseless, pooled=pooled, rewards=True)
+    if pooled and request.world.mdp.transition.shape[0] > 1:
+        message = f"{label} pools its counts over the steps, but {request.world.name} changes with the step"
+        raise ParameterError(message, name="env", given=request.world.name)
+    given, (_, S, A, _), H, K = where.given, where.layout, where.w.H, request.episodes
+    failure, scale = numbers(request.options, "failure", "bonus_scale")
+    bonus = policy_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
+    log = math.log(6 * S * A * K * H / failure)
+    rule = PlanningRule(kind=kind, E1=given.E1, log=log, root=bonus.root, linear=bonus.linear, scale=scale)
+
+    def begin() -> Arrays:
+        return {"actions": np.zeros((H, S), np.int64), "values": np.zeros((H + 1, S))}
+
+    def block(own: Arrays, generators: Generators, privatizer: Privatizer, record: Record) -> None:
+        play(where.w, generators, Agent(rule, own["actions"], own["values"], np.empty(S)), privatizer, record)
+
+    name = f"{label}, noiseless" if noiseless else label
+    return assemble(where, label=name, begin=begin, play=block, told="actions", policy=("actions", "values"))

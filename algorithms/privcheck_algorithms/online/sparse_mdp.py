@@ -1,9 +1,9 @@
 """A finite model as the kernels read it, and the exact values of policies in it: the truth that regret is measured by.
 
-Costs are 1 − reward in paper 002 (section 2.1); values here are of rewards. Only the model and the yardstick are in
+Costs are 1 − reward in paper 002 (section 2.1); values here are of rewards. Only the world and the yardstick are in
 this file; no agent and no privatizer reads it. The optimum is `planning.solve`'s.
 
-What an episode calls is inlined by force, here and in the files beside: a model is a hundred words to a compiled
+What an episode calls is inlined by force, here and in the files beside: a world is a hundred words to a compiled
 function, and a call would copy them. That is a tenth of the time of PRIVATE-UCB-VI.
 """
 
@@ -16,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from privcheck.finite_mdp import FiniteMDP
+from privcheck.online.recording import DONE, SWITCHES, VALUE, Record
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -57,6 +58,32 @@ class SparseMDP(NamedTuple):
     narrow: bool
     after: NDArray[np.uint64]
     chance: Array
+
+
+class Walk(NamedTuple):
+    """One user's trajectory.
+
+    Attributes:
+        path: (H + 1,) the states.
+        taken: (H,) the actions.
+        costs: (H,) the costs 1 − r.
+    """
+
+    path: Indices
+    taken: Indices
+    costs: Array
+
+
+class Generators(NamedTuple):
+    """Where a replicate's randomness comes from.
+
+    Attributes:
+        users: What users do, and nothing else.
+        noise: The channel's, where its noise is Gaussian.
+    """
+
+    users: np.random.Generator
+    noise: np.random.Generator
 
 
 def compress(mdp: FiniteMDP) -> SparseMDP:
@@ -131,18 +158,32 @@ def value_anew(w: SparseMDP, actions: Indices, values: Array) -> float:
         actions: (H, S) the action taken.
         values: (H + 1, S) V^π, last row 0; overwritten.
     """
-    chance, after, mean_reward = w.chance, w.after, w.mean_reward
+    mean_reward = w.mean_reward
     for h in range(w.H - 1, -1, -1):
         for s in range(w.S):
             row = h * w.stride + s * w.A + actions[h, s]
             total = mean_reward[row]
             if w.narrow:
-                total = _follow(total, row, chance, after, values, h + 1)
+                total = _follow(w, total, row, values[h + 1])
             else:
                 for i in range(w.first[row], w.first[row + 1]):
                     total += w.probability[i] * values[h + 1, w.successor[i]]
             values[h, s] = total
     return _mean_first(w, values)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def judge(w: SparseMDP, actions: Indices, values: Array, record: Record) -> None:
+    """Notes a new deterministic policy: its exact value, and a switch where another one was before.
+
+    Args:
+        w: The model.
+        actions: (H, S) the action taken.
+        values: (H + 1, S) V^π, last row 0; overwritten.
+        record: The record.
+    """
+    record.totals[SWITCHES] += 1.0 if record.totals[DONE] > 0.0 else 0.0
+    record.totals[VALUE] = value_anew(w, actions, values)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -154,7 +195,7 @@ def value_mixed(w: SparseMDP, policy: Array, values: Array) -> float:
         policy: (H, S, A) action probabilities.
         values: (H + 1, S) V^π, last row 0; overwritten.
     """
-    chance, after, mean_reward = w.chance, w.after, w.mean_reward
+    mean_reward = w.mean_reward
     for h in range(w.H - 1, -1, -1):
         for s in range(w.S):
             mean = 0.0
@@ -162,7 +203,7 @@ def value_mixed(w: SparseMDP, policy: Array, values: Array) -> float:
                 row = h * w.stride + s * w.A + a
                 total = mean_reward[row]
                 if w.narrow:
-                    total = _follow(total, row, chance, after, values, h + 1)
+                    total = _follow(w, total, row, values[h + 1])
                 else:
                     for i in range(w.first[row], w.first[row + 1]):
                         total += w.probability[i] * values[h + 1, w.successor[i]]
@@ -172,14 +213,13 @@ def value_mixed(w: SparseMDP, policy: Array, values: Array) -> float:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _follow(  # noqa: PLR0917 - Numba's functions take positional arguments
-    total: float, row: int, chance: Array, after: NDArray[np.uint64], values: Array, at: int
-) -> float:
+def _follow(w: SparseMDP, total: float, row: int, values: Array) -> float:
     """Returns a total with ΣP(s′)·V(s′) of a row of four: added in the same order, and what fills up the row adds 0."""
-    total += chance[4 * row] * values[at, after[4 * row]]
-    total += chance[4 * row + 1] * values[at, after[4 * row + 1]]
-    total += chance[4 * row + 2] * values[at, after[4 * row + 2]]
-    return total + float(chance[4 * row + 3] * values[at, after[4 * row + 3]])
+    chance, after = w.chance, w.after
+    total += chance[4 * row] * values[after[4 * row]]
+    total += chance[4 * row + 1] * values[after[4 * row + 1]]
+    total += chance[4 * row + 2] * values[after[4 * row + 2]]
+    return total + float(chance[4 * row + 3] * values[after[4 * row + 3]])
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -221,19 +261,22 @@ def draw_next(w: SparseMDP, rng: np.random.Generator, row: int) -> int:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def roll_greedy(  # noqa: PLR0917 - Numba's functions take positional arguments
-    w: SparseMDP, actions: Indices, rng: np.random.Generator, path: Indices, taken: Indices, costs: Array
-) -> None:
+def empty_walk(H: int) -> Walk:
+    """Returns room for a trajectory."""
+    return Walk(np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.float64))
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def roll_greedy(w: SparseMDP, actions: Indices, rng: np.random.Generator, walk: Walk) -> None:
     """Lets one user follow a deterministic policy (line 11 of Algorithm 2, line 213 of the text).
 
     Args:
         w: The model.
         actions: (H, S) the action taken.
         rng: The user's randomness; one uniform a step, and one for a random first state.
-        path: (H + 1,) the states, overwritten.
-        taken: (H,) the actions, overwritten.
-        costs: (H,) the costs 1 − r, overwritten.
+        walk: Overwritten.
     """
+    path, taken, costs = walk.path, walk.taken, walk.costs
     s = draw_first(w, rng)
     for h in range(w.H):
         path[h] = s
@@ -246,19 +289,16 @@ def roll_greedy(  # noqa: PLR0917 - Numba's functions take positional arguments
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def roll_mixed(  # noqa: PLR0917 - as above
-    w: SparseMDP, policy: Array, rng: np.random.Generator, path: Indices, taken: Indices, costs: Array
-) -> None:
+def roll_mixed(w: SparseMDP, policy: Array, rng: np.random.Generator, walk: Walk) -> None:
     """Lets one user follow a policy of action probabilities (line 11 of Algorithm 1, line 120 of the text).
 
     Args:
         w: The model.
         policy: (H, S, A) action probabilities.
         rng: The user's randomness; two uniforms a step.
-        path: (H + 1,) the states, overwritten.
-        taken: (H,) the actions, overwritten.
-        costs: (H,) the costs 1 − r, overwritten.
+        walk: Overwritten.
     """
+    path, taken, costs = walk.path, walk.taken, walk.costs
     s = draw_first(w, rng)
     for h in range(w.H):
         path[h] = s

@@ -7,14 +7,47 @@ loops over cells run along memory. `as_declared` gives the tables the shapes tha
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from privcheck_algorithms.online.sparse_mdp import Walk
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 LINE = 64  # bytes
+
+
+class Layout(NamedTuple):
+    """How counters lie.
+
+    Attributes:
+        T: Tables: H, or 1 where steps are pooled.
+        S: States.
+        A: Actions.
+        rewards: Sums are of rewards 1 − c; else of costs c.
+    """
+
+    T: int
+    S: int
+    A: int
+    rewards: bool
+
+
+class Counters(NamedTuple):
+    """Views of a vector of counters, with c = s·A + a.
+
+    Attributes:
+        visits: (T, SA).
+        sums: (T, SA) of costs, or of rewards.
+        transitions: (T, S, SA), successor before cell.
+    """
+
+    visits: Array
+    sums: Array
+    transitions: Array
 
 
 def size(H: int, S: int, A: int) -> int:
@@ -35,10 +68,10 @@ def aligned(*shape: int) -> Array:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def split(flat: Array, H: int, S: int, A: int) -> tuple[Array, Array, Array]:
+def split(flat: Array, H: int, S: int, A: int) -> Counters:
     """Returns views of visits (H, SA), costs (H, SA) and transitions (H, S, SA)."""
     cells = H * S * A
-    return (
+    return Counters(
         flat[:cells].reshape(H, S * A),
         flat[cells : 2 * cells].reshape(H, S * A),
         flat[2 * cells : (2 + S) * cells].reshape(H, S, S * A),
@@ -46,25 +79,16 @@ def split(flat: Array, H: int, S: int, A: int) -> tuple[Array, Array, Array]:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def count(  # noqa: PLR0917 - Numba's functions take positional arguments
-    visits: Array, sums: Array, transitions: Array, A: int, path: Indices, taken: Indices, costs: Array
-) -> None:
-    """Adds one trajectory to the exact counters (section 3, line 126 of the text).
-
-    Args:
-        visits: (H, SA).
-        sums: (H, SA) of costs.
-        transitions: (H, S, SA).
-        A: Actions.
-        path: (H + 1,) the states.
-        taken: (H,) the actions.
-        costs: (H,) the costs.
-    """
+def count(flat: Array, layout: Layout, walk: Walk) -> None:
+    """Adds one trajectory to a vector of counters (section 3, line 126 of the text)."""
+    T, S, A, rewards = layout
+    path, taken, costs = walk
     for h in range(taken.size):
-        cell = path[h] * A + taken[h]
-        visits[h, cell] += 1.0
-        sums[h, cell] += costs[h]
-        transitions[h, path[h + 1], cell] += 1.0
+        t, pair = h if T > 1 else 0, path[h] * A + taken[h]
+        cell = t * S * A + pair
+        flat[cell] += 1.0
+        flat[T * S * A + cell] += 1.0 - costs[h] if rewards else costs[h]
+        flat[2 * T * S * A + (t * S + path[h + 1]) * S * A + pair] += 1.0
 
 
 def as_declared(flat: Array, H: int, S: int, A: int) -> dict[str, Array]:

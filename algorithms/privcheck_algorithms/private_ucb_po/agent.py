@@ -1,30 +1,129 @@
-"""The agent of PRIVATE-UCB-PO: a request in, a run out. The algorithm itself is in `kernels`."""
+"""PRIVATE-UCB-PO (paper 002, Algorithm 1; lines 105 to 122 of the text): evaluate, improve, act, publish; by Numba.
+
+An episode: the agent evaluates and improves its policy from noisy counters, a user answers, the privatizer turns exact
+counters and the channel's fresh noise into the next noisy counters. `evaluate_and_improve` is the agent, and reads
+nothing that is exact.
+"""
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
+from numba import njit
+from numpy.typing import NDArray
 
-from privcheck.online.player import Player, Replicate
-from privcheck.online.recording import blank, grid
-from privcheck.planning import solve, uniform
+from privcheck.declaration import Parameter
+from privcheck.online.player import Player
+from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, differ, note
+from privcheck.planning import uniform
 from privcheck.results import OnlineRequest
-from privcheck_algorithms.baselines.oppo import ETA_SCALE, learning_rate
-from privcheck_algorithms.baselines.ucb_vi import BONUS_SCALE, FAILURE
-from privcheck_algorithms.online.optimism import policy_bonus
-from privcheck_algorithms.online.private import (
-    NOISE,
-    PRECISION_SCALE,
-    counters_of,
-    curator,
-    fresh_state,
-    numbers,
-    vectors,
+from privcheck_algorithms.online.optimism import (
+    BONUS_SCALE,
+    FAILURE,
+    Bonus,
+    Desk,
+    backup,
+    exponentials,
+    lay_out,
+    policy_bonus,
+    weigh,
 )
-from privcheck_algorithms.online.sizes import refuse
-from privcheck_algorithms.online.sparse_mdp import compress
-from privcheck_algorithms.private_ucb_po.kernels import play
+from privcheck_algorithms.online.private import PRECISION_SCALE, numbers
+from privcheck_algorithms.online.sparse_mdp import Generators, SparseMDP, empty_walk, roll_mixed, value_mixed
+from privcheck_algorithms.online.stage import Arrays, Stage, assemble, stage
+from privcheck_algorithms.online.tables import split
+from privcheck_algorithms.privatizers.counters import Privatizer, open_channel, publish
 
+Array = NDArray[np.float64]
+
+ETA_SCALE = Parameter(
+    name="eta_scale", default=1, kind="positive", meaning="factor of the learning rate η = √(2 ln A/(H²K)); paper: 1"
+)
 OPTIONS = (FAILURE, BONUS_SCALE, ETA_SCALE, PRECISION_SCALE)
+
+
+class Agent(NamedTuple):
+    """The agent: all of it is computed from the billboard.
+
+    Attributes:
+        bonus: The exploration bonus's numbers.
+        eta: η.
+        policy: (H, S, A) π of the next episode.
+        logits: (H, S, A) −η·Σ(Q̃ − Q̃ of the first action).
+        values: (H + 1, S) Ṽ.
+        last: (H, S, A) π of this episode.
+    """
+
+    bonus: Bonus
+    eta: float
+    policy: Array
+    logits: Array
+    values: Array
+    last: Array
+
+
+@njit(cache=True, nogil=True)
+def play(w: SparseMDP, generators: Generators, agent: Agent, privatizer: Privatizer, record: Record) -> None:
+    """Plays a block of episodes (Algorithm 1)."""
+    truth, walk, totals = np.zeros((w.H + 1, w.S)), empty_walk(w.H), record.totals
+    channel = open_channel(privatizer, generators.noise)
+    desk, bits = lay_out(split(privatizer.noisy, w.H, w.S, w.A)), np.empty(w.H * w.S * w.A, np.uint64)
+    while totals[DONE] < record.until:  # line 4
+        totals[SWITCHES] += 1.0 if totals[DONE] > 0.0 and differ(agent.policy, agent.last) else 0.0
+        evaluate_and_improve(agent, desk, bits)  # lines 5 to 10 and 13
+        totals[VALUE] = value_mixed(w, agent.last, truth)
+        roll_mixed(w, agent.last, generators.users, walk)  # line 11
+        note(record)
+        publish(privatizer, channel, int(totals[DONE]), walk)  # line 12
+
+
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def evaluate_and_improve(agent: Agent, desk: Desk, bits: NDArray[np.uint64]) -> None:
+    """Evaluates the policy optimistically and writes the next one (lines 5 to 10 and 13 of Algorithm 1, 113 to 122).
+
+    The next policy depends on Q̃ of this episode alone, not on its trajectory, so both are written at once: the caller
+    plays `last`, the policy that was evaluated. π^{k+1} ∝ π^k·exp(−ηQ̃) is kept as log-weights, up to a constant a
+    state, so that a weight which would vanish in floating point can come back. Where all Q̃ of a state are equal its
+    policy stays as it is.
+
+    Args:
+        agent: Its arrays are overwritten.
+        desk: The billboard.
+        bits: (H·SA,) scratch.
+    """
+    bonus, eta, policy, logits, values, last = agent
+    H, S, A = policy.shape
+    quality = desk.quality
+    last[...] = policy
+    values[H, :] = 0.0  # line 5
+    for h in range(H - 1, -1, -1):  # line 6
+        weigh(desk, h, bonus)  # lines 7 and 8
+        backup(desk, h, values, h)  # line 9
+        for s in range(S):
+            mean, top, first = 0.0, 0.0, quality[s * A]
+            for a in range(A):
+                mean += quality[s * A + a] * last[h, s, a]  # line 10
+                logits[h, s, a] -= eta * (quality[s * A + a] - first)
+                top = max(top, logits[h, s, a])
+            values[h, s] = mean
+            for a in range(A):
+                policy[h, s, a] = logits[h, s, a] - top
+    exponentials(policy.reshape(-1), bits)  # line 13
+    for h in range(H):
+        for s in range(S):
+            total = 0.0
+            for a in range(A):
+                total += policy[h, s, a]
+            share = 1.0 / total
+            for a in range(A):
+                policy[h, s, a] *= share
+
+
+def learning_rate(*, A: int, H: int, K: int, scale: float) -> float:
+    """Returns η = √(2 ln A/(H²K)) of Theorem 3.2 (line 146 of the text), times `scale`; 0 with one action."""
+    return scale * math.sqrt(2 * math.log(A) / (H**2 * K))
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
@@ -37,42 +136,27 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     Raises:
         ParameterError: Sizes that are not the environment's, no episode, or too many counters.
     """
-    refuse(request, vectors=vectors(request))
-    mdp, K = request.world.mdp, request.episodes
-    H, S, A = mdp.horizon, mdp.states, mdp.actions
-    w, truth, given = compress(mdp), solve(mdp), curator(request, noiseless=noiseless)
-    failure, scale, eta_scale = numbers(request.options, "failure", "bonus_scale", "eta_scale")
-    bonus = policy_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
-    eta = learning_rate(A=A, H=H, K=K, scale=eta_scale)
-    label = "private-ucb-po, noiseless" if noiseless else "private-ucb-po"
+    return optimise(stage(request, noiseless=noiseless), "private-ucb-po, noiseless" if noiseless else "private-ucb-po")
 
-    def start(number: int) -> Replicate:
-        arrays, generators = fresh_state(request, given, number)
-        arrays |= {
+
+def optimise(where: Stage, label: str) -> Player:
+    """Returns the algorithm on a stage: with the stage's privatizer, or with none, which is OPPO."""
+    request, given, (H, S, A, _) = where.request, where.given, where.layout
+    failure, scale, eta_scale = numbers(request.options, "failure", "bonus_scale", "eta_scale")
+    bonus = policy_bonus(H=H, S=S, A=A, K=request.episodes, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
+    eta = learning_rate(A=A, H=H, K=request.episodes, scale=eta_scale)
+
+    def begin() -> Arrays:
+        return {
             "policy": uniform(H, S, A),  # line 1
             "logits": np.zeros((H, S, A)),
             "values": np.zeros((H + 1, S)),
             "last": uniform(H, S, A),
-            "truth": np.zeros((H + 1, S)),
         }
-        return Replicate(arrays=arrays | blank(K), generators=generators)
 
-    def block(one: Replicate, until: int) -> None:
-        a, g = one.arrays, one.generators
-        play(
-            until, K, given.central, given.law, given.scale, w, bonus, eta, truth.value, g["users"], g["noise"],
-            a["streams"], a["exact"], a["prefix"], a["noisy"], a["policy"], a["logits"], a["values"], a["last"],
-            a["truth"], grid(K), a["curves"], a["totals"],
-        )  # fmt: skip
+    def block(own: Arrays, generators: Generators, privatizer: Privatizer, record: Record) -> None:
+        agent = Agent(bonus, eta, own["policy"], own["logits"], own["values"], own["last"])
+        play(where.w, generators, agent, privatizer, record)
 
-    diagnostics = {"noise_scale": given.scale, "E1": given.E1, "E2": given.E2}
-    return Player(
-        start=start,
-        play=block,
-        label=label,
-        told="last",
-        optimal=truth.value,
-        face=counters_of(request, given, tables=H, policy=("last", "policy", "logits", "values")),
-        noise=NOISE,
-        diagnostics=diagnostics,
-    )
+    told, policy = "last", ("last", "policy", "logits", "values")
+    return assemble(where, label=label, begin=begin, play=block, told=told, policy=policy)

@@ -1,34 +1,121 @@
-"""The agent of PRIVATE-UCB-VI: a request in, a run out. The algorithm itself is in `kernels`."""
+"""PRIVATE-UCB-VI (paper 002, Algorithm 2; lines 198 to 214 of the text): plan, act, publish; compiled by Numba.
+
+An episode: the agent plans from noisy counters, a user answers, the privatizer turns exact counters and the channel's
+fresh noise into the next noisy counters. `plan` is the agent, and reads nothing that is exact; which privatizer it is
+(tree, local, batches that double, a tree whose noise is drawn again) is that one's business alone.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from privcheck.online.player import Player, Replicate
-from privcheck.online.recording import blank, grid
-from privcheck.planning import solve
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privcheck.online.player import Player
+from privcheck.online.recording import DONE, Record, note
 from privcheck.results import OnlineRequest
-from privcheck_algorithms.baselines.ucb_vi import BONUS_SCALE, FAILURE
-from privcheck_algorithms.online.optimism import value_bonus
-from privcheck_algorithms.online.private import (
-    FIRST_BATCH,
-    NOISE,
-    PRECISION_SCALE,
-    counters_of,
-    curator,
-    draws_again,
-    fresh_state,
-    fresh_walk,
-    numbers,
-    vectors,
+from privcheck_algorithms.online.optimism import (
+    BONUS_SCALE,
+    FAILURE,
+    Bonus,
+    Desk,
+    backup,
+    choose,
+    lay_out,
+    value_bonus,
+    weigh,
 )
-from privcheck_algorithms.online.sizes import refuse
-from privcheck_algorithms.online.sparse_mdp import compress
-from privcheck_algorithms.private_ucb_vi import doubling, stepwise
-from privcheck_algorithms.private_ucb_vi.kernels import play
+from privcheck_algorithms.online.private import FIRST_BATCH, PRECISION_SCALE, numbers
+from privcheck_algorithms.online.sparse_mdp import Generators, SparseMDP, empty_walk, judge, roll_greedy
+from privcheck_algorithms.online.stage import Arrays, assemble, stage
+from privcheck_algorithms.online.tables import split
+from privcheck_algorithms.privatizers import regrown
+from privcheck_algorithms.privatizers.counters import (
+    DOUBLING,
+    LOCAL,
+    REGROWN,
+    TREE,
+    Privatizer,
+    open_channel,
+    publish,
+    renews,
+)
+from privcheck_algorithms.privatizers.noise import Channel
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 OPTIONS = (FAILURE, BONUS_SCALE, PRECISION_SCALE)
 CALIBRATED_OPTIONS = (*OPTIONS, FIRST_BATCH)
+
+
+class Agent(NamedTuple):
+    """The agent: all of it is computed from the billboard.
+
+    Attributes:
+        bonus: The exploration bonus's numbers.
+        actions: (H, S) the policy.
+        values: (H + 1, S) Ṽ.
+    """
+
+    bonus: Bonus
+    actions: Indices
+    values: Array
+
+
+@njit(cache=True, nogil=True)
+def play(w: SparseMDP, generators: Generators, agent: Agent, privatizer: Privatizer, record: Record) -> None:
+    """Plays a block of episodes (Algorithm 2)."""
+    layout, truth, walk = privatizer.layout, np.zeros((w.H + 1, w.S)), empty_walk(w.H)
+    channel = open_channel(privatizer, generators.noise)
+    desk = lay_out(split(privatizer.noisy, layout.T, layout.S, layout.A))
+    while record.totals[DONE] < record.until:  # line 3
+        t = int(record.totals[DONE])
+        if renews(privatizer, t):
+            again = privatizer.kind == REGROWN
+            changed = plan_again(agent, desk, privatizer, channel, t) if again else plan(agent, desk)  # lines 4 to 10
+            if changed or t == 0:
+                judge(w, agent.actions, truth, record)
+        roll_greedy(w, agent.actions, generators.users, walk)  # line 11
+        note(record)
+        publish(privatizer, channel, t + 1, walk)  # line 12
+
+
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def plan(agent: Agent, desk: Desk) -> bool:
+    """Plans an episode from scratch (lines 4 to 10 of Algorithm 2, lines 205 to 212 of the text).
+
+    Args:
+        agent: Its policy and Ṽ are overwritten.
+        desk: The billboard.
+
+    Returns:
+        Whether the policy changed.
+    """
+    bonus, actions, values = agent
+    H, changed = actions.shape[0], False
+    values[H, :] = 0.0  # line 4
+    for h in range(H - 1, -1, -1):  # line 5
+        weigh(desk, h, bonus)  # lines 6 and 7
+        backup(desk, h, values, h)  # line 8
+        changed |= choose(desk.quality, h, actions, values)  # lines 9 and 10
+    return changed
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def plan_again(agent: Agent, desk: Desk, privatizer: Privatizer, channel: Channel, t: int) -> bool:
+    """Does what `plan` does after t episodes where noise is drawn again: a step's tables exist while it is planned."""
+    bonus, actions, values = agent
+    H, changed = actions.shape[0], False
+    values[H, :] = 0.0
+    for h in range(H - 1, -1, -1):
+        regrown.write(privatizer.past, channel, t, h, privatizer.noisy)
+        weigh(desk, 0, bonus)
+        backup(desk, 0, values, h)
+        changed |= choose(desk.quality, h, actions, values)
+    return changed
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
@@ -41,52 +128,23 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     Raises:
         ParameterError: Sizes that are not the environment's, no episode, or too many counters.
     """
-    again = draws_again(request)
-    refuse(request, vectors=again or vectors(request))
-    mdp, K = request.world.mdp, request.episodes
-    H, S, A = mdp.horizon, mdp.states, mdp.actions
-    w, truth, given = compress(mdp), solve(mdp), curator(request, noiseless=noiseless, batched=True)
+    where = stage(request, noiseless=noiseless, kinds=(TREE, REGROWN, DOUBLING, LOCAL))
+    given, (H, S, A, _) = where.given, where.layout
     failure, scale = numbers(request.options, "failure", "bonus_scale")
-    bonus = value_bonus(H=H, S=S, A=A, K=K, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
-    label = "private-ucb-vi, noiseless" if noiseless else "private-ucb-vi"
+    bonus = value_bonus(H=H, S=S, A=A, K=request.episodes, failure=failure, E1=given.E1, E2=given.E2, scale=scale)
 
-    def start(number: int) -> Replicate:
-        own = fresh_walk(request, number) if again else fresh_state(request, given, number)
-        arrays, generators = own
-        arrays |= {
-            "actions": np.zeros((H, S), np.int64),
-            "values": np.zeros((H + 1, S)),
-            "truth": np.zeros((H + 1, S)),
-        }
-        return Replicate(arrays=arrays | blank(K), generators=generators)
+    def begin() -> Arrays:
+        return {"actions": np.zeros((H, S), np.int64), "values": np.zeros((H + 1, S))}
 
-    def block(one: Replicate, until: int) -> None:
-        a, g = one.arrays, one.generators
-        agent = (a["actions"], a["values"], a["truth"], grid(K), a["curves"], a["totals"])
-        if again:
-            stepwise.play(
-                until, K, given.law, given.scale, w, bonus, truth.value, g["users"], g["noise"], a["streams"],
-                a["marks"], a["paths"], a["taken"], a["costs"], *agent,
-            )  # fmt: skip
-        elif given.first:
-            doubling.play(
-                until, K, given.first, given.law, given.scale, w, bonus, truth.value, g["users"], g["noise"],
-                a["streams"], a["exact"], a["board"], a["noisy"], *agent,
-            )  # fmt: skip
-        else:
-            play(
-                until, K, given.central, given.law, given.scale, w, bonus, truth.value, g["users"], g["noise"],
-                a["streams"], a["exact"], a["prefix"], a["noisy"], *agent,
-            )  # fmt: skip
+    def block(own: Arrays, generators: Generators, privatizer: Privatizer, record: Record) -> None:
+        play(where.w, generators, Agent(bonus, own["actions"], own["values"]), privatizer, record)
 
-    diagnostics = {"noise_scale": given.scale, "E1": given.E1, "E2": given.E2, "noise_drawn_again": float(bool(again))}
-    return Player(
-        start=start,
+    return assemble(
+        where,
+        label="private-ucb-vi, noiseless" if noiseless else "private-ucb-vi",
+        begin=begin,
         play=block,
-        label=label,
         told="actions",
-        optimal=truth.value,
-        face=counters_of(request, given, tables=H, policy=("actions", "values")),
-        noise=NOISE,
-        diagnostics=diagnostics,
+        policy=("actions", "values"),
+        diagnostics={"noise_drawn_again": float(given.kind == REGROWN)},
     )

@@ -13,9 +13,8 @@ from privcheck.mechanisms import Gaussian
 from privcheck.registry import Reading
 from privcheck.schedules import Batches, Tree
 from privcheck.symbols import K, delta, epsilon, expression, maximum
-from privcheck_algorithms.calibrated_ucb_vi.declaration import MU, PARAMETERS
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import COSTS, CountedAlgorithm, neighbours
+from privcheck_algorithms.privatizers.declaration import CALIBRATED, COSTS, MU, CountedAlgorithm, neighbours
 
 RELEASES = Reading(
     name="releases",
@@ -75,5 +74,5 @@ def calibrated(readings: Mapping[str, str]) -> Declaration:
         relation=relation,
         releases=tuple(Release(name, table, mechanism, schedule=schedule) for name, table in COSTS.items()),
         claim=Claim(ApproxDP(epsilon, delta), source="README, “With calibrated noise”", joint=Joint()),
-        parameters=PARAMETERS,
+        parameters=CALIBRATED,
     )

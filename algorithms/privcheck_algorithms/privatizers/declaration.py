@@ -24,7 +24,7 @@ from privcheck.statistics import (
     TransitionCounts,
     VisitCounts,
 )
-from privcheck.symbols import A, H, K, S, ceil_log2, epsilon, log, maximum
+from privcheck.symbols import A, H, K, S, ceil_log2, epsilon, log, maximum, symbol
 from privcheck.trajectories import Trajectories
 
 SIZES = (
@@ -34,6 +34,17 @@ SIZES = (
 )
 EPISODES = Parameter(name="K", default=20_000, kind="count", meaning="episodes, one user each")
 EPSILON = Parameter(name="epsilon", default="1", kind="positive", meaning="budget in pure DP, nats")
+
+MU = symbol("mu", "positive")
+CALIBRATED = (
+    *SIZES,
+    EPISODES,
+    Parameter(name="epsilon", default="1", kind="positive", meaning="ε of the claim, nats"),
+    Parameter(name="delta", default="0.00001", kind="probability", meaning="δ of the claim"),
+    Parameter(
+        name="mu", default="0.26805", kind="positive", meaning="the noise: all a user's releases are μ-GDP together"
+    ),
+)  # of agents whose noise is what (ε, δ)-JDP needs
 
 INITIAL = Reading(
     name="initial",

@@ -10,7 +10,7 @@ A value is ±b·(−ln u) with u on the grid of 2⁻⁵² in (0, 1], so |noise| 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numba import njit, uint64
@@ -34,6 +34,24 @@ LAWS: Final[dict[type[Noise], int]] = {
 
 _LN2 = 0.6931471805599453
 _SQRT2 = 1.4142135623730951
+
+
+class Channel(NamedTuple):
+    """The channel's side of a kernel: which noise it adds, and where that comes from.
+
+    Attributes:
+        law: `LAPLACE`, `GAUSSIAN` or `NONE`.
+        scale: b of the Laplace law, the standard deviation of the Gaussian.
+        streams: (4, 16) the source of Laplace noise.
+        rng: The source of Gaussian noise.
+        raw: (4, piece) scratch; a piece gets as many draws, however long it is.
+    """
+
+    law: int
+    scale: float
+    streams: Words
+    rng: np.random.Generator
+    raw: Words
 
 
 def code(noise: Noise) -> int:
@@ -133,22 +151,17 @@ def laplace(raw: Words, bits: Words, scale: float, base: Array, out: Array) -> N
 
 
 @njit(cache=True, nogil=True)
-def add(  # noqa: PLR0917 - Numba's functions take positional arguments
-    law: int, scale: float, state: Words, rng: np.random.Generator, raw: Words, base: Array, out: Array
-) -> None:
+def add(channel: Channel, base: Array, out: Array) -> None:
     """Writes values with fresh noise of the declared law: what a channel does with a piece of a release.
 
     Args:
-        law: `LAPLACE`, `GAUSSIAN` or `NONE`.
-        scale: b of the Laplace law, the standard deviation of the Gaussian.
-        state: The streams of Laplace noise.
-        rng: The source of Gaussian noise.
-        raw: (2, piece) scratch; as many draws are made, whatever the length of `out`.
-        base: The values, at most so many.
+        channel: The channel; of its scratch the first two rows are overwritten.
+        base: The values, at most a piece.
         out: As long as base, overwritten; no part of it.
     """
+    law, scale, streams, rng, raw = channel  # at once: field by field costs a fifth of the speed
     if law == LAPLACE:
-        words(state, raw[0])
+        words(streams, raw[0])
         laplace(raw[0], raw[1], scale, base, out)
     elif law == GAUSSIAN:
         for i in range(raw.shape[1]):

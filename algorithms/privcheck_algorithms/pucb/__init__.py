@@ -5,7 +5,7 @@ from functools import partial
 from privcheck.registry import Algorithm
 from privcheck_algorithms.online import rewards
 from privcheck_algorithms.online.private import CLOSELY
-from privcheck_algorithms.online.reward_agent import OPTIONS, player
+from privcheck_algorithms.online.rewards import OPTIONS, player
 from privcheck_algorithms.papers import EPISODIC
 from privcheck_algorithms.privatizers.declaration import INITIAL, LOG, NOISE
 from privcheck_algorithms.pucb.declaration import pucb

@@ -1,0 +1,199 @@
+"""Where the agents of counters play: a fresh replicate, a privatizer around its arrays, a player around a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.online.driver import seeds
+from privcheck.online.player import Face, Player, Replicate
+from privcheck.online.recording import Record, blank, grid
+from privcheck.planning import solve
+from privcheck.results import OnlineRequest
+from privcheck_algorithms.online.faces import BatchCounters, Counters
+from privcheck_algorithms.online.private import NOBODY, NOISE, Curator, curator, declared, draws_again, vectors
+from privcheck_algorithms.online.sizes import refuse
+from privcheck_algorithms.online.sparse_mdp import Generators, SparseMDP, compress
+from privcheck_algorithms.online.tables import Layout, aligned, size
+from privcheck_algorithms.privatizers import noise, regrown
+from privcheck_algorithms.privatizers.counters import (
+    DOUBLING,
+    EXACT,
+    LOCAL,
+    REGROWN,
+    TREE,
+    Privatizer,
+    levels,
+    outputs,
+)
+from privcheck_algorithms.privatizers.regrown import Past
+
+Arrays = Mapping[str, NDArray[Any]]
+
+_EMPTY = np.zeros((0, 0))
+_NO_PAST = Past(
+    S=0,
+    A=0,
+    marks=np.zeros((0, 0, 0, 0, 0), np.uint64),
+    paths=np.zeros((0, 0), np.int64),
+    taken=np.zeros((0, 0), np.int64),
+    costs=_EMPTY,
+    exact=np.zeros(0),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stage:
+    """Where an agent of counters plays: its world, its privatizer, its record.
+
+    Attributes:
+        request: What is asked.
+        given: The privatizer in numbers.
+        w: The world.
+        optimal: V*₁.
+        layout: How counters lie.
+    """
+
+    request: OnlineRequest
+    given: Curator
+    w: SparseMDP
+    optimal: float
+    layout: Layout
+
+    def keep(self) -> Arrays:
+        """Returns what the privatizer keeps of a replicate, before the first episode."""
+        H, K, (T, S, A, _), kind = self.w.H, self.request.episodes, self.layout, self.given.kind
+        if kind == REGROWN:
+            return {
+                "paths": np.zeros((K, H + 1), np.int64),
+                "taken": np.zeros((K, H), np.int64),
+                "costs": np.zeros((K, H)),
+                "marks": np.zeros((levels(K), regrown.PARTS, H, *noise.SHAPE), np.uint64),
+            }
+        M = size(T, S, A)
+        rows = {"board": outputs(K, self.given.first)} if kind == DOUBLING else {"prefix": levels(K)}
+        return {
+            "exact": aligned(M if self.given.central else 0),
+            "noisy": aligned(M),
+            **{name: aligned(*((number, M) if self.given.central else (0, 0))) for name, number in rows.items()},
+        }
+
+    def privatizer(self, arrays: Arrays) -> Privatizer:
+        """Returns the privatizer with what it keeps."""
+        layout, past, kind = self.layout, _NO_PAST, self.given.kind
+        if kind == REGROWN:  # one step's tables
+            layout, M = layout._replace(T=1), size(1, layout.S, layout.A)
+            kept = {name: arrays[name] for name in ("marks", "paths", "taken", "costs")}
+            past = Past(S=layout.S, A=layout.A, exact=np.zeros(M), **kept)
+            exact, noisy, rows = np.zeros(0), np.zeros(M), _EMPTY
+        else:
+            exact, noisy, rows = arrays["exact"], arrays["noisy"], arrays["board" if kind == DOUBLING else "prefix"]
+        return Privatizer(
+            kind=kind,
+            K=self.request.episodes,
+            first=self.given.first,
+            layout=layout,
+            law=self.given.law,
+            scale=self.given.scale,
+            streams=arrays["streams"],
+            exact=exact,
+            noisy=noisy,
+            rows=rows,
+            past=past,
+        )
+
+    def face(self, policy: tuple[str, ...]) -> Face:
+        """Returns what auditors see of an agent whose policy is made of these arrays."""
+        T, S, A, _ = self.layout
+        counters = Counters(
+            names=tuple(release.name for release in declared(self.request).releases),
+            sizes=(T, S, A),
+            episodes=self.request.episodes,
+            policy=policy,
+            central=self.given.central,
+        )
+        return BatchCounters(counters=counters, first=self.given.first) if self.given.first else counters
+
+
+def stage(
+    request: OnlineRequest,
+    *,
+    noiseless: bool = False,
+    kinds: Collection[int] = (TREE, LOCAL),
+    pooled: bool = False,
+    rewards: bool = False,
+) -> Stage:
+    """Returns where an agent of counters plays.
+
+    Args:
+        request: What is asked.
+        noiseless: No noise is drawn; the precision levels, with which the agent plans, stay.
+        kinds: The privatizers that the agent can do with; `EXACT` alone for one that is not private.
+        pooled: Counts are pooled over the steps.
+        rewards: Rewards are summed; else costs.
+
+    Raises:
+        ParameterError: Sizes that are not the environment's, no episode, too many counters, or as `curator`.
+    """
+    if EXACT in kinds:
+        refuse(request, vectors=1)
+        given = NOBODY
+    else:
+        again = draws_again(request) if REGROWN in kinds else 0.0
+        refuse(request, vectors=again or vectors(request))
+        given = curator(request, noiseless=noiseless, kinds=kinds)
+    mdp = request.world.mdp
+    layout = Layout(T=1 if pooled else mdp.horizon, S=mdp.states, A=mdp.actions, rewards=rewards)
+    return Stage(request=request, given=given, w=compress(mdp), optimal=solve(mdp).value, layout=layout)
+
+
+def assemble(
+    where: Stage,
+    *,
+    label: str,
+    begin: Callable[[], Arrays],
+    play: Callable[[Arrays, Generators, Privatizer, Record], None],
+    told: str,
+    policy: tuple[str, ...],
+    diagnostics: Mapping[str, float] | None = None,
+) -> Player:
+    """Returns the player around an agent's kernel.
+
+    Args:
+        where: Where it plays.
+        label: The agent's name in a run's fingerprint.
+        begin: Makes what the agent keeps of a replicate, by name.
+        play: The kernel: plays a block of episodes on such arrays.
+        told: As in `Player`.
+        policy: As in `Face`.
+        diagnostics: More of the privatizer's numbers.
+    """
+    request, given, points = where.request, where.given, grid(where.request.episodes)
+    private = given.kind != EXACT
+
+    def start(number: int) -> Replicate:
+        own = seeds(request.seed, number, "users", "noise")
+        arrays = {**where.keep(), "streams": noise.lanes(own["noise"]), **begin(), **blank(request.episodes)}
+        return Replicate(arrays=arrays, generators={name: np.random.default_rng(one) for name, one in own.items()})
+
+    def block(one: Replicate, until: int) -> None:
+        a = one.arrays
+        record = Record(until=until, totals=a["totals"], curves=a["curves"], grid=points, optimal=where.optimal)
+        play(a, Generators(**one.generators), where.privatizer(a), record)
+
+    return Player(
+        start=start,
+        play=block,
+        label=label,
+        told=told,
+        optimal=where.optimal,
+        face=where.face(policy) if private else None,
+        noise=NOISE,
+        diagnostics={"noise_scale": given.scale, "E1": given.E1, "E2": given.E2, **(diagnostics or {})}
+        if private
+        else {},
+    )

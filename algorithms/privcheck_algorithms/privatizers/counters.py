@@ -1,0 +1,197 @@
+"""The privatizers of an agent's counters: a trajectory in, noisy counters out; one name, `publish`, for all of them.
+
+*Tree* (the CENTRAL-PRIVATIZER, section 5.1, lines 226 to 230 of the text): a binary tree of noisy partial sums for
+every counter. The noisy count after t episodes is the exact count plus the noise of the nodes that cover [1, t], one
+for each bit of t. From t − 1 to t one node closes, that of t's lowest bit; the nodes of its higher bits stay. So the
+sums over the nodes of the higher bits are kept, one vector a level: an episode costs one draw and one addition a
+counter, and ⌊log₂(K − 1)⌋ + 1 vectors of memory. *Regrown*: the same where these do not fit, see `regrown`.
+
+*Local* (the LOCAL-PRIVATIZER, section 5.2, lines 246 to 248): every user sends its own bits with noise, and the sums
+are of what was sent. A message σ + Lap enters the sums in two additions; nobody sees the sums between the two.
+
+*Doubling*: after f, 2f, 4f, … users the newest batch leaves, as large as all before it together. Every user is in one
+output, so that the noise of one output is all that hides them; the noisy count after j outputs is their sum, with j
+noises, j ≤ ⌊log₂((K − 1)/f)⌋ + 1. Between two outputs nothing leaves, and nobody plans anew. Users after the last
+output are never counted.
+
+*Exact*: no privatizer; for the agents that are not private.
+
+Episode K's counts are never released: no episode comes after it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privcheck_algorithms.online.sparse_mdp import Walk
+from privcheck_algorithms.online.tables import LINE, Layout, count
+from privcheck_algorithms.privatizers import regrown
+from privcheck_algorithms.privatizers.noise import Channel, add, chunk
+from privcheck_algorithms.privatizers.regrown import Past
+
+Array = NDArray[np.float64]
+
+TREE, REGROWN, LOCAL, DOUBLING, EXACT = range(5)
+
+
+class Privatizer(NamedTuple):
+    """A privatizer and what it keeps from episode to episode; arrays that its kind has no use for are empty.
+
+    Attributes:
+        kind: `TREE`, `REGROWN`, `LOCAL`, `DOUBLING` or `EXACT`.
+        K: The last episode, after which nothing leaves.
+        first: f, the users of the first batch.
+        layout: How counters lie in a vector of M.
+        law: Of the channel's noise, as `Channel.law`.
+        scale: Of the noise, as `Channel.scale`.
+        streams: Of the noise, as `Channel.streams`.
+        exact: (M,) the exact counters at a curator; of batches those of the batch under way, or of the last one until
+            the next one has a user.
+        noisy: (M,) the noisy counters: the billboard; where noise is drawn again those of one step, (M/H,).
+        rows: Tree: (levels, M) the noise of the nodes of t's bits from each level up; batches: (outputs, M) the noisy
+            counters of each, whose sum `noisy` is.
+        past: Where noise is drawn again: what is kept in place of `exact` and `rows`.
+    """
+
+    kind: int
+    K: int
+    first: int
+    layout: Layout
+    law: int
+    scale: float
+    streams: NDArray[np.uint64]
+    exact: Array
+    noisy: Array
+    rows: Array
+    past: Past
+
+
+def levels(K: int) -> int:
+    """Returns the nodes of a tree that one user's episode lies in at most: ⌊log₂(K − 1)⌋ + 1; 0 for K = 1."""
+    return (K - 1).bit_length()
+
+
+def outputs(K: int, first: int) -> int:
+    """Returns how many batches leave before the last of K episodes, the first of them after so many users.
+
+    >>> outputs(20_000, 1), outputs(20_000, 10_000), outputs(20_000, 20_000)
+    (15, 1, 0)
+    """
+    return ((K - 1) // first).bit_length()
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def begins(t: int, first: int) -> bool:
+    """Returns whether a batch begins after t users: none have come yet, or f·2ʲ."""
+    times = t // first
+    return t == times * first and (times & (times - 1)) == 0
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def open_channel(p: Privatizer, rng: np.random.Generator) -> Channel:
+    """Returns the channel that adds the privatizer's noise, Gaussian noise from the given generator."""
+    piece = chunk(p.noisy.size)
+    room = np.empty(4 * piece + LINE // 8, np.uint64)
+    first = -room.ctypes.data % LINE // 8  # pieces begin where cache lines do, as `aligned` has it
+    return Channel(p.law, p.scale, p.streams, rng, room[first : first + 4 * piece].reshape(4, piece))
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def renews(p: Privatizer, t: int) -> bool:
+    """Returns whether the noisy counters after t episodes are not those of an episode before, or are the first."""
+    return p.kind != DOUBLING or begins(t, p.first)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def publish(p: Privatizer, channel: Channel, t: int, walk: Walk) -> None:
+    """Counts the trajectory of episode t, from 1, and writes the noisy counters after it; nothing after episode K."""
+    if t == p.K:
+        return
+    if p.kind == TREE:
+        count(p.exact, p.layout, walk)
+        close_node(channel, t, p.exact, p.rows, p.noisy)
+    elif p.kind == LOCAL:
+        count(p.noisy, p.layout, walk)
+        _send(channel, p.noisy)
+    elif p.kind == DOUBLING:
+        if begins(t - 1, p.first):
+            p.exact[:] = 0.0
+        count(p.exact, p.layout, walk)
+        if begins(t, p.first):
+            close_batch(channel, t // p.first, p.exact, p.rows, p.noisy)
+    elif p.kind == REGROWN:
+        regrown.remember(p.past, channel, t, walk)
+    else:
+        count(p.noisy, p.layout, walk)
+
+
+@njit(cache=True, nogil=True)
+def close_node(channel: Channel, t: int, exact: Array, prefix: Array, noisy: Array) -> None:
+    """Writes the noisy counters after t episodes: the node which closes with t gets its noise from the channel.
+
+    Args:
+        channel: The channel.
+        t: Episodes counted so far, at least 1.
+        exact: (M,) the exact counters.
+        prefix: (levels, M) the noise of the nodes of t's bits from each level up; kept from episode to episode.
+        noisy: (M,) overwritten.
+    """
+    level, piece = 0, channel.raw.shape[1]
+    while (t >> level) & 1 == 0:
+        level += 1
+    above = level + 1
+    while t >> above != 0 and (t >> above) & 1 == 0:
+        above += 1
+    fresh = channel.raw[2].view(np.float64)
+    for first in range(0, noisy.size, piece):
+        stop = min(first + piece, noisy.size)
+        counts, sums = exact[first:stop], noisy[first:stop]
+        if level == 0 and t > 1:  # no later sum is over a leaf: its noise need not be kept
+            add(channel, prefix[above, first:stop], sums)
+            for i in range(sums.size):
+                sums[i] += counts[i]
+            continue
+        node = prefix[level, first:stop]
+        if t >> above == 0:  # no higher bit: the node covers everything
+            fresh[:] = 0.0
+            add(channel, fresh[: sums.size], node)
+        else:
+            add(channel, prefix[above, first:stop], node)
+        for i in range(sums.size):
+            sums[i] = counts[i] + node[i]
+
+
+@njit(cache=True, nogil=True)
+def _send(channel: Channel, noisy: Array) -> None:
+    """Lets the channel add one user's own fresh noise to the sums of all messages, (M,)."""
+    piece, fresh = channel.raw.shape[1], channel.raw[2].view(np.float64)
+    for first in range(0, noisy.size, piece):
+        sums = noisy[first : first + piece]
+        add(channel, sums, fresh[: sums.size])
+        for i in range(sums.size):
+            sums[i] = fresh[i]
+
+
+@njit(cache=True, nogil=True)
+def close_batch(channel: Channel, times: int, exact: Array, board: Array, noisy: Array) -> None:
+    """Writes the noisy counters of the batch that ends after 2ʲ times f users, and adds them to those of all batches.
+
+    Args:
+        channel: The channel.
+        times: 2ʲ.
+        exact: (M,) the batch's exact counters.
+        board: (outputs, M) the batches' noisy counters; row j is overwritten.
+        noisy: (M,) their sum, kept from batch to batch.
+    """
+    j, piece = 0, channel.raw.shape[1]
+    while 1 << j != times:
+        j += 1
+    for begin in range(0, noisy.size, piece):
+        end = min(begin + piece, noisy.size)
+        add(channel, exact[begin:end], board[j, begin:end])
+    for i in range(noisy.size):
+        noisy[i] += board[j, i]
