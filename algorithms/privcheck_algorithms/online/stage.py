@@ -100,6 +100,7 @@ class Stage:
             law=self.given.law,
             scale=self.given.scale,
             streams=arrays["streams"],
+            raw=aligned(4, noise.chunk(noisy.size)).view(np.uint64),
             exact=exact,
             noisy=noisy,
             rows=rows,
