@@ -20,7 +20,7 @@ from privcheck.errors import ParameterError
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.online.driver import seeds
 from privcheck.online.player import Player, Replicate
-from privcheck.online.recording import DONE, SWITCHES, VALUE, blank, grid, note
+from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, blank, grid, note
 from privcheck.online.streams import TOLD, Contribute, Streams
 from privcheck.planning import evaluate, one_hot, solve
 from privcheck.results import OnlineRequest
@@ -122,7 +122,8 @@ class _Run:
     def play(self, one: Replicate, until: int) -> None:
         """Plays a replicate up to and with an episode."""
         totals, told = one.arrays["totals"], one.arrays[TOLD]
-        marks, mdp = grid(self._sizes.K), self._request.world.mdp
+        mdp, curves = self._request.world.mdp, one.arrays["curves"]
+        record = Record(until=until, totals=totals, curves=curves, grid=grid(self._sizes.K), optimal=self.optimal)
         while (done := int(totals[DONE])) < until:
             policy = self._policy(one)
             if done == 0 or not np.array_equal(policy, told):
@@ -130,7 +131,7 @@ class _Run:
                 totals[VALUE] = evaluate(mdp, policy if policy.ndim == 3 else one_hot(policy, self._sizes.A))
                 told[...] = policy
             user = self._users.act(told, one.generators["users"])
-            note(totals, marks, one.arrays["curves"], self.optimal)
+            note(record)
             ledger = self._ledger if one.arrays["number"][0] == 0 else None
             self._streams.release(one, user, done + 1, ledger=ledger)
 
