@@ -22,7 +22,7 @@ from privcheck.planning import solve
 from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.calibrated_ucb_vi.kernels import Batch, Estimate, expected_visits, plan, serve
-from privcheck_algorithms.online.faces import BatchTables
+from privcheck_algorithms.online.faces import BatchFace
 from privcheck_algorithms.online.private import NOISE, declared
 from privcheck_algorithms.online.sizes import MEMORY, refuse
 from privcheck_algorithms.online.sparse_mdp import compress, value_greedy
@@ -284,7 +284,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
         label=label,
         told="actions",
         optimal=truth.value,
-        face=BatchTables(names=names, ends=tuple(ends.tolist()), policy=("actions", "played")),
+        face=BatchFace(names=names, ends=tuple(ends.tolist()), policy=("actions", "played")),
         noise=NOISE,
         diagnostics=diagnostics,
     )

@@ -10,7 +10,7 @@ from privcheck_algorithms.privatizers.counters import begins, outputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counters:
+class CounterFace:
     """Counters that are kept from user to user, `exact` and `noisy`, in the layout of `online.tables`.
 
     Attributes:
@@ -51,7 +51,7 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchCounters:
+class BatchCounterFace:
     """Counters of disjoint batches that double: a noisy vector `board` for each, their sum, and the batch's exact one.
 
     Attributes:
@@ -59,7 +59,7 @@ class BatchCounters:
         first: Users of the first batch.
     """
 
-    counters: Counters
+    counters: CounterFace
     first: int
     board: tuple[str, ...] = ("board", "noisy")
 
@@ -89,7 +89,7 @@ class BatchCounters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchTables:
+class BatchFace:
     """Tables of disjoint batches: a noisy one for each batch, and the exact one of the batch under way.
 
     Attributes:

@@ -14,7 +14,7 @@ from privcheck.online.player import Face, Player, Replicate
 from privcheck.online.recording import Record, blank, grid
 from privcheck.planning import solve
 from privcheck.results import OnlineRequest
-from privcheck_algorithms.online.faces import BatchCounters, Counters
+from privcheck_algorithms.online.faces import BatchCounterFace, CounterFace
 from privcheck_algorithms.online.private import NOBODY, NOISE, Curator, curator, declared, draws_again, vectors
 from privcheck_algorithms.online.sizes import refuse
 from privcheck_algorithms.online.sparse_mdp import Generators, SparseMDP, compress
@@ -110,14 +110,14 @@ class Stage:
     def face(self, policy: tuple[str, ...]) -> Face:
         """Returns what auditors see of an agent whose policy is made of these arrays."""
         T, S, A, _ = self.layout
-        counters = Counters(
+        counters = CounterFace(
             names=tuple(release.name for release in declared(self.request).releases),
             sizes=(T, S, A),
             episodes=self.request.episodes,
             policy=policy,
             central=self.given.central,
         )
-        return BatchCounters(counters=counters, first=self.given.first) if self.given.first else counters
+        return BatchCounterFace(counters=counters, first=self.given.first) if self.given.first else counters
 
 
 def stage(
