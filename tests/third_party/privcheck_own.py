@@ -18,7 +18,7 @@ from privcheck.mechanisms import Laplace
 from privcheck.online.driver import seeds
 from privcheck.online.plain import PlainAgent
 from privcheck.online.player import Player, Replicate
-from privcheck.online.recording import DONE, VALUE, blank, grid, note
+from privcheck.online.recording import DONE, VALUE, Record, blank, grid, note
 from privcheck.planning import evaluate, one_hot, sample_trajectories, solve
 from privcheck.registry import Algorithm
 from privcheck.relations import ReplaceOne
@@ -197,7 +197,7 @@ class Own:
                 policy = one_hot(a["actions"], sizes.A)
                 totals[VALUE] = evaluate(mdp, policy)
                 user = sample_trajectories(mdp, policy, users=1, rng=one.generators["users"])
-                note(totals, grid(K_), a["curves"], optimal)
+                note(Record(until=until, totals=totals, curves=a["curves"], grid=grid(K_), optimal=optimal))
                 if done + 1 == K_:
                     return
                 for name, release in releases.items():
