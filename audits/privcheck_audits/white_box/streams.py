@@ -252,7 +252,7 @@ class TreeNodes:
 def related_nodes(user: int) -> dict[str, int]:
     """Returns the P-sums that one is compared with, by what they are to it, and by the user they close with.
 
-    >>> related(4)
+    >>> related_nodes(4)
     {'successive P-sums': 3, 'a P-sum and its left half': 2}
     >>> related(6)
     {'successive P-sums': 5, 'P-sums of one length': 2, 'a P-sum and its left half': 5}
