@@ -254,7 +254,7 @@ def related_nodes(user: int) -> dict[str, int]:
 
     >>> related_nodes(4)
     {'successive P-sums': 3, 'a P-sum and its left half': 2}
-    >>> related(6)
+    >>> related_nodes(6)
     {'successive P-sums': 5, 'P-sums of one length': 2, 'a P-sum and its left half': 5}
     """
     size = user & -user
