@@ -20,7 +20,7 @@ from privcheck.commands.cli import main
 from privcheck.registry import Algorithm
 from privcheck_audits.engine.pools import processes
 from privcheck_audits.plan import anytime as early
-from privcheck_audits.releases import attacks, divergences
+from privcheck_audits.releases import attacks
 from privcheck_audits.releases.view import releases
 
 ALPHA, AUDITS = 0.05, 200
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def _no_pictures(monkeypatch):
     """Half of a short audit's time, on which no bound depends."""
-    for module in (attacks, divergences, early):
+    for module in (attacks, early):
         monkeypatch.setattr(module, "add_pictures", lambda result, *_, **__: result)
 
 
