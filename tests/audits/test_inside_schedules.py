@@ -258,7 +258,7 @@ def test_a_user_who_is_not_there_adds_nothing(relation):
     ratios = [v for key, v in found.evidence.items() if key.endswith("_l2_moved_over_charged")]
     assert ratios == pytest.approx([1.0] * 5, rel=1e-6)
     dealt = replace(setting_of("sdp-pe").declared, relation=ZeroOut())
-    with pytest.raises(ParameterError, match="dealt out"):
+    with pytest.raises(ParameterError, match="assigned in order"):
         inside.lockstep(asked("sdp-pe", "lockstep", 2, declaration=dealt))
 
 

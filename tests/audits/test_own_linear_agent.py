@@ -49,7 +49,7 @@ def test_one_that_peeks_is_caught_at_the_plan_s_own_number_of_trials(register):
     seen = audit("own-ridge-peeking", trials=trials, confidence=0.99, rho="1/4")
     assert seen.verdict == "violation"
     assert seen.epsilon_lower > seen.epsilon_claimed
-    assert seen.evidence["meaning"].startswith("the policy that was learned gives")
+    assert seen.evidence["meaning"].startswith("the policy that was learned leaks")
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (4,), ()])
