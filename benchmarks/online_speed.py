@@ -90,8 +90,8 @@ def naive_rate(name, kind):
 def measured(name, **sets):
     """Returns episodes a second in all and of one core's CPU time, and the share of the rate of the noise alone."""
     algorithm, asked = request(name, **sets)
-    algorithm.online(request(name, episodes=10, **sets)[1])
-    pairs = [(seconds(noise_alone), seconds(algorithm.online, asked)) for _ in range(PAIRS)]
+    algorithm.play(request(name, episodes=10, **sets)[1])
+    pairs = [(seconds(noise_alone), seconds(algorithm.play, asked)) for _ in range(PAIRS)]
     wall, core = (K * REPLICATES / statistics.median(run[i] for _, run in pairs) for i in range(2))
     return wall, core, statistics.median(alone[1] / run[1] for alone, run in pairs)
 
@@ -113,7 +113,7 @@ def main():
         cells = [f"`{name}`", f"{wall_here:,.0f}", f"{core_here:,.0f}", shares[0], f"{lively:,.0f}", shares[1]]
         lines.append(f"| {' | '.join(cells)} |")
     algorithm, asked = request("private-ucb-vi-central", episodes=LONG, replicates=1)
-    long = seconds(algorithm.online, asked)[0]
+    long = seconds(algorithm.play, asked)[0]
     lines += [f"| the Laplace noise of {M} counters alone | {wall:,.0f} | {core:,.0f} | | | |",
               f"| the same drawn by NumPy | | {plain:,.0f} | | | |",
               *(f"| NumPy, through a channel: `{name}` | | {naive_rate(name, kind):,.0f} | | | |"

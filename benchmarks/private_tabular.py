@@ -84,7 +84,8 @@ def sufficing(setting, *, doubling):
         changed = replace(release, mechanism=Laplace(scale=b), stated=None, budget=None)
         releases.append(replace(changed, schedule=schedule if doubling else release.schedule))
     claim = Claim(ApproxDP(1, Fraction(1, 10**5)), source="calibrate", joint=declared.claim.joint)
-    return replace(setting, declaration=replace(declared, releases=tuple(releases), claim=claim))
+    changed = replace(declared, releases=tuple(releases), claim=claim)
+    return replace(setting, setting=replace(setting.setting, declaration=changed))
 
 
 def title(name: str) -> str:
