@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -87,6 +87,7 @@ class DataHolder(Protocol):
 
 
 MakePrivatizer = Callable[[Trajectories, Declaration, ReleaseChannel], DataHolder]
+MakeRegressing = Callable[[Trajectories, Setting, ReleaseChannel, Billboard], DataHolder]
 Batch = Callable[[Mapping[str, Array]], tuple[NDArray[np.int64], Array]]
 
 
@@ -97,6 +98,8 @@ class OfflineAgent:
     Attributes:
         make: Makes the agent half.
         privatizer: Makes the privatizer half.
+        regressing: Makes a privatizer half that regresses on public features, with targets and weights that it computes
+            from the billboard; None for `privatizer`.
         batch: Makes many passes in one call, for audits: from noisy statistics by release, (B, H, …) each, to greedy
             actions and values, (B, H, S) each. None where a pass is made after the other.
         baseline: The true return of the non-private twin on the same data; None where there is none.
@@ -106,9 +109,23 @@ class OfflineAgent:
 
     make: MakePass
     privatizer: MakePrivatizer = Privatizer
+    regressing: MakeRegressing | None = None
     batch: Callable[[Setting, Array], Batch] | None = None
     baseline: Callable[[RunRequest], float] | None = None
     users: Callable[[Setting], int] | None = None
+
+    def hold(self, data: Trajectories, setting: Setting, channel: ReleaseChannel, billboard: Billboard) -> DataHolder:
+        """Returns the privatizer half with its data.
+
+        Args:
+            data: The users' trajectories.
+            setting: Declaration, parameters, options, readings and features.
+            channel: Where releases go.
+            billboard: Where they stand with their noise; the privatizer only reads it.
+        """
+        if self.regressing is not None:
+            return self.regressing(data, setting, channel, billboard)
+        return self.privatizer(data, setting.declared, channel)
 
 
 def run(agent: OfflineAgent, request: RunRequest) -> RunResult:
@@ -121,7 +138,8 @@ def run(agent: OfflineAgent, request: RunRequest) -> RunResult:
     """
     data = request.data
     _refuse_sizes(request)
-    prepared = agent.make(request.setting, reward=data.reward)
+    setting = replace(request.setting, features=data.features)
+    prepared = agent.make(setting, reward=data.reward)
     total, finished = request.replicates * data.trajectories.horizon, 0
 
     def tick() -> None:
@@ -134,7 +152,7 @@ def run(agent: OfflineAgent, request: RunRequest) -> RunResult:
         run_once(
             agent,
             prepared,
-            request.setting,
+            setting,
             data.trajectories,
             noise=SimulatedNoise(replicate_seed(request.seed, replicate)),
             path=request.ledger if replicate == 0 else None,
@@ -181,7 +199,7 @@ def run_once(
     ledger = Ledger(declaration, values, noise=noise.words, protects=noise.protects, path=path)
     try:
         channel = Channel(declaration, values, noise=noise, billboard=billboard, ledger=ledger)
-        privatizer = agent.privatizer(data, declaration, channel)
+        privatizer = agent.hold(data, setting, channel, billboard)
         learnt = prepared(billboard, privatizer.publish, done=done)
         channel.close()
     except BaseException:  # an interrupt too: the record of what was spent stays, marked as partial

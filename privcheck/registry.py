@@ -84,10 +84,14 @@ class AuditInstance:
         sizes: Parameters of the small instance of the policy view, by name: H, S, A and K of an online agent. Those
             that the declaration lacks are left out.
         options: The agent's options under which its policy follows the releases closely; no claim may depend on them.
+        world: Makes the world that audits run the agent in, for sizes by name (H, S, A, K and those of the
+            declaration), where it needs more than a finite model: features, of which those of state 0 and of the last
+            state are as far from each other as a user can be moved. None for worlds of the auditors'.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, Fraction] = field(default_factory=dict)
+    world: Callable[[Mapping[str, int]], World] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from privcheck.brief import Brief
 from privcheck.declaration import Declaration
+from privcheck.features import FeatureMap, one_hot_features
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.pictures import Bars, History, ShownPair, TradeOff
 from privcheck.runtime.ledger import Ledger
@@ -42,6 +43,10 @@ class Dataset(Brief):
         public: The data are simulated from a public model, so exact figures about them may be shown. Figures of a
             user's own file are shown only if they come from the billboard.
         facts: Size and origin, for the report.
+        features: Public features of states and actions, where there are any.
+
+    Raises:
+        ParameterError: The features are of another number of states or actions.
     """
 
     name: str
@@ -52,6 +57,17 @@ class Dataset(Brief):
     references: Mapping[str, float]
     public: bool
     facts: Mapping[str, str | int | float] = field(default_factory=dict)
+    features: FeatureMap | None = None
+
+    def __post_init__(self) -> None:
+        if self.features is not None:
+            users = self.trajectories
+            self.features.refuse_other(users.num_states, users.num_actions, owner=self.name)
+
+    @property
+    def feature_map(self) -> FeatureMap:
+        """Returns the features: a coordinate for every state and action where no others are known."""
+        return self.features or one_hot_features(self.trajectories.num_states, self.trajectories.num_actions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,12 +153,33 @@ class World(Brief):
         description: In one sentence.
         mdp: The model.
         facts: Size and origin, for the report.
+        features: Public features of states and actions, where there are any.
+
+    Raises:
+        ParameterError: The features are of another number of states or actions.
     """
 
     name: str
     description: str
     mdp: FiniteMDP
     facts: Mapping[str, str | int | float] = field(default_factory=dict)
+    features: FeatureMap | None = None
+
+    def __post_init__(self) -> None:
+        if self.features is not None:
+            self.features.refuse_other(self.mdp.states, self.mdp.actions, owner=self.name)
+
+    @property
+    def feature_map(self) -> FeatureMap:
+        """Returns the features: a coordinate for every state and action where no others are known."""
+        return self.features or one_hot_features(self.mdp.states, self.mdp.actions)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Returns H, S, A and the dimensions of the features, by the names that declarations have for them."""
+        mdp = self.mdp
+        plain = {"d": mdp.states * mdp.actions} if self.features is None else self.features.sizes
+        return {"H": mdp.horizon, "S": mdp.states, "A": mdp.actions, **plain}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

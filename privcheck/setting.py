@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
+from privcheck.features import FeatureMap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,12 +20,14 @@ class Setting:
         values: The declaration's parameters.
         options: The agent's own options, all of them.
         readings: The chosen readings by name.
+        features: Public features of states and actions of the data that is learned from, where it has any.
     """
 
     declaration: Declaration | None
     values: Mapping[str, Fraction] = field(default_factory=dict)
     options: Mapping[str, Fraction] = field(default_factory=dict)
     readings: Mapping[str, str] = field(default_factory=dict)
+    features: FeatureMap | None = None
 
     @property
     def declared(self) -> Declaration:

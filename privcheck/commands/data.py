@@ -22,7 +22,7 @@ class Source:
     Attributes:
         data: The dataset.
         given: The NAME=VALUE pairs that were not the environment's own.
-        sizes: H, S and A of the data.
+        sizes: H, S and A of the data, and the dimensions of its features.
     """
 
     data: Dataset
@@ -114,7 +114,8 @@ def _trajectories(given: Mapping[str, str], algorithm: Algorithm) -> int:
 
 def _sizes(data: Dataset) -> dict[str, int]:
     t = data.trajectories
-    return {"H": t.horizon, "S": t.num_states, "A": t.num_actions}
+    plain = {"d": t.num_states * t.num_actions} if data.features is None else data.features.sizes
+    return {"H": t.horizon, "S": t.num_states, "A": t.num_actions, **plain}
 
 
 def _count(given: Mapping[str, str], name: str) -> int | None:

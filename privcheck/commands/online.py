@@ -86,7 +86,7 @@ def settle_together(algorithms: Sequence[Algorithm], given: Mapping[str, str], w
         UnknownNameError: A name that none of them knows.
         ParameterError: A value is refused.
     """
-    sizes = {"H": world.mdp.horizon, "S": world.mdp.states, "A": world.mdp.actions}
+    sizes = world.sizes
     names = [algorithm.name for algorithm in algorithms]
     if len(set(names)) != len(names):
         raise ParameterError(f"each algorithm is compared once, got {' '.join(names)}", name="name", given=names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from privcheck import registry
 from privcheck.declaration import Declaration, resolve
@@ -13,6 +14,8 @@ from privcheck.guarantees import claimed_delta
 from privcheck.registry import Algorithm
 from privcheck.setting import Setting
 from privcheck.symbols import exact
+
+_TABULAR: Final = frozenset({"H", "S", "A"})  # sizes that a user may state of any data; others where they are declared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +102,7 @@ def settle(algorithm: Algorithm, given: Mapping[str, str], *, sizes: Mapping[str
     Args:
         algorithm: The registered one.
         given: The user's NAME=VALUE pairs.
-        sizes: H, S and A of the data at hand; they take the place of the declaration's defaults, and what the user
+        sizes: H, S and A of the data at hand, and the dimensions of its features; they take the place of the declaration's defaults, and what the user
             gave has to agree with them.
 
     Raises:
@@ -111,7 +114,7 @@ def settle(algorithm: Algorithm, given: Mapping[str, str], *, sizes: Mapping[str
     parameters = declaration.parameters if declaration is not None else ()
     declared = {p.name for p in parameters}
     optional = {p.name for p in algorithm.options}
-    measured = sizes or {}
+    measured = {k: size for k, size in (sizes or {}).items() if k in declared or k in _TABULAR}
     known = declared | optional | readings.keys() | measured.keys()
     for key in given:
         if key not in known:

@@ -109,4 +109,4 @@ class OfflinePasses:
         states, actions = data.num_states, data.num_actions
         stay = np.broadcast_to(np.eye(states)[:, None, :], (states, actions, states))
         prepared = self.agent.make(setting, reward=stay)
-        return prepared(billboard, self.agent.privatizer(data, declaration, Posting(channel, billboard)).publish)
+        return prepared(billboard, self.agent.hold(data, setting, Posting(channel, billboard), billboard).publish)
