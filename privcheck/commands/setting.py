@@ -102,8 +102,8 @@ def settle(algorithm: Algorithm, given: Mapping[str, str], *, sizes: Mapping[str
     Args:
         algorithm: The registered one.
         given: The user's NAME=VALUE pairs.
-        sizes: H, S and A of the data at hand, and the dimensions of its features; they take the place of the declaration's defaults, and what the user
-            gave has to agree with them.
+        sizes: H, S and A of the data at hand, and the dimensions of its features; they take the place of the
+            declaration's defaults, and what the user gave has to agree with them.
 
     Raises:
         UnknownNameError: A name in `given` is not known.
