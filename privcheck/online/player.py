@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.regressors import Regressors
 from privcheck.results import OnlineRequest
 from privcheck.runtime.ledger import Ledger
+from privcheck.trajectories import Trajectories
 
 Tables = Mapping[str, NDArray[np.float64]]
 
@@ -41,7 +43,8 @@ class Face(Protocol):
 
     A release's tables have the shape of its statistic. Under a tree they are sums over all users so far; under batches
     the batch's own; under users' own releases the message of the user who came last, or, where nobody holds it, noisy
-    sums of messages.
+    sums of messages. Where releases have different schedules, an output has those that left with it. Two more things
+    are asked for where an agent's releases need them: `Replays` and `Regresses`.
     """
 
     @property
@@ -72,6 +75,37 @@ class Face(Protocol):
 
     def undeclared(self, one: Replicate) -> int:
         """Returns how many numbers stand on the billboard that no release declares."""
+        ...
+
+
+@runtime_checkable
+class Replays(Protocol):
+    """A face whose agent can be played with the outputs of another run.
+
+    An agent of whose output one slice depends on another's noise, as a sum over V_{h+1} does that was learned from the
+    slice of step h + 1 of the same output, cannot be put behind a billboard between two episodes. Auditors put the
+    board after an episode into the replicate before it plays that episode, and set the array `replay` to 1: exact
+    values are then computed as ever, and outputs are taken from the board as they stand; nothing is drawn. The policy
+    of the episode's own user was made at the end of the episode before.
+    """
+
+    @property
+    def replay(self) -> str:
+        """Returns the name of the array (1,) that is 1 where outputs are taken from the board, and else 0."""
+        ...
+
+
+@runtime_checkable
+class Regresses(Protocol):
+    """A face whose releases are of regressors, such as features and values of a user's own episode."""
+
+    def regressors(self, one: Replicate, user: Trajectories) -> Regressors:
+        """Returns what the declared statistics take of the user of the episode that was played last.
+
+        Args:
+            one: The replicate after that episode.
+            user: What they did.
+        """
         ...
 
 

@@ -86,7 +86,7 @@ def test_a_correct_agent_draws_what_it_declares(name):
 @pytest.mark.parametrize("name", [CENTRAL, LOCAL])
 def test_a_user_moves_exactly_the_p_sums_that_hold_them(name, position):
     agent = agent_of(name)
-    one, other, _ = next(response_pairs(agent.declaration, agent.request.world.mdp))
+    one, other, _ = next(response_pairs(agent.declaration, agent.request.world))
     found = replay_agent(agent, (one, other), position, seed=3, words="")
     K, H = (int(agent.request.values[size]) for size in ("K", "H"))
     held = len(psums_holding(position, K - 1)) if name == CENTRAL else int(position < K)
@@ -100,7 +100,7 @@ def test_later_users_answer_alike_whatever_one_user_drew():
     """A user whose first state is random draws a number more than one whose first state is fixed."""
     agent = agent_of(CENTRAL, sets={**SMALL, "initial": "any"})
     mdp = agent.request.world.mdp
-    one, other, _ = next(response_pairs(agent.declaration, mdp))
+    one, other, _ = next(response_pairs(agent.declaration, agent.request.world))
     anywhere = FiniteMDP(
         horizon=mdp.horizon,
         transition=other.transition,
@@ -145,7 +145,7 @@ def test_lockstep_catches_a_user_who_is_counted_twice(name):
 
 def test_lockstep_catches_it_wherever_the_user_comes():
     agent = agent_of(CENTRAL, make=counts_twice(ALGORITHMS[CENTRAL].online, user=7))
-    one, other, _ = next(response_pairs(agent.declaration, agent.request.world.mdp))
+    one, other, _ = next(response_pairs(agent.declaration, agent.request.world))
     for position in (6, 7, 8):
         found = replay_agent(agent, (one, other), position, seed=3, words="")
         largest = {d.release: d.measured for d in found.distances if d.norm == "linf"}

@@ -6,9 +6,9 @@ agent's own policy, and every later user comes from the same world in both arms.
 auditor, and nothing of the first user's own episode is read: under joint DP their column is dropped. The policy they
 meet is made before there are data, and is public.
 
-The instance is RiverSwim with two states and two steps and eight users, where a violation would be visible, and the
-options those of the algorithm's audit instance: at these sizes the papers' bonuses hide everything that was learned.
-The noise is the declared one, at the ε that is asked for.
+The instance is RiverSwim with two states and two steps and eight users, where a violation would be visible, or the
+world of the algorithm's own instance, of an agent that needs features; the options are those of the instance: at these
+sizes the papers' bonuses hide everything that was learned. The noise is the declared one, at the ε that is asked for.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def audit_policies(request: AuditRequest, algorithm: Algorithm, runs: OnlineRuns
         values=values,
         seen=f"the policies of users 2 to {whole.request.episodes}",
         witness=_describe(request.declaration),
-        instance="RiverSwim, " + ", ".join(f"{name} = {size}" for name, size in sizes.items()),
+        instance=f"{_name(whole.request.world)}, " + ", ".join(f"{name} = {size}" for name, size in sizes.items()),
         keep=runs is None,
         meaning=lambda refuted: policy_meaning(refuted, _TOLD, whose="the first user's"),
         pair=whole.first,
@@ -134,11 +134,13 @@ def instance(setting: Setting, algorithm: Algorithm) -> OnlineRuns:
         raise ParameterError(f"{algorithm.name} has no online agent to be run", name=algorithm.name)
     H, S, A, K = (_size(name, algorithm) for name in SIZES)
     options = {**follow_closely(algorithm, setting.options), **({"K": Fraction(K)} if "K" in setting.options else {})}
-    request = OnlineRequest(
-        setting=replace(setting, values=small(setting.values, algorithm), options=options),
-        world=World(name="riverswim", description="of the later users", mdp=riverswim(S, H=H)),
-        episodes=K,
-    )
+    values = small(setting.values, algorithm)
+    world = World(name="riverswim", description="of the later users", mdp=riverswim(S, H=H))
+    if algorithm.instance.world is not None:
+        world = algorithm.instance.world({"H": H, "S": S, "A": A, "K": K, **algorithm.instance.sizes})
+        values = {name: Fraction(world.sizes.get(name, value)) for name, value in values.items()}
+        S, A = world.mdp.states, world.mdp.actions
+    request = OnlineRequest(setting=replace(setting, values=values, options=options), world=world, episodes=K)
     start = S - 1 if _any_start(setting.declared) else 0
     stays = answers(H, S, A, to=0, start=0, rewards=(0.0, 0.0))
     goes = answers(H, S, A, to=S - 1, start=start, rewards=(1.0, 1.0))
@@ -147,7 +149,8 @@ def instance(setting: Setting, algorithm: Algorithm) -> OnlineRuns:
 
 def small(values: Mapping[str, Fraction], algorithm: Algorithm) -> Mapping[str, Fraction]:
     """Returns the parameters with the sizes of the algorithm's instance."""
-    return {**values, **{name: Fraction(_size(name, algorithm)) for name in SIZES if name in values}}
+    sizes = {**SIZES, **algorithm.instance.sizes}
+    return {**values, **{name: Fraction(size) for name, size in sizes.items() if name in values}}
 
 
 def features(policies: Array, *, mixed: bool) -> Array:
@@ -184,6 +187,10 @@ def as_numbers(told: NDArray[np.float64] | NDArray[np.int64], actions: int) -> A
 
 def _size(name: str, algorithm: Algorithm) -> int:
     return algorithm.instance.sizes.get(name, SIZES[name])
+
+
+def _name(world: World) -> str:
+    return "RiverSwim" if world.name == "riverswim" else world.description
 
 
 def _any_start(declaration: Declaration) -> bool:

@@ -24,7 +24,7 @@ from privcheck.online.driver import ready
 from privcheck.online.player import MakePlayer, Player, Replicate, Tables
 from privcheck.registry import Algorithm
 from privcheck.results import OnlineRequest, World
-from privcheck.schedules import Tree
+from privcheck.schedules import EveryEpisode, Tree
 from privcheck.setting import Setting
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_audits.white_box.faces import CheckedFace
@@ -52,9 +52,9 @@ class Watched:
         return self.request.setting.declared
 
     @property
-    def tree(self) -> bool:
-        """Returns whether outputs are sums over all users so far, of P-sums with noise of their own."""
-        return all(isinstance(release.schedule, Tree) for release in self.declaration.releases)
+    def trees(self) -> frozenset[str]:
+        """Returns the releases whose outputs are sums over all users so far, of P-sums with noise of their own."""
+        return frozenset(r.name for r in self.declaration.releases if isinstance(r.schedule, Tree))
 
     def player(self, seed: int, *, mdp: FiniteMDP | None = None, noiseless: bool = False) -> Player:
         """Returns the agent in its own world or in another one, ready to play."""
@@ -125,8 +125,8 @@ def watch(algorithm: Algorithm, setting: Setting) -> tuple[tuple[Watched, ...], 
     if algorithm.online is None:
         raise ParameterError(f"{algorithm.name} has no online agent to be run", name=algorithm.name)
     at = limit_sizes(setting)
-    H, S, A, K = (int(at[name]) for name in _SIZES)
-    world = World(name="random", description="random", mdp=random_mdp(S=S, A=A, H=H, seed=1, stationary=True))
+    world, at = make_world(algorithm, setting, at)
+    K = int(at["K"])
     values = {name: at.get(name, value) for name, value in setting.values.items()}
     sized = {name: at.get(name, value) for name, value in setting.options.items()}
     settings = (
@@ -135,6 +135,36 @@ def watch(algorithm: Algorithm, setting: Setting) -> tuple[tuple[Watched, ...], 
     )
     requests = (OnlineRequest(setting=one, world=world, episodes=K) for one in settings)
     return tuple(Watched(make=algorithm.online, request=one) for one in requests), values
+
+
+def make_world(
+    algorithm: Algorithm, setting: Setting, at: Mapping[str, Fraction]
+) -> tuple[World, Mapping[str, Fraction]]:
+    """Returns the world that an agent is run in, and the sizes with those that the world states.
+
+    Args:
+        algorithm: Whose instance may make worlds of its own.
+        setting: With the sizes that its declaration has beside H, S, A and K.
+        at: H, S, A and K.
+    """
+    if algorithm.instance.world is None:
+        H, S, A = (int(at[name]) for name in ("H", "S", "A"))
+        mdp = random_mdp(S=S, A=A, H=H, seed=1, stationary=True)
+        return World(name="random", description="random", mdp=mdp), at
+    counts = {p.name for p in setting.declared.parameters if p.kind == "count"}
+    asked = {name: int(value) for name, value in setting.values.items() if name in counts}
+    world = algorithm.instance.world({**asked, **{name: int(size) for name, size in at.items()}})
+    streams = {name: min(setting.values[name], at["K"]) for name in _stream_sizes(setting) if name not in at}
+    return world, {**at, **streams, **{name: Fraction(size) for name, size in world.sizes.items()}}
+
+
+def _stream_sizes(setting: Setting) -> set[str]:
+    """Returns the parameters that say how many outputs there are: of batches, of updates."""
+    names: set[str] = set()
+    for release in setting.declared.releases:
+        if isinstance(release.schedule, Tree | EveryEpisode):
+            names |= release.schedule.times.symbols - release.statistic.symbols
+    return names
 
 
 def follow_closely(algorithm: Algorithm, options: Mapping[str, Fraction]) -> dict[str, Fraction]:

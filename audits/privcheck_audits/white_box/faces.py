@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.declaration import Release
 from privcheck.errors import AuditError, ParameterError
 from privcheck.finite_mdp import FiniteMDP
-from privcheck.online.player import Player, Replicate, Tables
+from privcheck.online.player import Player, Regresses, Replays, Replicate, Tables
 from privcheck.schedules import EveryEpisode, PerUser, Tree
 from privcheck.setting import Setting
+from privcheck.statistics import FeatureSums, GramMatrices
 from privcheck.trajectories import Trajectories
 
 Array = NDArray[np.float64]
@@ -41,9 +44,11 @@ class CheckedFace:
         self._releases = setting.declared.releases
         self._shapes = {release.name: release.statistic.shape(setting.values) for release in self._releases}
         self._due = min(_outputs(release.schedule, setting, episodes) for release in self._releases)
+        self._apart = len({release.schedule.words for release in self._releases}) > 1
         # the policy that a user was told is one of those that must not move, whatever the face says
         self.policy: tuple[str, ...] = tuple(dict.fromkeys((player.told, *self._face.policy)))
         self.board: tuple[str, ...] = self._face.board
+        self.replay: str = self._face.replay if isinstance(self._face, Replays) else ""
 
     def output(self, episode: int) -> int | None:
         """Returns which output leaves with an episode.
@@ -73,6 +78,8 @@ class CheckedFace:
     def contributions(self, before: Tables | None, after: Tables | None, message: Tables | None) -> Tables:
         """Returns what one user added to each release, where that can be told; nothing of batches.
 
+        Nor of sums over values that another output has changed: of linear statistics only a tree keeps a user's own.
+
         Args:
             before: Exact values before the user's episode.
             after: And after it.
@@ -83,23 +90,37 @@ class CheckedFace:
             return message or after or {}
         if before is None or after is None or not all(isinstance(one, Tree | EveryEpisode) for one in schedules):
             return {}
-        return {name: table - before[name] for name, table in after.items()}
+        kept = {r.name for r in self._releases if isinstance(r.schedule, Tree) or not _regresses(r)}
+        return {name: table - before[name] for name, table in after.items() if name in kept and name in before}
 
-    def unlike(self, given: Tables, user: Trajectories) -> Iterator[str]:
-        """Yields the releases to which a user added something else than the declared statistic of what they did."""
+    def unlike(self, given: Tables, one: Replicate, user: Trajectories) -> Iterator[str]:
+        """Yields the releases to which a user added something else than the declared statistic of what they did.
+
+        Args:
+            given: What was added.
+            one: The replicate after the user's episode.
+            user: What they did.
+        """
+        regressors = self._face.regressors(one, user) if isinstance(self._face, Regresses) else None
         for release in self._releases:
-            if release.name in given:
-                wanted, table = release.statistic.compute(user), given[release.name]
+            if release.name in given and (regressors is not None or not _regresses(release)):
+                statistic: Any = release.statistic
+                wanted, table = statistic.compute(user if regressors is None else regressors), given[release.name]
                 slack = _ROUNDING * (1 + float(np.abs(table).max(initial=0.0)))
                 if not np.allclose(wanted, table, rtol=0, atol=slack):
                     yield release.name
 
     def _check(self, tables: Tables, kind: str) -> Tables:
         shapes = {name: np.shape(table) for name, table in tables.items()}
-        if shapes != self._shapes:
+        due = {name: shape for name, shape in self._shapes.items() if name in shapes} if self._apart else self._shapes
+        if shapes != due:
             message = f"{self._player.label}: its face shows {kind} tables {shapes}, declared are {self._shapes}"
             raise ParameterError(message, name="face", given=shapes)
         return tables
+
+
+def _regresses(release: Release) -> bool:
+    return isinstance(release.statistic, GramMatrices | FeatureSums)
 
 
 def act(mdp: FiniteMDP, told: NDArray[np.int64] | Array) -> Trajectories | None:
@@ -128,5 +149,6 @@ def _outputs(schedule: object, setting: Setting, episodes: int) -> int:
     if isinstance(schedule, Tree):
         return min(int(schedule.leaves.number(setting.values)), episodes - 1)
     if isinstance(schedule, EveryEpisode):
-        return min(int(schedule.outputs.number(setting.values)), episodes - 1)
+        often = schedule.after == "episode"
+        return min(int(schedule.outputs.number(setting.values)), episodes - 1) if often else 0
     return episodes - 1 if isinstance(schedule, PerUser) else 0

@@ -21,7 +21,7 @@ from privcheck_audits.engine.blocks import total
 from privcheck_audits.show.side_by_side import show_pair
 from privcheck_audits.white_box.agents import Twin, Watched, policies, same_policies
 from privcheck_audits.white_box.distances import Distance, Moved, Replayed
-from privcheck_audits.white_box.faces import act
+from privcheck_audits.white_box.faces import CheckedFace, act
 from privcheck_audits.white_box.responses import random_responses, response_pairs
 from privcheck_audits.white_box.streams import TreeNodes
 
@@ -46,7 +46,7 @@ class OnlinePairs:
     def _one(self, rng: np.random.Generator, number: int) -> Replayed:
         agent = self.agents[number % len(self.agents)]
         mdp, K = agent.request.world.mdp, agent.request.episodes
-        fixed = list(response_pairs(agent.declaration, mdp))
+        fixed = list(response_pairs(agent.declaration, agent.request.world))
         position = 1 if number < len(fixed) else int(rng.integers(1, max(2, K)))
         if number < len(fixed) or number % 3 == 0:
             one, other, words = fixed[number % len(fixed)]
@@ -77,15 +77,19 @@ def replay_agent(
     changes = departures = extra = 0
     before: dict[str, bytes] = {}
     for episode in range(1, agent.request.episodes + 1):
-        exact = [arm.play(episode, alone=episode == position) for arm in arms]
+        mine = arms[0].play(episode, alone=episode == position)
+        if face.replay:
+            _read_outputs(theirs, ours, face)
+        other = arms[1].play(episode, alone=episode == position)
         departures += not same_policies(face, ours, theirs)
         policy = {name: array.tobytes() for name, array in policies(face, ours).items()}
         changes += bool(before) and policy != before
         before = policy
         extra = max(extra, *(face.undeclared(arm.one) for arm in arms))
-        for name, mine in exact[0].items():
+        for name, table in mine.items():
             moved[name].slack = max(moved[name].slack, arms[0].slack())
-            moved[name].add(mine, exact[1][name])
+            moved[name].same_slices = moved[name].same_slices and mine.keys() == other.keys()
+            moved[name].add(table, other.get(name, table))
         _behind(theirs, ours, face.board)
     where = f"user {position}: {words}"
     distances = [d for m in moved.values() for d in m.distances(agent.declaration.relation, release_values, where)]
@@ -184,10 +188,11 @@ class _Arm:
             raise AuditError(gone, trial=episode, seed=self._seed)
         user = act(self._mdp, self.one.arrays[self.player.told]) if alone else None
         if user is not None:
-            self.unlike |= set(self.face.unlike(self.face.contributions(before, exact, message), user))
-        if message is None and self._agent.tree:
-            return {name: self._nodes[name].close(output, table) for name, table in exact.items()}
-        return exact
+            self.unlike |= set(self.face.unlike(self.face.contributions(before, exact, message), self.one, user))
+        if message is not None:
+            return exact
+        trees = self._agent.trees
+        return {n: self._nodes[n].close(output, table) if n in trees else table for n, table in exact.items()}
 
     def slack(self) -> float:
         """Returns by how much the distance of two messages may be off: each is a difference of noisy sums."""
@@ -196,6 +201,13 @@ class _Arm:
         cells = 2 * self._agent.request.world.mdp.horizon
         largest = max(float(np.abs(self.one.arrays[name]).max(initial=0.0)) for name in self.face.board)
         return cells * _EPS * largest
+
+
+def _read_outputs(one: Replicate, other: Replicate, face: CheckedFace) -> None:
+    """Lets a replicate take the outputs of another one in the episode that it plays next."""
+    for name in face.board:
+        one.arrays[name][...] = other.arrays[name]
+    one.arrays[face.replay][...] = 1
 
 
 def _behind(one: Replicate, other: Replicate, board: tuple[str, ...]) -> None:

@@ -59,8 +59,7 @@ class OnlineDraws:
                 before = noisy
             elif exact is not None:
                 noises = {name: table - exact[name] for name, table in noisy.items()}
-                if agent.tree:
-                    noises = {name: nodes[name].close(output, noise) for name, noise in noises.items()}
+                noises |= {n: nodes[n].close(output, noise) for n, noise in noises.items() if n in agent.trees}
             else:
                 missing = f"episode {episode}: exact values that were available before are missing"
                 raise AuditError(missing, trial=run, seed=seed)

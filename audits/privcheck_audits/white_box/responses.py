@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privcheck.declaration import Declaration
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.relations import ReplaceOne
+from privcheck.results import World
 from privcheck_algorithms.environments.random_mdp import random_mdp
 
 
-def response_pairs(declaration: Declaration, mdp: FiniteMDP) -> Iterator[tuple[FiniteMDP, FiniteMDP, str]]:
+def response_pairs(declaration: Declaration, world: World) -> Iterator[tuple[FiniteMDP, FiniteMDP, str]]:
     """Yields pairs of users who move counters as far as they can be moved, as response functions, and their words.
 
     One stays in state 0, the other goes to the last state and stays there, both with reward c throughout, or one with
-    0 and the other with 1; where step 1 is common to neighbours, they differ in its reward.
+    0 and the other with 1; where step 1 is common to neighbours, they differ in its reward. In a world with features
+    there are pairs besides who stay in the two states whose features are furthest apart, and most nearly opposite.
     """
+    mdp = world.mdp
     H, S, A = mdp.horizon, mdp.states, mdp.actions
     fixed = isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed"
     start = 0 if fixed else S - 1
@@ -31,6 +35,29 @@ def response_pairs(declaration: Declaration, mdp: FiniteMDP) -> Iterator[tuple[F
         )
         yield one, other, f"in D the user {stays}, in D′ {goes}"
         yield other, one, f"in D the user {goes}, in D′ {stays}"
+    if world.features is not None and not fixed:
+        for i, j in _find_far_states(world.features.phi):
+            one, other = (answers(H, S, A, to=s, start=s, rewards=(r, r)) for s, r in ((i, 1.0), (j, 0.0)))
+            yield one, other, f"in D the user stays in state {i} with reward 1, in D′ in state {j} with reward 0"
+
+
+def _find_far_states(phi: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
+    """Yields two pairs of states: with the outer products, and the features, furthest apart whatever the actions.
+
+    Args:
+        phi: (S, A, d).
+    """
+    S, A, _ = phi.shape
+    rows = phi.reshape(S * A, -1)
+    inner = rows @ rows.T
+    squares = np.diag(inner)
+    for apart in (
+        squares[:, None] ** 2 + squares**2 - 2 * inner**2,
+        squares[:, None] + squares - 2 * inner,
+    ):
+        least = apart.reshape(S, A, S, A).min(axis=(1, 3))
+        i, j = np.unravel_index(int(least.argmax()), least.shape)
+        yield int(i), int(j)
 
 
 def random_responses(mdp: FiniteMDP, rng: np.random.Generator, *, model: bool) -> tuple[FiniteMDP, FiniteMDP, str]:
