@@ -26,7 +26,8 @@ from privcheck.errors import ParameterError, TrajectoryError
 from privcheck.fields import number
 from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics import Sensitivity, SparseDifference
-from privcheck.symbols import Exact, Expr, expression, maximum, minimum, sqrt
+from privcheck.symbols import Exact, Expr, expression, sqrt
+from privcheck.symbols.computed import computed
 from privcheck_algorithms.linear.steps import SLACK, LinearSteps, Weights, sum_up
 
 Array = NDArray[np.float64]
@@ -108,41 +109,14 @@ class LinearTables:
 
     @property
     def moved(self) -> Expr:
-        """Returns F, the largest squared distance at one step when one user is replaced by any other.
-
-        Let c = ⟨φ, ψ⟩ for the features φ and ψ of the two. *Unit length suffices*: replace φ = tφ̂, 0 ≤ t ≤ 1, by the
-        random unit vector φ ± √(1 − t²)·u, each sign with probability ½, with u a new dimension, and ψ likewise with
-        another new dimension. Inner products stay c. The mean of the first user's vector is its old one, plus
-        (1 − t²)uuᵀ in the Gram part, which is orthogonal to everything else; so the distance of the means is at least
-        the old one, and by convexity of the squared norm the mean squared distance is at least that. Some pair of unit
-        vectors with inner product c is therefore at least as far apart.
-
-        Of unit vectors, ‖φφᵀ − ψψᵀ‖² = 2(1 − c²). From ‖x(s)‖² = (S − 1)/S and ⟨x(s), x(t)⟩ = −1/S,
-        ‖φ·x(s)ᵀ − ψ·x(t)ᵀ‖² is 2(S − 1)/S − 2c(S − 1)/S where s = t and 2(S − 1)/S + 2c/S elsewhere. For a, b in
-        [−½, ½], ‖aφ − bψ‖² is convex in a and in b, hence largest in corners, where it is ½(1 ∓ c). Together
-
-            2g(1 − c²) + 2b(S − 1)/S + w/2 + (what is left, linear in c).
-
-        For c ≥ 0 the last is largest for different successors and opposite rewards, c·(2b/S + w/2); for c < 0 for equal
-        ones, |c|·(2b(S − 1)/S + w/2). Either is a parabola p·u − 2g·u² in u = |c|, with its top at u = p/4g or, where
-        that is outside, at the end of u's range: 1, and −κ. Where d ≥ 2 (and S ≥ 2) a pair of unit vectors attains it.
-        """
-        rewards, others = self.rewards_or_none, 1 - 1 / self.states
-        # with a single state no two successors differ
-        apart = 2 * self.successors * minimum(1, self.states - 1) / self.states + rewards / 2
-        alike = 2 * self.successors * others + rewards / 2
-        most = maximum(self._top(apart, expression(1)), self._top(alike, -self.least))
-        return 2 * self.gram + alike + most
+        """Returns F, the largest squared distance at one step when a user is replaced by any other: `move_at_most`."""
+        weights = (self.gram, self.successors, self.rewards_or_none)
+        return computed("F", move_at_most, self.states, *weights, self.least, whole=False)
 
     @property
     def rewards_or_none(self) -> Expr:
         """Returns w, or 0 where rewards are not summed."""
         return expression(0) if self.rewards is None else self.rewards
-
-    def _top(self, slope: Expr, furthest: Expr) -> Expr:
-        """Returns the largest slope·u − 2g·u² for u from 0 to `furthest`."""
-        u = minimum(slope / (4 * self.gram), furthest)
-        return slope * u - 2 * self.gram * u**2
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
         """Returns ‖Δ‖₂² = H·F under replacement (`moved`), else H times one user's own squared norm.
@@ -244,6 +218,46 @@ class LinearTables:
             states=S,
             weights=self.weights_at(values),
         )
+
+
+def move_at_most(
+    states: Fraction, gram: Fraction, successors: Fraction, rewards: Fraction, least: Fraction
+) -> Fraction:
+    """Returns F = max ‖f(φ, s, r) − f(ψ, t, q)‖² of f = (√g·φφᵀ, √b·φ·x(s)ᵀ, √w·φ·(r − ½)), exactly.
+
+    Let c = ⟨φ, ψ⟩ for the features φ and ψ of the two. *Unit length suffices*: replace φ = tφ̂, 0 ≤ t ≤ 1, by the
+    random unit vector φ ± √(1 − t²)·u, each sign with probability ½, with u a new dimension, and ψ likewise with
+    another new dimension. Inner products stay c. The mean of the first user's vector is its old one, plus
+    (1 − t²)uuᵀ in the Gram part, which is orthogonal to everything else; so the distance of the means is at least
+    the old one, and by convexity of the squared norm the mean squared distance is at least that. Some pair of unit
+    vectors with inner product c is therefore at least as far apart.
+
+    Of unit vectors, ‖φφᵀ − ψψᵀ‖² = 2(1 − c²). From ‖x(s)‖² = (S − 1)/S and ⟨x(s), x(t)⟩ = −1/S,
+    ‖φ·x(s)ᵀ − ψ·x(t)ᵀ‖² is 2(S − 1)/S − 2c(S − 1)/S where s = t and 2(S − 1)/S + 2c/S elsewhere. For a, b in
+    [−½, ½], ‖aφ − bψ‖² is convex in a and in b, hence largest in corners, where it is ½(1 ∓ c). Together
+
+        2g(1 − c²) + 2b(S − 1)/S + w/2 + (what is left, linear in c).
+
+    For c ≥ 0 the last is largest for different successors and opposite rewards, c·(2b/S + w/2); for c < 0 for equal
+    ones, |c|·(2b(S − 1)/S + w/2). Either is a parabola p·u − 2g·u² in u = |c|, with its top at u = p/4g or, where
+    that is outside, at the end of u's range: 1, and −κ. Where d ≥ 2 (and S ≥ 2) a pair of unit vectors attains it.
+
+    Args:
+        states: S.
+        gram: g.
+        successors: b.
+        rewards: w.
+        least: κ.
+    """
+    # with a single state no two successors differ
+    apart = 2 * successors * min(Fraction(1), states - 1) / states + rewards / 2
+    alike = 2 * successors * (1 - 1 / states) + rewards / 2
+
+    def top(slope: Fraction, furthest: Fraction) -> Fraction:
+        u = min(slope / (4 * gram), furthest)
+        return slope * u - 2 * gram * u**2
+
+    return 2 * gram + alike + max(top(apart, Fraction(1)), top(alike, -least))
 
 
 def least_product(phi: Array) -> float:
