@@ -26,8 +26,8 @@ class LinearSteps:
         following: (users, H) the states reached, counted from 0.
         rewards: (users, H) in [0, 1].
         states: S, of the states reached.
-        weights: Squared weights of Gram matrix, successors and rewards, as `LinearTables.weights_at` has them; that of
-            rewards is 0 where they are not summed.
+        weights: Squared weights of Gram matrix, successors and rewards, as `LinearTables.weights_at` has them; 0 of
+            what is not summed.
 
     Raises:
         TrajectoryError: A shape is wrong or a value out of its range; the message names the first user and step.
@@ -66,12 +66,12 @@ class Tables:
     """The tables of one or many vectors, in their own units.
 
     Attributes:
-        gram: (…, d, d) Σφφᵀ, symmetric.
+        gram: (…, d, d) Σφφᵀ, symmetric; None where they are not summed.
         successors: (…, d, S − 1) Σφ·x(s′)ᵀ.
         rewards: (…, d) Σφ·(r − ½); None where they are not summed.
     """
 
-    gram: Array
+    gram: Array | None
     successors: Array
     rewards: Array | None
 
@@ -87,11 +87,12 @@ def unpack(vectors: Array, *, dimension: int, states: int, weights: Weights) -> 
     """
     d, (g, b, w) = dimension, weights
     rows, columns = np.triu_indices(d)
-    triangle, moves = rows.size, d * (states - 1)
-    entries = vectors[..., :triangle] / np.where(rows == columns, 1.0, math.sqrt(2)) / math.sqrt(g)
-    gram = np.empty((*vectors.shape[:-1], d, d))
-    gram[..., rows, columns] = entries
-    gram[..., columns, rows] = entries
+    triangle, moves, gram = rows.size if g > 0 else 0, d * (states - 1), None
+    if g > 0:
+        entries = vectors[..., :triangle] / np.where(rows == columns, 1.0, math.sqrt(2)) / math.sqrt(g)
+        gram = np.empty((*vectors.shape[:-1], d, d))
+        gram[..., rows, columns] = entries
+        gram[..., columns, rows] = entries
     successors = vectors[..., triangle : triangle + moves].reshape(*vectors.shape[:-1], d, states - 1) / math.sqrt(b)
     rewards = vectors[..., triangle + moves :] / math.sqrt(w) if w > 0 else None
     return Tables(gram=gram, successors=successors, rewards=rewards)
@@ -113,16 +114,28 @@ def simplex(states: int) -> Array:
 def sum_up(data: LinearSteps, step: int) -> Array:
     """Returns the vector of one step counted from 0, (numbers,)."""
     phi, following = data.phi[:, step], data.following[:, step]
-    gram_weight, successor_weight, reward_weight = np.sqrt(data.weights)
-    d = phi.shape[1]
-    gram = phi.T @ phi
-    rows, columns = np.triu_indices(d)
-    triangle = gram[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2)) * gram_weight
-    reached = np.zeros((data.states, d))
+    reached = np.zeros((data.states, phi.shape[1]))
     np.add.at(reached, following, phi)
-    successors = (reached.T @ simplex(data.states)).ravel() * successor_weight
-    rewards = (data.rewards[:, step] - 0.5) @ phi * reward_weight
-    return np.concatenate([triangle, successors, rewards] if reward_weight > 0 else [triangle, successors])
+    return pack(phi.T @ phi, reached.T, (data.rewards[:, step] - 0.5) @ phi, weights=data.weights)
+
+
+def pack(gram: Array, reached: Array, gains: Array, *, weights: Weights) -> Array:
+    """Returns the vectors (…, numbers) of sums over users; `unpack` reads them.
+
+    Args:
+        gram: (…, d, d) Σφφᵀ; not read where its weight is 0.
+        reached: (…, d, S) Σφ·1{s′}.
+        gains: (…, d) Σφ·(r − ½); not read where their weight is 0.
+        weights: As `LinearSteps.weights`.
+    """
+    g, b, w = np.sqrt(weights)
+    parts = [(reached @ simplex(reached.shape[-1]) * b).reshape(*reached.shape[:-2], -1)]
+    if g > 0:
+        rows, columns = np.triu_indices(reached.shape[-2])
+        parts.insert(0, gram[..., rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2)) * g)
+    if w > 0:
+        parts.append(gains * w)
+    return np.concatenate(parts, axis=-1)
 
 
 def _within(what: str, numbers: NDArray[np.float64] | NDArray[np.int64], most: float, remedy: str) -> None:

@@ -40,13 +40,14 @@ class LinearTables:
     """Σ over users of (√g·φφᵀ, √b·φ·x(s′)ᵀ, √w·φ·(r − ½)), a vector a step; shape (H, d(d + 1)/2 + d(S − 1) + d).
 
     A Gram matrix is stored as its entries on and above the diagonal, those above times √2: the vector's Euclidean norm
-    is the matrix's Frobenius norm.
+    is the matrix's Frobenius norm. What is not summed takes no place.
 
     Attributes:
         steps: H.
         dimension: d.
         states: S, at least 1: how many may be reached.
-        gram: g, above 0: with noise of variance σ² on the vector, that on φφᵀ has σ²/g.
+        gram: g, above 0: with noise of variance σ² on the vector, that on φφᵀ has σ²/g. None where Gram matrices are
+            known without users, and are not summed.
         successors: b, above 0.
         rewards: w, above 0; None where rewards are public and are not summed.
         least: κ in [−1, 0]: no two features have a smaller inner product. 0 of features without negative entries.
@@ -55,32 +56,33 @@ class LinearTables:
     steps: Expr
     dimension: Expr
     states: Expr
-    gram: Expr
+    gram: Expr | None
     successors: Expr
     rewards: Expr | None
     least: Expr
 
     def __init__(
-        self, steps: Exact | Expr, dimension: Exact | Expr, states: Exact | Expr, *, gram: Exact | Expr,
+        self, steps: Exact | Expr, dimension: Exact | Expr, states: Exact | Expr, *, gram: Exact | Expr | None,
         successors: Exact | Expr, rewards: Exact | Expr | None, least: Exact | Expr = -1,
     ) -> None:  # fmt: skip
-        given = {"steps": steps, "dimension": dimension, "states": states, "gram": gram, "successors": successors}
+        given = {"steps": steps, "dimension": dimension, "states": states, "successors": successors}
         for name, value in {**given, "least": least}.items():
             object.__setattr__(self, name, number(f"{name}, of LinearTables", value))
-        weight = None if rewards is None else number("rewards, of LinearTables", rewards)
-        object.__setattr__(self, "rewards", weight)
+        for name, weight in {"gram": gram, "rewards": rewards}.items():
+            object.__setattr__(self, name, None if weight is None else number(f"{name}, of LinearTables", weight))
 
     @property
     def name(self) -> str:
         """Returns the statistic in words."""
-        rewards = "" if self.rewards is None else ", φ·(r − ½)"
-        return f"sums of φφᵀ, φ·x(s′){rewards}, free of V, one vector a step"
+        gram, rewards = "" if self.gram is None else "φφᵀ, ", "" if self.rewards is None else ", φ·(r − ½)"
+        return f"sums of {gram}φ·x(s′){rewards}, free of V, one vector a step"
 
     @property
     def latex(self) -> str:
         """Returns the statistic as a formula."""
         rewards = "" if self.rewards is None else r",\ \phi (r - \tfrac12)"
-        return rf"\textstyle\sum \left(\phi \phi^\top,\ \phi\, x(s')^\top{rewards}\right)"
+        gram = "" if self.gram is None else r"\phi \phi^\top,\ "
+        return rf"\textstyle\sum \left({gram}\phi\, x(s')^\top{rewards}\right)"
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -91,11 +93,14 @@ class LinearTables:
     def conditions(self) -> tuple[Condition, ...]:
         """Returns its numbers and what each must be."""
         counts = {"steps": self.steps, "dimension": self.dimension, "states": self.states}
-        weights = {"gram": self.gram, "successors": self.successors}
-        weights |= {} if self.rewards is None else {"rewards": self.rewards}
+        weights = {"Gram matrices": self.gram, "successors": self.successors, "rewards": self.rewards}
         return (
             *(Condition(what=f"the {what} of linear tables", of=of, domain="count") for what, of in counts.items()),
-            *(Condition(what=f"the weight of {what}", of=of, domain="positive") for what, of in weights.items()),
+            *(
+                Condition(what=f"the weight of {what}", of=of, domain="positive")
+                for what, of in weights.items()
+                if of is not None
+            ),
             Condition(what="minus the least inner product", of=-self.least, domain="nonnegative"),
             Condition(what="1 plus the least inner product", of=1 + self.least, domain="nonnegative"),
         )
@@ -110,8 +115,13 @@ class LinearTables:
     @property
     def moved(self) -> Expr:
         """Returns F, the largest squared distance at one step when a user is replaced by any other: `move_at_most`."""
-        weights = (self.gram, self.successors, self.rewards_or_none)
+        weights = (self.gram_or_none, self.successors, self.rewards_or_none)
         return computed("F", move_at_most, self.states, *weights, self.least, whole=False)
+
+    @property
+    def gram_or_none(self) -> Expr:
+        """Returns g, or 0 where Gram matrices are not summed."""
+        return expression(0) if self.gram is None else self.gram
 
     @property
     def rewards_or_none(self) -> Expr:
@@ -125,7 +135,7 @@ class LinearTables:
         only fewer neighbours. ‖·‖₁ ≤ √(numbers)·‖·‖₂ a step, and no number moves further than its step.
         """
         replaced = isinstance(relation, ReplaceOne)
-        alone = self.gram + self.successors * (1 - 1 / self.states) + self.rewards_or_none / 4
+        alone = self.gram_or_none + self.successors * (1 - 1 / self.states) + self.rewards_or_none / 4
         squared = self.moved if replaced else alone
         one = Sensitivity(
             l1=self.steps * sqrt(self.numbers * squared),
@@ -141,17 +151,19 @@ class LinearTables:
     def numbers(self) -> Expr:
         """Returns how many numbers leave a step."""
         d = self.dimension
+        gram = expression(0) if self.gram is None else d * (d + 1) / 2
         rewards = expression(0) if self.rewards is None else d
-        return d * (d + 1) / 2 + d * (self.states - 1) + rewards
+        return gram + d * (self.states - 1) + rewards
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
         """Returns (H, numbers)."""
         return (int(self.steps.number(values)), int(self.numbers.number(values)))
 
     def weights_at(self, values: Mapping[str, Fraction]) -> Weights:
-        """Returns the three squared weights, that of rewards 0 where they are not summed; rounded down."""
+        """Returns the three squared weights, 0 of what is not summed; rounded down."""
         gram, successors, rewards = (
-            weight.number(values, rounding="down") for weight in (self.gram, self.successors, self.rewards_or_none)
+            weight.number(values, rounding="down")
+            for weight in (self.gram_or_none, self.successors, self.rewards_or_none)
         )
         return gram, successors, rewards
 
@@ -182,8 +194,8 @@ class LinearTables:
         H, d, S = (int(size.number(values)) for size in (self.steps, self.dimension, self.states))
         weights, least = self.weights_at(values), self.least.number(values, rounding="up")
         g, b, w = weights
-        top = min((2 * b * min(1, S - 1) / S + w / 2) / (4 * g), 1.0)
-        low = min((2 * b * (S - 1) / S + w / 2) / (4 * g), -least)
+        top = min((2 * b * min(1, S - 1) / S + w / 2) / (4 * g), 1.0) if g > 0 else 1.0
+        low = min((2 * b * (S - 1) / S + w / 2) / (4 * g), -least) if g > 0 else -least
         first = np.zeros(d)
         first[0] = 1.0
         for c, following, reward in ((top, min(1, S - 1), 0.0), (-low, 0, 1.0)):
@@ -244,7 +256,7 @@ def move_at_most(
 
     Args:
         states: S.
-        gram: g.
+        gram: g, 0 where Gram matrices are not summed.
         successors: b.
         rewards: w.
         least: κ.
@@ -254,7 +266,7 @@ def move_at_most(
     alike = 2 * successors * (1 - 1 / states) + rewards / 2
 
     def top(slope: Fraction, furthest: Fraction) -> Fraction:
-        u = min(slope / (4 * gram), furthest)
+        u = min(slope / (4 * gram), furthest) if gram else furthest
         return slope * u - 2 * gram * u**2
 
     return 2 * gram + alike + max(top(apart, Fraction(1)), top(alike, -least))
