@@ -39,7 +39,8 @@ class Dataset(Brief):
         reward: r(s, a, s′), public, broadcastable to (S, A, S); None where the reward function is not public and has
             to be learned from noisy sums.
         evaluate: The true expected return of a policy (H, S, A) of action probabilities; None where nobody knows it.
-        references: True values of known policies by name ("behaviour", "random", "optimum", …); empty without a model.
+        references: True values of known policies by name ("behaviour", "optimum", …); empty without a model.
+            "random" is the policy that takes every action equally often.
         public: The data are simulated from a public model, so exact figures about them may be shown. Figures of a
             user's own file are shown only if they come from the billboard.
         facts: Size and origin, for the report.

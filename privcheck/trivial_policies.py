@@ -38,10 +38,11 @@ class TrivialValues:
     myopic: float
     prior_only: float
 
-    def share(self, value: float) -> float | None:
-        """Returns the regret of a value as a share of the uniform policy's; None where the uniform policy has none."""
-        gap = self.optimum - self.uniform
-        return (self.optimum - value) / gap if gap > _EQUAL else None
+    @property
+    def regret(self) -> dict[str, float]:
+        """Returns the regret of an episode by policy: uniform, myopic and prior-only."""
+        values = {"uniform": self.uniform, "myopic": self.myopic, "prior-only": self.prior_only}
+        return {name: max(self.optimum - value, 0.0) for name, value in values.items()}
 
 
 def judge_trivial_policies(mdp: FiniteMDP, features: FeatureMap | None = None) -> TrivialValues:
@@ -51,11 +52,22 @@ def judge_trivial_policies(mdp: FiniteMDP, features: FeatureMap | None = None) -
         mdp: The model.
         features: Public features; only the kernels of a linear mixture are used.
     """
-    policies = {"uniform": uniform(mdp.horizon, mdp.states, mdp.actions), "myopic": make_myopic(mdp)}
+    equally = np.broadcast_to(uniform(1, mdp.states, mdp.actions), (mdp.horizon, mdp.states, mdp.actions))
+    policies = {"uniform": equally, "myopic": make_myopic(mdp)}
     values = {name: evaluate(mdp, policy) for name, policy in policies.items()}
     kernels = None if features is None else features.kernels
     prior = values["myopic"] if kernels is None else evaluate(mdp, plan_with_prior(mdp, kernels))
     return TrivialValues(optimum=solve(mdp).value, prior_only=prior, **values)
+
+
+def share_of_uniform(regret: float, uniform: float) -> float | None:
+    """Returns a regret as a share of the uniform policy's; None where that is 0: then nothing is left to learn.
+
+    Args:
+        regret: Of what is judged.
+        uniform: Of the uniform policy, over as many episodes.
+    """
+    return regret / uniform if uniform > _EQUAL else None
 
 
 def state_trivial_regret(values: TrivialValues) -> dict[str, float]:
@@ -63,7 +75,8 @@ def state_trivial_regret(values: TrivialValues) -> dict[str, float]:
 
     Empty where the uniform policy is optimal.
     """
-    shares = {"myopic": values.share(values.myopic), "prior-only": values.share(values.prior_only)}
+    regret = values.regret
+    shares = {name: share_of_uniform(regret[name], regret["uniform"]) for name in ("myopic", "prior-only")}
     return {
         f"regret of the {name} policy, share of the uniform policy's": round(share, 6)
         for name, share in shares.items()

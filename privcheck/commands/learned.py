@@ -19,10 +19,11 @@ from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.registry import AuditPlan
-from privcheck.reports.values import Audited, LearnedValue, LedgerRelease, LedgerSummary, Ran, RunRemark, SpentCost
+from privcheck.reports.values import Audited, Gap, LearnedValue, LedgerRelease, LedgerSummary, Ran, RunRemark, SpentCost
 from privcheck.results import AuditMethod, AuditRequest, AuditResult, Progress, RunRequest, RunResult, silent
 from privcheck.runtime import Ledger
 from privcheck.runtime.ledger import FILE_NAME as LEDGER
+from privcheck.trivial_policies import share_of_uniform
 from privcheck.verification import verify
 
 _UNKNOWN = (
@@ -90,6 +91,7 @@ def run(
         parameters=exact_parameters(setting),
         options=setting.options_used,
         value=_summarise_value(result, source, private=setting.declaration is not None),
+        gap=_measure_gap(result, source),
         spent=_price_ledger(result.ledger, setting),
         ledger=summarise_ledger(result.ledger, out),
         diagnostics=result.diagnostics,
@@ -131,6 +133,18 @@ def _summarise_value(result: RunResult, source: Source, *, private: bool) -> Lea
         references=source.data.references,
         claimed=float(result.claimed.mean()),
         note=None if returns is not None else _UNKNOWN if private else _EXPOSED,
+    )
+
+
+def _measure_gap(result: RunResult, source: Source) -> Gap:
+    """Returns how far the learned policies are from the best one, on average; nothing where no truth is known."""
+    optimum, random = (source.data.references.get(name) for name in ("optimum", "random"))
+    if result.returns is None or optimum is None:
+        return Gap()
+    mean = max(optimum - float(result.returns.mean()), 0.0)
+    uniform = None if random is None else max(optimum - random, 0.0)
+    return Gap(
+        mean=mean, uniform=uniform, share_of_uniform=None if uniform is None else share_of_uniform(mean, uniform)
     )
 
 

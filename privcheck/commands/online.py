@@ -29,6 +29,7 @@ from privcheck.runtime import Ledger, read_ledger
 from privcheck.runtime.ledger import FILE_NAME
 from privcheck.schedules import EveryEpisode, Schedule, Tree
 from privcheck.setting import Setting
+from privcheck.trivial_policies import TrivialValues, judge_trivial_policies, share_of_uniform
 
 _CHEAP = 10**11  # counters times episodes up to which a twin is run too: it plans in some seconds, or a minute
 USERS = "n"  # an environment's number of simulated users, which only datasets have
@@ -123,6 +124,7 @@ def run_online(
     workers: int | None = None,
     out: Path | None = None,
     progress: Progress = silent,
+    trivial: TrivialValues | None = None,
 ) -> RanOnline:
     """Returns what an online agent did and what that has cost, from its ledger.
 
@@ -137,6 +139,7 @@ def run_online(
         workers: Threads; None for all cores. The result does not depend on it.
         out: Where the first replicate's ledger and the checkpoint go.
         progress: Called as the work goes on.
+        trivial: What the policies that learn nothing are worth there, where that is known; None to compute it.
 
     Raises:
         ParameterError: A number is out of range, or the directory holds another run's checkpoint.
@@ -174,7 +177,7 @@ def run_online(
         options=setting.options_used,
         choices=setting.readings,
         optimal_value=result.optimal,
-        regret=_regret(result, K, *_twin(setting, asked)),
+        regret=_regret(result, K, trivial or judge_trivial_policies(world.mdp, world.features), _twin(setting, asked)),
         curves=_curves(result),
         spent=_whole_cost(result.ledger, setting) if result.ledger else None,
         odometer=odometer(result.ledger, setting, _readings(result.episodes, K)) if result.ledger else None,
@@ -218,24 +221,30 @@ def compare(
     places = [None if out is None else out / setting.algorithm.name for setting in settings]
     for setting, own in zip(settings, places, strict=True):
         _refuse_ledger(setting, own)
+    trivial = judge_trivial_policies(world.mdp, world.features)
     results = tuple(
-        run_online(setting, world, out=own, progress=progress(setting.algorithm.name), **how)
+        run_online(setting, world, out=own, progress=progress(setting.algorithm.name), trivial=trivial, **how)
         for setting, own in zip(settings, places, strict=True)
     )
     return Compared(environment=world.name, algorithms=tuple(one.algorithm for one in results), results=results)
 
 
-def _regret(result: OnlineResult, K: int, twin: str | None, baseline: float | None) -> Regret:
+def _regret(result: OnlineResult, K: int, trivial: TrivialValues, twin: tuple[str | None, float | None]) -> Regret:
     final = result.regret[:, -1]
     mean, most = float(final.mean()), K * result.optimal
+    nothing = {name: K * regret for name, regret in trivial.regret.items()}
     return Regret(
         mean=mean,
         std=float(final.std(ddof=1)) if len(final) > 1 else None,
         optimal=0.0,  # the optimum's regret
         maximum=most,
         share=mean / most if most > 0 else None,
-        twin=twin,
-        baseline=baseline,
+        twin=twin[0],
+        baseline=twin[1],
+        uniform=nothing["uniform"],
+        myopic=nothing["myopic"],
+        prior_only=nothing["prior-only"],
+        share_of_uniform=share_of_uniform(mean, nothing["uniform"]),
     )
 
 

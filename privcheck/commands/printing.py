@@ -152,6 +152,7 @@ def describe_online_runs(result: RanOnline | Compared) -> str:
             f"{run.regret.mean:.6g}",
             "" if run.regret.std is None else f"{run.regret.std:.3g}",
             "" if run.regret.share is None else f"{100 * run.regret.share:.2f} %",
+            "" if run.regret.share_of_uniform is None else f"{100 * run.regret.share_of_uniform:.2f} %",
             f"{run.curves.value.mean[-1]:.6g}",
             f"{run.curves.switches.mean[-1]:.6g}",
             _say_spent(run.spent),
@@ -159,9 +160,23 @@ def describe_online_runs(result: RanOnline | Compared) -> str:
         )
         for run in runs
     ]
-    heading = ("agent", "episodes", "regret", "± std", "of the most", "last value", "switches", "spent", "episodes/s")
-    notes = [line for run in runs for line in (_without_noise(run), _odometer(run)) if line]
+    heading = (
+        "agent", "episodes", "regret", "± std", "of the most", "of uniform's", "last value", "switches", "spent",
+        "episodes/s",
+    )  # fmt: skip
+    said = (line for run in runs for line in (_without_noise(run), _odometer(run)))
+    notes = [line for line in (_trivial(first), *said) if line]
     return "\n".join([head, "", columns([heading, *rows]), *([""] if notes else []), *notes])
+
+
+def _trivial(run: RanOnline) -> str:
+    """Returns what play that learns nothing loses in that world; empty where uniform play loses nothing."""
+    regret = run.regret
+    if not regret.uniform or regret.share_of_uniform is None or regret.myopic is None or regret.prior_only is None:
+        return ""
+    shares = {"myopic": regret.myopic / regret.uniform, "prior-only": regret.prior_only / regret.uniform}
+    others = ", ".join(f"the {name} one {100 * share:.2f} % of that" for name, share in shares.items())
+    return f"Policies that learn nothing: the uniform one has regret {regret.uniform:.6g}, {others}."
 
 
 def _without_noise(run: RanOnline) -> str:

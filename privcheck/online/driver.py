@@ -182,7 +182,9 @@ def fingerprint(request: OnlineRequest, label: str) -> str:
         "horizon": mdp.horizon,
     }
     digest.update(json.dumps(about, sort_keys=True).encode())
-    for array in (mdp.transition, mdp.mean_reward, mdp.initial):
+    features = request.world.features
+    known = () if features is None else (features.phi, *(() if features.kernels is None else (features.kernels,)))
+    for array in (mdp.transition, mdp.mean_reward, mdp.initial, *known):
         digest.update(str(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data.cast("B"))
     return digest.hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -17,6 +18,7 @@ from privcheck.reports.wording import figure
 # told apart by every kind of eye, on light and on dark paper (Okabe & Ito 2008); dashes tell them apart on any paper
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8a8a8a")
 DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+_TRIVIAL: tuple[Any, ...] = ((0, (2, 2)), (0, (4, 2, 1, 2)), (0, (1, 3)))  # dashes of policies that learn nothing
 _HEIGHTS = (330, 290)  # wide and narrow
 
 
@@ -38,6 +40,9 @@ def _plot(runs: Sequence[RanOnline], name: str, title: str, axis: str) -> Plot:
     last = "; ".join(f"{run.algorithm} {figure(_band(run, name).mean[-1])}" for run in runs)
     if name == "value":
         caption += " Dotted: the optimum."
+    if name == "regret" and (lines := _trivial(runs)):
+        caption += f" Grey: policies that learn nothing, {'; '.join(f'{who} {figure(at)}' for who, at in lines)}"
+        caption += " at the end; a line may leave the plot."
     paint = partial(_paint, runs=runs, name=name, axis=axis)
     said = f"{title}, at the end: {last}"
     return both_widths(paint, name=f"run-{name}", height=_HEIGHTS, title=said, caption=caption)
@@ -72,7 +77,31 @@ def _paint(axes: Axes, *, runs: Sequence[RanOnline], name: str, axis: str, wide:
             low = [max(m - s, 0.0) for m, s in zip(mean, std, strict=True)]
             high = [min(m + s, top) for m, s in zip(mean, std, strict=True)]
             axes.fill_between(x, low, high, color=line["color"], alpha=0.15, linewidth=0)
+    if name == "regret":
+        _paint_trivial(axes, runs)
     _dress(axes, axis, wide=wide)
+
+
+def _trivial(runs: Sequence[RanOnline]) -> list[tuple[str, float]]:
+    """Returns the regret of the policies that learn nothing after all episodes; equal ones are one line."""
+    regret, lines = runs[0].regret, list[tuple[str, float]]()
+    for name, value in (("uniform", regret.uniform), ("myopic", regret.myopic), ("prior-only", regret.prior_only)):
+        if value is None:
+            continue
+        same = next((i for i, (_, at) in enumerate(lines) if math.isclose(at, value, rel_tol=1e-9)), None)
+        if same is None:
+            lines.append((name, value))
+        else:
+            lines[same] = (f"{lines[same][0]}, {name}", value)
+    return lines
+
+
+def _paint_trivial(axes: Axes, runs: Sequence[RanOnline]) -> None:
+    """Draws the regret of the policies that learn nothing, without giving the agents less than half of the plot."""
+    lines, (low, top) = _trivial(runs), axes.get_ylim()
+    for (name, regret), dash in zip(lines, _TRIVIAL, strict=False):
+        axes.plot([0, runs[0].episodes], [0.0, regret], color=MUTED, linewidth=1.1, linestyle=dash, label=name)
+    axes.set_ylim(low, min(axes.get_ylim()[1], 2 * top))
 
 
 def _paint_spent(axes: Axes, *, runs: Sequence[RanOnline], wide: bool) -> None:

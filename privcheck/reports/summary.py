@@ -199,10 +199,19 @@ def _value(report: Report) -> KeyFigure | None:
     if not mine:
         return None
     others = [item for item in policies if item.role == "twin" or item.name == "optimum"]
-    note = ", ".join(f"{item.name} {figure(item.value)}" for item in others)
+    share = _share_of_uniform(report)
+    lost = "regret" if isinstance(report.run, RanOnline) else "gap"
+    said = [] if share is None else [f"{percent(share)} of the uniform policy's {lost}"]
+    note = ", ".join([*(f"{item.name} {figure(item.value)}" for item in others), *said])
     spread = "" if mine[0].std is None else f" ± {figure(mine[0].std, digits=2, rounding='up')}"
     quantity = "Regret" if name_quantity(report) == "regret" else "Value learned"
     return KeyFigure(label=quantity, value=figure(mine[0].value) + spread, note=note)
+
+
+def _share_of_uniform(report: Report) -> float | None:
+    if isinstance(report.run, RanOnline):
+        return report.run.regret.share_of_uniform
+    return None if report.run is None else report.run.gap.share_of_uniform
 
 
 def name_quantity(report: Report) -> str:
@@ -221,6 +230,8 @@ def rank_policies(report: Report) -> tuple[PolicyValue, ...]:
         ("without noise", part.baseline, None, "twin"),
     ]
     if isinstance(part, Regret):
+        learned_nothing = {"uniform": part.uniform, "myopic": part.myopic, "prior-only": part.prior_only}
+        entries += [(name, value, None, "reference") for name, value in learned_nothing.items()]
         entries.append(("largest possible", part.maximum, None, "reference"))
     else:
         entries += [(name, value, None, "reference") for name, value in part.references.items()]

@@ -267,6 +267,7 @@ def runs_table(runs: Sequence[RanOnline]) -> ReportTable | None:
             figure(run.regret.mean),
             NOTHING if run.regret.std is None else figure(run.regret.std, digits=2, rounding="up"),
             NOTHING if run.regret.share is None else percent(run.regret.share),
+            NOTHING if run.regret.share_of_uniform is None else percent(run.regret.share_of_uniform),
             figure(run.curves.value.mean[-1]),
             figure(run.curves.switches.mean[-1]),
             figure(run.spent and run.spent.pure_epsilon, rounding="up"),
@@ -276,7 +277,11 @@ def runs_table(runs: Sequence[RanOnline]) -> ReportTable | None:
     ]
     caption = (
         f"Cumulative regret after all episodes, mean over {figure(runs[0].replicates)} replicates; its share of the "
-        "largest possible regret; the last policy's true value, the policy switches, and what was spent by the ledger."
+        "largest possible regret and of the uniform policy's; the last policy's true value, the policy switches, and "
+        "what was spent by the ledger."
     )
-    columns = ("agent", "#episodes", "#regret", "#std", "#of the most", "#last value", "#switches", "#ε (pure)", "#ρ")
+    columns = (
+        "agent", "#episodes", "#regret", "#std", "#of the most", "#of uniform's", "#last value", "#switches",
+        "#ε (pure)", "#ρ",
+    )  # fmt: skip
     return table(caption, columns, body)

@@ -168,6 +168,7 @@ def test_a_users_file_is_learned_from_the_billboard_alone(tmp_path):
     assert [r["release"] for r in found["ledger"]["releases"]] == ["visits", "transitions", "rewards"]
     assert found["value"]["baseline"] is None
     assert found["value"]["mean"] is None
+    assert found["gap"] == {"mean": None, "uniform": None, "share_of_uniform": None}
     assert found["spent"]["rho"] == pytest.approx(1.0, rel=1e-12)
 
 
@@ -178,6 +179,17 @@ def test_a_public_reward_function_saves_a_third_of_the_budget(tmp_path):
     sizes = ["--set", "S=3", "--set", "A=2"]
     found = as_json("run", "dp-apvi", "--data", str(path), "--rewards", str(table), *sizes)
     assert [r["release"] for r in found["ledger"]["releases"]] == ["visits", "transitions"]
+
+
+def test_a_value_is_also_a_share_of_what_uniform_play_leaves():
+    given = ["run", "dp-apvi", "--env", "linear-mixture", "--set", "n=200", "--set", "H=5", "--replicates", "2"]
+    found = as_json(*given)
+    known = found["value"]["references"]
+    assert found["gap"]["uniform"] == pytest.approx(known["optimum"] - known["random"])
+    assert found["gap"]["mean"] == pytest.approx(known["optimum"] - found["value"]["mean"])
+    assert found["gap"]["share_of_uniform"] == pytest.approx(found["gap"]["mean"] / found["gap"]["uniform"])
+    assert {"myopic", "prior-only"} <= known.keys()
+    assert "of the uniform policy's gap" in " ".join(call(*given).stdout.split())
 
 
 def test_the_same_seed_gives_the_same_run_and_another_does_not(tmp_path):

@@ -6,12 +6,18 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from privcheck.commands.cli import main
+from privcheck.planning import evaluate, solve
+from privcheck.reports.runs import render_runs_again
+from privcheck_algorithms.environments.riverswim import riverswim
 
 SMALL = ["--env", "riverswim", "--set", "S=3", "--set", "H=4", "--set", "K=60", "--replicates", "2"]
+
+OLDER = ("mean", "std", "optimal", "maximum", "share", "twin", "baseline")  # of a regret, before uniform play
 
 
 def invoked(*arguments, code=0):
@@ -26,6 +32,9 @@ def test_one_run_writes_json_a_page_a_ledger_and_says_the_same(tmp_path):
     assert json.loads((out / "run.json").read_text()) == printed
     assert printed["regret"].keys() >= {"mean", "std", "baseline", "optimal"}
     assert printed["regret"]["twin"] == "ucb-vi"
+    lost = printed["regret"]
+    assert lost["share_of_uniform"] == pytest.approx(lost["mean"] / lost["uniform"])
+    assert lost["uniform"] < lost["maximum"]
     assert "regret of ucb-vi, without privacy" in (out / "run.html").read_text()
     assert printed["episodes"] == 60
     assert printed["environment"] == "riverswim"
@@ -52,6 +61,27 @@ def test_several_agents_are_compared(tmp_path):
     assert "not private" in table
     assert "private-ucb-po-local: without privacy (oppo) the regret is" in table
     assert "4 replicates" not in table
+    for one in printed["results"]:
+        assert f"{100 * one['regret']['share_of_uniform']:.2f} %" in table
+    assert "Policies that learn nothing: the uniform one has regret" in table
+
+
+def test_regret_is_shown_beside_that_of_policies_that_learn_nothing(tmp_path):
+    given = ["--env", "linear-mixture", "--set", "S=3", "--set", "H=4", "--set", "K=60", "--replicates", "2"]
+    printed = json.loads(invoked("run", "ucb-vi", *given, "--out", str(tmp_path), "--json").stdout)
+    mdp = riverswim(3, H=4)
+    uniform = 60 * (solve(mdp).value - evaluate(mdp, np.full((4, 3, 2), 0.5)))
+    assert printed["regret"]["uniform"] == pytest.approx(uniform, rel=1e-12)
+    assert printed["regret"]["prior_only"] == pytest.approx(0.0, abs=1e-9)  # structure and prior solve it
+    share = printed["facts"]["regret of the myopic policy, share of the uniform policy's"]
+    assert printed["regret"]["myopic"] == pytest.approx(share * uniform, rel=1e-4)
+    page = (tmp_path / "run.html").read_text()
+    assert "Grey: policies that learn nothing, uniform" in page
+    assert "of uniform&#39;s" in page
+    before = dict(printed, regret={k: v for k, v in printed["regret"].items() if k in OLDER})
+    (tmp_path / "run.json").write_text(json.dumps(before))
+    render_runs_again(tmp_path)
+    assert "Grey: policies that learn nothing" not in (tmp_path / "run.html").read_text()
 
 
 def test_the_odometer_is_read_where_it_changes(tmp_path):

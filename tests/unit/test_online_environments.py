@@ -196,6 +196,45 @@ def test_a_table_that_is_no_model_is_refused(tmp_path, change, match):
         load_world("table:" + written(tmp_path, **({"P": P, "r": R} | change)), {}, seed=0)
 
 
+PHI = [[[1.0, 0.0], [0.6, 0.8]], [[0.0, 1.0], [0.0, 0.5]]]  # (S, A, d)
+
+
+@pytest.mark.parametrize("name", ["model.json", "model.npz"])
+def test_a_table_with_features_and_kernels(tmp_path, name):
+    both = written(tmp_path, name, P=P, r=R, phi=PHI, kernels=[P, P, P])
+    world_ = load_world("table:" + both, {}, seed=0)[0]
+    assert world_.sizes == {"H": 20, "S": 2, "A": 2, "d": 2, "d2": 2, "d1": 3}
+    assert np.array_equal(world_.feature_map.phi, PHI)
+    assert np.array_equal(world_.feature_map.kernels, [P, P, P])
+    alone = load_world("table:" + written(tmp_path, name, P=P, r=R, kernels=[P]), {}, seed=0)[0]
+    assert np.array_equal(alone.feature_map.phi, np.eye(4).reshape(2, 2, 4))
+    assert alone.sizes["d1"] == 1
+    assert load_world("table:" + written(tmp_path, name, P=P, r=R), {}, seed=0)[0].features is None
+
+
+@pytest.mark.parametrize(("change", "match"), [
+    ({"phi": [[[1.0, 0.0], [3.0, 4.0]], [[0.0, 1.0], [0.0, 2.0]]]},
+     r"model.json: phi: ‖φ\(0, 1\)‖ = 5, expected at most 1, and 2 features are longer: divide all of them by 5"),
+    ({"phi": [[1.0, 0.0], [0.0, 1.0]]}, r"phi: expected shape \(S, A, d\)"),
+    ({"phi": [[[1.0], [1.0], [1.0]], [[1.0], [1.0], [1.0]]]}, r"give phi of shape \(2, 2, d\)"),
+    ({"phi": PHI, "kernels": P}, r"kernels: expected shape \(d1, S, A, S\)"),
+    ({"kernels": [[[[0.5], [0.5]], [[0.5], [0.5]]]]}, r"kernels: expected shape \(d1, 2, 2, 2\)"),
+    ({"phi": "abc"}, "phi: expected a full array of numbers"),
+])  # fmt: skip
+def test_features_of_a_table_that_mean_nothing_are_refused(tmp_path, change, match):
+    with pytest.raises(FileFormatError, match=match):
+        load_world("table:" + written(tmp_path, **({"P": P, "r": R} | change)), {}, seed=0)
+
+
+def test_a_gymnasium_world_is_linear_in_a_coordinate_for_every_state_and_action():
+    world_ = load_world("gym:FrozenLake-v1", {"H": "5"}, seed=0)[0]
+    S, A = world_.mdp.states, world_.mdp.actions
+    assert world_.features is None
+    assert world_.feature_map.phi.shape == (S, A, S * A)
+    assert np.array_equal(world_.feature_map.phi.reshape(S * A, -1), np.eye(S * A))
+    assert world_.sizes["d"] == S * A
+
+
 def test_files_that_are_no_tables_are_refused(tmp_path):
     for name, text in (("a.json", "{"), ("b.json", "[1]"), ("c.npz", "no archive"), ("d.txt", "x"), ("e.json", "{}")):
         (tmp_path / name).write_text(text)

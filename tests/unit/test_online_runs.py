@@ -108,7 +108,8 @@ def test_a_checkpoint_of_another_run_or_a_torn_one_is_refused(tmp_path):
     setting, request = asked("private-ucb-vi-central", directory=tmp_path)
     setting.algorithm.play(request)
     other = dataclasses.replace(request.setting, options={**request.options, "bonus_scale": 2})
-    for change in ({"seed": 9}, {"replicates": 3}, {"setting": other}):
+    known = dataclasses.replace(request.world, features=request.world.feature_map)
+    for change in ({"seed": 9}, {"replicates": 3}, {"setting": other}, {"world": known}):
         with pytest.raises(ParameterError, match="another run"):
             setting.algorithm.play(dataclasses.replace(request, **change))
     assert not (tmp_path / "ledger.jsonl.partial").exists()  # refused before anything is written

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError, PrivcheckError
 from privcheck.finite_mdp import FiniteMDP
-from privcheck.planning import evaluate, refuse_size, sample_trajectories, solve, uniform
 from privcheck.registry import Environment
 from privcheck.results import Dataset, World
+from privcheck_algorithms.environments.simulated import make_world, sample_dataset
 
 _RESETS = 1000  # a start that a reset leaves with probability 1 % is found out but for 4·10⁻⁵
 
@@ -37,28 +37,15 @@ def gym_environment(identity: str) -> Environment:
 
     def model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
         mdp, facts = read_table(identity, H=values["H"])
-        return World(
+        return make_world(
             name=f"gym:{identity}",
             description=f"Gymnasium's {identity}, from its transition table, {values['H']} steps; {facts['rewards']}",
             mdp=mdp,
-            facts={"steps": values["H"], **facts},
+            facts=facts,
         )
 
     def sample(values: Mapping[str, int], seed: int) -> Dataset:
-        users, H = values["n"], values["H"]
-        refuse_size(users, H)
-        mdp, facts = read_table(identity, H=H)
-        behaviour = uniform(H, mdp.states, mdp.actions)
-        return Dataset(
-            name=f"gym:{identity}",
-            description=f"{users} users who act at random in Gymnasium's {identity} for {H} steps; {facts['rewards']}",
-            trajectories=sample_trajectories(mdp, behaviour, users=users, rng=np.random.default_rng(seed)),
-            reward=mdp.reward[0],
-            evaluate=lambda policy: evaluate(mdp, policy),
-            references={"random": evaluate(mdp, behaviour), "optimum": solve(mdp).value},
-            public=True,
-            facts={"users": users, "steps": H, **facts, "sampling seed": seed},
-        )
+        return sample_dataset(model, values, seed=seed, public_reward=True)
 
     return Environment(
         name=f"gym:{identity}",

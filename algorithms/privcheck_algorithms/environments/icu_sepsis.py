@@ -25,6 +25,7 @@ from privcheck.planning import evaluate, refuse_size, sample_trajectories, solve
 from privcheck.registry import Environment
 from privcheck.results import Dataset, World
 from privcheck.trajectories import Trajectories
+from privcheck_algorithms.environments.simulated import make_world
 
 STATES, ACTIONS, STEPS = 716, 25, 20
 DEATH, SURVIVAL, END = 713, 714, 715  # the first two lead to the third, which is absorbing
@@ -162,12 +163,12 @@ def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the
     reward = np.zeros((states, 1, states))
     reward[: states - TERMINAL, 0, states - 2] = 1.0
     lumped /= lumped.sum(axis=2, keepdims=True)
-    return World(
+    return make_world(
         name="icu-sepsis",
         description=f"the ICU-Sepsis model (MIMIC-III), {H} steps; "
         + ("states not aggregated" if states == STATES else f"its states lumped to {states} by SOFA score"),
         mdp=FiniteMDP(horizon=H, transition=lumped[None], reward=reward[None], initial=model.mdp.initial @ member),
-        facts={"steps": H, "states": states, "actions": ACTIONS, "states of the model": STATES},
+        facts={"states of the model": STATES},
     )
 
 

@@ -55,8 +55,7 @@ def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the
 
 
 def _sample(values: Mapping[str, int], seed: int) -> Dataset:
-    world = _model(values, seed)
-    return sample_dataset(world, users=values["n"], seed=seed, public_reward=True)
+    return sample_dataset(_model, values, seed=seed, public_reward=True)
 
 
 LINEAR_MIXTURE = Environment(

@@ -85,8 +85,7 @@ def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the
 
 def _sample(values: Mapping[str, int], seed: int) -> Dataset:
     behaviour = make_behaviour(values["behaviour"], values["H"])
-    world = _model(values, seed)
-    return sample_dataset(world, users=values["n"], seed=seed, public_reward=False, behaviour=behaviour)
+    return sample_dataset(_model, values, seed=seed, public_reward=False, behaviour=behaviour)
 
 
 LINEAR_SYNTHETIC = Environment(

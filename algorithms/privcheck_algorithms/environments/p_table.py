@@ -2,7 +2,9 @@
 
 The file holds `P`, of shape (S, A, S) or (H, S, A, S); `r` in [0, 1], of shape (S, A), (S, A, S), (H, S, A) where P has
 that first axis, or (H, S, A, S), which is never ambiguous; optionally `initial`, a state or a law (S,), the first state
-without it; and `H`, which `--set H=…` overrides. JSON: an object of nested lists. NPZ: arrays of these names.
+without it; and `H`, which `--set H=…` overrides. What is publicly known of a linear model stands beside it: features
+`phi` (S, A, d) of norm at most 1, and `kernels` (d₁, S, A, S) of a linear mixture; features are one-hot without `phi`.
+JSON: an object of nested lists. NPZ: arrays of these names.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ from numpy.typing import NDArray
 
 from privcheck.declaration import Parameter
 from privcheck.errors import FileFormatError, ParameterError
+from privcheck.features import FeatureMap, one_hot_features
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.registry import Environment
 from privcheck.results import World
+from privcheck_algorithms.environments.simulated import make_world
 
-_KNOWN = ("P", "r", "initial", "H")
+_KNOWN = ("P", "r", "initial", "H", "phi", "kernels")
 
 
 def table_environment(file: str) -> Environment:
@@ -37,11 +41,11 @@ def table_environment(file: str) -> Environment:
 
     def model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
         mdp = as_model(path, arrays, values["H"])
-        return World(
+        return make_world(
             name=f"table:{path.name}",
             description=f"the model in {path.name}: {mdp.states} states, {mdp.actions} actions, {mdp.horizon} steps",
             mdp=mdp,
-            facts={"steps": mdp.horizon, "states": mdp.states, "actions": mdp.actions},
+            features=as_features(path, arrays, mdp),
         )
 
     return Environment(
@@ -78,6 +82,24 @@ def as_model(path: Path, arrays: Mapping[str, NDArray[np.float64]], H: int) -> F
         return FiniteMDP(horizon=H, transition=transition, reward=reward, initial=_initial(arrays, S))
     except ParameterError as error:
         raise FileFormatError(f"{path.name}: {error}") from None
+
+
+def as_features(path: Path, arrays: Mapping[str, NDArray[np.float64]], mdp: FiniteMDP) -> FeatureMap | None:
+    """Returns the features and kernels in the file; None where there are neither.
+
+    Raises:
+        FileFormatError: They are of another model, or a feature is longer than 1.
+    """
+    phi, kernels = arrays.get("phi"), arrays.get("kernels")
+    if phi is None and kernels is None:
+        return None
+    try:
+        plain = one_hot_features(mdp.states, mdp.actions).phi
+        features = FeatureMap(phi=plain if phi is None else phi, kernels=kernels)
+        features.refuse_other(mdp.states, mdp.actions, owner="P")
+    except ParameterError as error:
+        raise FileFormatError(f"{path.name}: {error}") from None
+    return features
 
 
 def _initial(arrays: Mapping[str, NDArray[np.float64]], S: int) -> NDArray[np.float64]:
@@ -117,8 +139,9 @@ def _read(path: Path) -> dict[str, NDArray[np.float64]]:
         raise FileFormatError(f"{path.name}: not a readable {path.suffix[1:].upper()} file: {error}") from None
     unknown = sorted(set(raw) - set(_KNOWN))
     if not {"P", "r"} <= set(raw) or unknown:
-        message = f"{path.name}: expected P and r, and optionally initial and H; got {', '.join(sorted(raw)) or 'none'}"
-        raise FileFormatError(message)
+        optional = f"{', '.join(_KNOWN[2:-1])} and {_KNOWN[-1]}"
+        message = f"expected P and r, and optionally {optional}; got {', '.join(sorted(raw)) or 'none'}"
+        raise FileFormatError(f"{path.name}: {message}")
     return {name: _numbers(path, name, value) for name, value in raw.items()}
 
 

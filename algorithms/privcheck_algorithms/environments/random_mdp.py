@@ -11,6 +11,7 @@ from privcheck.errors import ParameterError
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.registry import Environment
 from privcheck.results import World
+from privcheck_algorithms.environments.simulated import make_world
 
 _TOO_MANY = 50_000_000  # numbers of a transition table that is kept
 
@@ -43,11 +44,11 @@ def random_mdp(*, S: int, A: int, H: int, seed: int, stationary: bool = False) -
 
 def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
     H, S, A = values["H"], values["S"], values["A"]
-    return World(
+    return make_world(
         name="random",
         description=f"a random model of {S} states, {A} actions and {H} steps, drawn from seed {values['model']}",
         mdp=random_mdp(S=S, A=A, H=H, seed=values["model"]),
-        facts={"steps": H, "states": S, "actions": A, "model seed": values["model"]},
+        facts={"model seed": values["model"]},
     )
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError
 from privcheck.finite_mdp import FiniteMDP
-from privcheck.planning import evaluate, refuse_size, sample_trajectories, solve, uniform
 from privcheck.registry import Environment
 from privcheck.results import Dataset, World
+from privcheck_algorithms.environments.simulated import make_world, sample_dataset
 
 LEFT, RIGHT = 0, 1
 
@@ -46,30 +46,16 @@ def riverswim(states: int, *, H: int) -> FiniteMDP:
 def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the model is not drawn
     """Returns the chain for online agents; the seed is not used, the model is one."""
     H, states = values["H"], values["S"]
-    return World(
+    return make_world(
         name="riverswim",
         description=f"RiverSwim with {states} states and {H} steps; users start at the bank (simulated)",
         mdp=riverswim(states, H=H),
-        facts={"steps": H, "states": states, "actions": 2},
     )
 
 
 def _sample(values: Mapping[str, int], seed: int) -> Dataset:
-    """Returns users who act uniformly at random; exact values of random and optimum at this H."""
-    users, H, states = values["n"], values["H"], values["S"]
-    refuse_size(users, H)
-    mdp = riverswim(states, H=H)
-    behaviour = uniform(H, states, 2)
-    return Dataset(
-        name="riverswim",
-        description=f"RiverSwim with {states} states, {users} users who act at random for {H} steps (simulated)",
-        trajectories=sample_trajectories(mdp, behaviour, users=users, rng=np.random.default_rng(seed)),
-        reward=mdp.reward[0],
-        evaluate=lambda policy: evaluate(mdp, policy),
-        references={"random": evaluate(mdp, behaviour), "optimum": solve(mdp).value},
-        public=True,
-        facts={"users": users, "steps": H, "states": states, "actions": 2, "sampling seed": seed},
-    )
+    """Returns users who act uniformly at random; exact values of random, myopic and optimum at this H."""
+    return sample_dataset(_model, values, seed=seed, public_reward=True)
 
 
 RIVERSWIM = Environment(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ def make_world(
     name: str,
     description: str,
     mdp: FiniteMDP,
-    features: FeatureMap,
+    features: FeatureMap | None = None,
     facts: Mapping[str, str | int | float] | None = None,
 ) -> World:
     """Returns the world, whose facts say what share of uniform play's regret the policies have that learn nothing.
@@ -28,36 +28,47 @@ def make_world(
         name: As users type it.
         description: In one sentence.
         mdp: The model.
-        features: What is publicly known of it.
+        features: What is publicly known of it, where there is something.
         facts: More of them, before the shares.
     """
-    sizes = {"steps": mdp.horizon, "states": mdp.states, "actions": mdp.actions, "dimension": features.dimension}
+    sizes = {"steps": mdp.horizon, "states": mdp.states, "actions": mdp.actions}
+    if features is not None:
+        sizes["dimension"] = features.dimension
     easy = state_trivial_regret(judge_trivial_policies(mdp, features))
     known = {**sizes, **(facts or {}), **easy}
     return World(name=name, description=description, mdp=mdp, facts=known, features=features)
 
 
 def sample_dataset(
-    world: World, *, users: int, seed: int, public_reward: bool, behaviour: NDArray[np.float64] | None = None
+    model: Callable[[Mapping[str, int], int], World],
+    values: Mapping[str, int],
+    *,
+    seed: int,
+    public_reward: bool,
+    behaviour: NDArray[np.float64] | None = None,
 ) -> Dataset:
     """Returns users who follow a behaviour policy in a world.
 
     Args:
-        world: Where they act.
-        users: How many.
-        seed: Of what happens to them.
+        model: Makes the world, as it is registered.
+        values: Its parameters, with the number of users n and of steps H among them.
+        seed: Of what happens to the users.
         public_reward: Whether the reward function is public; it must then be one and the same at every step.
         behaviour: (H, S, A) action probabilities; None for uniform ones.
 
     Raises:
         ParameterError: They do not fit into memory.
     """
+    users = values["n"]
+    refuse_size(users, values["H"])
+    world = model(values, seed)
     mdp, features = world.mdp, world.features
-    refuse_size(users, mdp.horizon)
     equally = uniform(mdp.horizon, mdp.states, mdp.actions)
     policy = equally if behaviour is None else behaviour
-    values = judge_trivial_policies(mdp, features)
-    trivial = {"random": values.uniform, "myopic": values.myopic, "prior only": values.prior_only}
+    judged = judge_trivial_policies(mdp, features)
+    trivial = {"random": judged.uniform, "myopic": judged.myopic}
+    if features is not None and features.kernels is not None:  # elsewhere it is the myopic policy
+        trivial["prior-only"] = judged.prior_only
     own = {} if behaviour is None else {"behaviour": evaluate(mdp, behaviour)}
     return Dataset(
         name=world.name,
@@ -65,7 +76,7 @@ def sample_dataset(
         trajectories=sample_trajectories(mdp, policy, users=users, rng=np.random.default_rng(seed)),
         reward=mdp.reward[0] if public_reward else None,
         evaluate=lambda policy: evaluate(mdp, policy),
-        references={**own, **trivial, "optimum": values.optimum},
+        references={**own, **trivial, "optimum": judged.optimum},
         public=True,
         facts={"users": users, **world.facts, "sampling seed": seed},
         features=features,

@@ -27,6 +27,7 @@ from privcheck.reports.values.declared import (
 from privcheck.reports.values.learned import (
     Band,
     Compared,
+    Gap,
     LearnedValue,
     LedgerRelease,
     LedgerSummary,
@@ -74,6 +75,7 @@ __all__ = [
     "DeltaCurve",
     "DerivationStep",
     "Diagnosis",
+    "Gap",
     "LearnedValue",
     "LedgerRelease",
     "LedgerSummary",

@@ -77,6 +77,21 @@ class LearnedValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """How far the learned policy is from the best one; None where the true values are not known.
+
+    Attributes:
+        mean: V* − V^π, over replicates.
+        uniform: V* less the value of the policy that takes every action equally often.
+        share_of_uniform: Mean over uniform; None where that is 0, too.
+    """
+
+    mean: float | None = None
+    uniform: float | None = None
+    share_of_uniform: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRemark:
     """What an agent says about its run, to be read before its figures."""
 
@@ -97,6 +112,7 @@ class Ran(Brief):
     parameters: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     value: LearnedValue
+    gap: Gap = field(default_factory=Gap)
     spent: SpentCost | None
     ledger: LedgerSummary | None
     diagnostics: Mapping[str, float]
@@ -117,6 +133,11 @@ class Regret:
         share: Mean over maximum; None where that is 0.
         twin: The non-private twin's name; None where there is none.
         baseline: Its mean regret; None where it was not run.
+        uniform: K·(V* − V^uniform), of the policy that takes every action equally often; None in older reports, as are
+            the following.
+        myopic: Of the policy that takes an action of the largest mean reward of the step.
+        prior_only: Of the policy that plans with the true mean rewards and the public prior.
+        share_of_uniform: Mean over uniform; None where that is 0, too.
     """
 
     mean: float
@@ -126,6 +147,10 @@ class Regret:
     share: float | None
     twin: str | None
     baseline: float | None
+    uniform: float | None = None
+    myopic: float | None = None
+    prior_only: float | None = None
+    share_of_uniform: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
