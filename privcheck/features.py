@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from privcheck.errors import ParameterError
 
+MOST_ONE_HOT = 512  # dimensions of features that nobody gave: a Gram matrix has their square
 _SLACK = 1e-9  # relative: features are floats, and a norm of 1 comes out as 1 + a few roundings
 
 
@@ -59,6 +60,12 @@ class FeatureMap:
         return int(self.phi.shape[-1])
 
     @property
+    def one_hot(self) -> bool:
+        """Returns whether there is a coordinate of its own for every state and action."""
+        cells = self.phi.shape[0] * self.phi.shape[1]
+        return self.dimension == cells and np.array_equal(self.phi.reshape(cells, cells), np.eye(cells))
+
+    @property
     def sizes(self) -> dict[str, int]:
         """Returns the dimensions by the names that declarations have for them: d and d2 of φ, d1 of the kernels."""
         own = {"d": self.dimension, "d2": self.dimension}
@@ -81,10 +88,20 @@ class FeatureMap:
 def one_hot_features(states: int, actions: int) -> FeatureMap:
     """Returns a coordinate for every state and action: any finite model is linear in these.
 
+    Raises:
+        ParameterError: They would have more than 512 dimensions.
+
     >>> one_hot_features(2, 3).phi.shape
     (2, 3, 6)
     """
-    return FeatureMap(phi=np.eye(states * actions).reshape(states, actions, -1))
+    cells = states * actions
+    if cells > MOST_ONE_HOT:
+        message = (
+            f"no features are known, and one coordinate for every state and action would be d = {states}·{actions} = "
+            f"{cells} dimensions, at most {MOST_ONE_HOT}: give public features of fewer with --features FILE"
+        )
+        raise ParameterError(message, name="features", given=cells)
+    return FeatureMap(phi=np.eye(cells).reshape(states, actions, -1))
 
 
 def _table(name: str, array: object, dimensions: int, shape: str) -> NDArray[np.float64]:

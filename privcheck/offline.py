@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
+from privcheck.features import FeatureMap
 from privcheck.results import Remark, RunRequest, RunResult
 from privcheck.runtime import Billboard, Channel, Ledger, NoiseSource, Privatizer, SimulatedNoise
 from privcheck.runtime.channel import ReleaseChannel
@@ -137,8 +138,9 @@ def run(agent: OfflineAgent, request: RunRequest) -> RunResult:
         ParameterError: No declaration, sizes that are not the data's, or what the agent refuses.
     """
     data = request.data
-    _refuse_sizes(request)
-    setting = replace(request.setting, features=data.features)
+    features = data.features if agent.regressing is None else data.feature_map
+    _refuse_sizes(request, features)
+    setting = replace(request.setting, features=features)
     prepared = agent.make(setting, reward=data.reward)
     total, finished = request.replicates * data.trajectories.horizon, 0
 
@@ -214,9 +216,10 @@ def replicate_seed(seed: int, replicate: int) -> int:
     return int.from_bytes(words.astype("<u4").tobytes(), "little")
 
 
-def _refuse_sizes(request: RunRequest) -> None:
+def _refuse_sizes(request: RunRequest, features: FeatureMap | None) -> None:
     trajectories, values = request.data.trajectories, request.values
     actual = {"H": trajectories.horizon, "S": trajectories.num_states, "A": trajectories.num_actions}
+    actual |= {} if features is None else features.sizes
     wrong = [
         f"{name}={values[name]} but {size} in the data"
         for name, size in actual.items()

@@ -3,5 +3,6 @@
 from privcheck_algorithms.baselines.apvi import APVI
 from privcheck_algorithms.baselines.oppo import OPPO
 from privcheck_algorithms.baselines.ucb_vi import UCB_VI
+from privcheck_algorithms.baselines.vapvi import PEVI, VAPVI
 
-__all__ = ["APVI", "OPPO", "UCB_VI"]
+__all__ = ["APVI", "OPPO", "PEVI", "UCB_VI", "VAPVI"]

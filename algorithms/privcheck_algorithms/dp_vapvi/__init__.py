@@ -1,10 +1,17 @@
 """DP-VAPVI (paper 000, Algorithm 2), declared twice: with the users split in halves, and as its experiments run it."""
 
-from privcheck.registry import Algorithm
-from privcheck_algorithms.dp_vapvi.agent import policies
+from fractions import Fraction
+
+from privcheck.registry import Algorithm, AuditInstance
+from privcheck_algorithms.dp_vapvi.agent import AGENT, OPTIONS
 from privcheck_algorithms.dp_vapvi.declaration import FEATURES, declare_split, declare_unsplit
-from privcheck_algorithms.linear.ruler import INSTANCE
+from privcheck_algorithms.linear.two_ends import two_ends
 from privcheck_algorithms.papers import OFFLINE
+
+# where the policy follows the noisy sums, and a pass takes a fraction of a millisecond
+INSTANCE = AuditInstance(
+    sizes={"H": 2, "d": 2}, options={"C": Fraction(0), "E_scale": Fraction(1)}, world=two_ends
+)
 
 SPLIT = Algorithm(
     name="dp-vapvi",
@@ -13,7 +20,8 @@ SPLIT = Algorithm(
     paper=OFFLINE,
     declare=declare_split,
     readings=(FEATURES,),
-    policies=policies,
+    options=OPTIONS,
+    offline=AGENT,
     instance=INSTANCE,
 )
 
@@ -24,7 +32,8 @@ UNSPLIT = Algorithm(
     paper=OFFLINE,
     declare=declare_unsplit,
     readings=(FEATURES,),
-    policies=policies,
+    options=OPTIONS,
+    offline=AGENT,
     instance=INSTANCE,
 )
 

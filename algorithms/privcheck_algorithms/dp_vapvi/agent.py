@@ -1,102 +1,117 @@
-"""What DP-VAPVI does with its noisy statistics (paper 000, Algorithm 2, line 253), for many runs at a time.
+"""The agent of paper 000's Algorithm 2 (line 253): pessimistic value iteration on noisy regressions, from H down.
 
-Lines below are the steps of that algorithm. V is that of the same run: the exact sums over V and V² are of D or D′, and
-of the values that the noise of the later steps has led to. The factor of the penalty, of which the paper gives the
-order only, is small, so that the policy follows the noisy statistics closely; no claim depends on it.
+The agent half is the loop over `steps.plan`, which sees a billboard and never data; the privatizer half stands in
+`privatizer`. `AGENT` is what is registered, run (`privcheck.offline`) and audited. The README beside this file maps
+theorems to lines and lists the deviations.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.post_processing import PolicyRuns
+from privcheck.declaration import Parameter
+from privcheck.offline import Learnt, OfflineAgent
+from privcheck.planning import one_hot
+from privcheck.results import Remark, RunRequest
+from privcheck.runtime import Billboard
 from privcheck.setting import Setting
-from privcheck_algorithms.linear.noise import Draws, norm_bound, streams
-from privcheck_algorithms.linear.regression import best, gram, invert, lengths, predict, solve, sums
-from privcheck_algorithms.linear.ruler import ACTIONS, PROBE, STATES, Ruler, make_ruler_for
-from privcheck_algorithms.linear.runs import LinearRuns, offline_runs
-
-_USERS: Final = 20  # for either action, in units of the noise on a sum: it then moves weights by 5 % each
-_REWARDED: Final = 0.3  # of them, so that Q is neither clipped at 0 nor at 1
-_PESSIMISM: Final = 0.1  # C√d‖φ‖ of the longest feature without noise
+from privcheck_algorithms.baselines.vapvi import OPTIONS as TWIN_OPTIONS
+from privcheck_algorithms.baselines.vapvi import vapvi
+from privcheck_algorithms.dp_vapvi.privatizer import HALVES, VapviPrivatizer
+from privcheck_algorithms.dp_vapvi.steps import Public, declared_features, estimate_variance, plan, prepare
+from privcheck_algorithms.linear.remarks import remark_features
 
 Array = NDArray[np.float64]
+OPTIONS: Final = (
+    *TWIN_OPTIONS,
+    Parameter(name="failure", default="0.1", kind="probability", meaning="failure probability of the bound E/2"),
+    Parameter(
+        name="E_scale", default=9, kind="real", meaning="factor of E/2, the bound on noise matrices; the paper's: 1"
+    ),
+    Parameter(name="offset", default=0, kind="real", meaning="D/K, taken off every Q; the paper's is not bounded"),
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vapvi:
-    """Algorithm 2 with its constants.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class VapviPass:
+    """The agent half as it is registered: importable, so that audits can run it in any process.
 
     Attributes:
-        users: Other users in each half who take either action, in the state of the one who differs.
-        rewarded: How many of them have reward 1 at every step; the others have 0.
-        everywhere: The user who differs is in both halves.
-        ridge: λ + E/2, on the diagonal of both Gram matrices (steps 2, 4 and 9).
-        pessimism: C√d (step 11).
-        offset: D/K (step 11).
+        public: What it plans with.
+        remarks: On the features.
     """
 
-    users: float
-    rewarded: float
-    everywhere: bool
-    ridge: float
-    pessimism: float
-    offset: float
+    public: Public
+    remarks: tuple[Remark, ...] = ()
 
-    def __call__(self, ruler: Ruler, noise: Draws, second: NDArray[np.int64]) -> Array:
-        """Returns the greedy actions of each run as indicators.
+    def __call__(
+        self, billboard: Billboard, publish: Callable[[int], None], *, done: Callable[[], None] = lambda: None
+    ) -> Learnt:
+        """Returns policy and values from what is on the billboard alone.
 
         Args:
-            ruler: The instance.
-            noise: (runs, 1, H, …) of every release.
-            second: (runs,) 0 where the run is on D, 1 where it is on D′.
+            billboard: Where the noisy statistics appear.
+            publish: Asks for the noisy statistics of one step, counted from 0; what it returns is ignored.
+            done: Called after each step.
         """
-        d, runs, H = ruler.phi.shape[-1], second.size, ruler.horizon
-        phi = ruler.homes[:1]  # that of the one state that users of either half are in
-        value, ridge = np.zeros((runs, STATES)), self.ridge * np.eye(d)
-        greedy = np.empty((runs, H, STATES), dtype=np.int64)
-        _, actions, given = ruler.user(second, differs=True)
-        for h in range(H - 1, -1, -1):  # h of the paper is h + 1
-            most = H - h  # H − h + 1
-            theirs = (actions[:, h, None] == np.arange(ACTIONS))[:, None]
-            known = self.users + theirs
-            rewards = self.rewarded + theirs * given[:, h, None, None]
-            apart = known if self.everywhere else np.full_like(known, self.users)
-            reached = value[:, PROBE, None, None]  # V(s′)
-            # steps 4 to 6
-            inverse = invert(gram(apart, phi) + ridge + noise["gram"][:, 0, h])
-            beta = solve(inverse, sums(apart * reached**2, phi) + noise["squared values"][:, 0, h])
-            theta = solve(inverse, sums(apart * reached, phi) + noise["values"][:, 0, h])
-            # steps 7 and 8
-            square = np.clip(predict(phi, beta), 0, most**2)
-            weight = 1 / np.maximum(1.0, square - np.clip(predict(phi, theta), 0, most) ** 2)
-            # steps 9 and 10
-            inverse = invert(gram(known * weight, phi) + ridge + noise["weighted gram"][:, 0, h])
-            gains = sums(weight * (rewards + known * reached), phi)
-            w = solve(inverse, gains + noise["gains"][:, 0, h])
-            # steps 11 to 14
-            penalty = self.pessimism * lengths(ruler.phi, inverse) + self.offset
-            q = np.clip(predict(ruler.phi, w) - penalty, 0, most)
-            greedy[:, h], value = best(q)
-        return greedy.reshape(runs, -1).astype(np.float64)
+        public = self.public
+        S, A, _ = public.phi.shape
+        actions, values = np.empty((public.horizon, S), dtype=np.int64), np.empty((public.horizon, S))
+        worthless = raised = 0
+        for step in reversed(range(public.horizon)):  # step 3
+            publish(step)
+            planned = plan(billboard, step, public)
+            actions[step], values[step] = planned.actions, planned.values
+            worthless += int((planned.q == 0).sum())
+            raised += int((estimate_variance(billboard, step, public) > 1).sum())
+            done()
+        cells = public.horizon * S * A
+        return Learnt(
+            policy=one_hot(actions, A),
+            values=values,
+            claimed=float(values[0].min()),  # of the first states nothing is released
+            diagnostics={
+                "noise_bound": public.noise_bound,
+                "ridge": public.ridge,
+                "share_of_pairs_worth_nothing": worthless / cells,
+                "share_of_pairs_with_variance_above_1": raised / cells,
+            },
+            remarks=(*self.remarks, *remark(worthless / cells)),
+        )
 
 
-def policies(setting: Setting) -> PolicyRuns:
-    """Returns the agent with the declared noise, on the ruler; split or not, as it is declared."""
-    declaration, values = setting.declared, setting.values
-    ruler, noise = make_ruler_for(declaration, values, "gram"), streams(declaration, values, 1)
-    users = math.ceil(_USERS * noise["gains"].noise.scale / ruler.norm)
-    agent = Vapvi(
-        users=float(users),
-        rewarded=float(round(_REWARDED * users)),
-        everywhere=not declaration.release("gram").users,
-        ridge=norm_bound(noise["gram"]),  # K₁ and K₂ have E/2, Lemma E.2's bound on their noise, on the diagonal
-        pessimism=_PESSIMISM * math.sqrt(users),
-        offset=0.0,
+def make_pass(setting: Setting, *, reward: Array | None) -> VapviPass:  # noqa: ARG001 - it regresses on rewards too
+    """Returns the agent half.
+
+    Raises:
+        ParameterError: As for `prepare`.
+    """
+    return VapviPass(public=prepare(setting), remarks=remark_features(declared_features(setting)))
+
+
+def remark(worthless: float) -> tuple[Remark, ...]:
+    """Returns what there is to say about a share of all steps, states and actions with Q̂ = 0."""
+    if worthless < 1:
+        return ()
+    text = (
+        "The penalty is at least as large as every estimate, so that every Q is 0 and the policy takes the first action "
+        "throughout: nothing was learned. It takes a smaller C or offset, a larger rho, or more users."
     )
-    return offline_runs(LinearRuns(ruler=ruler, streams=noise, agent=agent))
+    return (Remark(title="Every Q is 0", text=text),)
+
+
+def baseline(request: RunRequest) -> float:
+    """Returns the true return of VAPVI's policy on the same data, in the same halves."""
+    assert request.data.evaluate is not None
+    setting, data = request.setting, request.data
+    rows = [HALVES[setting.declared.release(name).users] for name in ("gram", "gains")]
+    learnt = vapvi(data.trajectories, data.feature_map.phi, setting.options, variance=rows[0], values=rows[1])
+    return data.evaluate(learnt.policy)
+
+
+AGENT = OfflineAgent(make=make_pass, regressing=VapviPrivatizer, baseline=baseline)

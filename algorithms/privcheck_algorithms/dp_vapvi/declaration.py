@@ -24,7 +24,7 @@ FEATURES = Reading(
     ways=("unit", "printed"),
     meaning="unit: ‖φ‖ ≤ 1 as Theorem 4.1 presupposes; printed: Appendix G's own features, of norm up to √7",
 )
-_VARIANCE_HALF, _VALUE_HALF = "D′ (variance)", "D (values)"
+VARIANCE_HALF, VALUE_HALF = "D′ (variance)", "D (values)"
 
 
 def declare_split(readings: Mapping[str, str]) -> Declaration:
@@ -47,7 +47,7 @@ def _declaration(readings: Mapping[str, str], *, unsplit: bool) -> Declaration:
         + (", the same users in both halves" if unsplit else ""),
         source="Qiao & Wang, Offline RL with DP, Algorithm 2" + (" as in section 5, line 307" if unsplit else ""),
         relation=ReplaceOne("trajectory"),  # lines 106 and 132
-        releases=_releases(norm, dimension, *(("", "") if unsplit else (_VARIANCE_HALF, _VALUE_HALF))),
+        releases=_releases(norm, dimension, *(("", "") if unsplit else (VARIANCE_HALF, VALUE_HALF))),
         claim=Claim(ZCDP(rho), source="Theorem 4.1, line 275; Lemma E.1, line 818", composition="zcdp"),
         parameters=(_STEPS, _BUDGET) if printed else (_STEPS, _SIZE, _BUDGET),
         assumptions=(
@@ -60,7 +60,7 @@ def _declaration(readings: Mapping[str, str], *, unsplit: bool) -> Declaration:
                 bounds="phi",
             ),
         ),
-        partitions=() if unsplit else ((_VARIANCE_HALF, _VALUE_HALF),),
+        partitions=() if unsplit else ((VARIANCE_HALF, VALUE_HALF),),
         candidates=yield_printed_pairs if printed else None,
     )
 

@@ -1,11 +1,56 @@
-"""Ridge regression on noisy statistics, many runs at a time."""
+"""Ridge regression on noisy statistics: of one run, and of many at a time."""
 
 from __future__ import annotations
+
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+_TIES: Final = 1e-10
+
 Array = NDArray[np.float64]
+
+
+class NoisyMatrix:
+    """A noisy Gram matrix with its ridge, decomposed; no eigenvalue is taken to be below a public floor.
+
+    Without the floor a direction in which the noise is below −ridge has a negative length, and weights of any size.
+
+    Args:
+        released: (d, d) the noisy sum, symmetric.
+        ridge: What is added to the diagonal.
+        floor: The least eigenvalue; above 0.
+
+    Attributes:
+        raised: How many eigenvalues were below the floor.
+    """
+
+    def __init__(self, released: Array, *, ridge: float, floor: float) -> None:
+        values, self._directions = np.linalg.eigh(released + ridge * np.eye(released.shape[0]))
+        self.raised = int((values < floor).sum())
+        self._values = np.maximum(values, floor)
+
+    def solve(self, vector: Array) -> Array:
+        """Returns matrix⁻¹·vector, (d,)."""
+        weights: Array = self._directions @ ((vector @ self._directions) / self._values)
+        return weights
+
+    def lengths(self, phi: Array) -> Array:
+        """Returns ‖φ‖ in the norm of the inverse, (…,) of (…, d)."""
+        norms: Array = np.sqrt(np.square(phi @ self._directions) @ (1 / self._values))
+        return norms
+
+
+def choose(q: Array, scale: float) -> tuple[NDArray[np.int64], Array]:
+    """Returns the lowest of the best actions up to rounding, and its value: (S,) of (S, A) each.
+
+    Args:
+        q: (S, A).
+        scale: The largest that an entry may be; differences below 10⁻¹⁰ of it are rounding.
+    """
+    actions = (q.max(axis=1, keepdims=True) - q <= _TIES * scale).argmax(axis=1)
+    return actions, np.take_along_axis(q, actions[:, None], axis=1)[:, 0]
 
 
 def gram(weights: Array, phi: Array) -> Array:

@@ -1,0 +1,97 @@
+"""Users' data at one step as regressors, and sums of them: the privatizer half of agents that regress on features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.regressors import Regressors
+from privcheck.statistics import FeatureSums, GramMatrices
+from privcheck.trajectories import Trajectories
+
+_NUMBERS: Final = 1 << 22  # of vectors at a time, so that memory does not grow with the number of users
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int32]
+LinearStatistic = GramMatrices | FeatureSums
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Visits:
+    """What users did at one step, (users,) each.
+
+    Attributes:
+        states: s.
+        actions: a.
+        rewards: r.
+        after: s′.
+    """
+
+    states: Integers
+    actions: Integers
+    rewards: Array
+    after: Integers
+
+    def parts(self, rows: int) -> Iterator[Visits]:
+        """Yields so many users at a time; once where there are none."""
+        for start in range(0, max(1, self.states.size), rows):
+            part = slice(start, start + rows)
+            yield Visits(
+                states=self.states[part],
+                actions=self.actions[part],
+                rewards=self.rewards[part],
+                after=self.after[part],
+            )
+
+
+def visits_at(data: Trajectories, step: int, users: slice = slice(None)) -> Visits:
+    """Returns what users did at one step, counted from 0.
+
+    Args:
+        data: All users.
+        step: h − 1.
+        users: Which of them; they may be none.
+    """
+    return Visits(
+        states=data.states[users, step],
+        actions=data.actions[users, step],
+        rewards=data.rewards[users, step],
+        after=data.states[users, step + 1],
+    )
+
+
+def sum_over_users(
+    statistic: LinearStatistic, visits: Visits, columns: Callable[[Visits], Regressors], *, dimension: int
+) -> Array:
+    """Returns the declared statistic of users at one step, by its own `compute`.
+
+    Args:
+        statistic: As it is declared.
+        visits: The users at the step.
+        columns: Makes the regressors of users at one step: (users, 1, d) vectors, (users, 1) targets and weights.
+        dimension: d.
+    """
+    parts = visits.parts(max(1, _NUMBERS // dimension))
+    total = sum(statistic.compute(columns(part), step=0) for part in parts)
+    return np.asarray(total, dtype=np.float64)
+
+
+def one_step(
+    *, vectors: Mapping[str, Array], targets: Mapping[str, Array], weights: Mapping[str, Array] | None = None
+) -> Regressors:
+    """Returns regressors of a single step.
+
+    Args:
+        vectors: By name, (users, d).
+        targets: By name, (users,).
+        weights: By name, (users,).
+    """
+    return Regressors(
+        vectors={name: column[:, np.newaxis] for name, column in vectors.items()},
+        targets={name: column[:, np.newaxis] for name, column in targets.items()},
+        weights={name: column[:, np.newaxis] for name, column in (weights or {}).items()},
+    )
