@@ -198,7 +198,8 @@ def _lockstep(view: Audited) -> str:
             f"On none of {pairs} pairs of neighbours did the user move a release further than is charged for it."
             f"{alike if policies else ''}"
         )
-    norm = {"l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞"}.get(words(evidence, "norm"), words(evidence, "norm"))
+    norm = words(evidence, "norm")
+    norm = {"l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "step": "ℓ₂ at one step"}.get(norm, norm)
     if value_of(evidence.get("moved")) is None:
         return (
             f"D and D′ did not release the same slices of “{words(evidence, 'release')}”: that itself tells them apart."

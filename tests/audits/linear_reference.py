@@ -44,49 +44,6 @@ def solved(matrix, vector):
     return np.linalg.inv(matrix) @ vector
 
 
-def vapvi(agent, ruler, released, arm):
-    """Paper 000, Algorithm 2, line 253."""
-    phi, (S, A, d), H = ruler.phi, ruler.phi.shape, ruler.horizon
-    base, canary = [], ruler.pair[arm]
-    for action in range(A):
-        for number in range(int(agent.users)):
-            like = ruler.pair[action]
-            rewarded = 1.0 if number < agent.rewarded else 0.0
-            base.append((like.states[0], like.actions[0], np.full(H, rewarded)))
-    values_half = [*base, (canary.states[0], canary.actions[0], canary.rewards[0])]
-    variance_half = values_half if agent.everywhere else base
-    after = np.zeros(S)
-    policies = []
-
-    def columns(half, step, weight=None):
-        s, a, s_next = (np.array([row[i][step + (j)] for row in half]) for i, j in ((0, 0), (1, 0), (0, 1)))
-        r = np.array([row[2][step] for row in half])
-        found = {("vectors", "phi"): phi[s, a], ("targets", "V"): after[s_next], ("targets", "r+V"): r + after[s_next]}
-        found["weights", "1/variance"] = np.ones(len(half)) if weight is None else weight[s, a]
-        return found
-
-    for h in range(H, 0, -1):
-        first = columns(variance_half, h - 1)
-        sigma = released("gram", first, 0, h - 1) + agent.ridge * np.eye(d)
-        beta = solved(sigma, released("squared values", first, 0, h - 1))
-        theta = solved(sigma, released("values", first, 0, h - 1))
-        weight = np.ones((S, A))
-        for s in range(S):
-            for a in range(A):
-                square = min(max(phi[s, a] @ beta, 0), (H - h + 1) ** 2)
-                weight[s, a] = 1 / max(1, square - min(max(phi[s, a] @ theta, 0), H - h + 1) ** 2)
-        second = columns(values_half, h - 1, weight)
-        gram = released("weighted gram", second, 0, h - 1) + agent.ridge * np.eye(d)
-        w = solved(gram, released("gains", second, 0, h - 1))
-        q = np.array([
-            [min(max(x @ w - agent.pessimism * length(x, gram) - agent.offset, 0), H - h + 1) for x in row]
-            for row in phi
-        ])  # fmt: skip
-        policies.insert(0, q.argmax(axis=1))
-        after = q.max(axis=1)
-    return np.concatenate(policies).astype(float)
-
-
 def lsvi_plus_plus(agent, ruler, released, arm):
     """Paper 001, Algorithm 1, line 152, with E = D = 0 and an update in every episode; Q̌ moves nothing then."""
     phi, (S, A, d), H = ruler.phi, ruler.phi.shape, ruler.horizon

@@ -15,7 +15,6 @@ from privcheck.mechanisms import SymmetricGaussianNoise
 from privcheck.regressors import Regressors
 from privcheck.statistics import FeatureSums, GramMatrices
 from privcheck_algorithms.dp_lsvi_ucb.agent import LsviUcbPlusPlus
-from privcheck_algorithms.dp_vapvi.agent import Vapvi
 from privcheck_algorithms.linear.noise import Stream, streams
 from privcheck_algorithms.linear.ruler import CROWD, PROBE, make_ruler
 from privcheck_algorithms.private_linopt.agent import LinOpt
@@ -26,7 +25,6 @@ from privcheck_audits.policy.post_processing import HiddenRuns, instance
 from privcheck_audits.releases.instance_sizes import small
 
 TWINS = {
-    Vapvi: reference.vapvi,
     LsviUcbPlusPlus: reference.lsvi_plus_plus,
     LsviUcb: reference.lsvi,
     LinOpt: reference.linopt,
@@ -54,8 +52,6 @@ def taller(declaration, values, runs, horizon):
 def test_a_trial_is_the_paper_s_agent_on_the_declared_statistics(name, horizon):
     declaration, values, runs = runs_of(name, **({"rho": 100} if "linopt" not in name else {"epsilon": 50}))
     values, runs = taller(declaration, values, runs, horizon)
-    if isinstance(runs.agent, Vapvi):  # few users, so that one more in the other half would show
-        runs = replace(runs, agent=replace(runs.agent, users=3.0, rewarded=1.0, pessimism=0.1))
     if isinstance(runs.agent, LsviUcbPlusPlus):  # place 2 of 4: one policy before, one dropped, two after
         runs = replace(runs, agent=replace(runs.agent, place=2))
     outputs = HiddenRuns(draw=runs)(np.random.default_rng(4), RUNS)

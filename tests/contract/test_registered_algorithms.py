@@ -85,6 +85,7 @@ def test_a_run_spends_what_is_declared_and_writes_a_ledger_that_says_so(name, tm
     own = {p.name: p.default for p in environment.parameters} | {"H": 4, "n": 50}
     data = environment.sample({k: int(v) for k, v in resolve(environment.parameters, own, owner="t").items()}, 7)
     sizes = {"H": data.trajectories.horizon, "S": data.trajectories.num_states, "A": data.trajectories.num_actions}
+    sizes["d"] = sizes["S"] * sizes["A"]  # of features that nobody gave
     setting = resolve_setting(name, {}, sizes=sizes)
     path = tmp_path / "ledger.jsonl"
     result = setting.algorithm.learn_from(

@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 _ALL: Final = slice(None)
 
 OPTIONS: Final = (
-    Parameter(name="ridge", default=1, kind="positive", meaning="λ, on the diagonal of the Gram matrices"),
+    Parameter(name="ridge", default="0.1", kind="positive", meaning="λ, on the diagonal of the Gram matrices"),
     Parameter(name="C", default="0.1", kind="real", meaning="factor of the penalty √d·‖φ‖; PEVI's theorem: √d·H"),
 )
 

@@ -1,17 +1,24 @@
 """DP-VAPVI (paper 000, Algorithm 2), declared twice: with the users split in halves, and as its experiments run it."""
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 from privcheck.registry import Algorithm, AuditInstance
+from privcheck.results import World
 from privcheck_algorithms.dp_vapvi.agent import AGENT, OPTIONS
 from privcheck_algorithms.dp_vapvi.declaration import FEATURES, declare_split, declare_unsplit
+from privcheck_algorithms.dp_vapvi.features import DIMENSION
 from privcheck_algorithms.linear.two_ends import two_ends
 from privcheck_algorithms.papers import OFFLINE
 
+
+def make_world(sizes: Mapping[str, int]) -> World:
+    """Returns the world of audits; the printed features' dimension where the declaration has no d."""
+    return two_ends({"d": DIMENSION, **sizes})
+
+
 # where the policy follows the noisy sums, and a pass takes a fraction of a millisecond
-INSTANCE = AuditInstance(
-    sizes={"H": 2, "d": 2}, options={"C": Fraction(0), "E_scale": Fraction(1)}, world=two_ends
-)
+INSTANCE = AuditInstance(sizes={"H": 2, "d": 2}, options={"C": Fraction(0), "E_scale": Fraction(1)}, world=make_world)
 
 SPLIT = Algorithm(
     name="dp-vapvi",

@@ -99,16 +99,16 @@ def remark(worthless: float) -> tuple[Remark, ...]:
     if worthless < 1:
         return ()
     text = (
-        "The penalty is at least as large as every estimate, so that every Q is 0 and the policy takes the first action "
-        "throughout: nothing was learned. It takes a smaller C or offset, a larger rho, or more users."
+        "The penalty is at least as large as every estimate, so that every Q is 0 and the policy takes the first "
+        "action throughout: nothing was learned. It takes a smaller C or offset, a larger rho, or more users."
     )
     return (Remark(title="Every Q is 0", text=text),)
 
 
 def baseline(request: RunRequest) -> float:
     """Returns the true return of VAPVI's policy on the same data, in the same halves."""
-    assert request.data.evaluate is not None
     setting, data = request.setting, request.data
+    assert data.evaluate is not None
     rows = [HALVES[setting.declared.release(name).users] for name in ("gram", "gains")]
     learnt = vapvi(data.trajectories, data.feature_map.phi, setting.options, variance=rows[0], values=rows[1])
     return data.evaluate(learnt.policy)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Release
 from privcheck.regressors import Regressors
 from privcheck.runtime import Billboard
 from privcheck.runtime.channel import ReleaseChannel
 from privcheck.setting import Setting
-from privcheck.statistics import FeatureSums, GramMatrices
 from privcheck.trajectories import Trajectories
 from privcheck_algorithms.dp_vapvi.declaration import VALUE_HALF, VARIANCE_HALF
 from privcheck_algorithms.dp_vapvi.steps import estimate_variance, plan, prepare
-from privcheck_algorithms.linear.users import Visits, one_step, sum_over_users, visits_at
+from privcheck_algorithms.linear.users import LinearStatistic, Visits, linear, one_step, sum_over_users, visits_at
 
 Array = NDArray[np.float64]
 
@@ -38,8 +38,11 @@ class VapviPrivatizer:
     def __init__(self, data: Trajectories, setting: Setting, channel: ReleaseChannel, billboard: Billboard) -> None:
         self.__data = data
         self._public = prepare(setting)
-        self._releases = setting.declared.releases
         self._channel, self._billboard = channel, billboard
+        declared = setting.declared.releases
+        self._spreads = {r.name: linear(r) for r in declared if linear(r).weight is None}
+        self._weighted = {r.name: linear(r) for r in declared if linear(r).weight is not None}
+        self._users = {r.name: r.users for r in declared}
 
     def publish(self, step: int) -> None:
         """Releases every declared statistic's slice at one step, counted from 0; the last step comes first."""
@@ -48,11 +51,11 @@ class VapviPrivatizer:
         after = np.zeros(S)
         if step < public.horizon - 1:
             after = plan(self._billboard, step + 1, public).values
-        self._release(step, after, np.ones((S, A)), weighted=False)  # steps 4 to 6
-        self._release(step, after, estimate_variance(self._billboard, step, public), weighted=True)  # steps 9, 10
+        self._release(self._spreads, step, after, np.ones((S, A)))  # steps 4 to 6
+        self._release(self._weighted, step, after, estimate_variance(self._billboard, step, public))  # steps 9 and 10
 
-    def _release(self, step: int, after: Array, spread: Array, *, weighted: bool) -> None:
-        phi = self._public.phi
+    def _release(self, statistics: Mapping[str, LinearStatistic], step: int, after: Array, spread: Array) -> None:
+        phi, half = self._public.phi, HALVES[self._users[next(iter(statistics))]]
 
         def columns(visits: Visits) -> Regressors:
             s, a, value = visits.states, visits.actions, after[visits.after]
@@ -62,14 +65,6 @@ class VapviPrivatizer:
                 weights={"1/variance": 1 / spread[s, a]},
             )
 
-        for release in self._releases:
-            statistic = _linear(release)
-            if (statistic.weight is not None) == weighted:
-                visits = visits_at(self.__data, step, HALVES[release.users])
-                exact = sum_over_users(statistic, visits, columns, dimension=phi.shape[-1])
-                self._channel.release(release.name, exact, part=step)
-
-
-def _linear(release: Release) -> GramMatrices | FeatureSums:
-    assert isinstance(release.statistic, GramMatrices | FeatureSums)
-    return release.statistic
+        exact = sum_over_users(statistics, visits_at(self.__data, step, half), columns, dimension=phi.shape[-1])
+        for name, value in exact.items():
+            self._channel.release(name, value, part=step)

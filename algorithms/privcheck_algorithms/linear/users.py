@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.declaration import Release
 from privcheck.regressors import Regressors
 from privcheck.statistics import FeatureSums, GramMatrices
 from privcheck.trajectories import Trajectories
@@ -18,6 +19,7 @@ _NUMBERS: Final = 1 << 22  # of vectors at a time, so that memory does not grow 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int32]
 LinearStatistic = GramMatrices | FeatureSums
+MakeColumns = Callable[["Visits"], Regressors]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,6 +50,12 @@ class Visits:
             )
 
 
+def linear(release: Release) -> LinearStatistic:
+    """Returns a release's statistic, which is one of vectors."""
+    assert isinstance(release.statistic, GramMatrices | FeatureSums)
+    return release.statistic
+
+
 def visits_at(data: Trajectories, step: int, users: slice = slice(None)) -> Visits:
     """Returns what users did at one step, counted from 0.
 
@@ -65,19 +73,27 @@ def visits_at(data: Trajectories, step: int, users: slice = slice(None)) -> Visi
 
 
 def sum_over_users(
-    statistic: LinearStatistic, visits: Visits, columns: Callable[[Visits], Regressors], *, dimension: int
-) -> Array:
-    """Returns the declared statistic of users at one step, by its own `compute`.
+    statistics: Mapping[str, LinearStatistic],
+    visits: Visits,
+    columns: MakeColumns,
+    *,
+    dimension: int,
+) -> dict[str, Array]:
+    """Returns declared statistics of the same users at one step by name, by their own `compute`.
 
     Args:
-        statistic: As it is declared.
+        statistics: By name, as they are declared.
         visits: The users at the step.
         columns: Makes the regressors of users at one step: (users, 1, d) vectors, (users, 1) targets and weights.
         dimension: d.
     """
-    parts = visits.parts(max(1, _NUMBERS // dimension))
-    total = sum(statistic.compute(columns(part), step=0) for part in parts)
-    return np.asarray(total, dtype=np.float64)
+    totals: dict[str, Array] = {}
+    for part in visits.parts(max(1, _NUMBERS // dimension)):
+        data = columns(part)
+        for name, statistic in statistics.items():
+            exact = statistic.compute(data, step=0)
+            totals[name] = totals[name] + exact if name in totals else exact
+    return totals
 
 
 def one_step(

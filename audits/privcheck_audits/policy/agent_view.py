@@ -5,7 +5,7 @@ from __future__ import annotations
 from privcheck.declaration import Declaration
 from privcheck.registry import Algorithm, RegisteredView
 from privcheck.results import AuditRequest, AuditResult
-from privcheck_audits.policy import offline, online, post_processing
+from privcheck_audits.policy import offline, online, post_processing, regressing
 from privcheck_audits.releases.audit import why_not
 
 
@@ -18,6 +18,8 @@ def run(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
     """
     if algorithm.online is not None:
         return online.audit_policies(request, algorithm)
+    if algorithm.offline is not None and algorithm.instance.world is not None:
+        return regressing.audit_policies(request, algorithm)
     if algorithm.offline is not None:
         return offline.audit_policies(request, algorithm)
     return post_processing.audit_policies(request, algorithm)
@@ -27,6 +29,8 @@ def _trials(algorithm: Algorithm) -> int:
     """Returns what an honest agent's audit takes less than a minute for, and a peeking one is found with."""
     if algorithm.online is not None:
         return 2_000
+    if algorithm.offline is not None and algorithm.offline.regressing is not None and algorithm.offline.batch is None:
+        return 10_000
     return 100_000 if algorithm.offline is not None else 50_000
 
 

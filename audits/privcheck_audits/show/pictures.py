@@ -31,7 +31,7 @@ __all__ = ["Prefixes", "add_pictures", "draw_distances", "draw_spreads", "histor
 
 _LIMITS: Final = 24  # points of the limit
 _LEAST: Final = 50  # trials, where the limit begins
-_NORMS: Final = {"l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞"}
+_NORMS: Final = {"l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "step": "ℓ₂ at one step"}
 
 C = TypeVar("C", bound=Counted)
 

@@ -11,7 +11,7 @@ from privcheck.registry import Algorithm, RegisteredView
 from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.plan.common import check
 from privcheck_audits.releases.audit import why_not
-from privcheck_audits.white_box import views
+from privcheck_audits.white_box import regressing, views
 from privcheck_audits.white_box.agents import watch
 from privcheck_audits.white_box.online_lockstep import OnlinePairs
 from privcheck_audits.white_box.online_noise import OnlineDraws
@@ -86,6 +86,8 @@ def lockstep(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
     """
     if algorithm.online is not None:
         return replay_online(request, algorithm)
+    if _regresses(algorithm):
+        return regressing.lockstep(request, algorithm)
     return views.lockstep(request, agent=algorithm.offline)
 
 
@@ -98,7 +100,13 @@ def noise(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
     """
     if algorithm.online is not None:
         return hear_online(request, algorithm)
+    if _regresses(algorithm):
+        return regressing.noise(request, algorithm)
     return views.noise(request, agent=algorithm.offline)
+
+
+def _regresses(algorithm: Algorithm) -> bool:
+    return algorithm.offline is not None and algorithm.instance.world is not None
 
 
 def _lacks(view: str, algorithm: Algorithm, declaration: Declaration) -> str:

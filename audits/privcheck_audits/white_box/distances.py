@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, Literal
 
@@ -13,11 +13,12 @@ import numpy as np
 from privcheck.charges import charge
 from privcheck.declaration import Release
 from privcheck.pictures import ShownPair
-from privcheck.relations import Relation
-from privcheck.statistics import SparseDifference
+from privcheck.relations import Relation, ReplaceOne
+from privcheck.statistics import FeatureSums, GramMatrices, SparseDifference
+from privcheck.statistics.linear import step_bounds
 from privcheck_audits.white_box.users import Array
 
-Norm = Literal["l1", "l2", "linf"]
+Norm = Literal["l1", "l2", "linf", "step"]  # step: ℓ₂ at the step that comes nearest to its share of the charge
 NORMS: Final[tuple[Norm, ...]] = ("l1", "l2", "linf")
 ROUNDING: Final = 1e-12  # relative, for statistics that sum floats; distances of whole numbers are compared exactly
 
@@ -94,6 +95,22 @@ class Replayed:
         return bool(self.plainest) or self.departures > 0 or any(distance.exceeds for distance in self.distances)
 
 
+def step_shares(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Array | None:
+    """Returns the share of its ℓ₂ charge that each step of a linear statistic may be moved by, (H,).
+
+    The charge's square is the sum of the steps', whose bounds on features, targets and weights each step keeps by
+    itself: a step moved further than its share breaks a bound, also where the others leave room. None of other
+    statistics, and where the relation treats the first step apart.
+    """
+    statistic = release.statistic
+    apart = isinstance(relation, ReplaceOne) and relation.initial == "fixed"
+    if apart or not isinstance(statistic, GramMatrices | FeatureSums):
+        return None
+    bounds = step_bounds(statistic.size, values, statistic.shape(values)[0], rounding="up")
+    total = math.sqrt(float(np.square(bounds).sum()))
+    return bounds / total if total > 0 else bounds
+
+
 def worst(distances: Iterable[Distance]) -> tuple[Distance, ...]:
     """Returns the distance with the largest measured/charged for each release and norm."""
     best: dict[tuple[str, str], Distance] = {}
@@ -112,20 +129,30 @@ class Moved:
         release: Of whose statistic the slices are.
         rounding: What floats may be off by, relative to the charge.
         slack: What they may be off by besides.
+        shares: (H,) the share of its ℓ₂ charge that each step may be moved by (`step_shares`); then every slice must
+            have left. None where steps are not looked at one by one.
         same_slices: Whether both runs released the same, finite slices.
     """
 
     release: Release
     rounding: float = ROUNDING
     slack: float = 0.0
+    shares: Array | None = None
     same_slices: bool = True
     _l1: float = 0.0
     _squares: float = 0.0  # until all slices are in: exact for whole numbers
     _largest: float = 0.0
     _whole: bool = True
+    _steps: dict[int, float] = field(default_factory=dict)  # ℓ₂ by slice
 
-    def add(self, ours: Array, theirs: Array) -> None:
-        """Adds one slice, or several along a first axis: the exact values on D and on D′."""
+    def add(self, ours: Array, theirs: Array, part: int = 0) -> None:
+        """Adds one slice, or several along a first axis: the exact values on D and on D′.
+
+        Args:
+            ours: On D.
+            theirs: On D′.
+            part: Which slice it is, where steps are looked at one by one.
+        """
         if ours.shape != theirs.shape or not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
             self.same_slices = False
             return
@@ -135,10 +162,13 @@ class Moved:
         self._l1 += float(size.sum())
         self._squares += float(np.square(size).sum())
         self._largest = max(self._largest, float(size.max(initial=0.0)))
+        self._steps[part] = math.sqrt(float(np.square(size).sum()))
 
     def distances(self, relation: Relation, values: Mapping[str, Fraction], words: str) -> Iterator[Distance]:
         """Yields the distance in each norm, beside what the ledger is charged."""
         due_for = charge(self.release, relation, values)
+        if self.shares is not None:
+            self.same_slices = self.same_slices and set(self._steps) == set(range(self.shares.size))
         norms = {"l1": self._l1, "l2": math.sqrt(self._squares), "linf": self._largest}
         for norm in NORMS:
             limit = float(getattr(due_for, norm))
@@ -151,6 +181,22 @@ class Moved:
                 exceeds=not (self.same_slices and norms[norm] <= allowed),
                 pair=words,
             )
+        if self.shares is not None:
+            yield self._worst_step(float(due_for.l2) * self.shares, words)
+
+    def _worst_step(self, limits: Array, words: str) -> Distance:
+        moved = np.array([self._steps.get(part, math.inf) for part in range(limits.size)])
+        allowed = limits * (1 + self.rounding) + self.slack
+        over = np.divide(moved, limits, out=np.where(moved > 0, math.inf, 0.0), where=limits > 0)
+        step = int(over.argmax())
+        return Distance(
+            release=self.release.name,
+            norm="step",
+            measured=float(moved[step]) if self.same_slices else math.inf,
+            charged=float(limits[step]),
+            exceeds=not (self.same_slices and bool((moved <= allowed).all())),
+            pair=words,
+        )
 
     def _independent(self, change: Array) -> Array:
         """Returns the change in coordinates in which the noise is independent and of one scale."""

@@ -34,7 +34,7 @@ from privcheck.trajectories import Trajectories
 from privcheck.verification.candidates import UserPair
 from privcheck.verification.witness import describe as witnessed
 from privcheck_audits.releases.canaries import describe
-from privcheck_audits.white_box.distances import Distance, Moved
+from privcheck_audits.white_box.distances import Distance, Moved, step_shares
 from privcheck_audits.white_box.streams import (
     MakeCounter,
     Seats,
@@ -113,6 +113,7 @@ def replay(
     seed: int,
     position: int = 0,
     execute: Execution = publish,
+    stepwise: bool = False,
 ) -> tuple[Distance, ...]:
     """Returns how far the pair moved each release in each norm, all its outputs together.
 
@@ -126,11 +127,17 @@ def replay(
         seed: Of D's noise.
         position: Where the user comes, counted from 0.
         execute: What a run does with its users and channels; it yields between steps.
+        stepwise: Whether each step is compared with its share of the charge too, and no slice may be missing.
     """
     seen = replace(declaration, releases=tuple(replace(r, draw=Draw()) for r in declaration.releases))
     values = with_batch_size(seen, values)
     channels = _Channels(seen, values, seed)
-    moved = {release.name: Moved(release=release) for release in seen.releases}
+    moved = {
+        release.name: Moved(
+            release=release, shares=step_shares(release, seen.relation, values) if stepwise else None
+        )
+        for release in seen.releases
+    }  # fmt: skip
     ours, theirs = (
         execute(insert_user(base, user, position), seen, values, opened)
         for user, opened in zip(pair, (channels.first, channels.second), strict=True)
@@ -140,8 +147,8 @@ def replay(
         going = next(ours, None) is not None
         with suppress(UnknownNameError):  # D′ released what D did not: it stays unmatched
             going = next(theirs, None) is not None and going
-        for name, mine, other in channels.common():
-            moved[name].add(mine, other)
+        for name, part, mine, other in channels.common():
+            moved[name].add(mine, other, part)
     for name in channels.list_unmatched():
         moved[name].same_slices = False
     words = describe_user(pair, position if base else None)
@@ -187,14 +194,14 @@ class _Channels:
         self._theirs[output] = ReplayChannel(self._billboards.setdefault(output, Billboard()))
         return self._theirs[output]
 
-    def common(self) -> Iterator[tuple[str, Array, Array]]:
-        """Yields and forgets what both have released: the release's name and the two exact values."""
+    def common(self) -> Iterator[tuple[str, int, Array, Array]]:
+        """Yields and forgets what both have released: the release's name, which slice, and the two exact values."""
         for output in self._ours.keys() & self._theirs.keys():
             ours, theirs = self._ours[output].exact, self._theirs[output].exact
             parts = set()
             for name, part in list(ours.keys() & theirs.keys()):
                 parts.add(part)
-                yield name, ours.pop((name, part)), theirs.pop((name, part))
+                yield name, part, ours.pop((name, part)), theirs.pop((name, part))
             for part in parts - {part for _, part in (*ours, *theirs)}:
                 self._billboards[output].retire(part)
 

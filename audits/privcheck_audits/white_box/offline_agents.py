@@ -6,7 +6,7 @@ billboard. Behind D's billboard the agent half must come to the same policy on D
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -18,8 +18,12 @@ from privcheck.offline import Learnt, OfflineAgent
 from privcheck.runtime import Billboard, Channel, Ledger, RecordingChannel, ReleaseChannel, SimulatedNoise
 from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories, concatenate
-from privcheck_audits.white_box.lockstep import Opened
+from privcheck.verification.candidates import UserPair
+from privcheck_audits.show.side_by_side import show_pair
+from privcheck_audits.white_box.distances import Distance, Replayed
+from privcheck_audits.white_box.lockstep import Opened, describe_user
 from privcheck_audits.white_box.noise_tests import NoiseRecorder, Sums
+from privcheck_audits.white_box.shrinking import shrink
 from privcheck_audits.white_box.users import Users
 
 Array = NDArray[np.float64]
@@ -47,31 +51,37 @@ class Posting:
 class OfflinePasses:
     """Runs of an offline agent; importable, so that blocks can run in any process.
 
+    Rewards are 1 for staying in a state and public, for agents that plan with a reward function.
+
     Attributes:
         agent: As it is registered.
-        setting: Declaration, parameters, options and readings, at the sizes of the audit.
-        policies: Of the passes so far, in their order.
+        setting: Declaration, parameters, options, readings and features, at the sizes of the audit.
+        learnt: What the passes so far came to, in their order.
     """
 
     agent: OfflineAgent
     setting: Setting
-    policies: list[Array] = field(default_factory=list)
+    learnt: list[Learnt] = field(default_factory=list)
 
     def fresh(self) -> OfflinePasses:
         """Returns the same without passes."""
-        return replace(self, policies=[])
+        return replace(self, learnt=[])
 
     def __call__(
         self, users: Users, declaration: Declaration, values: Mapping[str, Fraction], opened: Opened
     ) -> Iterator[int]:
         """Runs both halves on the users, and yields once: an `Execution` of `white_box.lockstep.replay`."""
-        self.policies.append(self._learn(users, declaration, values, opened(1)).policy)
+        self.learnt.append(self._learn(users, declaration, values, opened(1)))
         yield 1
 
     @property
     def departures(self) -> int:
-        """Returns how many policies differ from the first."""
-        return sum(not np.array_equal(policy, self.policies[0]) for policy in self.policies[1:])
+        """Returns how many policies differ from the first, themselves or in the values that come with them."""
+        first = self.learnt[0]
+        return sum(
+            not (np.array_equal(one.policy, first.policy) and np.array_equal(one.values, first.values))
+            for one in self.learnt[1:]
+        )
 
     def record(self, users: Users, *, runs: range, rng: np.random.Generator, seed: int) -> Sums:
         """Returns what fresh runs drew.
@@ -84,6 +94,7 @@ class OfflinePasses:
 
         Raises:
             AuditError: An output is not finite.
+            ChannelError: A declared slice never reached the channel.
         """
         declaration, values = self.setting.declared, self.setting.values
         recorder = NoiseRecorder(declaration, values, seed=seed)
@@ -94,6 +105,7 @@ class OfflinePasses:
             recorded = RecordingChannel(channel)
             kept = recorded.exact
             self._learn(users, declaration, values, recorded)
+            channel.close()  # every declared slice has passed it
             for part in sorted({part for _, part in kept}):
                 out = {name: billboard.read(name, part=part) for name, at in kept if at == part}
                 noises = {name: (noisy - kept[name, part])[np.newaxis] for name, noisy in out.items()}
@@ -101,12 +113,68 @@ class OfflinePasses:
                 recorder.record(noises, run=run, output=1, part=part, largest=largest)
         return recorder.sums()
 
+    def find_exact(self, users: Users) -> dict[str, Array]:
+        """Returns the exact values that one run's privatizer hands over, by release, (H, …) each; its noise is seeded.
+
+        Raises:
+            ChannelError: A declared slice never reached the channel.
+        """
+        declaration, values, noise = self.setting.declared, self.setting.values, SimulatedNoise(0)
+        ledger = Ledger(declaration, values, noise=noise.words)
+        channel = Channel(declaration, values, noise=noise, billboard=Billboard(), ledger=ledger)
+        recorded = RecordingChannel(channel)
+        self._learn(users, declaration, values, recorded)
+        channel.close()
+        steps = {r.name: r.statistic.shape(values)[0] for r in declaration.releases}
+        return {n: np.stack([recorded.exact[n, part] for part in range(H)]) for n, H in steps.items()}
+
     def _learn(
         self, users: Users, declaration: Declaration, values: Mapping[str, Fraction], channel: ReleaseChannel
     ) -> Learnt:
         data = concatenate([user for user in users if isinstance(user, Trajectories)])
         setting, billboard = replace(self.setting, declaration=declaration, values=values), Billboard()
-        states, actions = data.num_states, data.num_actions
-        stay = np.broadcast_to(np.eye(states)[:, None, :], (states, actions, states))
-        prepared = self.agent.make(setting, reward=stay)
+        prepared = self.agent.make(setting, reward=reward_staying(data.num_states, data.num_actions))
         return prepared(billboard, self.agent.hold(data, setting, Posting(channel, billboard), billboard).publish)
+
+
+def reward_staying(states: int, actions: int) -> Array:
+    """Returns the public reward of audits, 1 for staying in a state: (S, A, S)."""
+    return np.broadcast_to(np.eye(states)[:, None, :], (states, actions, states))
+
+
+def replay_pair(
+    pair: UserPair,
+    run: Callable[[UserPair], tuple[Distance, ...]],
+    passes: OfflinePasses | None,
+    *,
+    position: int | None,
+    show: bool,
+) -> Replayed:
+    """Returns what the replay of one pair came to; a pair that exceeds a charge is made as plain as it can be.
+
+    Args:
+        pair: The user's data in D and in D′.
+        run: Replays a pair.
+        passes: What keeps the policies of its runs; None where no agent runs.
+        position: Where the user is, counted from 0; None where it is alone.
+        show: Whether the pair is shown although it exceeds nothing.
+    """
+    distances, plainest = run(pair), ""
+    departures, policies = (0, 0) if passes is None else (passes.departures, len(passes.learnt))
+    shown = show_pair(pair, "The first pair that was tried, step by step.") if show else None
+    if any(distance.exceeds for distance in distances):
+        plain = shrink(pair, lambda other: any(distance.exceeds for distance in run(other)))
+        plainest = describe_user(plain, position)
+        shown = show_pair(plain, "A pair that exceeds the charge, simplified as far as possible, step by step.")
+    words = (
+        f"{describe_user(pair, position)}; behind the same billboard the agent learns another policy or other values"
+    )
+    return Replayed(
+        pairs=1,
+        distances=distances,
+        plainest=plainest,
+        shown=shown,
+        policies=policies,
+        departures=departures,
+        departure=words if departures else "",
+    )

@@ -30,13 +30,11 @@ from privcheck_audits.engine.blocks import A, Work, blocks, total
 from privcheck_audits.plan.common import Evidence, check, place_blocks, size_note
 from privcheck_audits.plan.runner import Outcome, run_test
 from privcheck_audits.show.pictures import draw_distances, draw_spreads
-from privcheck_audits.show.side_by_side import show_pair
 from privcheck_audits.white_box.distances import Distance, Replayed
-from privcheck_audits.white_box.lockstep import describe_user, publish, replay
+from privcheck_audits.white_box.lockstep import publish, replay
 from privcheck_audits.white_box.noise import noise_sums
 from privcheck_audits.white_box.noise_tests import Sums, explain_untested, judge, list_declared_noise
-from privcheck_audits.white_box.offline_agents import OfflinePasses
-from privcheck_audits.white_box.shrinking import shrink
+from privcheck_audits.white_box.offline_agents import OfflinePasses, replay_pair
 from privcheck_audits.white_box.streams import audience, canaries, only, refuse_absence, tractable
 from privcheck_audits.white_box.users import Users, gather_users, others, random_pair
 
@@ -264,23 +262,7 @@ class _Pairs:
         execute = publish if passes is None else passes
         seed = int(rng.integers(2**62))
         run = partial(replay, seen, self.values, self.base, seed=seed, position=position, execute=execute)
-        distances, plainest = run(pair), ""
-        departures, policies = (0, 0) if passes is None else (passes.departures, len(passes.policies))
-        shown = show_pair(pair, "The first pair that was tried, step by step.") if number == 0 else None
-        if any(distance.exceeds for distance in distances):
-            plain = shrink(pair, lambda other: any(distance.exceeds for distance in run(other)))
-            plainest = describe_user(plain, position if self.base else None)
-            shown = show_pair(plain, "A pair that exceeds the charge, simplified as far as possible, step by step.")
-        words = f"{describe_user(pair, position)}; behind the same billboard the agent learns another policy"
-        return Replayed(
-            pairs=1,
-            distances=distances,
-            plainest=plainest,
-            shown=shown,
-            policies=policies,
-            departures=departures,
-            departure=words if departures else "",
-        )
+        return replay_pair(pair, run, passes, position=position if self.base else None, show=number == 0)
 
     def _choose(self, rng: np.random.Generator, number: int) -> tuple[Declaration, UserPair, int]:
         if number < len(self.fixed):
