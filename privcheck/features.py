@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privcheck.errors import ParameterError
 
 MOST_ONE_HOT = 512  # dimensions of features that nobody gave: a Gram matrix has their square
-_SLACK = 1e-9  # relative: features are floats, and a norm of 1 comes out as 1 + a few roundings
+SLACK = 1e-9  # relative: features are floats, and a norm of 1 comes out as 1 + a few roundings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,10 +37,10 @@ class FeatureMap:
     def __post_init__(self) -> None:
         object.__setattr__(self, "phi", _table("phi", self.phi, 3, "(S, A, d)"))
         norms = np.linalg.norm(self.phi, axis=-1)
-        if (norms > 1 + _SLACK).any():
+        if (norms > 1 + SLACK).any():
             s, a = (int(i) for i in np.unravel_index(int(norms.argmax()), norms.shape))
             message = (
-                f"phi: ‖φ({s}, {a})‖ = {norms[s, a]:.6g}, expected at most 1, and {int((norms > 1 + _SLACK).sum())} "
+                f"phi: ‖φ({s}, {a})‖ = {norms[s, a]:.6g}, expected at most 1, and {int((norms > 1 + SLACK).sum())} "
                 f"features are longer: divide all of them by {norms.max():.6g}, or by a public bound on their length"
             )
             raise ParameterError(message, name="phi", given=float(norms.max()))

@@ -30,7 +30,7 @@ from privcheck.results import (
     World,
 )
 
-Use = Literal["datasets", "online"]
+Use = Literal["datasets", "features", "online"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,8 +181,8 @@ class Environment:
         sample: Draws a dataset for the parameters' values and a seed; None where only online agents can use it.
         model: Makes the model that online agents act in, for the parameters' values and a seed (of a model that is
             itself drawn at random); None where there is none.
-        usual_for: What it is taken for where no environment is named: for "datasets" to learn from, or for "online"
-            agents.
+        usual_for: What it is taken for where no environment is named: for "datasets" to learn from, for such with
+            "features" to regress on, or for "online" agents.
     """
 
     name: str

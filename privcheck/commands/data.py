@@ -9,7 +9,7 @@ from pathlib import Path
 from privcheck import registry
 from privcheck.declaration import resolve
 from privcheck.errors import ParameterError
-from privcheck.reading import read_rewards, read_trajectories
+from privcheck.reading import read_features, read_rewards, read_trajectories
 from privcheck.registry import Algorithm
 from privcheck.relations import most_trajectories
 from privcheck.results import Dataset
@@ -38,6 +38,7 @@ def load(
     given: Mapping[str, str],
     algorithm: Algorithm,
     seed: int,
+    features: Path | None = None,
 ) -> Source:
     """Returns the dataset of a registered environment, or of a file.
 
@@ -48,9 +49,12 @@ def load(
         given: The user's NAME=VALUE pairs.
         algorithm: Whose choices say which readings go with data that have no public reward function.
         seed: Of the sampled trajectories.
+        features: A file with public features of states and actions, for data from a file.
 
     Raises:
-        ParameterError: Neither or both of `env` and `data` are given, or `rewards` comes with an environment.
+        ParameterError: Neither or both of `env` and `data` are given, or a file of public knowledge comes with an
+            environment.
+        FileFormatError: A file of public knowledge is refused.
         TrajectoryError: The file's content is refused.
     """
     if (env is None) == (data is None):
@@ -60,8 +64,10 @@ def load(
     if env is not None or registry.has_environment(name):
         if rewards is not None:
             raise ParameterError(f"--rewards goes with a file: {name} brings its own reward function")
+        if features is not None:
+            raise ParameterError(f"--features goes with a file: {name} is a simulated environment with its own")
         return _from_environment(name, given, seed)
-    return _from_file(Path(name), rewards, given, algorithm)
+    return _from_file(Path(name), rewards, features, given, algorithm)
 
 
 def _from_environment(name: str, given: Mapping[str, str], seed: int) -> Source:
@@ -78,9 +84,14 @@ def _from_environment(name: str, given: Mapping[str, str], seed: int) -> Source:
     return Source(data=dataset, given=rest, sizes=sizes)
 
 
-def _from_file(path: Path, rewards: Path | None, given: Mapping[str, str], algorithm: Algorithm) -> Source:
-    several = _trajectories(given, algorithm)
-    read = read_trajectories(path, num_states=_count(given, "S"), num_actions=_count(given, "A"), trajectories=several)
+def _from_file(
+    path: Path, rewards: Path | None, features: Path | None, given: Mapping[str, str], algorithm: Algorithm
+) -> Source:
+    several, S, A = _trajectories(given, algorithm), _count(given, "S"), _count(given, "A")
+    known = None if features is None else read_features(features, num_states=S, num_actions=A)
+    if known is not None:  # public sizes, rather than the largest numbers in the users' data
+        S, A = known.phi.shape[:2]
+    read = read_trajectories(path, num_states=S, num_actions=A, trajectories=several)
     trajectories = read.trajectories
     public = (
         None
@@ -95,7 +106,8 @@ def _from_file(path: Path, rewards: Path | None, given: Mapping[str, str], algor
         evaluate=None,
         references={},
         public=False,
-        facts=read.facts,
+        facts=read.facts if features is None else {**read.facts, "features": features.name},
+        features=known,
     )
     readings = algorithm.readings if public is None else ()
     asked = {reading.name: reading.private_rewards for reading in readings if reading.private_rewards}

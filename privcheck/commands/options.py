@@ -73,6 +73,12 @@ data_option = click.option(
 rewards_option = click.option(
     "--rewards", type=click.Path(path_type=Path), help="The public reward function (state, action, reward), for --data."
 )
+features_option = click.option(
+    "--features",
+    type=click.Path(path_type=Path),
+    help="Public features of states and actions, for --data: .npz with phi (S, A, d), or a table with the columns "
+    "state, action, phi1, phi2, …; never computed from the users' data.",
+)
 out_option = click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Directory for what is written."
 )

@@ -15,6 +15,7 @@ from privcheck.commands.options import (
     data_option,
     delta_option,
     env_option,
+    features_option,
     finish,
     json_option,
     out_option,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from privcheck.registry import Algorithm
     from privcheck.reports.values import Compared, RanOnline
 
+_FILES = "--data, --rewards or --features"
 METHODS_HELP = (
     "The test: coin-flip, curve, clopper-pearson, divergence, sequential (stops once the claim is refuted), one-run, "
     "group; auto is the view's own."
@@ -80,6 +82,7 @@ def audit(
 @env_option
 @data_option
 @rewards_option
+@features_option
 @click.option("--replicates", type=click.IntRange(min=1), default=1, show_default=True, help="Independent repetitions.")
 @seed_option
 @workers_option
@@ -88,8 +91,8 @@ def audit(
 @json_option
 @report_errors
 def run(
-    names: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, replicates: int, seed: int,
-    workers: int | None, sets: tuple[str, ...], out: Path | None, as_json: bool,
+    names: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, features: Path | None,
+    replicates: int, seed: int, workers: int | None, sets: tuple[str, ...], out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run the agent NAME on sampled users or your own data; several that learn as they act are compared.
 
@@ -101,12 +104,13 @@ def run(
 
     algorithms = [registry.algorithm(name) for name in names]
     if online.online_only(algorithms):
-        if env is None or data is not None or rewards is not None:
-            raise click.UsageError(f"{', '.join(names)} learns as it acts: give --env ENV, not --data or --rewards")
+        if env is None or (data, rewards, features) != (None, None, None):
+            raise click.UsageError(f"{', '.join(names)} learns as it acts: give --env ENV, not {_FILES}")
         runs = _online(algorithms, env, sets, replicates=replicates, seed=seed, workers=workers, out=out)
         finish(runs, describe_online_runs, as_json=as_json)
         return
-    setting, source = _load_data(algorithms[0], sets, env=env, data=data, rewards=rewards, seed=seed)
+    files = {"data": data, "rewards": rewards, "features": features}
+    setting, source = _load_data(algorithms[0], sets, env=env, seed=seed, **files)
     with ProgressBars() as bars:
         result = learned.run(setting, source, replicates=replicates, seed=seed, out=out, progress=bars("run"))
     if out is not None:
@@ -142,6 +146,7 @@ def _online(
 @env_option
 @data_option
 @rewards_option
+@features_option
 @click.option("--replicates", type=click.IntRange(min=1), help="Repetitions of the run; 5 on simulated users, else 1.")
 @delta_option
 @trials_option
@@ -153,15 +158,16 @@ def _online(
 @json_option
 @report_errors
 def check(
-    name: str, *, env: str | None, data: str | None, rewards: Path | None, delta: str | None, seed: int,
-    sets: tuple[str, ...], out: Path | None, as_json: bool, **how: Any,
+    name: str, *, env: str | None, data: str | None, rewards: Path | None, features: Path | None, delta: str | None,
+    seed: int, sets: tuple[str, ...], out: Path | None, as_json: bool, **how: Any,
 ) -> None:  # fmt: skip
     """Check NAME: account, verify, audit and run it, and write one report."""
     from privcheck.commands import checking
     from privcheck.commands.setting import parse_delta
     from privcheck.reports import render_text, save_report
 
-    setting, source = _load_source(name, sets, env=env, data=data, rewards=rewards, seed=seed)
+    files = {"data": data, "rewards": rewards, "features": features}
+    setting, source = _load_source(name, sets, env=env, seed=seed, **files)
     at = parse_delta(delta, setting)  # everything is parsed before anything is written
     directory = out if out is not None else Path("runs") / name
     with ProgressBars() as bars:
@@ -181,9 +187,7 @@ def check(
     sys.exit(checking.exit_code(report))
 
 
-def _load_source(
-    name: str, sets: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, seed: int
-) -> tuple[Any, Any]:
+def _load_source(name: str, sets: tuple[str, ...], *, env: str | None, seed: int, **files: Any) -> tuple[Any, Any]:
     """Returns the setting with the data it learns from, or with the model it acts in; defaults where none is named.
 
     Where there is a declaration only, the setting alone.
@@ -193,24 +197,28 @@ def _load_source(
     from privcheck.commands.setting import parse_sets, settle
 
     algorithm = registry.algorithm(name)
+    given_files = any(file is not None for file in files.values())
     if not algorithm.runs and algorithm.declare is not None:
-        if (env, data, rewards) != (None, None, None):
-            raise click.UsageError(f"{name} has no agent: nothing learns from --env, --data or --rewards")
+        if env is not None or given_files:
+            raise click.UsageError(f"{name} has no agent: nothing learns from --env, --data, --rewards or --features")
         return settle(algorithm, parse_sets(sets)), None
     if algorithm.online is None:
-        usual = registry.usual_environment("datasets") if env is None and data is None else env
-        return _load_data(algorithm, sets, env=usual, data=data, rewards=rewards, seed=seed)
-    if data is not None or rewards is not None:
-        raise click.UsageError(f"{name} learns as it acts: give --env ENV, not --data or --rewards")
+        regresses = algorithm.offline is not None and algorithm.offline.regressing is not None
+        usual = registry.usual_environment("features" if regresses else "datasets")
+        return _load_data(
+            algorithm, sets, env=usual if env is None and files["data"] is None else env, seed=seed, **files
+        )
+    if given_files:
+        raise click.UsageError(f"{name} learns as it acts: give --env ENV, not {_FILES}")
     world, given = online.load_world(env or registry.usual_environment("online"), parse_sets(sets), seed=seed)
     return online.settle_together([algorithm], given, world)[0], world
 
 
 def _load_data(
-    algorithm: Algorithm, sets: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, seed: int
+    algorithm: Algorithm, sets: tuple[str, ...], *, env: str | None, seed: int, **files: Any
 ) -> tuple[Any, Any]:
     from privcheck.commands.data import load
     from privcheck.commands.setting import parse_sets, settle
 
-    source = load(env=env, data=data, rewards=rewards, given=parse_sets(sets), algorithm=algorithm, seed=seed)
+    source = load(env=env, given=parse_sets(sets), algorithm=algorithm, seed=seed, **files)
     return settle(algorithm, source.given, sizes=source.sizes), source

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.errors import FileFormatError, ParameterError, TrajectoryError
+from privcheck.errors import ParameterError, TrajectoryError
+from privcheck.reading.archives import load_arrays
 from privcheck.reading.columns import as_whole, check_range, check_unit_interval
 from privcheck.reading.door import NEEDED, OPTIONAL, admit, largest_id, refuse_too_large
 from privcheck.reading.problems import Problems
@@ -111,7 +111,7 @@ def _refusal(path: Path, size: str, problems: Problems) -> TrajectoryError:
 
 
 def _read_npz(path: Path, num_states: int | None, num_actions: int | None, *, rows: str) -> FileTrajectories:
-    arrays, ignored = _load(path)
+    arrays, ignored = load_arrays(path, needed=_ARRAYS, optional=_SIZES)
     shape = arrays["actions"].shape
     problems = Problems()
     if len(shape) != 2 or 0 in shape:
@@ -175,23 +175,6 @@ class _Place:
 
     def __call__(self, index: int) -> str:
         return f"user {index // self.width + 1}, step {index % self.width + 1}"
-
-
-def _load(path: Path) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            names = list(file.files)
-            arrays = {name: file[name] for name in (*_ARRAYS, *_SIZES) if name in names}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError):
-        raise FileFormatError(
-            f"{path}: expected an NPZ archive of plain arrays as numpy.savez writes it; got something else, a damaged "
-            "one, or pickled objects, which are never loaded"
-        ) from None
-    missing = [name for name in _ARRAYS if name not in arrays]
-    if missing:
-        message = f"no array {', '.join(missing)}; expected {', '.join(_ARRAYS)}, found {', '.join(names) or 'none'}"
-        raise FileFormatError(f"{path}: {message}")
-    return arrays, [name for name in names if name not in arrays]
 
 
 def _size_in(arrays: Mapping[str, NDArray[Any]], name: str, problems: Problems) -> int | None:

@@ -105,4 +105,5 @@ LINEAR_SYNTHETIC = Environment(
     ),
     sample=_sample,
     model=_model,
+    usual_for=("features",),
 )
