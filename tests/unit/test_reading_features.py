@@ -52,7 +52,8 @@ def test_everything_wrong_with_a_table_is_in_one_message(tmp_path):
     text = str(refused.value)
     for part in (
         "phi2: not finite: line 2", "same pair twice (keep one row): state 0, action 0: line 2 and line 3",
-        "divide all by 2, or by a public bound", "line 4 (2)", "action: expected a number: line 5", "whole number: line 6",
+        "divide all by 2, or by a public bound", "line 4 (2)",
+        "action: expected a number: line 5", "whole number: line 6",
     ):  # fmt: skip
         assert part in text
 
