@@ -17,7 +17,6 @@ from privcheck.statistics import FeatureSums, GramMatrices
 from privcheck_algorithms.dp_lsvi_ucb.agent import LsviUcbPlusPlus
 from privcheck_algorithms.linear.noise import Stream, streams
 from privcheck_algorithms.linear.ruler import CROWD, PROBE, make_ruler
-from privcheck_algorithms.private_linopt.agent import LinOpt
 from privcheck_algorithms.private_lsvi_ucb.agent import LsviUcb
 from privcheck_audits.engine.sampling import draw
 from privcheck_audits.engine.scores import draw_hidden_bits
@@ -27,7 +26,6 @@ from privcheck_audits.releases.instance_sizes import small
 TWINS = {
     LsviUcbPlusPlus: reference.lsvi_plus_plus,
     LsviUcb: reference.lsvi,
-    LinOpt: reference.linopt,
 }
 AGENTS = [name for name in registry.names("algorithms") if registry.algorithm(name).policies]
 RUNS = 10
@@ -50,7 +48,7 @@ def taller(declaration, values, runs, horizon):
 @pytest.mark.parametrize("horizon", [1, 2, 3])
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_trial_is_the_paper_s_agent_on_the_declared_statistics(name, horizon):
-    declaration, values, runs = runs_of(name, **({"rho": 100} if "linopt" not in name else {"epsilon": 50}))
+    declaration, values, runs = runs_of(name, rho=100)
     values, runs = taller(declaration, values, runs, horizon)
     if isinstance(runs.agent, LsviUcbPlusPlus):  # place 2 of 4: one policy before, one dropped, two after
         runs = replace(runs, agent=replace(runs.agent, place=2))

@@ -33,6 +33,7 @@ from privcheck_audits.releases.instance_sizes import visible
 from small_reports import audited, budget, report
 
 SURE = 1 - 1e-9
+LITTLE = {"rho": "1/100"}  # at which the claim is refuted by few runs
 NAMES = [name for name in registry.names("algorithms") if registry.algorithm(name).policies]
 LEAKING = ["dp-lsvi-ucb-pp-as-printed", "published-lsvi-ucb-pp"]
 HONEST = [name for name in NAMES if name not in LEAKING]
@@ -67,11 +68,6 @@ def runs_of(request):
     return instance(request.setting, named(request))
 
 
-def little(name):
-    """A small budget, at which the claim is refuted by few runs."""
-    return {"epsilon": "1/10"} if "linopt" in name else {"rho": "1/100"}
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_plans_are_registered_with_all_views(name):
     plan = registry.audit_plan(name)
@@ -96,7 +92,7 @@ def test_an_honest_agent_is_not_accused(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_agent_that_peeks_is_caught(name):
-    request = ask(name, **little(name))
+    request = ask(name, **LITTLE)
     found = policy(request, mutants.quieter(runs_of(request), 0))
     assert found.verdict == "violation"
     assert found.evidence["errors"] == 0
@@ -107,7 +103,7 @@ def test_an_agent_that_peeks_is_caught(name):
 
 @pytest.mark.parametrize("name", LEAKING)
 def test_one_draw_for_all_outputs_shows_in_what_the_others_are_told(name):
-    found = registry.audit_plan(name).audit(ask(name, trials=4_000, confidence=0.99, **little(name)))
+    found = registry.audit_plan(name).audit(ask(name, trials=4_000, confidence=0.99, **LITTLE))
     assert found.verdict == "violation"
     assert found.epsilon_upper is None
     assert found.epsilon_lower <= found.reachable
@@ -127,9 +123,9 @@ def _policies(runs):
     return np.split(features, features.size // runs.draw.ruler.phi.shape[0], axis=1)
 
 
-@pytest.mark.parametrize("name", ["dp-lsvi-ucb-pp", "ngo-lsvi-ucb", "private-linopt-po"])
+@pytest.mark.parametrize("name", ["dp-lsvi-ucb-pp", "ngo-lsvi-ucb"])
 def test_nothing_but_the_one_user_tells_the_arms_apart(name):
-    request = ask(name, **little(name))
+    request = ask(name, **LITTLE)
     runs = mutants.quieter(runs_of(request), 0.001)
     ruler = runs.draw.ruler
     twins = replace(runs.draw, ruler=replace(ruler, pair=(ruler.pair[0],) * 2))
@@ -206,7 +202,6 @@ def test_the_views_that_look_inside_are_those_of_any_declaration(name, view):
 @pytest.mark.parametrize(
     ("name", "given"),
     [
-        ("private-linopt-vi", {"dimensions": "own"}), ("private-linopt-po", {"values": "crude", "log": "ln"}),
         ("luyo-lsvi-ucb", {"gram": "cumulative"}), ("dp-lsvi-ucb-pp", {"claim": "approx"}),
     ],
     ids=str,
@@ -217,7 +212,7 @@ def test_other_readings_are_audited_too(name, given):
 
 
 def test_bets_stop_early_at_an_agent_that_peeks():
-    request = ask("luyo-lsvi-ucb", method="sequential", trials=4_000, confidence=0.99, **little("luyo-lsvi-ucb"))
+    request = ask("luyo-lsvi-ucb", method="sequential", trials=4_000, confidence=0.99, **LITTLE)
     found = policy(request, mutants.quieter(runs_of(request), 0))
     assert found.verdict == "violation"
     assert found.trials < request.trials
@@ -233,11 +228,11 @@ def test_what_cannot_be_audited_is_refused():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HONEST)
 def test_a_twentieth_of_the_noise_is_caught_and_the_declared_noise_is_not(name):
-    request = ask(name, trials=20_000, confidence=0.99, **({} if "linopt" in name else {"rho": "1/4"}))
+    request = ask(name, trials=20_000, confidence=0.99, rho="1/4")
     found = policy(request, mutants.quieter(runs_of(request), 0.05))
     assert found.verdict == "violation"
     assert found.epsilon_lower > found.epsilon_claimed
-    for given in ({}, little(name)):
+    for given in ({}, LITTLE):
         for seed in range(2):
             assert policy(ask(name, trials=20_000, seed=seed, **given)).verdict == "consistent"
 
@@ -269,7 +264,7 @@ def test_the_score_learns_something_of_an_honest_agent(name):
 
 @pytest.mark.slow
 def test_threads_and_processes_give_the_same_counts():
-    whole = HiddenRuns(draw=runs_of(ask("private-linopt-po")).draw)
+    whole = HiddenRuns(draw=runs_of(ask("luyo-lsvi-ucb")).draw)
     alone = policy_trials(whole, guess_plan(), trials=4_000, seed=1)
     assert policy_trials(whole, guess_plan(), trials=4_000, seed=1, workers=2) == alone
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:

@@ -1,8 +1,9 @@
 """Non-private baselines: the algorithms' twins without noise."""
 
 from privcheck_algorithms.baselines.apvi import APVI
+from privcheck_algorithms.baselines.linear_mixtures import LINEAR_OPPO, UCRL_VTR
 from privcheck_algorithms.baselines.oppo import OPPO
 from privcheck_algorithms.baselines.ucb_vi import UCB_VI
 from privcheck_algorithms.baselines.vapvi import PEVI, VAPVI
 
-__all__ = ["APVI", "OPPO", "PEVI", "UCB_VI", "VAPVI"]
+__all__ = ["APVI", "LINEAR_OPPO", "OPPO", "PEVI", "UCB_VI", "UCRL_VTR", "VAPVI"]

@@ -1,10 +1,25 @@
 """Private-LinOpt-VI and Private-LinOpt-PO (paper 004): two declarations with the same four tree counters."""
 
-from privcheck.registry import Algorithm
-from privcheck_algorithms.linear.ruler import INSTANCE
+from fractions import Fraction
+
+from privcheck.registry import Algorithm, AuditInstance
+from privcheck_algorithms.linear.audit_mixture import mixture_audit_world
 from privcheck_algorithms.papers import MIXTURE
-from privcheck_algorithms.private_linopt.agent import learn_greedy_policies, learn_mixed_policies
+from privcheck_algorithms.private_linopt.agent import ETA_SCALE, OPTIONS, policy_player, value_player
 from privcheck_algorithms.private_linopt.declaration import READINGS, policy_optimization, value_iteration
+
+# a ridge of the noise's size and no bonus: policies follow the noisy sums closely
+INSTANCE = AuditInstance(
+    sizes={"H": 1, "A": 2, "S": 24, "K": 4, "d": 2, "d1": 2, "d2": 2},
+    options={
+        "ridge": Fraction(0),
+        "noise_scale": Fraction(1, 4),
+        "bonus_p": Fraction(0),
+        "bonus_r": Fraction(0),
+        "eta_scale": Fraction(2),
+    },
+    world=mixture_audit_world,
+)
 
 VI = Algorithm(
     name="private-linopt-vi",
@@ -13,8 +28,10 @@ VI = Algorithm(
     paper=MIXTURE,
     declare=value_iteration,
     readings=READINGS,
-    policies=learn_greedy_policies,
+    options=OPTIONS,
+    online=value_player,
     instance=INSTANCE,
+    twin="ucrl-vtr",
 )
 
 PO = Algorithm(
@@ -24,8 +41,10 @@ PO = Algorithm(
     paper=MIXTURE,
     declare=policy_optimization,
     readings=READINGS,
-    policies=learn_mixed_policies,
+    options=(*OPTIONS, ETA_SCALE),
+    online=policy_player,
     instance=INSTANCE,
+    twin="linear-oppo",
 )
 
 __all__ = ["PO", "VI"]

@@ -1,141 +1,256 @@
-"""What Private-LinOpt-VI and -PO do with their noisy statistics (paper 004, Algorithms 1 and 2), many runs at a time.
+"""LinOpt-VI-Reg and LinOpt-PO-Reg (paper 004, Algorithms 1 and 2): their constants, and the players around the kernel.
 
-Algorithm 1 stands at lines 675 to 750, Algorithm 2 at 1014 to 1091; the lines of their pseudo-code are named below.
-Factors of the confidence sets, of which the paper gives the order only, are small, so that policies follow the noisy
-statistics closely; no claim depends on them.
+With the PRIVATIZER they are Private-LinOpt-VI and -PO, with exact counters and Z = λI UCRL-VTR and linear OPPO: one
+kernel, which a private agent without noise runs number by number alike.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.post_processing import PolicyRuns
-from privcheck.setting import Setting
-from privcheck_algorithms.linear.noise import Draws, norm_bound, streams
-from privcheck_algorithms.linear.regression import best, invert, lengths, predict, solve
-from privcheck_algorithms.linear.ruler import ACTIONS, CROWD, EPISODES, PROBE, STATES, Ruler, make_ruler_for
-from privcheck_algorithms.linear.runs import LinearRuns, online_runs
-
-_OPTIMISM: Final = 0.4  # β‖φ‖ of the longest feature without data: what a reward adds still outweighs it
+from privcheck.declaration import Parameter
+from privcheck.errors import ParameterError
+from privcheck.mechanisms import SymmetricGaussianNoise
+from privcheck.online.driver import seeds
+from privcheck.online.player import Player, Replicate
+from privcheck.online.recording import Record, blank, grid
+from privcheck.planning import solve, uniform
+from privcheck.results import OnlineRequest
+from privcheck.schedules import Tree
+from privcheck_algorithms.linear.mixtures import dimensions, mixture
+from privcheck_algorithms.online.private import declared
+from privcheck_algorithms.online.sizes import MEMORY, refuse
+from privcheck_algorithms.online.sparse_mdp import Walk, compress
+from privcheck_algorithms.online.tables import aligned
+from privcheck_algorithms.private_linopt.face import MixtureFace, numbers
+from privcheck_algorithms.private_linopt.kernels import Agent, Constants, play
+from privcheck_algorithms.private_linopt.privatizer import Layout, Privatizer
+from privcheck_algorithms.privatizers import noise
+from privcheck_algorithms.privatizers.counters import levels
 
 Array = NDArray[np.float64]
 
+FAILURE = Parameter(name="failure", default="0.1", kind="probability", meaning="failure probability 4α of the theorems")
+BONUS_P = Parameter(
+    name="bonus_p", default="0.01", kind="real", meaning="factor of β_p of Lemma 3.1, for transitions; the paper's: 1"
+)
+BONUS_R = Parameter(
+    name="bonus_r", default="0.1", kind="real", meaning="factor of β_r of Lemma 3.1, for rewards; the paper's: 1"
+)
+RIDGE = Parameter(
+    name="ridge", default=1, kind="real", meaning="λ, added to every Gram matrix; 0 in the paper's private agents"
+)
+NOISE_SCALE = Parameter(
+    name="noise_scale",
+    default=1,
+    kind="real",
+    meaning="factor of Σ and ν, by which ridge and bonus follow the noise; the paper's: 1",
+)
+ETA_SCALE = Parameter(
+    name="eta_scale", default=200, kind="positive", meaning="factor of the rate η = √(2 ln A/(H²K)); the theorem's: 1"
+)
+KNOWN_REWARDS = Parameter(
+    name="known_rewards", default=0, kind="real", meaning="1: plan with the true mean rewards, as public; 0: estimate"
+)
+BASELINE_OPTIONS = (FAILURE, BONUS_P, BONUS_R, RIDGE, KNOWN_REWARDS)
+OPTIONS = (*BASELINE_OPTIONS, NOISE_SCALE)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinOpt:
-    """Both algorithms with their constants.
+NAMES = ("transition gram", "transition values", "reward gram", "reward sums")  # in the order of `Layout`
+_NO_STREAMS = np.zeros(noise.SHAPE, np.uint64)  # of Laplace noise, which no counter here has
+KEPT = ("values", "quality", "actions", "last", "policy", "logits")  # of the agent, from episode to episode
+NOISE = "simulated: seeded floating-point noise (PCG64) inside the kernel; not for a public release"
 
-    Attributes:
-        episodes: K.
-        ridges: γ of the transition and of the reward counter (line 1155).
-        bonuses: β_p and β_r (lines 8 and 9 of Algorithm 1).
-        mixed: Algorithm 2: policies are mixed, and follow the Q-values by multiplicative weights.
-        rate: η of Algorithm 2.
+
+def norm_bound(scale: float, *, d: int, nodes: int, K: int, H: int, failure: float) -> float:
+    """Returns Σ = σ√m·(4√d + √(8 ln(8KH/α))) of Theorem 6.5's proof (line 1318), α = failure/4.
+
+    But for probability α/4 no sum of m noisy nodes has a larger operator norm, at any of KH times (Lemma B.4).
     """
-
-    episodes: int
-    ridges: tuple[float, float]
-    bonuses: tuple[float, float]
-    mixed: bool
-    rate: float
-
-    def __call__(self, ruler: Ruler, noise: Draws, second: NDArray[np.int64]) -> Array:
-        """Returns what users 2 to K are shown: indicators of greedy actions, or log-odds of mixed ones.
-
-        Args:
-            ruler: The instance.
-            noise: (runs, K − 1, H, …) of every release.
-            second: (runs,) 0 where the run is on D, 1 where it is on D′.
-        """
-        runs, H = second.size, ruler.horizon
-        exact = {name: np.zeros((runs, *each.shape[2:])) for name, each in noise.items()}
-        logs = np.zeros((runs, H, STATES, ACTIONS))  # ln π but for a constant: uniform at first (line 2)
-        shown = []
-        for k in range(1, self.episodes + 1):
-            statistics = {name: exact[name] + each[:, k - 2] for name, each in noise.items()} if k > 1 else exact
-            q, values = self._plan(ruler, statistics, logs)
-            if k > 1:
-                policy = logs[..., 1:] - logs[..., :1] if self.mixed else best(q)[0]
-                shown.append(policy.reshape(runs, -1))
-            logs = logs + self.rate * q  # line 15 of Algorithm 2
-            self._record(ruler, exact, values, second, differs=k == 1)
-        return np.concatenate(shown, axis=1).astype(np.float64)
-
-    def _plan(self, ruler: Ruler, statistics: Draws, logs: Array) -> tuple[Array, Array]:
-        """Returns Q of every step (runs, H, S, A), and V of the step after each (runs, H, S); lines 4 to 12."""
-        runs, H = logs.shape[0], ruler.horizon
-        q, after = np.empty_like(logs), np.zeros((runs, H, STATES))
-        for h in range(H - 1, -1, -1):
-            phi = _integrate(after[:, h], statistics["transition values"].shape[-1])
-            total = np.zeros((runs, STATES, ACTIONS))
-            for features, kind, sums, ridge, bonus in (
-                (phi, "transition gram", "transition values", self.ridges[0], self.bonuses[0]),
-                (ruler.phi, "reward gram", "reward sums", self.ridges[1], self.bonuses[1]),
-            ):
-                gram = statistics[kind][:, h]
-                inverse = invert(gram + ridge * np.eye(gram.shape[-1]))
-                theta = solve(inverse, statistics[sums][:, h])  # lines 5 and 6
-                total += predict(features, theta) + bonus * lengths(features, inverse)  # lines 8 to 10
-            q[:, h] = np.clip(total, 0, H - h)  # H − h + 1
-            if h > 0:
-                after[:, h - 1] = (q[:, h] * _policy(logs[:, h])).sum(axis=-1) if self.mixed else best(q[:, h])[1]
-        return q, after
-
-    def _record(self, ruler: Ruler, exact: Draws, values: Array, second: NDArray[np.int64], *, differs: bool) -> None:
-        """Adds a user's data to the exact statistics: φ is that of the values at their own episode (line 7)."""
-        states, actions, rewards = ruler.user(second, differs=differs)
-        runs = np.arange(second.size)
-        for h in range(ruler.horizon):
-            phi = _integrate(values[:, h], exact["transition values"].shape[-1])[runs, 0, actions[:, h]]
-            varphi = ruler.homes[states[:, h], actions[:, h]]
-            exact["transition gram"][:, h] += phi[:, :, None] * phi[:, None, :]
-            exact["transition values"][:, h] += phi * values[runs, h, PROBE + states[:, h + 1]][:, None]
-            exact["reward gram"][:, h] += varphi[:, :, None] * varphi[:, None, :]
-            exact["reward sums"][:, h] += varphi * rewards[:, h, None]
+    return scale * math.sqrt(nodes) * (4 * math.sqrt(d) + math.sqrt(8 * math.log(32 * K * H / failure)))
 
 
-def _integrate(values: Array, dimension: int) -> Array:
-    """Returns φ(s, a) = ∫ψ(s′|s, a)V(s′)ds′, (runs, 1, A, d₁): the same for all s.
+def constants(request: OnlineRequest, d: int, *, scales: tuple[float, float], transition: bool) -> Constants:
+    """Returns γ and β of Lemma 3.1 with Theorem 6.5's λ_min, λ_max and ν; with λ, λ and 0 without privacy.
 
-    There are two kernels without chance: one goes to one state by the first action and to another by the second, the
-    other kernel the other way round. Coordinates from the third on are 0.
+    β_p = (H/2)·√(2 ln(H/α) + d₁ ln(1 + KH²/λ_min)) + √(d₁·λ_max) + ν and
+    β_r = (1/2)·√(2 ln(H/α) + d₂ ln(1 + K/(d₂·λ_min))) + √(d₂·λ_max) + ν (lines 600 to 625).
+
+    Args:
+        request: What is asked.
+        d: Of the features.
+        scales: Standard deviations of a node's noise in the Gram matrices and in the sums; 0 without privacy.
+        transition: Which of the two.
+
+    Raises:
+        ParameterError: The ridge is 0.
     """
-    phi = np.zeros((values.shape[0], 1, ACTIONS, dimension))
-    phi[:, 0, 0, :2] = values[:, [PROBE, CROWD]]
-    phi[:, 0, 1, :2] = values[:, [CROWD, PROBE]]
-    return phi
+    K, H, option = request.episodes, request.world.mdp.horizon, {n: float(v) for n, v in request.options.items()}
+    nodes, alpha = max(1, levels(K)), option["failure"] / 4
+    follow = option.get("noise_scale", 0.0)
+    widest = follow * norm_bound(scales[0], d=d, nodes=nodes, K=K, H=H, failure=option["failure"])
+    ridge = option["ridge"] + 2 * widest
+    if ridge == 0:
+        message = "ridge = 0 and noise_scale = 0: a Gram matrix without data has no inverse; give one of them above 0"
+        raise ParameterError(message, name="ridge", given=0)
+    least, most = option["ridge"] + widest, option["ridge"] + 3 * widest
+    spread = follow * scales[1] * math.sqrt(nodes) * (math.sqrt(d) + math.sqrt(2 * math.log(4 * K * H / alpha)))
+    growth = K * H**2 / least if transition else K / (d * least)
+    chance = 0.5 * math.sqrt(2 * math.log(H / alpha) + d * math.log1p(growth))
+    reach, factor = (H, option["bonus_p"]) if transition else (1, option["bonus_r"])
+    beta = factor * (reach * chance + math.sqrt(d * most) + spread / math.sqrt(least))
+    return Constants(ridge=ridge, beta=beta)
 
 
-def _policy(logs: Array) -> Array:
-    weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
-    probabilities: Array = weights / weights.sum(axis=-1, keepdims=True)
-    return probabilities
+def learning_rate(*, A: int, H: int, K: int, scale: float) -> float:
+    """Returns η = √(2 ln A/(H²K)) (Cai et al. 2020, Theorem 3.1; the paper leaves it open), times `scale`."""
+    return scale * math.sqrt(2 * math.log(A) / (H**2 * K))
 
 
-def learn_greedy_policies(setting: Setting) -> PolicyRuns:
-    """Returns Private-LinOpt-VI with the declared noise, on the ruler."""
-    return _policies(setting, mixed=False)
+def value_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
+    """Returns Private-LinOpt-VI (Algorithm 1) in its world, ready to play.
+
+    Args:
+        request: What is asked.
+        noiseless: No noise is drawn; ridge and bonus stay those of the noise.
+
+    Raises:
+        ParameterError: As `make`.
+    """
+    return make(request, mixed=False, private=True, noiseless=noiseless, label="private-linopt-vi")
 
 
-def learn_mixed_policies(setting: Setting) -> PolicyRuns:
-    """Returns Private-LinOpt-PO with the declared noise, on the ruler."""
-    return _policies(setting, mixed=True)
+def policy_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
+    """Returns Private-LinOpt-PO (Algorithm 2) in its world, ready to play; as `value_player`."""
+    return make(request, mixed=True, private=True, noiseless=noiseless, label="private-linopt-po")
 
 
-def _policies(setting: Setting, *, mixed: bool) -> PolicyRuns:
-    declaration, values = setting.declared, setting.values
-    ruler, noise = make_ruler_for(declaration, values, "reward gram"), streams(declaration, values, EPISODES - 1)
-    transition, reward = (2 * norm_bound(noise[name]) for name in ("transition gram", "reward gram"))  # line 1318
-    agent = LinOpt(
-        episodes=EPISODES,
-        ridges=(transition, reward),
-        bonuses=(_OPTIMISM * math.sqrt(transition / 2), _OPTIMISM * math.sqrt(reward)),  # ‖φ‖ is up to √2·(H − h)
-        mixed=mixed,
-        rate=1.0,
+def make(request: OnlineRequest, *, mixed: bool, private: bool, noiseless: bool, label: str) -> Player:
+    """Returns a player of the kernel.
+
+    Args:
+        request: What is asked.
+        mixed: Algorithm 2; else Algorithm 1.
+        private: With the PRIVATIZER; else with exact counters.
+        noiseless: As above.
+        label: The agent's name in a run's fingerprint.
+
+    Raises:
+        ParameterError: A world without kernels, dimensions or sizes that are not the environment's, kernels that are
+            too large, releases that the kernel does not know, counters beyond 8 GB, or a ridge of 0.
+    """
+    refuse(request, vectors=0)
+    known, (d1, d2), w = mixture(request), dimensions(request), compress(request.world.mdp)
+    H, S, A, K = w.H, w.S, w.A, request.episodes
+    shapes = dict(zip(NAMES, ((H, d1, d1), (H, d1), (H, d2, d2), (H, d2)), strict=True))
+    scales = _scales(request) if private else (0.0, 0.0, 0.0, 0.0)
+    _refuse_memory(request, shapes, levels(K) if private else 0)
+    of_p = constants(request, d1, scales=scales[:2], transition=True)
+    of_r = constants(request, d2, scales=scales[2:], transition=False)
+    eta = learning_rate(A=A, H=H, K=K, scale=float(request.options["eta_scale"])) if mixed else 0.0
+    publicly, truth, points = request.options["known_rewards"] > 0, solve(request.world.mdp), grid(K)
+    M, rows = sum(numbers(shape) for shape in shapes.values()), levels(K) if private else 0
+
+    def start(number: int) -> Replicate:
+        own = seeds(request.seed, number, "users", "noise")
+        room = (H, S, A) if mixed else (0, S, A)
+        arrays = {
+            "exact": aligned(M if private else 0),
+            "noisy": aligned(M),
+            "prefix": aligned(rows, M),
+            "values": np.zeros((H + 1, S)),
+            "quality": np.zeros((H, S * A)),
+            "actions": np.zeros((0 if mixed else H, S), np.int64),
+            "last": uniform(*room),  # line 2 of Algorithm 2
+            "policy": uniform(*room),
+            "logits": np.zeros(room),
+            "path": np.zeros(H + 1, np.int64),
+            "taken": np.zeros(H, np.int64),
+            "costs": np.zeros(H),
+        }
+        generators = {name: np.random.default_rng(seed) for name, seed in own.items()}
+        return Replicate(arrays={**arrays, **blank(K)}, generators=generators)
+
+    def block(one: Replicate, until: int) -> None:
+        a = one.arrays
+        privatizer = Privatizer(
+            K=K,
+            layout=Layout(H, d1, d2),
+            scales=scales,
+            channel=noise.open_channel(
+                noise.GAUSSIAN if private and not noiseless else noise.NONE,
+                0.0,
+                streams=_NO_STREAMS,
+                rng=one.generators["noise"],
+                piece=max(noise.chunk(numbers(shape)) for shape in shapes.values()),
+            ),
+            walk=Walk(a["path"], a["taken"], a["costs"]),
+            exact=a["exact" if private else "noisy"],
+            noisy=a["noisy"],
+            prefix=a["prefix"],
+        )
+        agent = Agent(
+            mixed=mixed,
+            eta=eta,
+            known_rewards=publicly,
+            known=known,
+            transition=of_p,
+            reward=of_r,
+            noisy=a["noisy"],
+            **{name: a[name] for name in KEPT},
+        )
+        record = Record(until=until, totals=a["totals"], curves=a["curves"], grid=points, optimal=truth.value)
+        play(w, one.generators["users"], agent, privatizer, record)
+
+    told = "last" if mixed else "actions"
+    policy = ("last", "policy", "logits", "values", "quality") if mixed else ("actions", "values", "quality")
+    face = MixtureFace(shapes=shapes, known=known, episodes=K, policy=policy)
+    return Player(
+        start=start,
+        play=block,
+        label=f"{label}, noiseless" if noiseless and private else label,
+        told=told,
+        optimal=truth.value,
+        face=face if private else None,
+        noise=NOISE,
+        diagnostics=_diagnostics(scales, of_p, of_r) if private else {},
     )
-    return online_runs(LinearRuns(ruler=ruler, streams=noise, agent=agent))
+
+
+def _scales(request: OnlineRequest) -> tuple[float, float, float, float]:
+    """Returns the standard deviations of the noise in the four counters, as declared.
+
+    Raises:
+        ParameterError: The declaration has other releases, no trees, or noise without a kernel.
+    """
+    releases = {release.name: release for release in declared(request).releases}
+    if set(releases) != set(NAMES) or any(not isinstance(one.schedule, Tree) for one in releases.values()):
+        message = f"{declared(request).name}: expected the trees {', '.join(NAMES)}; got {', '.join(releases)}"
+        raise ParameterError(message, name="declaration")
+    for name, release in releases.items():
+        law = release.mechanism.at(request.values)
+        # of a symmetric matrix the entries on and above the diagonal are drawn (line 1147)
+        one = law.coordinates() if isinstance(law, SymmetricGaussianNoise) and law.kind == "upper" else law
+        if noise.code(one) != noise.GAUSSIAN:
+            message = f"{name}: noise of the law {law.name!r}; this kernel draws Gaussian noise alone"
+            raise ParameterError(message, name=name, given=law.name)
+    p_gram, p_sums, r_gram, r_sums = (releases[name].mechanism.at(request.values).scale for name in NAMES)
+    return p_gram, p_sums, r_gram, r_sums
+
+
+def _refuse_memory(request: OnlineRequest, shapes: Mapping[str, tuple[int, ...]], nodes: int) -> None:
+    needed = 8.0 * sum(numbers(shape) for shape in shapes.values()) * (2 + nodes) * request.replicates
+    if needed > MEMORY:
+        message = (
+            f"{request.replicates} replicates need {needed / 1e9:.1f} GB for their counters; at most {MEMORY / 1e9:g} "
+            "GB are taken: fewer --replicates, or smaller H, K or dimensions"
+        )
+        raise ParameterError(message, name="replicates", given=request.replicates)
+
+
+def _diagnostics(scales: Sequence[float], of_p: Constants, of_r: Constants) -> dict[str, float]:
+    noises = {f"std {name}": scale for name, scale in zip(NAMES, scales, strict=True)}
+    return {**noises, "ridge_p": of_p.ridge, "ridge_r": of_r.ridge, "beta_p": of_p.beta, "beta_r": of_r.beta}

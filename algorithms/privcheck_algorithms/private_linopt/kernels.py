@@ -1,0 +1,271 @@
+"""LinOpt-VI and LinOpt-PO, compiled by Numba: plan from the billboard, act, count, publish (paper 004, section 4 to 6).
+
+Algorithm 1 stands at lines 675 to 750, Algorithm 2 at 1014 to 1091. `plan` is the agent and reads nothing that is
+exact; `privatizer` is the other side.
+
+A step's statistics are one Gram matrix and one vector of sums, twice: of φ = ∫ψV with V(s′), and of ϕ with r.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, differ, note
+from privcheck_algorithms.linear.kernels import invert_root, lengths, predict, raise_eigenvalues, solve
+from privcheck_algorithms.linear.mixtures import Mixture, integrate
+from privcheck_algorithms.online.optimism import exponentials
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, judge, roll_greedy, roll_mixed, value_mixed
+from privcheck_algorithms.private_linopt.privatizer import Layout, Privatizer, count, places, publish, triangle
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+class Constants(NamedTuple):
+    """The numbers of a ridge regression.
+
+    Attributes:
+        ridge: γ (line 1155), λ without privacy.
+        beta: β of the bonus (lines 8 and 9).
+    """
+
+    ridge: float
+    beta: float
+
+
+class Agent(NamedTuple):
+    """The agent: all of it is computed from the billboard.
+
+    Attributes:
+        mixed: Algorithm 2: policies are probabilities; else Algorithm 1.
+        eta: η of Algorithm 2.
+        known_rewards: Mean rewards are public, and used in place of their estimates.
+        known: The mixture.
+        transition: Of the regression of V(s′) on φ.
+        reward: Of that of r on ϕ.
+        noisy: (M,) the billboard.
+        values: (H + 1, S) V of this episode.
+        quality: (H, SA) Q of this episode.
+        actions: (H, S) Algorithm 1's policy; empty in Algorithm 2.
+        last: (H, S, A) Algorithm 2's policy of this episode; empty in Algorithm 1, as the next two.
+        policy: (H, S, A) that of the next one.
+        logits: (H, S, A) η·Σ(Q − Q of the first action).
+    """
+
+    mixed: bool
+    eta: float
+    known_rewards: bool
+    known: Mixture
+    transition: Constants
+    reward: Constants
+    noisy: Array
+    values: Array
+    quality: Array
+    actions: Indices
+    last: Array
+    policy: Array
+    logits: Array
+
+
+class Room(NamedTuple):
+    """Scratch for a step's regression.
+
+    Attributes:
+        phi: (d, SA) φ_V; unused for ϕ.
+        matrix: (d, d) Λ.
+        root: (d, d) its root, as in `linear.kernels`.
+        theta: (d,) θ̂.
+        rows: (2, SA).
+        mean: (SA,) ⟨φ, θ̂⟩.
+        length: (SA,) √(φᵀΛ⁻¹φ).
+    """
+
+    phi: Array
+    matrix: Array
+    root: Array
+    theta: Array
+    rows: Array
+    mean: Array
+    length: Array
+
+
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def make_room(d: int, cells: int) -> Room:
+    """Returns room for the regression of one step."""
+    phi, rows = np.empty((d, cells)), np.empty((2, cells))
+    return Room(phi, np.empty((d, d)), np.empty((d, d)), np.empty(d), rows, np.empty(cells), np.empty(cells))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def play(w: SparseMDP, users: np.random.Generator, agent: Agent, privatizer: Privatizer, record: Record) -> None:
+    """Plays a block of episodes (Algorithms 1 and 2)."""
+    truth, totals, walk, layout = np.zeros((w.H + 1, w.S)), record.totals, privatizer.walk, privatizer.layout
+    room, other = make_room(layout.d1, w.S * w.A), make_room(layout.d2, w.S * w.A)
+    bits = np.empty(agent.policy.size, np.uint64)
+    while totals[DONE] < record.until:  # line 2
+        changed = plan(w, agent, room, other)  # lines 3 to 12
+        if agent.mixed:
+            improve(agent, bits)
+            totals[SWITCHES] += 1.0 if changed and totals[DONE] > 0.0 else 0.0
+            totals[VALUE] = value_mixed(w, agent.last, truth)
+            roll_mixed(w, agent.last, users, walk)
+        else:
+            if changed or totals[DONE] == 0.0:
+                judge(w, agent.actions, truth, record)
+            roll_greedy(w, agent.actions, users, walk)  # line 13
+        note(record)
+        if int(totals[DONE]) < privatizer.K:  # line 14
+            count(agent.known, agent.values, privatizer, room.phi)
+            publish(int(totals[DONE]), privatizer)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def plan(w: SparseMDP, agent: Agent, room: Room, other: Room) -> bool:
+    """Writes V, Q and the policy of the next episode from the noisy counters; returns whether the policy changed.
+
+    Args:
+        w: Sizes; of the model the mean rewards, where they are public.
+        agent: Its arrays are overwritten.
+        room: Scratch for transitions.
+        other: Scratch for rewards.
+    """
+    known, values, quality, noisy = agent.known, agent.values, agent.quality, agent.noisy
+    H, cells, d1, d2, changed = w.H, quality.shape[1], known.kernels.shape[1], known.features.shape[0], False
+    _, sums, gram, rewards, _ = places(Layout(H, d1, d2))
+    values[H, :] = 0.0  # line 3
+    for h in range(H - 1, -1, -1):  # line 4
+        top = float(H - h)
+        if agent.known_rewards:
+            for c in range(cells):
+                quality[h, c] = w.mean_reward[h * w.stride + c]
+        else:
+            quality[h, :] = 0.0
+            matrix, vector = noisy[gram + h * triangle(d2) : rewards], noisy[rewards + h * d2 :]
+            regress(agent.reward, matrix, vector, known.features, other, quality[h])  # lines 6 and 9
+        if h < H - 1:  # at step H there is no V: φ = 0
+            integrate(known.kernels, values[h + 1], room.phi)  # line 7
+            matrix, vector = noisy[h * triangle(d1) : sums], noisy[sums + h * d1 : gram]
+            regress(agent.transition, matrix, vector, room.phi, room, quality[h])  # lines 5 and 8
+        for c in range(cells):
+            quality[h, c] = max(0.0, min(top, quality[h, c]))  # line 10
+        if agent.mixed:
+            changed = evaluate(agent, h) or changed  # line 12 of Algorithm 2
+        else:
+            changed = choose_best(quality[h], h, agent.actions, values) or changed  # lines 11 and 12
+    return changed
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def choose_best(quality: Array, h: int, actions: Indices, values: Array) -> bool:
+    """Writes a step's largest Q, and the lowest action that has it; returns whether an action changed.
+
+    Args:
+        quality: (SA,) Q.
+        h: The step, from 0.
+        actions: (H, S) the policy; row h is overwritten.
+        values: (H + 1, S) V; row h is overwritten.
+    """
+    S, changed = actions.shape[1], False
+    A = quality.size // S
+    for s in range(S):
+        best, which = quality[s * A], 0
+        for a in range(1, A):
+            if quality[s * A + a] > best:
+                best, which = quality[s * A + a], a
+        changed |= actions[h, s] != which
+        values[h, s], actions[h, s] = best, which
+    return changed
+
+
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def regress(of: Constants, gram: Array, sums: Array, phi: Array, room: Room, quality: Array) -> None:  # noqa: PLR0917
+    """Adds ⟨φ, θ̂⟩ + β·√(φᵀΛ⁻¹φ) to each cell's Q.
+
+    Args:
+        of: The regression's numbers.
+        gram: Begins with the entries of Λ − γI on and above the diagonal, by rows.
+        sums: Begins with u, (d,).
+        phi: (d, SA) the features.
+        room: Scratch.
+        quality: (SA,) added to.
+    """
+    d, cells = phi.shape
+    ridge, beta = of
+    matrix, root, theta = room.matrix, room.root, room.theta
+    at = 0
+    for i in range(d):
+        for j in range(i, d):
+            matrix[i, j] = gram[at]
+            matrix[j, i] = gram[at]
+            at += 1
+        matrix[i, i] += ridge
+    if not stands_out(matrix, 0.5 * ridge, root):
+        raise_eigenvalues(matrix, 0.5 * ridge, root)
+        invert_root(matrix, root)
+    solve(root, sums[:d], theta)
+    predict(phi, theta, room.mean)
+    lengths(phi, root, room.rows, room.length)
+    for c in range(cells):
+        quality[c] += room.mean[c] + beta * room.length[c]
+
+
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def stands_out(matrix: Array, least: float, root: Array) -> bool:
+    """Returns whether no pivot of Λ is below `least`, and writes its root.
+
+    No pivot is below the smallest eigenvalue, and that is at least γ/2 = λ_min but for the probability that Theorem 6.5
+    sets aside (line 1318: ‖N‖ ≤ Σ and γ = 2Σ); of exact sums it is at least γ. So eigenvalues are raised only where
+    noise was larger than it should be, or the ridge was chosen smaller.
+    """
+    if invert_root(matrix, root) == -np.inf:
+        return False
+    for i in range(matrix.shape[0]):  # noqa: SIM110 - Numba has no all()
+        if root[i, i] * root[i, i] * least > 1.0:  # 1/pivot
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def evaluate(agent: Agent, h: int) -> bool:
+    """Writes V of a step under the policy, which is kept as `last`, and its log-weights of the next episode.
+
+    The next policy depends on Q of this episode alone (line 15 of Algorithm 2), so both are written at once. π is kept
+    as log-weights η·ΣQ up to a constant a state: a weight that would vanish in floating point can come back.
+
+    Returns:
+        Whether the policy is not the one that was played last.
+    """
+    last, policy, logits, values, quality = agent.last, agent.policy, agent.logits, agent.values, agent.quality
+    S, A = last.shape[1], last.shape[2]
+    changed = differ(last[h : h + 1], policy[h : h + 1])
+    for s in range(S):
+        mean, top, first = 0.0, 0.0, quality[h, s * A]
+        for a in range(A):
+            last[h, s, a] = policy[h, s, a]
+            mean += quality[h, s * A + a] * last[h, s, a]
+            logits[h, s, a] += agent.eta * (quality[h, s * A + a] - first)
+            top = max(top, logits[h, s, a])
+        values[h, s] = mean
+        for a in range(A):
+            policy[h, s, a] = logits[h, s, a] - top
+    return changed
+
+
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def improve(agent: Agent, bits: NDArray[np.uint64]) -> None:
+    """Turns log-weights into the next episode's policy (line 15 of Algorithm 2)."""
+    policy = agent.policy
+    H, S, A = policy.shape
+    exponentials(policy.reshape(-1), bits)
+    for h in range(H):
+        for s in range(S):
+            total = 0.0
+            for a in range(A):
+                total += policy[h, s, a]
+            share = 1.0 / total
+            for a in range(A):
+                policy[h, s, a] *= share
