@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from privcheck import registry
+from privcheck.features import FeatureMap
+from privcheck.results import World
 
 DP_APVI, DP_APVI_LAPLACE = registry.audit_plan("dp-apvi"), registry.audit_plan("dp-apvi-laplace")
 SDP_PE, SDP_PE_AS_PRINTED = registry.audit_plan("sdp-pe"), registry.audit_plan("sdp-pe-as-printed")
 ALGORITHMS = {name: registry.algorithm(name) for name in registry.names("algorithms")}
 ONLINE = sorted(name for name, one in ALGORITHMS.items() if one.online is not None and one.declare is not None)
+
+
+def with_features(world: World) -> World:
+    """Returns the world with two random kernels and reward features, which agents of linear mixtures need."""
+    rng, S, A = np.random.default_rng(0), world.mdp.states, world.mdp.actions
+    phi = rng.random((S, A, 2)) / 2
+    return replace(world, features=FeatureMap(phi=phi, kernels=rng.dirichlet(np.ones(S), size=(2, S, A))))

@@ -34,11 +34,18 @@ from twins.streams import psums_holding
 
 ALPHA = 1e-9
 SMALL = {"H": "4", "S": "3", "A": "2", "K": "24"}
+LINEAR_MIXTURES = {"private-linopt-vi", "private-linopt-po"}
 CENTRAL, LOCAL = "private-ucb-vi-central", "private-ucb-vi-local"
 
 
+def sizes_of(name):
+    """Small sizes, of those that the algorithm declares."""
+    declared = {parameter.name for parameter in resolve_setting(name, {}).declared.parameters}
+    return {size: value for size, value in {**SMALL, "d": "3"}.items() if size in declared}
+
+
 def asked(name, view, trials, *, declaration=None, sets=None, **more):
-    setting = resolve_setting(name, sets or SMALL)
+    setting = resolve_setting(name, sets or sizes_of(name))
     given = declaration or setting.declared
     return AuditRequest(
         setting=replace(setting.setting, declaration=given), view=view, delta=1e-5,
@@ -69,7 +76,10 @@ def test_a_correct_agent_attains_its_charge_and_shows_the_same_policies(name):
     assert found.evidence["policies_that_moved"] > 8
     ratios = [v for key, v in found.evidence.items() if key.endswith("_l1_moved_over_charged")]
     assert max(ratios) <= 1 + 1e-9
-    if name != "calibrated-ucb-vi":  # whose charge is an upper bound
+    if name in LINEAR_MIXTURES:  # no user moves all releases most; V is not quite as large as it may be
+        euclidean = {key: v for key, v in found.evidence.items() if key.endswith("_l2_moved_over_charged")}
+        assert [round(v, 2) for v in euclidean.values()] == pytest.approx([0.66, 0.57, 1.0, 0.71], abs=0.04)
+    elif name != "calibrated-ucb-vi":  # whose charge is an upper bound
         assert ratios == pytest.approx([1.0] * 3, rel=1e-9)
 
 

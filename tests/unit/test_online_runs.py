@@ -19,8 +19,11 @@ from privcheck.results import OnlineRequest, World, silent
 from privcheck.runtime import read_ledger
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
+from registered import with_features
 
 ONLINE = [name for name in registry.names("algorithms") if registry.algorithm(name).online is not None]
+
+MIXTURES = ["linear-oppo", "private-linopt-po", "private-linopt-vi", "ucrl-vtr"]
 
 
 def without_sizes(request, **more):
@@ -29,6 +32,8 @@ def without_sizes(request, **more):
 
 def asked(name, *, K=200, S=3, H=3, replicates=2, mdp=None, directory=None, workers=1, progress=silent, **given):
     world = World(name="test", description="test", mdp=mdp or riverswim(S, H=H))
+    if name in MIXTURES:
+        world = with_features(world)
     setting = online_settings([name], {"K": str(K)} | {k: str(v) for k, v in given.items()}, world)[0]
     return setting, OnlineRequest(
         setting=setting.setting,
@@ -39,7 +44,7 @@ def asked(name, *, K=200, S=3, H=3, replicates=2, mdp=None, directory=None, work
 # at their defaults the agents do not learn in 200 episodes, and play one policy whatever users answer
 LIVELY = {
     "bonus_scale": "0.02", "precision_scale": "0.01", "epsilon": "3000", "eta_scale": "5", "mu": "9",
-    "first_batch": "20",
+    "first_batch": "20", "noise_scale": "0.01", "bonus_p": "1", "bonus_r": "1",
 }  # fmt: skip
 
 

@@ -14,8 +14,8 @@ INSTANCE = AuditInstance(
     options={
         "ridge": Fraction(0),
         "noise_scale": Fraction(1, 4),
-        "bonus_p": Fraction(0),
-        "bonus_r": Fraction(0),
+        "bonus_p": Fraction(100),
+        "bonus_r": Fraction(1, 100),
         "eta_scale": Fraction(2),
     },
     world=mixture_audit_world,
