@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import mutants
-from mutants import shuffled
+from mutants import regressing, shuffled
 from mutants.agents import (
     Talkative,
     counts_twice,
@@ -78,6 +78,9 @@ def peeking(name, trials):
     if algorithm.online is not None:
         whole = online.instance(request.setting, algorithm)
         return online.audit_policies(request, algorithm, mutants.peeking_online(whole))
+    if algorithm.offline is not None:
+        broken = replace(algorithm, offline=regressing.plans_from_exact(algorithm.offline))
+        return registry.plan_for(broken).audit(replace(request, workers=1))  # it keeps the run that goes on
     processed = post_processing.instance(request.setting, algorithm)
     return post_processing.audit_policies(request, algorithm, mutants.quieter(processed, 0))
 
