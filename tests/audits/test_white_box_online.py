@@ -79,7 +79,7 @@ def test_a_correct_agent_attains_its_charge_and_shows_the_same_policies(name):
     if name in LINEAR_MIXTURES:  # no user moves all releases most; V is not quite as large as it may be
         euclidean = {key: v for key, v in found.evidence.items() if key.endswith("_l2_moved_over_charged")}
         assert [round(v, 2) for v in euclidean.values()] == pytest.approx([0.66, 0.57, 1.0, 0.71], abs=0.04)
-    elif name != "calibrated-ucb-vi":  # whose charge is an upper bound
+    elif name not in {"calibrated-ucb-vi", "calibrated-lsvi-ucb"}:  # whose charges in ‖·‖₁ are upper bounds
         assert ratios == pytest.approx([1.0] * 3, rel=1e-9)
 
 
@@ -89,7 +89,7 @@ def test_a_correct_agent_draws_what_it_declares(name):
     assert found.verdict == "consistent", found.evidence
     assert found.evidence["refuted"] == "nothing"
     scales = [v for key, v in found.evidence.items() if key.startswith("drawn_over_declared_scale")]
-    assert len(scales) >= 2
+    assert len(scales) >= min(2, len(asked(name, "noise", 6).declaration.releases))
 
 
 @pytest.mark.parametrize("position", [1, 2, 3, 8, 12, 23, 24])

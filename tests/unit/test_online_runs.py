@@ -55,6 +55,11 @@ def lively(name):
     return {key: value for key, value in LIVELY.items() if key in options | declared}
 
 
+def fewest_states(name):
+    declaration = resolve_setting(name, {}).declaration
+    return {p.name: p.least for p in declaration.parameters}.get("S", 1) if declaration else 1
+
+
 def same(one, other):
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("regret", "value", "switches"))
 
@@ -171,6 +176,10 @@ def test_one_step_one_action_and_states_that_nobody_reaches(name):
             transition=np.eye(3)[None, :, None, :].repeat(2, axis=2),  # every user stays where it starts
         ),
     ):
+        if mdp.states < fewest_states(name):
+            with pytest.raises(ParameterError, match="states"):
+                asked(name, mdp=mdp, K=60)
+            continue
         setting, request = asked(name, mdp=mdp, K=60)
         found = setting.algorithm.play(request)
         assert np.isfinite(found.regret).all()

@@ -1,0 +1,284 @@
+"""The agent of CALIBRATED-LSVI-UCB: batches, noisy sums, policies of sampled models. README: the budget, what decides.
+
+`regression.learn` and `decide` are the agent and read the billboard alone; `release` is the channel's side; `serve`
+(kernels) is where users are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Parameter
+from privcheck.errors import ParameterError
+from privcheck.online.driver import seeds
+from privcheck.online.player import Player, Replicate
+from privcheck.online.recording import DONE, SWITCHES, Record, blank, grid
+from privcheck.planning import solve
+from privcheck.results import OnlineRequest
+from privcheck_algorithms.calibrated_lsvi_ucb.declaration import RELEASE
+from privcheck_algorithms.calibrated_lsvi_ucb.kernels import Batch, plan, serve
+from privcheck_algorithms.calibrated_lsvi_ucb.regression import Past, Public, learn, perturb, weigh_outer
+from privcheck_algorithms.calibrated_ucb_vi.agent import release, schedule
+from privcheck_algorithms.linear.ellipsoid import fit_ball, shorten
+from privcheck_algorithms.linear.steps import pack
+from privcheck_algorithms.linear.tables import LinearTables, refuse_angles
+from privcheck_algorithms.online.faces import BatchFace
+from privcheck_algorithms.online.private import NOISE, declared
+from privcheck_algorithms.online.sizes import MEMORY, refuse
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, value_greedy
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+OPTIONS = (
+    Parameter(
+        name="first_batch",
+        default="1",
+        kind="positive",
+        meaning="the first batch, in units of the users whose chance is as large as the noise; at most K/8 users",
+    ),
+    Parameter(name="growth", default="1.15", kind="positive", meaning="each batch is so much larger; at least 1"),
+    Parameter(name="perturbation", default="0.5", kind="real", meaning="how many standard deviations models are moved"),
+    Parameter(
+        name="prior",
+        default="0.5",
+        kind="positive",
+        meaning="standard deviation of what is unknown, in units of what a deterministic law needs",
+    ),
+    Parameter(name="turns", default=64, kind="count", meaning="policies that take turns within a batch"),
+)
+_LARGEST = 8  # the first batch is at most K over this
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Agent:
+    """What the agent is made of, before there are users.
+
+    Attributes:
+        public: What everybody knows.
+        ends: The last user of each batch.
+        turns: G.
+        perturbation: How many standard deviations models are moved.
+        known: Rewards are public.
+    """
+
+    public: Public
+    ends: tuple[int, ...]
+    turns: int
+    perturbation: float
+    known: bool
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Returns the users of each batch."""
+        return tuple(np.diff(self.ends, prepend=0).tolist())
+
+
+def decide(past: Past, agent: Agent, rng: np.random.Generator) -> Indices:
+    """Returns the next batch's policies (G, H, S), from what is on the billboard and public randomness alone.
+
+    The last batch has one policy, that of the mean model: nobody learns from it.
+    """
+    public = agent.public
+    S, _, d = public.sizes
+    model, last = learn(past, public), len(past.users) == len(agent.ends) - 1
+    factor = 0.0 if last and len(past.users) else agent.perturbation
+    draws, gains = perturb(model, factor, agent.turns, rng)
+    columns = np.ascontiguousarray(public.phi.reshape(-1, d).T)
+    chosen = np.zeros((agent.turns, public.horizon, S), dtype=np.int64)
+    for turn in range(agent.turns):
+        if turn and factor == 0.0:
+            chosen[turn] = chosen[0]
+        else:
+            plan(columns, model, draws[turn], gains[turn], chosen[turn])
+    return chosen
+
+
+def deal(users: int, turns: int) -> Array:
+    """Returns how many users of a batch act by each of the policies that take turns, (G,).
+
+    >>> deal(7, 3).tolist()
+    [3.0, 2.0, 2.0]
+    """
+    return np.array([len(range(turn, users, turns)) for turn in range(turns)], dtype=np.float64)
+
+
+def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
+    """Returns CALIBRATED-LSVI-UCB in its world, ready to play.
+
+    Args:
+        request: What is asked.
+        noiseless: No noise is drawn; the agent plans as with noise.
+
+    Raises:
+        ParameterError: Sizes that are not the environment's, no episode, features that are nearer to opposite than is
+            declared, tables beyond 8 GB, or a refused option.
+    """
+    agent, mdp, K = prepare(request), request.world.mdp, request.episodes
+    public, ends, G = agent.public, agent.ends, agent.turns
+    S, A, d = public.sizes
+    T, g = public.steps, public.weights[0]
+    B, H, numbers = len(ends), public.horizon, _numbers(S, d, public)
+    w, truth, sigma, points = compress(mdp), solve(mdp), 0.0 if noiseless else public.sigma, grid(K)
+
+    def start(number: int) -> Replicate:
+        own = seeds(request.seed, number, "users", "noise", "turns")
+        reward = np.broadcast_to(mdp.mean_reward, (H, S, A)).reshape(H, S * A)
+        arrays = {
+            RELEASE: np.zeros((B, T, numbers)),
+            f"exact_{RELEASE}": np.zeros((T, numbers)),
+            "reached": np.zeros((T, S, d)),
+            "visits": np.zeros((T * (g > 0), S, A)),
+            "gains": np.zeros((T * (not agent.known), d)),
+            "played": np.zeros((B, G, H, S), np.int64),
+            "actions": np.zeros((H, S), np.int64),
+            "worth": np.zeros(G),
+            "changes": np.zeros(G, np.bool_),
+            # public facts stand where a run starts: a user who answers otherwise changes nothing of them
+            "initial": mdp.initial.copy(),
+            "reward": reward[: H * agent.known].copy(),
+        }
+        generators = {name: np.random.default_rng(one) for name, one in own.items()}
+        return Replicate(arrays=arrays | blank(K), generators=generators)
+
+    def begin(one: Replicate, batch: int) -> None:
+        a = one.arrays
+        users = np.stack([deal(n, G) for n in agent.sizes[:batch]]) if batch else np.zeros((0, G))
+        past = Past(
+            tables=a[RELEASE][:batch],
+            played=a["played"][:batch],
+            users=users,
+            initial=a["initial"],
+            reward=a["reward"],
+        )
+        chosen = decide(past, agent, one.generators["turns"])
+        a["played"][batch] = chosen
+        judge(w, chosen, a["worth"])
+        a["changes"][...] = (chosen != np.roll(chosen, 1, axis=0)).any(axis=(1, 2))
+        if batch and (chosen[0] != a["actions"]).any():
+            a["totals"][SWITCHES] += 1.0
+        for name in ("reached", "visits", "gains"):
+            a[name][...] = 0.0
+
+    def block(one: Replicate, until: int) -> None:
+        a, rng = one.arrays, one.generators
+        while (done := int(a["totals"][DONE])) < until:
+            batch = int(np.searchsorted(ends, done, side="right"))
+            begun = ends[batch - 1] if batch else 0
+            if done == begun:
+                begin(one, batch)
+            sums = (a["reached"], a["visits"], a["gains"])
+            users = Batch(begun, a["played"][batch], a["worth"], a["changes"], public.phi, *sums)
+            serve(
+                w, rng["users"], users, Record(min(until, ends[batch]), a["totals"], a["curves"], points, truth.value)
+            )
+            done = int(a["totals"][DONE])
+            a["actions"][...] = a["played"][batch, (done - 1 - begun) % G]
+            if done == ends[batch] and batch + 1 < B:  # nobody comes after the last batch
+                a[f"exact_{RELEASE}"][...] = sum_up_batch(*sums, public)
+                a[RELEASE][batch] = release(a[f"exact_{RELEASE}"], sigma, rng["noise"])
+
+    return Player(
+        start=start,
+        play=block,
+        label="calibrated-lsvi-ucb, noiseless" if noiseless else "calibrated-lsvi-ucb",
+        told="actions",
+        optimal=truth.value,
+        face=BatchFace(names=(RELEASE,), ends=ends, policy=("actions", "played")),
+        noise=NOISE,
+        diagnostics={"batches": float(B), "noise_std": public.sigma, "users_as_large_as_noise": public.even},
+    )
+
+
+def sum_up_batch(reached: Array, visits: Array, gains: Array, public: Public) -> Array:
+    """Returns a batch's exact tables (T, numbers) from its sums: the privatizer's side."""
+    S, A, d = public.sizes
+    gram = weigh_outer(public.phi.reshape(-1, d), visits.reshape(-1, S * A))
+    return pack(gram, reached.transpose(0, 2, 1), gains, weights=public.weights)
+
+
+def judge(w: SparseMDP, chosen: Indices, worth: Array) -> None:
+    """Writes the policies' true expected returns, for the record."""
+    for turn in range(len(chosen)):
+        judged, values = np.full(chosen.shape[1:], -1), np.zeros((w.H + 1, w.S))
+        worth[turn] = value_greedy(w, chosen[turn], judged, values)
+
+
+def prepare(request: OnlineRequest) -> Agent:
+    """Returns what the agent is made of; the noise from the declaration.
+
+    Raises:
+        ParameterError: As `player`.
+    """
+    refuse(request, vectors=0)
+    declaration, options, world = declared(request), request.options, request.world
+    if options["growth"] < 1:
+        message = f"growth (each batch is so much larger): expected at least 1, got {options['growth']}"
+        raise ParameterError(message, name="growth", given=options["growth"])
+    one = declaration.release(RELEASE)
+    statistic = one.statistic
+    assert isinstance(statistic, LinearTables)
+    T, numbers = statistic.shape(request.values)
+    d = world.sizes["d"]
+    if int(request.values["d"]) != d:
+        message = f"the declaration does not fit the environment: d = {request.values['d']} but {d} in {world.name}"
+        raise ParameterError(message, name="d", given=request.values["d"])
+    refuse_memory(request, numbers=T * numbers, batches=2)  # before features are made
+    phi = fit_ball(world.feature_map.phi) if _mapped(request) else shorten(world.feature_map.phi)
+    refuse_angles(phi, statistic.least.number(request.values, rounding="up"))
+    public = Public(
+        phi=np.ascontiguousarray(phi),
+        steps=T,
+        horizon=world.mdp.horizon,
+        weights=statistic.weights_at(request.values),
+        sigma=one.mechanism.at(request.values).scale,
+        prior=float(options["prior"]),
+    )
+    first = max(1, int(min(float(options["first_batch"]) * public.even, request.episodes / _LARGEST)))
+    ends = schedule(request.episodes, first=first, growth=float(options["growth"]))
+    refuse_memory(request, numbers=T * numbers, batches=len(ends))
+    return Agent(
+        public=public,
+        ends=tuple(ends.tolist()),
+        turns=int(options["turns"]),
+        perturbation=float(options["perturbation"]),
+        known=statistic.rewards is None,
+    )
+
+
+def refuse_memory(request: OnlineRequest, *, numbers: int, batches: int) -> None:
+    """Refuses what needs more than 8 GB.
+
+    Args:
+        request: What is asked.
+        numbers: Of a batch's tables.
+        batches: B.
+
+    Raises:
+        ParameterError: It needs more.
+    """
+    mdp, turns, d = request.world.mdp, int(request.options["turns"]), request.world.sizes["d"]
+    H, pairs = mdp.horizon, mdp.states * mdp.actions
+    chosen = turns * (H + 1) * mdp.states
+    kept = batches * (numbers + chosen) + H * (d * mdp.states + pairs)
+    passing = batches * (2 * numbers + 3 * d * d + pairs) + H * (d * mdp.states + 2 * d * d) + 2 * pairs * d
+    needed = 8.0 * (kept * request.replicates + passing)
+    if needed > MEMORY:
+        message = (
+            f"d = {d} and {batches} batches of tables and of {turns} policies in {request.replicates} replicates need "
+            f"{needed / 1e9:.1f} GB, at most {MEMORY / 1e9:g} GB are taken: features of fewer dimensions, fewer "
+            "--replicates or turns, a larger growth or first_batch, or smaller S, A or H"
+        )
+        raise ParameterError(message, name="d", given=d)
+
+
+def _mapped(request: OnlineRequest) -> bool:
+    return request.readings.get("features", "mapped") == "mapped"
+
+
+def _numbers(S: int, d: int, public: Public) -> int:
+    g, _, w = public.weights
+    return (d * (d + 1) // 2 if g > 0 else 0) + d * (S - 1) + (d if w > 0 else 0)
