@@ -22,7 +22,7 @@ from privcheck_algorithms.calibrated_lsvi_ucb.declaration import RELEASE
 from privcheck_algorithms.calibrated_lsvi_ucb.kernels import Batch, plan, serve
 from privcheck_algorithms.calibrated_lsvi_ucb.regression import Past, Public, learn, perturb, weigh_outer
 from privcheck_algorithms.calibrated_ucb_vi.agent import release, schedule
-from privcheck_algorithms.linear.ellipsoid import fit_ball, shorten
+from privcheck_algorithms.linear.rounding import round_features
 from privcheck_algorithms.linear.steps import pack
 from privcheck_algorithms.linear.tables import LinearTables, refuse_angles
 from privcheck_algorithms.online.faces import BatchFace
@@ -51,6 +51,7 @@ OPTIONS = (
     Parameter(name="turns", default=64, kind="count", meaning="policies that take turns within a batch"),
 )
 _LARGEST = 8  # the first batch is at most K over this
+_INSIDE = 1 + 1e-13  # norms that are 1 but for roundings are 1 at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -227,7 +228,7 @@ def prepare(request: OnlineRequest) -> Agent:
         message = f"the declaration does not fit the environment: d = {request.values['d']} but {d} in {world.name}"
         raise ParameterError(message, name="d", given=request.values["d"])
     refuse_memory(request, numbers=T * numbers, batches=2)  # before features are made
-    phi = fit_ball(world.feature_map.phi) if _mapped(request) else shorten(world.feature_map.phi)
+    phi = map_features(world.feature_map.phi, mapped=request.readings.get("features", "mapped") == "mapped")
     refuse_angles(phi, statistic.least.number(request.values, rounding="up"))
     public = Public(
         phi=np.ascontiguousarray(phi),
@@ -247,6 +248,20 @@ def prepare(request: OnlineRequest) -> Agent:
         perturbation=float(options["perturbation"]),
         known=statistic.rewards is None,
     )
+
+
+def map_features(phi: Array, *, mapped: bool) -> Array:
+    """Returns the features that tables are sums of, (S, A, d), none of them longer than 1.
+
+    Args:
+        phi: (S, A, d) the world's.
+        mapped: In the coordinates in which they fill the unit ball best; those that they do not span are 0.
+    """
+    if mapped:
+        rounded = round_features(phi)
+        return np.pad(rounded, ((0, 0), (0, 0), (0, phi.shape[2] - rounded.shape[2])))
+    longest = float(np.linalg.norm(phi, axis=-1).max())
+    return phi / max(1.0, longest * _INSIDE)
 
 
 def refuse_memory(request: OnlineRequest, *, numbers: int, batches: int) -> None:
@@ -273,10 +288,6 @@ def refuse_memory(request: OnlineRequest, *, numbers: int, batches: int) -> None
             "--replicates or turns, a larger growth or first_batch, or smaller S, A or H"
         )
         raise ParameterError(message, name="d", given=d)
-
-
-def _mapped(request: OnlineRequest) -> bool:
-    return request.readings.get("features", "mapped") == "mapped"
 
 
 def _numbers(S: int, d: int, public: Public) -> int:
