@@ -7,7 +7,8 @@ kernel, which a private agent without noise runs number by number alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,10 @@ from privcheck.online.recording import Record, blank, grid
 from privcheck.planning import solve, uniform
 from privcheck.results import OnlineRequest
 from privcheck.schedules import Tree
-from privcheck_algorithms.linear.mixtures import dimensions, mixture
+from privcheck_algorithms.linear.mixtures import Mixture, dimensions, mixture
 from privcheck_algorithms.online.private import declared
 from privcheck_algorithms.online.sizes import MEMORY, refuse
-from privcheck_algorithms.online.sparse_mdp import Walk, compress
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, Walk, compress
 from privcheck_algorithms.online.tables import aligned
 from privcheck_algorithms.private_linopt.face import MixtureFace, numbers
 from privcheck_algorithms.private_linopt.kernels import Agent, Constants, play
@@ -66,7 +67,7 @@ NOISE = "simulated: seeded floating-point noise (PCG64) inside the kernel; not f
 
 
 def norm_bound(scale: float, *, d: int, nodes: int, K: int, H: int, failure: float) -> float:
-    """Returns Σ = σ√m·(4√d + √(8 ln(8KH/α))) of Theorem 6.5's proof (line 1318), α = failure/4.
+    """Returns Σ = σ√m·(4√d + √(8 ln(8KH/α))) of Theorem 6.5's proof (line 1317), α = failure/4.
 
     But for probability α/4 no sum of m noisy nodes has a larger operator norm, at any of KH times (Lemma B.4).
     """
@@ -128,6 +129,107 @@ def policy_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     return make(request, mixed=True, private=True, noiseless=noiseless, label="private-linopt-po")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stage:
+    """Where a kernel plays, and with which numbers.
+
+    Attributes:
+        request: What is asked.
+        mixed: Algorithm 2; else Algorithm 1.
+        private: With the PRIVATIZER; else with exact counters.
+        law: Of the noise, as the kernels know it.
+        w: The world.
+        known: The mixture.
+        layout: How counters lie.
+        scales: The noise's standard deviations, by counter.
+        transition: The numbers of the regression of V(s′) on φ.
+        reward: Those of r on ϕ.
+        optimal: V*₁.
+    """
+
+    request: OnlineRequest
+    mixed: bool
+    private: bool
+    law: int
+    w: SparseMDP
+    known: Mixture
+    layout: Layout
+    scales: tuple[float, float, float, float]
+    transition: Constants
+    reward: Constants
+    optimal: float
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Returns the declared shape of each counter."""
+        H, d1, d2 = self.layout
+        return dict(zip(NAMES, ((H, d1, d1), (H, d1), (H, d2, d2), (H, d2)), strict=True))
+
+    def start(self, number: int) -> Replicate:
+        """Returns a replicate before its first episode."""
+        K, (H, S, A) = self.request.episodes, (self.w.H, self.w.S, self.w.A)
+        own = seeds(self.request.seed, number, "users", "noise")
+        M, room = sum(map(numbers, self.shapes.values())), (H if self.mixed else 0, S, A)
+        arrays = {
+            "exact": aligned(M if self.private else 0),
+            "noisy": aligned(M),
+            "prefix": aligned(levels(K) if self.private else 0, M),
+            "values": np.zeros((H + 1, S)),
+            "quality": np.zeros((H, S * A)),
+            "actions": np.zeros((0 if self.mixed else H, S), np.int64),
+            "last": uniform(*room),  # line 2 of Algorithm 2
+            "policy": uniform(*room),
+            "logits": np.zeros(room),
+            "path": np.zeros(H + 1, np.int64),
+            "taken": np.zeros(H, np.int64),
+            "costs": np.zeros(H),
+        }
+        generators = {name: np.random.default_rng(seed) for name, seed in own.items()}
+        return Replicate(arrays={**arrays, **blank(K)}, generators=generators)
+
+    def play(self, one: Replicate, until: int) -> None:
+        """Plays a replicate up to an episode."""
+        a, K = one.arrays, self.request.episodes
+        record = Record(until=until, totals=a["totals"], curves=a["curves"], grid=grid(K), optimal=self.optimal)
+        play(self.w, one.generators["users"], self.agent(one), self.privatizer(one), record)
+
+    def agent(self, one: Replicate) -> Agent:
+        """Returns a replicate's agent: what it keeps, and what is published."""
+        options, K = self.request.options, self.request.episodes
+        scale = float(options["eta_scale"]) if self.mixed else 0.0
+        return Agent(
+            mixed=self.mixed,
+            eta=learning_rate(A=self.w.A, H=self.w.H, K=K, scale=scale),
+            known_rewards=options["known_rewards"] > 0,
+            known=self.known,
+            transition=self.transition,
+            reward=self.reward,
+            noisy=one.arrays["noisy"],
+            **{name: one.arrays[name] for name in KEPT},
+        )
+
+    def privatizer(self, one: Replicate) -> Privatizer:
+        """Returns a replicate's privatizer, with what it keeps."""
+        a, piece = one.arrays, max(noise.chunk(numbers(shape)) for shape in self.shapes.values())
+        return Privatizer(
+            K=self.request.episodes,
+            layout=self.layout,
+            scales=self.scales,
+            channel=noise.open_channel(self.law, 0.0, streams=_NO_STREAMS, rng=one.generators["noise"], piece=piece),
+            walk=Walk(a["path"], a["taken"], a["costs"]),
+            exact=a["exact" if self.private else "noisy"],
+            noisy=a["noisy"],
+            prefix=a["prefix"],
+        )
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """Returns the privatizer's and the agent's numbers."""
+        noises = {f"std {name}": scale for name, scale in zip(NAMES, self.scales, strict=True)}
+        p, r = self.transition, self.reward
+        return {**noises, "ridge_p": p.ridge, "ridge_r": r.ridge, "beta_p": p.beta, "beta_r": r.beta}
+
+
 def make(request: OnlineRequest, *, mixed: bool, private: bool, noiseless: bool, label: str) -> Player:
     """Returns a player of the kernel.
 
@@ -143,80 +245,33 @@ def make(request: OnlineRequest, *, mixed: bool, private: bool, noiseless: bool,
             too large, releases that the kernel does not know, counters beyond 8 GB, or a ridge of 0.
     """
     refuse(request, vectors=0)
-    known, (d1, d2), w = mixture(request), dimensions(request), compress(request.world.mdp)
-    H, S, A, K = w.H, w.S, w.A, request.episodes
-    shapes = dict(zip(NAMES, ((H, d1, d1), (H, d1), (H, d2, d2), (H, d2)), strict=True))
+    known, (d1, d2) = mixture(request), dimensions(request)
     scales = _scales(request) if private else (0.0, 0.0, 0.0, 0.0)
-    _refuse_memory(request, shapes, levels(K) if private else 0)
-    of_p = constants(request, d1, scales=scales[:2], transition=True)
-    of_r = constants(request, d2, scales=scales[2:], transition=False)
-    eta = learning_rate(A=A, H=H, K=K, scale=float(request.options["eta_scale"])) if mixed else 0.0
-    publicly, truth, points = request.options["known_rewards"] > 0, solve(request.world.mdp), grid(K)
-    M, rows = sum(numbers(shape) for shape in shapes.values()), levels(K) if private else 0
-
-    def start(number: int) -> Replicate:
-        own = seeds(request.seed, number, "users", "noise")
-        room = (H, S, A) if mixed else (0, S, A)
-        arrays = {
-            "exact": aligned(M if private else 0),
-            "noisy": aligned(M),
-            "prefix": aligned(rows, M),
-            "values": np.zeros((H + 1, S)),
-            "quality": np.zeros((H, S * A)),
-            "actions": np.zeros((0 if mixed else H, S), np.int64),
-            "last": uniform(*room),  # line 2 of Algorithm 2
-            "policy": uniform(*room),
-            "logits": np.zeros(room),
-            "path": np.zeros(H + 1, np.int64),
-            "taken": np.zeros(H, np.int64),
-            "costs": np.zeros(H),
-        }
-        generators = {name: np.random.default_rng(seed) for name, seed in own.items()}
-        return Replicate(arrays={**arrays, **blank(K)}, generators=generators)
-
-    def block(one: Replicate, until: int) -> None:
-        a = one.arrays
-        privatizer = Privatizer(
-            K=K,
-            layout=Layout(H, d1, d2),
-            scales=scales,
-            channel=noise.open_channel(
-                noise.GAUSSIAN if private and not noiseless else noise.NONE,
-                0.0,
-                streams=_NO_STREAMS,
-                rng=one.generators["noise"],
-                piece=max(noise.chunk(numbers(shape)) for shape in shapes.values()),
-            ),
-            walk=Walk(a["path"], a["taken"], a["costs"]),
-            exact=a["exact" if private else "noisy"],
-            noisy=a["noisy"],
-            prefix=a["prefix"],
-        )
-        agent = Agent(
-            mixed=mixed,
-            eta=eta,
-            known_rewards=publicly,
-            known=known,
-            transition=of_p,
-            reward=of_r,
-            noisy=a["noisy"],
-            **{name: a[name] for name in KEPT},
-        )
-        record = Record(until=until, totals=a["totals"], curves=a["curves"], grid=points, optimal=truth.value)
-        play(w, one.generators["users"], agent, privatizer, record)
-
-    told = "last" if mixed else "actions"
+    stage = Stage(
+        request=request,
+        mixed=mixed,
+        private=private,
+        law=noise.GAUSSIAN if private and not noiseless else noise.NONE,
+        w=compress(request.world.mdp),
+        known=known,
+        layout=Layout(request.world.mdp.horizon, d1, d2),
+        scales=scales,
+        transition=constants(request, d1, scales=scales[:2], transition=True),
+        reward=constants(request, d2, scales=scales[2:], transition=False),
+        optimal=solve(request.world.mdp).value,
+    )
+    _refuse_memory(request, stage.shapes, levels(request.episodes) if private else 0)
     policy = ("last", "policy", "logits", "values", "quality") if mixed else ("actions", "values", "quality")
-    face = MixtureFace(shapes=shapes, known=known, episodes=K, policy=policy)
+    face = MixtureFace(shapes=stage.shapes, known=known, episodes=request.episodes, policy=policy)
     return Player(
-        start=start,
-        play=block,
+        start=stage.start,
+        play=stage.play,
         label=f"{label}, noiseless" if noiseless and private else label,
-        told=told,
-        optimal=truth.value,
+        told=policy[0],
+        optimal=stage.optimal,
         face=face if private else None,
         noise=NOISE,
-        diagnostics=_diagnostics(scales, of_p, of_r) if private else {},
+        diagnostics=stage.diagnostics if private else {},
     )
 
 
@@ -249,8 +304,3 @@ def _refuse_memory(request: OnlineRequest, shapes: Mapping[str, tuple[int, ...]]
             "GB are taken: fewer --replicates, or smaller H, K or dimensions"
         )
         raise ParameterError(message, name="replicates", given=request.replicates)
-
-
-def _diagnostics(scales: Sequence[float], of_p: Constants, of_r: Constants) -> dict[str, float]:
-    noises = {f"std {name}": scale for name, scale in zip(NAMES, scales, strict=True)}
-    return {**noises, "ridge_p": of_p.ridge, "ridge_r": of_r.ridge, "beta_p": of_p.beta, "beta_r": of_r.beta}

@@ -218,7 +218,7 @@ def stands_out(matrix: Array, least: float, root: Array) -> bool:
     """Returns whether no pivot of Λ is below `least`, and writes its root.
 
     No pivot is below the smallest eigenvalue, and that is at least γ/2 = λ_min but for the probability that Theorem 6.5
-    sets aside (line 1318: ‖N‖ ≤ Σ and γ = 2Σ); of exact sums it is at least γ. So eigenvalues are raised only where
+    sets aside (line 1317: ‖N‖ ≤ Σ and γ = 2Σ); of exact sums it is at least γ. So eigenvalues are raised only where
     noise was larger than it should be, or the ridge was chosen smaller.
     """
     if invert_root(matrix, root) == -np.inf:

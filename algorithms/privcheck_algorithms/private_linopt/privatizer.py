@@ -74,7 +74,7 @@ def places(layout: Layout) -> tuple[int, int, int, int, int]:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def count(known: Mixture, values: Array, privatizer: Privatizer, phi: Array) -> None:
-    """Adds one user's episode to the exact sums (lines 1094 to 1106), with V of that very episode.
+    """Adds one user's episode to the exact sums (lines 1094 to 1119), with V of that very episode.
 
     Args:
         known: The mixture.
