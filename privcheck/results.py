@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
@@ -155,6 +155,8 @@ class World(Brief):
         mdp: The model.
         facts: Size and origin, for the report.
         features: Public features of states and actions, where there are any.
+        public: The model whose mean rewards and law of the first state agents are told where those are public, if users
+            answer by another one, as those do in whom an audit's neighbours differ; None where it is `mdp`.
 
     Raises:
         ParameterError: The features are of another number of states or actions.
@@ -165,6 +167,7 @@ class World(Brief):
     mdp: FiniteMDP
     facts: Mapping[str, str | int | float] = field(default_factory=dict)
     features: FeatureMap | None = None
+    public: FiniteMDP | None = None
 
     def __post_init__(self) -> None:
         if self.features is not None:
@@ -174,6 +177,15 @@ class World(Brief):
     def feature_map(self) -> FeatureMap:
         """Returns the features: a coordinate for every state and action where no others are known."""
         return self.features or one_hot_features(self.mdp.states, self.mdp.actions)
+
+    @property
+    def public_model(self) -> FiniteMDP:
+        """Returns the model whose mean rewards and law of the first state are public where any are."""
+        return self.public or self.mdp
+
+    def answered_by(self, mdp: FiniteMDP) -> World:
+        """Returns the same world, in which users answer by another model; what is public stays."""
+        return replace(self, mdp=mdp, public=self.public_model)
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -218,7 +218,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     w, truth, drawn = compress(mdp), solve(mdp), 0.0 if noiseless else 1.0
     public, points = None, grid(K)
     if c.sigma_rewards == 0.0 and request.readings.get("rewards") == "known":
-        public = np.broadcast_to(mdp.mean_reward, (c.tables, c.S, c.A))
+        public = np.broadcast_to(request.world.public_model.mean_reward, (c.tables, c.S, c.A))
 
     def start(number: int) -> Replicate:
         own = seeds(request.seed, number, "users", "noise", "ties")
@@ -241,7 +241,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
         past = Past(
             transitions=a["transitions"][:batch], rewards=a["rewards"][:batch], played=a["played"][:batch], sizes=sizes
         )
-        chosen = policies(past, c, order, initial=mdp.initial, known_rewards=public)
+        chosen = policies(past, c, order, initial=request.world.public_model.initial, known_rewards=public)
         a["played"][batch], a["actions"][...] = chosen, chosen[0]
         for turn in range(G):
             judged, values = np.full((c.H, c.S), -1), np.zeros((c.H + 1, c.S))

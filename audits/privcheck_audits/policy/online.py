@@ -67,7 +67,7 @@ class OnlineRuns:
         asked = replace(self.request, seed=int(rng.integers(2**63)))
         others = ready(self.make, asked, noiseless=self.noiseless)
         with_first, with_other = (
-            ready(self.make, replace(asked, world=replace(asked.world, mdp=mdp)), noiseless=self.noiseless)
+            ready(self.make, replace(asked, world=asked.world.answered_by(mdp)), noiseless=self.noiseless)
             for mdp in self.first
         )
         rows = []

@@ -58,7 +58,7 @@ class Watched:
 
     def player(self, seed: int, *, mdp: FiniteMDP | None = None, noiseless: bool = False) -> Player:
         """Returns the agent in its own world or in another one, ready to play."""
-        world = self.request.world if mdp is None else replace(self.request.world, mdp=mdp)
+        world = self.request.world if mdp is None else self.request.world.answered_by(mdp)
         return ready(self.make, replace(self.request, seed=seed, world=world), noiseless=noiseless)
 
     def face(self, player: Player) -> CheckedFace:
