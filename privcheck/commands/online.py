@@ -91,7 +91,7 @@ def settle_together(algorithms: Sequence[Algorithm], given: Mapping[str, str], w
     names = [algorithm.name for algorithm in algorithms]
     if len(set(names)) != len(names):
         raise ParameterError(f"each algorithm is compared once, got {' '.join(names)}", name="name", given=names)
-    known = [_keep_known(settle(algorithm, {})) | sizes.keys() for algorithm in algorithms]
+    known = [_keep_known(settle(one, _keep_readings(one, given))) | sizes.keys() for one in algorithms]
     for key in given:
         if not any(key in one for one in known):
             every = sorted(frozenset[str]().union(*known))
@@ -100,6 +100,11 @@ def settle_together(algorithms: Sequence[Algorithm], given: Mapping[str, str], w
         settle(algorithm, {k: v for k, v in given.items() if k in one}, sizes=sizes)
         for algorithm, one in zip(algorithms, known, strict=True)
     ]
+
+
+def _keep_readings(algorithm: Algorithm, given: Mapping[str, str]) -> dict[str, str]:
+    """Returns the readings that are asked for: some parameters are declared in one of them only."""
+    return {reading.name: given[reading.name] for reading in algorithm.readings if reading.name in given}
 
 
 def _keep_known(setting: Chosen) -> set[str]:
