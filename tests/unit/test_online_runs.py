@@ -23,7 +23,7 @@ from registered import with_features
 
 ONLINE = [name for name in registry.names("algorithms") if registry.algorithm(name).online is not None]
 
-MIXTURES = ["linear-oppo", "private-linopt-po", "private-linopt-vi", "ucrl-vtr"]
+MIXTURES = ["calibrated-linopt", "linear-oppo", "private-linopt-po", "private-linopt-vi", "ucrl-vtr"]
 
 
 def without_sizes(request, **more):
