@@ -115,6 +115,7 @@ class Algorithm:
             policy view draws the declared noise for it, at the sizes of `instance`. None where there is none.
         instance: Where audits run the agent.
         twin: The registered online algorithm that does the same without privacy; None where there is none.
+        environment: The registered environment that `check` takes where none is named; empty for the usual one.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Algorithm:
     policies: MakePolicies | None = None
     instance: AuditInstance = field(default_factory=AuditInstance)
     twin: str | None = None
+    environment: str = ""
 
     def learn_from(self, request: RunRequest) -> RunResult:
         """Returns what the agent learned from a dataset.

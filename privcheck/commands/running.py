@@ -210,7 +210,8 @@ def _load_source(name: str, sets: tuple[str, ...], *, env: str | None, seed: int
         )
     if given_files:
         raise click.UsageError(f"{name} learns as it acts: give --env ENV, not {_FILES}")
-    world, given = online.load_world(env or registry.usual_environment("online"), parse_sets(sets), seed=seed)
+    where = env or algorithm.environment or registry.usual_environment("online")
+    world, given = online.load_world(where, parse_sets(sets), seed=seed)
     return online.settle_together([algorithm], given, world)[0], world
 
 

@@ -10,13 +10,14 @@ from privcheck import registry
 from privcheck.accounting import account, check_ledger, price_ledger
 from privcheck.accounting.bridge import second_opinion
 from privcheck.commands.declared import list_algorithms, price_releases, show, verify_claim
+from privcheck.commands.online import load_world, online_settings
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
 from privcheck.reports.latex import latex_to_mathml
 from privcheck.reports.mathml import safe_mathml
 from privcheck.reports.values import from_json, to_json
-from privcheck.results import RunRequest
+from privcheck.results import OnlineRequest, RunRequest
 from privcheck.runtime import Ledger, read_ledger
 
 NAMES = registry.names("algorithms")
@@ -140,6 +141,15 @@ def test_unknown_names_and_parameters_are_refused():
         resolve_setting("dp-apvi", {"S": "3"}, sizes={"S": 4})
     with pytest.raises(ParameterError, match="known, released"):
         resolve_setting("dp-apvi", {"rewards": "maybe"})
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if registry.algorithm(name).environment])
+def test_the_environment_that_an_agent_is_checked_in_is_registered_and_fits(name):
+    algorithm = registry.algorithm(name)
+    assert registry.has_environment(algorithm.environment)
+    world, _ = load_world(algorithm.environment, {}, seed=0)
+    setting = online_settings([name], {"K": "2"}, world)[0]
+    assert algorithm.play(OnlineRequest(setting=setting.setting, world=world, episodes=2)).regret.shape == (1, 2)
 
 
 @pytest.mark.parametrize("name", DECLARED)

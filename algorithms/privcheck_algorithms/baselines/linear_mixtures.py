@@ -37,6 +37,7 @@ UCRL_VTR = Algorithm(
     declare=None,
     options=(EPISODES, *BASELINE_OPTIONS),
     online=value_player,
+    environment="linear-hypercube",
 )
 
 LINEAR_OPPO = Algorithm(
@@ -46,4 +47,5 @@ LINEAR_OPPO = Algorithm(
     declare=None,
     options=(EPISODES, *BASELINE_OPTIONS, ETA_SCALE),
     online=policy_player,
+    environment="linear-hypercube",
 )

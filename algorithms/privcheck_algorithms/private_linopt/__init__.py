@@ -32,6 +32,7 @@ VI = Algorithm(
     online=value_player,
     instance=INSTANCE,
     twin="ucrl-vtr",
+    environment="linear-hypercube",
 )
 
 PO = Algorithm(
@@ -45,6 +46,7 @@ PO = Algorithm(
     online=policy_player,
     instance=INSTANCE,
     twin="linear-oppo",
+    environment="linear-hypercube",
 )
 
 __all__ = ["PO", "VI"]
