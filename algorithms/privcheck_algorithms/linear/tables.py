@@ -292,7 +292,7 @@ def refuse_angles(phi: Array, least: float) -> None:
     found = least_product(phi)
     if found < least - 2 * SLACK:
         message = f"two features have an inner product of {found:.6g}, and none below κ = {least:g} is declared"
-        raise ParameterError(f"{message}: declare κ = −1, which all features keep", name="least", given=found)
+        raise ParameterError(f"{message}: declare a κ of no more than that, or −1", name="least", given=found)
 
 
 def _same_at_all_steps(
