@@ -9,7 +9,7 @@ import pytest
 from privcheck.accounting import account
 from privcheck.commands.online import load_world, online_settings
 from privcheck.commands.setting import resolve_setting
-from privcheck.errors import ParameterError, TrajectoryError
+from privcheck.errors import ParameterError, TrajectoryError, UnknownNameError
 from privcheck.features import FeatureMap
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.online.driver import run
@@ -278,3 +278,29 @@ def test_what_is_refused():
         mixture(uneven[:1], world.mdp.initial)
     with pytest.raises(ParameterError, match="at least 2"):
         audit_world({"S": 1})
+
+
+def test_what_is_public_stays_where_a_user_answers_otherwise():
+    """Known rewards are the world's, not those of one user's answers: behind one billboard policies are the same."""
+    world, _ = load_world("linear-hypercube", {"H": "3"}, seed=0)
+    other = FiniteMDP(
+        horizon=3, transition=np.broadcast_to(np.eye(2)[0], (1, 2, 16, 2)).copy(), reward=np.full((1, 1, 1, 1), 0.25),
+        initial=np.eye(2)[1],
+    )  # fmt: skip
+    elsewhere = world.answered_by(other)
+    assert elsewhere.mdp is other
+    assert elsewhere.answered_by(world.mdp).public_model is elsewhere.public_model is world.public_model is world.mdp
+    played = []
+    for where in (world, elsewhere):
+        agent = player(asked(where, K=8, first_batch=4, growth=1))
+        one = agent.start(0)
+        agent.play(one, 1)
+        played.append((one.arrays["played"][0], one.arrays["bases"][0]))
+    assert all(np.array_equal(*both) for both in zip(*played, strict=True))
+
+
+def test_parameters_of_a_reading_are_known_to_a_run_that_asks_for_it():
+    world, _ = load_world("linear-hypercube", {"H": "3"}, seed=0)
+    assert asked(world, rewards="released", reward_weight=2).values["reward_weight"] == 2
+    with pytest.raises(UnknownNameError, match="reward_weight"):
+        asked(world, reward_weight=2)
