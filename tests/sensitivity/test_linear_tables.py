@@ -171,7 +171,7 @@ def test_public_features_say_how_far_they_are_apart():
     phi = np.concatenate([phi, [[[-0.6, 0.8], [0.0, 0.0]]]])
     assert -0.6 - 1e-9 < least_product(phi) <= -0.6
     refuse_angles(phi, -0.6)
-    with pytest.raises(ParameterError, match=r"inner product of -0.6.*or −1, which all features keep"):
+    with pytest.raises(ParameterError, match=r"inner product of -0.6.*declare a κ of no more than that"):
         refuse_angles(phi, -0.5)
 
 
