@@ -60,6 +60,7 @@ class Agent:
 
     Attributes:
         public: What everybody knows.
+        numbers: Of a batch's tables at a step.
         ends: The last user of each batch.
         turns: G.
         perturbation: How many standard deviations models are moved.
@@ -67,6 +68,7 @@ class Agent:
     """
 
     public: Public
+    numbers: int
     ends: tuple[int, ...]
     turns: int
     perturbation: float
@@ -122,15 +124,15 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     public, ends, G = agent.public, agent.ends, agent.turns
     S, A, d = public.sizes
     T, g = public.steps, public.weights[0]
-    B, H, numbers = len(ends), public.horizon, _numbers(S, d, public)
+    B, H = len(ends), public.horizon
     w, truth, sigma, points = compress(mdp), solve(mdp), 0.0 if noiseless else public.sigma, grid(K)
 
     def start(number: int) -> Replicate:
         own = seeds(request.seed, number, "users", "noise", "turns")
         reward = np.broadcast_to(mdp.mean_reward, (H, S, A)).reshape(H, S * A)
         arrays = {
-            RELEASE: np.zeros((B, T, numbers)),
-            f"exact_{RELEASE}": np.zeros((T, numbers)),
+            RELEASE: np.zeros((B, T, agent.numbers)),
+            f"exact_{RELEASE}": np.zeros((T, agent.numbers)),
             "reached": np.zeros((T, S, d)),
             "visits": np.zeros((T * (g > 0), S, A)),
             "gains": np.zeros((T * (not agent.known), d)),
@@ -243,6 +245,7 @@ def prepare(request: OnlineRequest) -> Agent:
     refuse_memory(request, numbers=T * numbers, batches=len(ends))
     return Agent(
         public=public,
+        numbers=numbers,
         ends=tuple(ends.tolist()),
         turns=int(options["turns"]),
         perturbation=float(options["perturbation"]),
@@ -288,8 +291,3 @@ def refuse_memory(request: OnlineRequest, *, numbers: int, batches: int) -> None
             "--replicates or turns, a larger growth or first_batch, or smaller S, A or H"
         )
         raise ParameterError(message, name="d", given=d)
-
-
-def _numbers(S: int, d: int, public: Public) -> int:
-    g, _, w = public.weights
-    return (d * (d + 1) // 2 if g > 0 else 0) + d * (S - 1) + (d if w > 0 else 0)

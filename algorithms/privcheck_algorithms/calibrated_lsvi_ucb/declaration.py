@@ -50,13 +50,13 @@ _GRAM = Parameter(
     name="gram_weight",
     default="1/2",
     kind="positive",
-    meaning="with gram=released, g: Gram matrices have 1/g times the noise variance of the successors' sums",
+    meaning="g: Gram matrices have 1/g times the noise variance of the successors' sums",
 )
 _REWARD = Parameter(
     name="reward_weight",
     default="1/2",
     kind="positive",
-    meaning="with rewards=released, w: reward sums have 1/w times the noise variance of the successors' sums",
+    meaning="w: reward sums have 1/w times the noise variance of the successors' sums",
 )
 _OPPOSED = Parameter(
     name="opposed",
@@ -99,7 +99,7 @@ def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
             ),
         ),
         claim=Claim(ZCDP(rho), source="README, “The budget”", joint=Joint()),
-        parameters=(*_SIZES, _RHO, _OPPOSED, _GRAM, _REWARD),
+        parameters=(*_SIZES, _RHO, _OPPOSED, *(() if modelled else (_GRAM,)), *(() if known else (_REWARD,))),
         candidates=tables.candidates,
         records=tables.record,
     )
