@@ -125,11 +125,12 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     S, A, d = public.sizes
     T, g = public.steps, public.weights[0]
     B, H = len(ends), public.horizon
+    known = request.world.public_model  # a user who answers otherwise changes nothing of what is public
+    reward = np.broadcast_to(known.mean_reward, (H, S, A)).reshape(H, S * A)[: H * agent.known].copy()
     w, truth, sigma, points = compress(mdp), solve(mdp), 0.0 if noiseless else public.sigma, grid(K)
 
     def start(number: int) -> Replicate:
         own = seeds(request.seed, number, "users", "noise", "turns")
-        reward = np.broadcast_to(mdp.mean_reward, (H, S, A)).reshape(H, S * A)
         arrays = {
             RELEASE: np.zeros((B, T, agent.numbers)),
             f"exact_{RELEASE}": np.zeros((T, agent.numbers)),
@@ -140,9 +141,6 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
             "actions": np.zeros((H, S), np.int64),
             "worth": np.zeros(G),
             "changes": np.zeros(G, np.bool_),
-            # public facts stand where a run starts: a user who answers otherwise changes nothing of them
-            "initial": mdp.initial.copy(),
-            "reward": reward[: H * agent.known].copy(),
         }
         generators = {name: np.random.default_rng(one) for name, one in own.items()}
         return Replicate(arrays=arrays | blank(K), generators=generators)
@@ -154,8 +152,8 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
             tables=a[RELEASE][:batch],
             played=a["played"][:batch],
             users=users,
-            initial=a["initial"],
-            reward=a["reward"],
+            initial=known.initial,
+            reward=reward,
         )
         chosen = decide(past, agent, one.generators["turns"])
         a["played"][batch] = chosen
