@@ -168,11 +168,15 @@ class ShuffledBits:
         threshold: τ.
         messages: "bits": each bit is a message of its own, so that the number of ones is all that leaves; "integers":
             each user sends the sum of theirs, so that the multiset of these sums leaves.
+        dealt: The users of a batch draw ⌈τ⌉ fair bits a counter in all, dealt out publicly: who draws how many is known
+            and depends on nobody's data. Neither is m rounded up to a whole number a user, nor is a bit ever rarer than
+            fair. Only of bits that are messages of their own, which do not show who sent them.
     """
 
     users: Expr
     threshold: Expr
     messages: Literal["bits", "integers"]
+    dealt: bool
 
     def __init__(
         self,
@@ -180,11 +184,16 @@ class ShuffledBits:
         users: Exact | Expr,
         threshold: Exact | Expr,
         messages: Literal["bits", "integers"] = "bits",
+        dealt: bool = False,
     ) -> None:
         object.__setattr__(self, "users", number("users, of ShuffledBits", users))
         object.__setattr__(self, "threshold", number("threshold, of ShuffledBits", threshold))
         one_of("messages, of ShuffledBits", messages, ("bits", "integers"))
         object.__setattr__(self, "messages", messages)
+        if dealt not in (True, False) or (dealt and messages != "bits"):
+            message = f"dealt, of ShuffledBits: expected True or False, True of messages='bits' alone, got {dealt!r}"
+            raise DeclarationError(f"{message} with messages={messages!r}")
+        object.__setattr__(self, "dealt", dealt)
 
     @property
     def law(self) -> type[ShuffledNoise]:
@@ -201,29 +210,33 @@ class ShuffledBits:
 
     @property
     def noise_bits(self) -> Expr:
-        """Returns m = ⌈τ/n⌉, the noise bits of one user."""
-        return ceil(self.threshold / self.users)
+        """Returns m = ⌈τ/n⌉, the noise bits of one user; where they are dealt out, ⌈τ⌉, those of all."""
+        return ceil(self.threshold) if self.dealt else ceil(self.threshold / self.users)
 
     @property
     def probability(self) -> Expr:
-        """Returns p = min(½, τ/2n)."""
-        return minimum(Fraction(1, 2), self.threshold / (2 * self.users))
+        """Returns p = min(½, τ/2n); ½ where the bits are dealt out."""
+        return expression(Fraction(1, 2)) if self.dealt else minimum(Fraction(1, 2), self.threshold / (2 * self.users))
 
     @property
     def words(self) -> str:
         """Returns the mechanism in words with its parameters."""
+        if self.dealt:
+            return f"shuffled: ⌈τ⌉ fair bits a counter, τ = {self.threshold}, dealt out publicly, each bit a message"
         sent = "each bit a message of its own" if self.messages == "bits" else "sent as one integer with the user's bit"
         return f"shuffled: ⌈τ/n⌉ noise bits a user, 1 with probability min(1/2, τ/2n), τ = {self.threshold}, {sent}"
 
     @property
     def latex(self) -> str:
         """Returns the law of the number of noise bits that are 1, as a formula."""
-        size = (self.users * self.noise_bits).latex()
+        size = (self.noise_bits if self.dealt else self.users * self.noise_bits).latex()
         return rf"\mathrm{{Bin}}\left({size},\ {self.probability.latex()}\right)"
 
     @property
     def spread(self) -> Expr:
         """Returns nmp(1 − p), the variance of the number of ones."""
+        if self.dealt:
+            return self.noise_bits / 4
         return self.users * self.noise_bits * self.probability * (1 - self.probability)
 
     @property
@@ -264,13 +277,18 @@ class ShuffledBits:
         Raises:
             ParameterError: n is not a whole number, at least 1, or τ is not positive and finite.
         """
-        used = self.users.symbols | self.threshold.symbols
+        used = self.threshold.symbols if self.dealt else self.users.symbols | self.threshold.symbols
         return _draw(self, tuple(sorted((name, value) for name, value in values.items() if name in used)))
 
 
 @functools.lru_cache(maxsize=1024)
 def _draw(mechanism: ShuffledBits, given: tuple[tuple[str, Fraction], ...]) -> Noise:
     values = dict(given)
+    if mechanism.dealt:  # as if one user drew them all: who draws which is public, and they are independent of all data
+        number = math.ceil(positive_scale(mechanism.threshold, values))
+        if number > 2**52:
+            raise ParameterError(f"expected at most 2^52 noise bits, got {number}", given=number)
+        return mechanism.law(scale=math.sqrt(number) / 2, senders=1, threshold=float(number))
     users = mechanism.users.rational(values)
     if users is None or users.denominator != 1 or users < 1:
         raise ParameterError(f"expected a whole number of users, got {mechanism.users} = {users}", given=users)

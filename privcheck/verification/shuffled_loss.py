@@ -73,7 +73,8 @@ def shuffled_epsilon(
     quietest = min(noises, key=lambda noise: sum(n.scale for n in noise.values()))
     loss = _sum_epsilon(same, moved, quietest, delta)
     users = quietest[same[0].name].senders
-    return loss, f"in a batch of {users} users, the sums of the messages tell the two apart" if loss > 0 else ""
+    batch = f"a batch of {users} users" if users > 1 else "a batch whose noise bits are dealt out"
+    return loss, f"in {batch}, the sums of the messages tell the two apart" if loss > 0 else ""
 
 
 def shuffled_delta(

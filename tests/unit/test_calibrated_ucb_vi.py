@@ -16,11 +16,12 @@ from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest, World
 from privcheck.testing.enumeration import all_users
 from privcheck.trajectories import Trajectories
-from privcheck_algorithms.calibrated_ucb_vi.agent import Numbers, Past, estimate, player, release, schedule, weigh
+from privcheck_algorithms.calibrated_ucb_vi.agent import Numbers, Past, estimate, player, release, weigh
 from privcheck_algorithms.calibrated_ucb_vi.kernels import Estimate, add_expected_visits, plan
 from privcheck_algorithms.calibrated_ucb_vi.statistic import FirstVisits
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
+from privcheck_algorithms.online.batches import schedule
 from privcheck_algorithms.online.sparse_mdp import compress
 
 OPTION = {"bonus": 0.1, "noise_bonus": 0.2, "support": 2.5, "known": 0.25}

@@ -22,6 +22,7 @@ from privcheck.planning import solve
 from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.calibrated_ucb_vi.kernels import Batch, Estimate, add_expected_visits, plan, serve
+from privcheck_algorithms.online.batches import schedule
 from privcheck_algorithms.online.faces import BatchFace
 from privcheck_algorithms.online.private import NOISE, declared
 from privcheck_algorithms.online.sizes import MEMORY, refuse
@@ -39,9 +40,6 @@ OPTIONS = (
     Parameter(name="known", default="0.25", kind="real", meaning="pairs below so many σ√S of visits are unknown"),
     Parameter(name="turns", default=32, kind="count", meaning="policies that take turns within a batch"),
 )
-
-
-_BATCHES = 100_000  # each is a plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,27 +65,6 @@ class Numbers:
     sigma: float
     sigma_rewards: float
     option: Mapping[str, float]
-
-
-def schedule(K: int, *, first: int, growth: float) -> Indices:
-    """Returns the last user of each batch; a last batch below half the size before it joins that one.
-
-    Raises:
-        ParameterError: More than 10⁵ batches.
-
-    >>> schedule(1000, first=300, growth=1.0).tolist()
-    [300, 600, 1000]
-    """
-    ends, size = [0], float(first)
-    while ends[-1] < K:
-        ends.append(min(K, ends[-1] + max(1, int(size))))
-        size = min(size * growth, float(K))
-        if len(ends) > _BATCHES:
-            message = f"K = {K}: more than {_BATCHES} batches; make first_batch = {first} or growth = {growth:g} larger"
-            raise ParameterError(message, name="first_batch", given=first)
-    if len(ends) > 2 and 2 * (ends[-1] - ends[-2]) < ends[-2] - ends[-3]:
-        del ends[-2]
-    return np.array(ends[1:], dtype=np.int64)
 
 
 def numbers(request: OnlineRequest) -> Numbers:

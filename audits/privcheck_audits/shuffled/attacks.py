@@ -64,7 +64,7 @@ class Attack:
     def words(self) -> str:
         """Returns the pair in words, and where everybody else is."""
         alike = f"{self.users} users who are alike: " if self.users > 1 else ""
-        where = f"; all are in one batch of {self.batch} users"
+        where = f"; all are in one batch of {self.batch} users" if self.batch > 1 else "; the noise bits are dealt out"
         if self.integers:
             where += (
                 f", everybody else holding the data of D′: a message {self.noise_bits[0] + 1} in a counter where "

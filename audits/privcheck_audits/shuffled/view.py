@@ -160,7 +160,8 @@ def _method(chosen: Aim) -> str:
 def _explain(request: AuditRequest, attack: Attack, counted: MessageTally, refuted: str, lower: float) -> str:
     """Returns what was seen where, in words."""
     sizes = ", ".join(f"{name} = {request.values[name]}" for name in ("H", "S", "A", "K") if name in request.values)
-    at = f"{f'at {sizes}, ' if sizes else ''}in a batch of {attack.batch} users, "
+    at = f"{f'at {sizes}, ' if sizes else ''}in "
+    at += f"a batch of {attack.batch} users, " if attack.batch > 1 else "a batch whose noise bits are dealt out, "
     if math.isinf(lower):
         m = attack.noise_bits[0]
         sent, told = "a number of ones", "so that the sum alone tells the user's bit"
