@@ -156,19 +156,25 @@ def long() -> list[str]:
 
 
 def calibrated() -> list[str]:
+    known = {"policy": "turns", "first_batch": "384", "growth": "1.2"}
+    turns = {**known, "reward_weight": "0.5"}
     readings = (
-        ("pooled counts, rewards learned", {}),
-        ("pooled counts, rewards known", {"rewards": "known"}),
-        ("pooled, a user's every visit (m = 20)", {"cap": "20"}),
-        ("pooled, m = 1", {"cap": "1"}),
-        ("counts by step", {"counts": "steps"}),
-        ("counts by step, rewards known", {"counts": "steps", "rewards": "known"}),
-        ("pooled, batches of 1 024", {"first_batch": "1024", "growth": "1"}),
-        ("pooled, doubling from 384", {"growth": "2"}),
+        ("one policy a batch, the same at every step", {}),
+        ("the same, rewards known", {"rewards": "known"}),
+        ("one policy a batch, by step", {"counts": "steps"}),
+        ("by step, every step for itself", {"counts": "steps", "shared": "0"}),
+        ("by step, rewards known", {"counts": "steps", "rewards": "known"}),
+        ("one policy a batch, batches of 1 024", {"first_batch": "1024", "growth": "1"}),
+        ("one policy a batch, doubling from 256", {"growth": "2"}),
+        ("turns, pooled counts, rewards learned", turns),
+        ("turns, pooled counts, rewards known", {**known, "rewards": "known"}),
+        ("turns, pooled, a user's every visit (m = 20)", {**turns, "cap": "20"}),
+        ("turns, counts by step", {**turns, "counts": "steps"}),
     )
     rows = [row(label, once("calibrated-ucb-vi", replicates=20, **given)) for label, given in readings]
     rows += [
-        row("pooled, another K", once("calibrated-ucb-vi", replicates=10, K=K)) for K in (5_000, 100_000, 1_000_000)
+        row("one policy a batch, another K", once("calibrated-ucb-vi", replicates=10, K=K))
+        for K in (5_000, 100_000, 1_000_000)
     ]
     return [title("calibrated"), "", *table(rows)]
 

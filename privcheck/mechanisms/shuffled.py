@@ -52,6 +52,10 @@ class ShuffledNoise(Noise):
         """Returns the distribution function of `draw`."""
         return ones_cdf(x, self.senders, self.threshold)
 
+    def separation(self, change: Array) -> tuple[float, float]:
+        """Returns (Σ(Δ/std)², 0): sums of so many bits are on the Gaussian curve, nearly."""
+        return float(np.square(change / self.scale).sum()), 0.0
+
     @property
     def bits(self) -> tuple[int, float]:
         """Returns (m, p): how many noise bits each user draws, and the probability of a 1."""

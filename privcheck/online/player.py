@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +43,8 @@ class Face(Protocol):
 
     A release's tables have the shape of its statistic. Under a tree they are sums over all users so far; under batches
     the batch's own; under users' own releases the message of the user who came last, or, where nobody holds it, noisy
-    sums of messages. Where releases have different schedules, an output has those that left with it. Two more things
-    are asked for where an agent's releases need them: `Replays` and `Regresses`.
+    sums of messages. Where releases have different schedules, an output has those that left with it. More things
+    are asked for where an agent's releases need them: `Replays`, `Regresses` and `Shuffles`.
     """
 
     @property
@@ -106,6 +106,31 @@ class Regresses(Protocol):
             one: The replicate after that episode.
             user: What they did.
         """
+        ...
+
+
+class Sent(NamedTuple):
+    """The messages of one release's output, as they left a shuffler.
+
+    Attributes:
+        release: Its name.
+        messages: (counters, M) each counter's messages in the order in which they left; −1 where there is none.
+        due: How many messages of a counter the declaration has: a bit of every user's own, and the noise bits.
+        users: n, how many of them are users' own.
+    """
+
+    release: str
+    messages: NDArray[np.int8]
+    due: int
+    users: int
+
+
+@runtime_checkable
+class Shuffles(Protocol):
+    """A face whose agent sends every message through a shuffler, where that is feasible."""
+
+    def messages(self, one: Replicate, output: int) -> tuple[Sent, ...]:
+        """Returns copies of the last output's messages by release; nothing where only the law of sums was drawn."""
         ...
 
 

@@ -4,14 +4,14 @@ from fractions import Fraction
 
 from privcheck.registry import Algorithm, AuditInstance
 from privcheck_algorithms.calibrated_ucb_vi.agent import OPTIONS, player
-from privcheck_algorithms.calibrated_ucb_vi.declaration import CAP, COUNTS, INITIAL, REWARDS, declare_calibrated
+from privcheck_algorithms.calibrated_ucb_vi.declaration import CAP, COUNTS, INITIAL, POLICY, REWARDS, declare_calibrated
 
 CALIBRATED_UCB_VI = Algorithm(
     name="calibrated-ucb-vi",
     title="CALIBRATED-UCB-VI: optimistic value iteration from disjoint batches, Gaussian noise by the exact curve",
     source="this package; README of calibrated_ucb_vi",
     declare=declare_calibrated,
-    readings=(COUNTS, CAP, REWARDS, INITIAL),
+    readings=(POLICY, COUNTS, CAP, REWARDS, INITIAL),
     options=OPTIONS,
     online=player,
     # small batches and nothing taken for noise: policies follow the noisy tables closely
@@ -23,6 +23,9 @@ CALIBRATED_UCB_VI = Algorithm(
             "support": Fraction(0),
             "known": Fraction(0),
             "noise_bonus": Fraction(0),
+            "thin": Fraction(0),
+            "prior": Fraction(1, 1000),
+            "prior_rewards": Fraction(1, 1000),
         },
     ),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ from privcheck.results import OnlineRequest
 from privcheck_algorithms.calibrated_ucb_vi.kernels import Batch, Estimate, add_expected_visits, plan, serve
 from privcheck_algorithms.online.batches import schedule
 from privcheck_algorithms.online.faces import BatchFace
+from privcheck_algorithms.online.policy_runs import LEARNER, PolicyRuns, tune
+from privcheck_algorithms.online.policy_runs import Batch as Ended
 from privcheck_algorithms.online.private import NOISE, declared
 from privcheck_algorithms.online.sizes import MEMORY, refuse
 from privcheck_algorithms.online.sparse_mdp import compress, value_greedy
@@ -32,13 +35,14 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 OPTIONS = (
-    Parameter(name="first_batch", default=384, kind="count", meaning="users of the first batch"),
-    Parameter(name="growth", default="1.2", kind="positive", meaning="each batch is so much larger; at least 1"),
-    Parameter(name="bonus", default="0.1", kind="real", meaning="factor of the bonus H/√n for chance"),
-    Parameter(name="noise_bonus", default="0.2", kind="real", meaning="factor of the bonus H·σ/n for noise"),
-    Parameter(name="support", default="2.5", kind="real", meaning="successors below so many σ are taken for noise"),
-    Parameter(name="known", default="0.25", kind="real", meaning="pairs below so many σ√S of visits are unknown"),
-    Parameter(name="turns", default=32, kind="count", meaning="policies that take turns within a batch"),
+    Parameter(name="first_batch", default=256, kind="count", meaning="users of the first batch"),
+    Parameter(name="growth", default="1.05", kind="positive", meaning="each batch is so much larger; at least 1"),
+    *LEARNER,
+    Parameter(name="bonus", default="0.1", kind="real", meaning="of policy=turns: factor of the bonus H/√n"),
+    Parameter(name="noise_bonus", default="0.2", kind="real", meaning="and of the bonus H·σ/n for noise"),
+    Parameter(name="support", default="2.5", kind="real", meaning="and successors below so many σ taken for noise"),
+    Parameter(name="known", default="0.25", kind="real", meaning="and pairs below so many σ√S of visits unknown"),
+    Parameter(name="turns", default=32, kind="count", meaning="and policies that take turns within a batch"),
 )
 
 
@@ -184,11 +188,53 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     Raises:
         ParameterError: Sizes that are not the environment's, no episode, tables beyond 8 GB, or a refused option.
     """
-    refuse(request, vectors=0)
-    mdp, K, c = request.world.mdp, request.episodes, numbers(request)
-    if c.tables == 1 and mdp.transition.shape[0] > 1:
+    if request.readings.get("policy", "one") == "one":
+        return play_one_policy(request, noiseless=noiseless)
+    return take_turns(request, noiseless=noiseless)
+
+
+def play_one_policy(request: OnlineRequest, *, noiseless: bool) -> Player:
+    """Returns the agent whose batches each follow one public policy."""
+    pooled = request.readings.get("counts", "pooled") == "pooled"
+    _refuse_pooled(request, pooled=pooled)
+    releases, mdp = declared(request).releases, request.world.mdp
+    sigma = {release.name: release.mechanism.at(request.values).scale for release in releases}
+    shapes = {release.name: release.statistic.shape(request.values) for release in releases}
+    tuning = tune(
+        request, sigma=sigma["transitions"], sigma_rewards=sigma.get("rewards", 1.0), centre=0.5, pooled=pooled
+    )
+    public = None if "rewards" in shapes else np.broadcast_to(mdp.mean_reward, (mdp.horizon, mdp.states, mdp.actions))
+    runs = PolicyRuns(request, tuning=tuning, shapes=shapes, rounded=False, public=public)
+    drawn = 0.0 if noiseless else 1.0
+
+    def leave(one: Replicate, batch: Ended) -> None:
+        for name, std in sigma.items():
+            exact = one.arrays[f"exact_{name}"]
+            one.arrays[name][batch.number] = release(exact, drawn * std, one.generators["noise"])
+
+    return Player(
+        start=runs.start,
+        play=partial(runs.play, leave=leave),
+        label="calibrated-ucb-vi, noiseless" if noiseless else "calibrated-ucb-vi",
+        told="actions",
+        optimal=runs.optimal,
+        face=BatchFace(names=tuple(shapes), ends=tuple(runs.ends.tolist()), policy=("actions", "played")),
+        noise=NOISE,
+        diagnostics={"batches": float(len(runs.ends)), **{f"noise_std_{name}": std for name, std in sigma.items()}},
+    )
+
+
+def _refuse_pooled(request: OnlineRequest, *, pooled: bool) -> None:
+    if pooled and request.world.mdp.transition.shape[0] > 1:
         message = f"counts=pooled: {request.world.name} changes with the step; use --set counts=steps"
         raise ParameterError(message, name="counts", given="pooled")
+
+
+def take_turns(request: OnlineRequest, *, noiseless: bool) -> Player:
+    """Returns the agent in whose batches several policies take turns."""
+    refuse(request, vectors=0)
+    mdp, K, c = request.world.mdp, request.episodes, numbers(request)
+    _refuse_pooled(request, pooled=c.tables == 1)
     ends = schedule(K, first=int(c.option["first_batch"]), growth=c.option["growth"])
     B, G = len(ends), int(c.option["turns"])
     refuse_tables(request, c, batches=B, turns=G)
@@ -252,7 +298,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
                 if public is None:
                     a["rewards"][batch] = release(a["exact_rewards"], drawn * c.sigma_rewards, g["noise"])
 
-    label = "calibrated-ucb-vi, noiseless" if noiseless else "calibrated-ucb-vi"
+    label = "calibrated-ucb-vi in turns, noiseless" if noiseless else "calibrated-ucb-vi in turns"
     diagnostics = {"batches": float(B), "noise_std": c.sigma, "noise_std_rewards": c.sigma_rewards}
     names = tuple(release.name for release in declared(request).releases)
     return Player(

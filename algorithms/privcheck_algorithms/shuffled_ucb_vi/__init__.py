@@ -22,6 +22,7 @@ SHUFFLED_UCB_VI = Algorithm(
             "thin": Fraction(0),
             "prior": Fraction(1, 1000),
             "prior_rewards": Fraction(1, 1000),
+            "messages": Fraction(20_000_000),
         },
     ),
 )

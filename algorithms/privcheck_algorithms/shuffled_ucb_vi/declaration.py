@@ -17,8 +17,8 @@ from privcheck.mechanisms import ShuffledBits
 from privcheck.registry import Reading
 from privcheck.schedules import Batches
 from privcheck.symbols import H, beta, epsilon, maximum, n, symbol
+from privcheck_algorithms.online.policy_cells import PolicyCells, draw_user
 from privcheck_algorithms.privatizers.declaration import neighbours
-from privcheck_algorithms.shuffled_ucb_vi.statistic import PolicyCells, draw_user
 
 WEIGHT = symbol("reward_weight", "positive")
 MU = symbol("mu", "positive")
@@ -65,7 +65,7 @@ def declare_shuffled(readings: Mapping[str, str]) -> Declaration:
             ),
             Release(
                 "rewards",
-                PolicyCells(of="rewards"),
+                PolicyCells(of="reward bits"),
                 ShuffledBits(users=n, threshold=4 * variance / WEIGHT**2, dealt=True),
                 schedule=batches,
             ),

@@ -13,32 +13,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from privcheck.online.recording import DONE, Record, note
-from privcheck_algorithms.online.sparse_mdp import SparseMDP, draw_first, draw_next
+from privcheck_algorithms.online.policy_runs import Reports
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Bits = NDArray[np.int8]
 
 NONE = -1  # where no message is
-
-
-class Reports(NamedTuple):
-    """What the users of the batch under way hold; the privatizer's side.
-
-    Attributes:
-        transitions: (H′, S, S) exact counts of (x, x′).
-        rewards: (H, S) exact sums of reward bits.
-        paths: (n, H + 1) every user's states, where messages are sent; else empty.
-        bits: (n, H) every user's reward bits, likewise.
-        begun: Users before this batch.
-    """
-
-    transitions: Array
-    rewards: Array
-    paths: Indices
-    bits: Indices
-    begun: int
 
 
 class Shuffler(NamedTuple):
@@ -53,29 +34,6 @@ class Shuffler(NamedTuple):
     senders: int
     decoys: int
     rng: np.random.Generator
-
-
-@njit(cache=True, nogil=True)
-def serve(w: SparseMDP, users: np.random.Generator, policy: Indices, held: Reports, record: Record) -> None:
-    """Lets users follow the batch's policy, up to the record's `until`; rewards are rounded to a bit by each of them.
-
-    A user who sees the reward r reports 1 with probability r: one more uniform a step.
-    """
-    steps, kept = held.transitions.shape[0], held.paths.shape[0] > 0
-    while record.totals[DONE] < record.until:
-        user = int(record.totals[DONE]) - held.begun
-        s = draw_first(w, users)
-        for h in range(w.H):
-            i = draw_next(w, users, h * w.stride + s * w.A + policy[h, s])
-            bit = 1 if users.random() < w.reward[i] else 0
-            following = w.successor[i]
-            if kept:
-                held.paths[user, h], held.paths[user, h + 1], held.bits[user, h] = s, following, bit
-            if h < steps:
-                held.transitions[h, s, following] += 1.0
-            held.rewards[h, s] += bit
-            s = following
-        note(record)
 
 
 @njit(cache=True, nogil=True)

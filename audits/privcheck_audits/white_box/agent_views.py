@@ -10,7 +10,8 @@ from privcheck.declaration import Declaration
 from privcheck.registry import Algorithm, RegisteredView
 from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.plan.common import check
-from privcheck_audits.releases.audit import why_not
+from privcheck_audits.releases.audit import behind_a_shuffler, why_not
+from privcheck_audits.shuffled.running import hear_shuffler
 from privcheck_audits.white_box import regressing, views
 from privcheck_audits.white_box.agents import watch
 from privcheck_audits.white_box.online_lockstep import OnlinePairs
@@ -99,7 +100,8 @@ def noise(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
         AuditError: As for `lockstep`, or an output is not finite.
     """
     if algorithm.online is not None:
-        return hear_online(request, algorithm)
+        behind = behind_a_shuffler(request.declaration)
+        return hear_shuffler(request, algorithm) if behind else hear_online(request, algorithm)
     if _regresses(algorithm):
         return regressing.noise(request, algorithm)
     return views.noise(request, agent=algorithm.offline)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privcheck.declaration import Release
 from privcheck.errors import AuditError, ParameterError
 from privcheck.finite_mdp import FiniteMDP
-from privcheck.online.player import Player, Regresses, Replays, Replicate, Tables
+from privcheck.online.player import Player, Regresses, Replays, Replicate, Sent, Shuffles, Tables
 from privcheck.schedules import EveryEpisode, PerUser, Tree
 from privcheck.setting import Setting
 from privcheck.statistics import FeatureSums, GramMatrices
@@ -74,6 +74,10 @@ class CheckedFace:
     def undeclared(self, one: Replicate) -> int:
         """Returns how many numbers stand on the billboard that no release declares."""
         return self._face.undeclared(one)
+
+    def messages(self, one: Replicate, output: int) -> tuple[Sent, ...]:
+        """Returns the messages of the last output as they left a shuffler; nothing where none are sent."""
+        return self._face.messages(one, output) if isinstance(self._face, Shuffles) else ()
 
     def contributions(self, before: Tables | None, after: Tables | None, message: Tables | None) -> Tables:
         """Returns what one user added to each release, where that can be told; nothing of batches.

@@ -134,10 +134,18 @@ class NoiseRecorder:
         declaration: What is released.
         values: Its parameters.
         seed: Of the audit, for messages.
+        declared: The laws by release, where the noise that is recorded was made another than the declaration's.
     """
 
-    def __init__(self, declaration: Declaration, values: Mapping[str, Fraction], *, seed: int) -> None:
-        self._declared = list_declared_noise(declaration, values)
+    def __init__(
+        self,
+        declaration: Declaration,
+        values: Mapping[str, Fraction],
+        *,
+        seed: int,
+        declared: Mapping[str, Noise] | None = None,
+    ) -> None:
+        self._declared = dict(declared or list_declared_noise(declaration, values))
         self._trees = {release.name for release in declaration.releases if isinstance(release.schedule, Tree)}
         self._seed = seed
         self._sizes: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))

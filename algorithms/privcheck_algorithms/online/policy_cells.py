@@ -1,4 +1,4 @@
-"""What users of a batch report who all follow one public deterministic policy: the cells (x, x′), and reward bits.
+"""What users of a batch report who all follow one public deterministic policy: the cells (x, x′), and rewards.
 
 With a = π_h(x) public, the cells (x, a, x′) with another a stay at 0 whatever the data, so that no counter is needed
 for them. A last transition, into the state after step H, is worth nothing to a plan, and is not reported.
@@ -23,23 +23,31 @@ from privcheck.trajectories import Trajectories
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyCells:
-    """A table (max(H − 1, 1), S, S) of transitions, or (H, S) of reward bits, of users who follow one public policy.
+    """A table (max(H − 1, 1), S, S) of transitions, or (H, S) of rewards, of users who follow one public policy.
+
+    Rewards are bits, or less ½ each. Two users in different cells move these by ½ each where bits move by 1 each: the
+    squared norm is at most 1 a step, where that of bits is 2, and what is taken off is known from who arrives.
 
     Attributes:
         of: What is summed.
+        policy: (H, S) the public actions, for the door; None where nobody has said yet which policy it is.
     """
 
-    of: Literal["transitions", "rewards"]
+    of: Literal["transitions", "reward bits", "centred rewards"]
+    policy: tuple[tuple[int, ...], ...] | None = None
 
     @property
     def name(self) -> str:
         """Returns the statistic in words."""
-        return "transitions under the batch's policy" if self.of == "transitions" else "reward bits under it"
+        return f"{self.of} under the batch's policy"
 
     @property
     def latex(self) -> str:
         """Returns the statistic as a formula."""
-        return r"n_h(x,\pi_h(x),x')" if self.of == "transitions" else r"\textstyle\sum r_h(x,\pi_h(x))"
+        sums = (
+            r"\textstyle\sum r_h(x,\pi_h(x))" if self.of == "reward bits" else r"\textstyle\sum (r_h(x,\pi_h(x)) - 1/2)"
+        )
+        return r"n_h(x,\pi_h(x),x')" if self.of == "transitions" else sums
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -50,10 +58,16 @@ class PolicyCells:
     def preconditions(self) -> tuple[str, ...]:
         """Returns what the data must satisfy, in words."""
         kept = ("states in range, every user has H steps", "actions are the public policy's (the agent's door)")
-        return kept if self.of == "transitions" else (*kept, "rewards 0 or 1")
+        return {
+            "transitions": kept,
+            "reward bits": (*kept, "rewards 0 or 1"),
+            "centred rewards": (*kept, "rewards in [0, 1]"),
+        }[self.of]
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Returns upper bounds: at each step a user adds at most 1 to one cell, and 1 fewer at step 1's shared reward.
+        """Returns upper bounds: at each step a user adds at most 1 to one cell, ½ of a centred reward.
+
+        Where step 1 is shared, its reward bit moves one cell; so may its centred reward, by as much as two others do.
 
         Raises:
             DeclarationError: A user has several trajectories.
@@ -63,7 +77,17 @@ class PolicyCells:
             raise DeclarationError(f"{message}; declare it for one trajectory")
         steps = maximum(H - 1, 1) if self.of == "transitions" else H
         moved = 2 * steps if isinstance(relation, ReplaceOne) else steps
-        if isinstance(relation, ReplaceOne) and relation.initial == "fixed" and self.of == "rewards":
+        if self.of == "centred rewards" and isinstance(relation, ReplaceOne):
+            return Sensitivity(
+                l1=H,
+                l2=sqrt(H),
+                linf=expression(1),
+                reason="at each step two cells by at most ½ each, or one cell by at most 1",
+            )
+        if self.of == "centred rewards":
+            half = expression(Fraction(1, 2))
+            return Sensitivity(l1=H / 2, l2=sqrt(H) / 2, linf=half, reason="at each step one cell by at most ½")
+        if isinstance(relation, ReplaceOne) and relation.initial == "fixed" and self.of == "reward bits":
             moved = moved - 1  # one state at step 1, and one reward bit more or less
         return Sensitivity(
             l1=moved,
@@ -82,7 +106,7 @@ class PolicyCells:
         """Returns the table, or its slice at one step counted from 0.
 
         Raises:
-            TrajectoryError: A reward is no bit, or there is no such step.
+            TrajectoryError: A reward is no bit, an action is not the policy's, or there is no such step.
         """
         if step is None:
             steps = max(data.horizon - 1, 1) if self.of == "transitions" else data.horizon
@@ -90,17 +114,33 @@ class PolicyCells:
         if not 0 <= step < data.horizon:
             raise TrajectoryError(f"expected a step in 0..{data.horizon - 1}, got {step}")
         states = data.num_states
+        self._refuse_others(data, step)
         if self.of == "transitions":
             table = np.zeros((states, states))
             np.add.at(table, (data.states[:, step], data.states[:, step + 1]), 1.0)
             return table
-        bits = data.rewards[:, step]
-        if odd := bits[(bits != 0) & (bits != 1)].tolist():
+        rewards = data.rewards[:, step]
+        if self.of == "centred rewards":
+            rewards = rewards - 0.5
+        elif odd := rewards[(rewards != 0) & (rewards != 1)].tolist():
             message = f"expected rewards 0 or 1, got {odd[0]} at step {step + 1}: let each user round it to 1 with that"
             raise TrajectoryError(f"{message} probability")
         sums = np.zeros(states)
-        np.add.at(sums, data.states[:, step], bits)
+        np.add.at(sums, data.states[:, step], rewards)
         return sums
+
+    def _refuse_others(self, data: Trajectories, step: int) -> None:
+        """Refuses users who did not follow the policy: their cells would stand for another action's."""
+        if self.policy is None:
+            return
+        told = np.array(self.policy)[step][data.states[:, step]]
+        if (other := np.flatnonzero(told != data.actions[:, step])).size:
+            user = int(other[0])
+            message = (
+                f"expected the batch's policy at step {step + 1}, action {told[user]} in state "
+                f"{data.states[user, step]}, got action {data.actions[user, step]} of user {user}"
+            )
+            raise TrajectoryError(f"{message}: only who follows the policy may report to this batch")
 
     def difference(self, pair: Pair) -> SparseDifference:
         """Returns the change between two users' data, over flat cells of the table."""

@@ -1,0 +1,273 @@
+"""Running a learner of batches that each follow one public deterministic policy: users, plans, and when batches leave.
+
+How a batch's tables leave, through a shuffler or a curator's channel, is the agent's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from privcheck.declaration import Parameter
+from privcheck.errors import ParameterError
+from privcheck.online.driver import seeds
+from privcheck.online.player import Replicate
+from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, blank, grid, note
+from privcheck.planning import solve
+from privcheck.relations import ReplaceOne
+from privcheck.results import OnlineRequest
+from privcheck_algorithms.online.batches import schedule
+from privcheck_algorithms.online.policy_batches import Heard, Tuning, blank_model, learn, plan
+from privcheck_algorithms.online.private import declared
+from privcheck_algorithms.online.sizes import MEMORY, refuse
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, draw_first, draw_next, value_greedy
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+LEARNER = (
+    Parameter(name="optimism", default="0.2", kind="real", meaning="standard deviations of the next value, added"),
+    Parameter(name="optimism_rewards", default="0.65", kind="real", meaning="and those of the mean reward"),
+    Parameter(name="guess", default="0.25", kind="real", meaning="mean reward of what nobody has seen"),
+    Parameter(name="prior", default="2.3", kind="positive", meaning="precision of the prior 1/S of a probability"),
+    Parameter(name="prior_rewards", default="1.5", kind="positive", meaning="precision of the prior `guess`"),
+    Parameter(
+        name="shared",
+        default="300",
+        kind="real",
+        meaning="precision with which other steps' data are a step's prior; 0: every step learns for itself",
+    ),
+    Parameter(name="thin", default="1.8", kind="real", meaning="probabilities below so many σ are taken for noise"),
+)
+_CHANCE = 0.2  # variance of one user's entry, roughly p(1 − p)
+_SWEEPS = 3
+_CERTAIN = 1e18  # precision of what is public
+
+
+class Reports(NamedTuple):
+    """What the users of the batch under way hold; the privatizer's side.
+
+    Attributes:
+        transitions: (H′, S, S) exact counts of (x, x′), H′ = max(H − 1, 1).
+        rewards: (H, S) exact sums of reward bits, or of rewards less ½.
+        paths: (n, H + 1) every user's states, where messages are sent; else empty.
+        bits: (n, H) every user's reward bits, likewise.
+        begun: Users before this batch.
+        rounded: Users round their rewards to bits.
+    """
+
+    transitions: Array
+    rewards: Array
+    paths: Indices
+    bits: Indices
+    begun: int
+    rounded: bool
+
+
+@njit(cache=True, nogil=True)
+def serve(w: SparseMDP, users: np.random.Generator, policy: Indices, held: Reports, record: Record) -> None:
+    """Lets users follow the batch's policy, up to the record's `until`.
+
+    Where rewards are rounded, a user who sees r reports 1 with probability r: one more uniform where r is no bit.
+    """
+    steps, kept = held.transitions.shape[0], held.paths.shape[0] > 0
+    while record.totals[DONE] < record.until:
+        user = int(record.totals[DONE]) - held.begun
+        s = draw_first(w, users)
+        for h in range(w.H):
+            i = draw_next(w, users, h * w.stride + s * w.A + policy[h, s])
+            reward, following = w.reward[i], w.successor[i]
+            if held.rounded:
+                bit = 1 if reward >= 1.0 or (reward > 0.0 and users.random() < reward) else 0
+                held.rewards[h, s] += bit
+                if kept:
+                    held.paths[user, h], held.paths[user, h + 1], held.bits[user, h] = s, following, bit
+            else:
+                held.rewards[h, s] += reward - 0.5
+            if h < steps:
+                held.transitions[h, s, following] += 1.0
+            s = following
+        note(record)
+
+
+def tune(request: OnlineRequest, *, sigma: float, sigma_rewards: float, centre: float, pooled: bool = False) -> Tuning:
+    """Returns the learner's numbers from the request's options.
+
+    Args:
+        request: What is asked.
+        sigma: Standard deviation of a transition count's noise.
+        sigma_rewards: Of a reward sum's.
+        centre: What is taken off every reward.
+        pooled: The dynamics are known not to change with the step.
+
+    Raises:
+        ParameterError: A growth below 1, or a guess that is no mean reward.
+    """
+    option = {name: float(value) for name, value in request.options.items()}
+    if option["growth"] < 1:
+        message = f"growth (each batch is so much larger): expected at least 1, got {option['growth']:g}"
+        raise ParameterError(message, name="growth", given=request.options["growth"])
+    if not 0 <= option["guess"] <= 1:
+        message = f"guess (a mean reward): expected a number from 0 to 1, got {option['guess']:g}"
+        raise ParameterError(message, name="guess", given=request.options["guess"])
+    return Tuning(
+        sigma=sigma,
+        sigma_rewards=sigma_rewards,
+        centre=centre,
+        prior=option["prior"],
+        prior_rewards=option["prior_rewards"],
+        guess=option["guess"],
+        shared=1e15 if pooled else option["shared"],
+        chance=_CHANCE,
+        thin=option["thin"],
+        bonus=option["optimism"],
+        bonus_rewards=option["optimism_rewards"],
+        sweeps=_SWEEPS,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch that has ended.
+
+    Attributes:
+        number: Which one, counted from 0.
+        users: How many.
+        begun: How many came before it.
+    """
+
+    number: int
+    users: int
+    begun: int
+
+
+Leave = Callable[[Replicate, Batch], None]  # writes the batch's noisy tables into the replicate's, by release
+
+
+class PolicyRuns:
+    """A learner in a world: what its player's functions do.
+
+    A replicate holds for every release NAME its noisy tables of all batches, and `exact_NAME` of the batch under way;
+    `paths` and `bits` of its users where they are kept; `actions`, what the last user was told, and `played`.
+
+    Args:
+        request: What is asked.
+        tuning: The learner's numbers.
+        shapes: By release, (…) of its table; "transitions", and "rewards" unless they are public.
+        rounded: Users round their rewards to bits.
+        kept: What every user holds is kept, for messages.
+        public: (H, S, A) mean rewards that everybody knows; None where they are learned.
+
+    Raises:
+        ParameterError: Sizes that are not the environment's, no episode, tables beyond 8 GB, a first state that is
+            drawn though declared as common to neighbours, or too many batches.
+    """
+
+    def __init__(
+        self,
+        request: OnlineRequest,
+        *,
+        tuning: Tuning,
+        shapes: Mapping[str, tuple[int, ...]],
+        rounded: bool,
+        public: Array | None = None,
+    ) -> None:
+        refuse(request, vectors=0)
+        _refuse_start(request)
+        self._request, self._mdp, self._tuning = request, request.world.mdp, tuning
+        self.shapes, self._rounded, self._public = shapes, rounded, public
+        first, growth = int(request.options["first_batch"]), float(request.options["growth"])
+        self.ends = schedule(request.episodes, first=first, growth=growth)
+        self.sizes = np.diff(self.ends, prepend=0)
+        _refuse_tables(request, shapes, batches=len(self.ends))
+        self._w, self._truth, self._points = compress(self._mdp), solve(self._mdp), grid(request.episodes)
+
+    @property
+    def optimal(self) -> float:
+        """Returns V*₁."""
+        return self._truth.value
+
+    def start(self, number: int, *, kept: bool = False, more: Mapping[str, NDArray[Any]] | None = None) -> Replicate:
+        """Returns a replicate before its first episode.
+
+        Args:
+            number: Which one.
+            kept: What every user holds is kept, for messages.
+            more: Arrays of the agent's own.
+        """
+        H, S, batches = self._mdp.horizon, self._mdp.states, len(self.ends)
+        own = seeds(self._request.seed, number, "users", "noise", "ties")
+        arrays: dict[str, NDArray[Any]] = {name: np.zeros((batches, *shape)) for name, shape in self.shapes.items()}
+        arrays |= {"exact_transitions": np.zeros((max(H - 1, 1), S, S)), "exact_rewards": np.zeros((H, S))}
+        rows = int(self.sizes.max()) if kept else 0
+        arrays |= {"paths": np.zeros((rows, H + 1), np.int64), "bits": np.zeros((rows, H), np.int64)}
+        arrays |= {"actions": np.zeros((H, S), np.int64), "played": np.zeros((batches, H, S), np.int64)}
+        arrays |= {**(more or {}), **blank(self._request.episodes)}
+        return Replicate(arrays=arrays, generators={name: np.random.default_rng(seed) for name, seed in own.items()})
+
+    def play(self, one: Replicate, until: int, leave: Leave) -> None:
+        """Plays a replicate up to and with an episode.
+
+        Args:
+            one: The replicate.
+            until: The episode.
+            leave: What happens to a batch that has ended; nobody comes after the last one, which stays.
+        """
+        totals = one.arrays["totals"]
+        while (done := int(totals[DONE])) < until:
+            batch = int(np.searchsorted(self.ends, done, side="right"))
+            begun, end = int(self.ends[batch - 1]) if batch else 0, int(self.ends[batch])
+            if done == begun:
+                self._begin(one, batch)
+            record = Record(min(until, end), totals, one.arrays["curves"], self._points, self.optimal)
+            serve(self._w, one.generators["users"], one.arrays["played"][batch], self.held(one, begun), record)
+            if totals[DONE] == end and batch + 1 < len(self.ends):
+                leave(one, Batch(number=batch, users=end - begun, begun=begun))
+
+    def held(self, one: Replicate, begun: int) -> Reports:
+        """Returns what the users of the batch under way hold."""
+        a = one.arrays
+        return Reports(a["exact_transitions"], a["exact_rewards"], a["paths"], a["bits"], begun, self._rounded)
+
+    def _begin(self, one: Replicate, batch: int) -> None:
+        """Plans from the billboard what the next batch is told."""
+        a, H, S = one.arrays, self._mdp.horizon, self._mdp.states
+        learned, before = blank_model(H, S, self._mdp.actions), a["actions"].copy()
+        heard = Heard(
+            transitions=a["transitions"][:batch],
+            rewards=a["rewards"][:batch] if "rewards" in self.shapes else np.zeros((batch, H, S)),
+            played=a["played"][:batch],
+            sizes=self.sizes[:batch].astype(np.float64),
+            initial=self._mdp.initial,
+        )
+        learn(heard, self._tuning, learned)
+        if self._public is not None:
+            learned.reward[...], learned.precision_rewards[...] = self._public, _CERTAIN
+        plan(learned, self._tuning, one.generators["ties"].random((H, S, self._mdp.actions)), a["actions"])
+        a["played"][batch] = a["actions"]
+        a["totals"][VALUE] = value_greedy(self._w, a["actions"], np.full((H, S), -1), np.zeros((H + 1, S)))
+        a["totals"][SWITCHES] += float(batch > 0 and (before != a["actions"]).any())
+        a["exact_transitions"][...] = a["exact_rewards"][...] = 0.0
+
+
+def _refuse_start(request: OnlineRequest) -> None:
+    relation = declared(request).relation
+    if isinstance(relation, ReplaceOne) and relation.initial == "fixed" and not request.world.mdp.fixed_start:
+        message = f"initial=fixed: in {request.world.name} the first state is drawn; use --set initial=any"
+        raise ParameterError(message, name="initial", given="fixed")
+
+
+def _refuse_tables(request: OnlineRequest, shapes: Mapping[str, tuple[int, ...]], *, batches: int) -> None:
+    mdp, counters = request.world.mdp, sum(int(np.prod(shape)) for shape in shapes.values())
+    needed = 8.0 * request.replicates * (batches + 2) * (counters + 2 * mdp.horizon * mdp.states)
+    if needed > MEMORY:
+        message = (
+            f"{batches} batches of {counters} counters in {request.replicates} replicates need {needed / 1e9:.1f} GB, "
+            f"at most {MEMORY / 1e9:g} GB are taken: fewer --replicates, or a larger growth or first_batch"
+        )
+        raise ParameterError(message, name="replicates", given=request.replicates)

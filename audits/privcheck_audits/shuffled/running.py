@@ -1,0 +1,245 @@
+"""The noise view of agents behind a shuffler: what the running agent's users send, and in which order it leaves.
+
+Three questions to every output of every run:
+
+* messages: as many left as are declared, each of them 0 or 1. One that is missing or no bit refutes without chance: an
+  integer tells whose it is, and a bit too few is a noise bit too few.
+* noise: the ones of every counter less the users' own are Bin(N, p). With a uniform U, F(x − 1) + U·P(x) is uniform, so
+  that its normal quantile is Gaussian noise: what tests Gaussian noise tests it.
+* order: behind a shuffler every order of a counter's messages is as likely as any other, whoever sent them. At the
+  first and last places, and in equal stretches, the share of ones is compared with that of the whole counter; sampling
+  without replacement, Hoeffding's bound holds at any number of runs: P(|Σ(x − k/M)| ≥ t) ≤ 2·exp(−2t²/Σ width²).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.errors import AuditError
+from privcheck.mechanisms import GaussianNoise, ShuffledNoise, shuffled_noise
+from privcheck.mechanisms.bits import ones_cdf
+from privcheck.online.player import Sent, Tables
+from privcheck.registry import Algorithm
+from privcheck.results import AuditRequest, AuditResult
+from privcheck_audits.engine.blocks import blocks, total
+from privcheck_audits.plan.common import Evidence, check, place_blocks, size_note
+from privcheck_audits.plan.runner import Outcome, run_test
+from privcheck_audits.show.pictures import draw_spreads
+from privcheck_audits.white_box.agents import Watched, watch
+from privcheck_audits.white_box.noise_tests import NoiseRecorder, NoiseTest, Sums, judge
+
+_PLACES: Final = 64  # at either end of a counter's messages, that are looked at one by one
+_STRETCHES: Final = 16  # into which they are cut
+_RUNS: Final = 8  # a block; successive runs are compared within one
+_OUT: Final = 1 + 1e-9  # outward rounding of p-values
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What the tests are computed from; runs add up.
+
+    Attributes:
+        noise: Of the noise, made Gaussian.
+        off: (2·64 + 16,) by place and stretch: ones more than the counters' share of them, summed.
+        width: (2·64 + 16,) how many messages were drawn for that, squared where several are of one counter.
+        messages: How many messages were looked at.
+        wrong: How many counters sent another number of messages than is declared, or something else than bits.
+    """
+
+    noise: Sums
+    off: tuple[float, ...]
+    width: tuple[float, ...]
+    messages: int
+    wrong: int
+
+    def __add__(self, other: Heard) -> Heard:
+        return Heard(
+            noise=self.noise + other.noise,
+            off=tuple(map(sum, zip(self.off, other.off, strict=True))),
+            width=tuple(map(sum, zip(self.width, other.width, strict=True))),
+            messages=self.messages + other.messages,
+            wrong=self.wrong + other.wrong,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ShuffledRuns:
+    """A block of runs of an agent behind a shuffler; importable, so that blocks can run in any process.
+
+    Attributes:
+        agents: The agent, under one or several options, which take turns.
+        seed: Of the audit, for messages.
+    """
+
+    agents: tuple[Watched, ...]
+    seed: int
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Heard:
+        """Returns what so many runs sent."""
+        declaration, values = self.agents[0].declaration, self.agents[0].request.values
+        laws = declared_laws(self.agents[0])
+        gaussian = {name: GaussianNoise(scale=law.scale) for name, law in laws.items()}
+        recorder = NoiseRecorder(declaration, values, seed=self.seed, declared=gaussian)
+        order = _Order()
+        for run in range(first, first + runs):
+            agent, seed = self.agents[run % len(self.agents)], int(rng.integers(2**63))
+            player = agent.player(seed)
+            one, face = player.start(0), agent.face(player)
+            for episode in range(1, agent.request.episodes + 1):
+                player.play(one, episode)
+                output = face.output(episode)
+                if output is None:
+                    continue
+                exact, noisy = face.exact(one, output), face.noisy(one, output)
+                if exact is None:
+                    missing = f"episode {episode}: what the users hold is not shown, and nothing tells it from noise"
+                    raise AuditError(missing, trial=run, seed=seed)
+                for sent in face.messages(one, output):
+                    order.look(sent, np.asarray(noisy[sent.release]))
+                recorder.record(dither(noisy, exact, laws, rng), run=run, output=output, largest=1.0)
+        return order.heard(recorder.sums())
+
+
+def declared_laws(agent: Watched) -> dict[str, ShuffledNoise]:
+    """Returns the law of every release's noise."""
+    values = agent.request.values
+    return {r.name: shuffled_noise(r.mechanism.at(values)) for r in agent.declaration.releases}
+
+
+def dither(
+    noisy: Tables, exact: Tables, laws: Mapping[str, ShuffledNoise], rng: np.random.Generator
+) -> dict[str, Array]:
+    """Returns Gaussian noise of the declared standard deviation, if the ones are drawn by their law."""
+    from scipy.special import ndtri
+
+    made = {}
+    for name, table in noisy.items():
+        law, noise = laws[name], np.asarray(table - exact[name])
+        below, upto = (ones_cdf(noise - less, law.senders, law.threshold) for less in (1.0, 0.0))
+        uniform = np.clip(below + rng.random(noise.shape) * (upto - below), 1e-300, 1 - 2.0**-53)
+        made[name] = law.scale * np.asarray(ndtri(uniform))
+    return made
+
+
+class _Order:
+    """Takes messages, and keeps by how much places and stretches of them hold more ones than their share."""
+
+    def __init__(self) -> None:
+        self._off, self._width = np.zeros(2 * _PLACES + _STRETCHES), np.zeros(2 * _PLACES + _STRETCHES)
+        self._messages = self._wrong = 0
+
+    def look(self, sent: Sent, estimates: Array) -> None:
+        """Takes the messages of one output of a release, (counters, M), and what the analyser made of them."""
+        due, messages = sent.due, sent.messages
+        bits = messages[:, :due]
+        wrong = (messages[:, due:] != -1).any(axis=1) | ((bits != 0) & (bits != 1)).any(axis=1)
+        counted = bits.sum(axis=1) - (due - sent.users) / 2
+        wrong |= np.abs(counted - estimates.ravel()) > 1e-6  # the analyser sees nothing else than what left
+        self._wrong += int(wrong.sum())
+        self._messages += messages.shape[0] * due
+        right = bits[~wrong].astype(np.float64)
+        if due < 2 * _PLACES or not right.size:
+            return
+        apart = right - right.mean(axis=1, keepdims=True)
+        ends = np.concatenate([apart[:, :_PLACES], apart[:, -_PLACES:]], axis=1).sum(axis=0)
+        edges = np.linspace(0, due, _STRETCHES + 1).astype(int)
+        stretches = np.add.reduceat(apart, edges[:-1], axis=1).sum(axis=0)
+        self._off += np.concatenate([ends, stretches])
+        lengths = np.concatenate([np.ones(2 * _PLACES), np.diff(edges)])
+        self._width += len(right) * lengths
+
+    def heard(self, noise: Sums) -> Heard:
+        """Returns all that was taken."""
+        return Heard(
+            noise=noise,
+            off=tuple(self._off.tolist()),
+            width=tuple(self._width.tolist()),
+            messages=self._messages,
+            wrong=self._wrong,
+        )
+
+
+def judge_order(heard: Heard) -> tuple[NoiseTest, ...]:
+    """Returns the tests of the messages: their number and kind, and their order at every place."""
+    tests = []
+    if heard.messages:
+        certain = 0.0 if heard.wrong else 1.0
+        tests.append(
+            NoiseTest(
+                name="number and kind", where="messages", p_value=certain, figure=heard.wrong, draws=heard.messages
+            )
+        )
+    for number, (off, width) in enumerate(zip(heard.off, heard.width, strict=True)):
+        if width > 0:
+            tail = min(1.0, _OUT * 2 * math.exp(-2 * off**2 / width))
+            tests.append(
+                NoiseTest(name="order", where=_place(number), p_value=tail, figure=off / width, draws=int(width))
+            )
+    return tuple(tests)
+
+
+def _place(number: int) -> str:
+    if number < _PLACES:
+        return f"place {number + 1}"
+    if number < 2 * _PLACES:
+        return f"the last place but {2 * _PLACES - 1 - number}"
+    return f"stretch {number - 2 * _PLACES + 1} of {_STRETCHES}"
+
+
+def hear_shuffler(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
+    """Returns whether the running agent's messages are those declared, in an order that tells nothing.
+
+    `trials` is the number of its runs.
+
+    Args:
+        request: What is asked.
+        algorithm: Whose online agent is run.
+
+    Raises:
+        ParameterError: A number of the request is out of its range, or the agent shows auditors nothing.
+        AuditError: An output is not finite.
+    """
+    check(request)
+    began = time.perf_counter()
+    agents, values = watch(algorithm, request.setting)
+    work = ShuffledRuns(agents=agents, seed=request.seed)
+    gaussian = {name: GaussianNoise(scale=law.scale) for name, law in declared_laws(agents[0]).items()}
+
+    def read(heard: Heard) -> Outcome:
+        tests = (*judge(heard.noise, gaussian), *judge_order(heard))
+        level = (1 - request.confidence) / max(1, len(tests))
+        broken = sorted((test for test in tests if test.p_value < level), key=lambda test: test.p_value)
+        refuted = "; ".join(f"{t.name} of {t.where} ({t.figure:.4g})" for t in broken[:8]) or "nothing"
+        evidence: Evidence = {f"drawn_over_declared_scale_{t.where}": t.figure for t in tests if t.name == "scale"}
+        evidence |= {
+            "tests": len(tests),
+            "smallest_p_value": min((test.p_value for test in tests), default=1.0),
+            "level_of_each_test": level,
+            "messages": heard.messages,
+            "counters_with_wrong_messages": heard.wrong,
+            **size_note(request.values, values),
+            "refuted": refuted,
+        }
+        return Outcome(
+            violated=bool(broken),
+            method=f"{len(tests)} tests of the messages that leave the shuffler: their number and kind, the law of the "
+            "noise bits among them, and their order; valid at any number of runs, α divided among them",
+            witness=refuted,
+            evidence=evidence,
+            bars=draw_spreads((test for test in tests if test.where in gaussian), gaussian, level),
+        )
+
+    def count(_: object) -> Heard:
+        place = place_blocks(request, Heard, Sums)
+        return total(blocks(work, request.trials, stream=1, block=_RUNS, **place))
+
+    return run_test(request, count, read, began=began, agent_ran=True)

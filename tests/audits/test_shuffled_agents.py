@@ -1,0 +1,65 @@
+"""Agents behind a shuffler in the noise view: honest ones pass, and those whose messages tell more are found.
+
+At 99.9999 % confidence: an honest agent is accused with probability at most 10⁻⁶ each; seeds are fixed.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from mutants.messages import forgets_decoys, lets_order_through, sends_sums
+from privcheck.commands.setting import resolve_setting
+from privcheck.mechanisms.shuffled import ShuffledBitsNoise
+from privcheck.online.player import Sent
+from privcheck.registry import algorithm
+from privcheck.results import AuditRequest
+from privcheck_audits.shuffled.running import _Order, dither, hear_shuffler
+from privcheck_audits.white_box.agent_views import noise
+
+SMALL = {"H": "2", "S": "2", "K": "40"}
+
+
+def asked(trials=8):
+    setting = resolve_setting("shuffled-ucb-vi", SMALL)
+    return AuditRequest(
+        setting=setting.setting, view="noise", delta=1e-5, trials=trials, confidence=0.999999, seed=3
+    )  # fmt: skip
+
+
+def test_the_honest_agent_is_consistent_and_its_messages_were_seen():
+    result = noise(asked(), algorithm("shuffled-ucb-vi"))
+    assert result.agent_ran
+    assert result.verdict == "consistent"
+    assert result.evidence["messages"] > 5_000
+    assert result.evidence["counters_with_wrong_messages"] == 0
+
+
+@pytest.mark.parametrize(
+    ("mutant", "words"),
+    [(lets_order_through, "order of"), (forgets_decoys, "number and kind"), (sends_sums, "number and kind")],
+)
+def test_mutants_are_found(mutant, words):
+    honest = algorithm("shuffled-ucb-vi")
+    result = hear_shuffler(asked(), replace(honest, online=mutant(honest.online)))
+    assert result.verdict == "violation"
+    assert words in result.evidence["refuted"]
+
+
+def test_noise_is_made_gaussian():
+    rng = np.random.default_rng(0)
+    law = ShuffledBitsNoise(scale=np.sqrt(40) / 2, senders=1, threshold=40.0)
+    own = rng.integers(0, 9, 20_000).astype(float)
+    noisy = own + rng.binomial(40, 0.5, own.size) - 20
+    made = dither({"a": noisy}, {"a": own}, {"a": law}, rng)["a"]
+    assert kstest(made / law.scale, "norm").pvalue > 1e-9
+
+
+def test_an_analyser_who_counts_something_else_is_seen():
+    messages = np.random.default_rng(0).integers(0, 2, (4, 200)).astype(np.int8)
+    order, honest = _Order(), messages.sum(axis=1) - 95.0
+    order.look(Sent("a", messages, 200, 10), honest)
+    assert order._wrong == 0
+    order.look(Sent("a", messages, 200, 10), honest + np.array([0, 0, 1, 0]))
+    assert order._wrong == 1
