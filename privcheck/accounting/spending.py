@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from privcheck.accounting.account import shared_draws
 from privcheck.charges import Charge, charge
 from privcheck.declaration import Declaration
 from privcheck.errors import LedgerError
@@ -112,7 +113,7 @@ def check_ledger(
         "algorithm": declaration.name,
         "parameters": {name: str(value) for name, value in sorted(values.items())},
         "relation": declaration.relation.words,
-        "protects": True,
+        "protects": not shared_draws(declaration),
     }
     for field, declared in wanted.items():
         if (written := header.get(field)) != declared or type(written) is not type(declared):

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.accounting.account import shared_draws
 from privcheck.charges import charge
 from privcheck.checkpoints import open_checkpoint, save_checkpoint
 from privcheck.errors import ParameterError, PrivcheckError
@@ -98,7 +99,8 @@ def open_ledger(request: OnlineRequest, player: Player, *, noiseless: bool) -> L
     declaration, values = request.setting.declared, request.values
     path = None if request.directory is None else request.directory / FILE_NAME
     words, planned = NOISELESS if noiseless else player.noise, player.keep_ledger is None
-    ledger = Ledger(declaration, values, noise=words, protects=not noiseless, path=path, planned=planned)
+    protects = not noiseless and not shared_draws(declaration)  # outputs that share a draw differ by exact data
+    ledger = Ledger(declaration, values, noise=words, protects=protects, path=path, planned=planned)
     mark = fingerprint(request, player.label)
     for release in declaration.releases if planned else ():
         for part in range(release.statistic.shape(values)[0]):

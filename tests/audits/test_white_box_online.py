@@ -21,6 +21,7 @@ from mutants.agents import (
     reuses_nodes,
     shares_noise,
 )
+from privcheck.accounting.account import shared_draws
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import AuditError, ParameterError
 from privcheck.finite_mdp import FiniteMDP
@@ -76,14 +77,16 @@ def test_a_correct_agent_attains_its_charge_and_shows_the_same_policies(name):
     assert found.evidence["policies_that_moved"] > 8
     ratios = [v for key, v in found.evidence.items() if key.endswith("_l1_moved_over_charged")]
     assert max(ratios) <= 1 + 1e-9
-    if name in LINEAR_MIXTURES:  # no user moves all releases most; V is not quite as large as it may be
+    if "gram_l2_moved_over_charged" in found.evidence:  # values are seldom at their bounds: test_lsvi_audits
+        assert found.evidence["gram_l2_moved_over_charged"] == pytest.approx(1, rel=1e-9)
+    elif name in LINEAR_MIXTURES:  # no user moves all releases most; V is not quite as large as it may be
         euclidean = {key: v for key, v in found.evidence.items() if key.endswith("_l2_moved_over_charged")}
         assert [round(v, 2) for v in euclidean.values()] == pytest.approx([0.66, 0.57, 1.0, 0.71], abs=0.04)
     elif name not in {"calibrated-ucb-vi", "calibrated-lsvi-ucb", "calibrated-linopt"}:  # their ‖·‖₁ are upper bounds
         assert ratios == pytest.approx([1.0] * 3, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ONLINE)
+@pytest.mark.parametrize("name", [name for name in ONLINE if not shared_draws(resolve_setting(name, {}).declared)])
 def test_a_correct_agent_draws_what_it_declares(name):
     found = look(asked(name, "noise", 6))
     assert found.verdict == "consistent", found.evidence

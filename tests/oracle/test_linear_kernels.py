@@ -41,7 +41,7 @@ def test_a_plan_s_numbers_are_those_of_numpy(d, seed, pairs):
     matrix = 0.5 * np.eye(d) + drawn(rng, d, 20).T @ drawn(rng, d, 20) ** 2 / 40
     matrix = matrix @ matrix.T
     root, inverse, w, columns = np.full((d, d), np.nan), np.empty((d, d)), np.empty(d), np.ascontiguousarray(x.T)
-    logarithm = kernels.invert_root(matrix, root)
+    logarithm = kernels.invert_root(matrix, 0.0, root)
     assert logarithm == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-9, abs=1e-9)
     kernels.invert(root, inverse)
     kernels.solve(root, b, w)
@@ -69,6 +69,21 @@ def test_no_eigenvalue_is_below_the_floor_and_the_others_stay(d, seed, least, sh
         assert changed == (values[0] < least)
 
 
+@given(**SIZES, least=st.floats(0.01, 2), ridge=st.floats(0, 5))
+def test_the_root_of_a_noisy_matrix_is_that_of_the_floored_one(d, seed, least, ridge):
+    rng = np.random.default_rng(seed)
+    half = rng.standard_normal((d, d))
+    noisy = half + half.T
+    values, vectors = np.linalg.eigh(noisy + ridge * np.eye(d))
+    naive = vectors @ np.diag(np.maximum(values, least)) @ vectors.T
+    root, inverse, kept = np.empty((d, d)), np.empty((d, d)), noisy.copy()
+    logarithm = kernels.invert_floored(noisy, ridge, least, np.empty((d, d)), root)
+    kernels.invert(root, inverse)
+    np.testing.assert_allclose(inverse, np.linalg.inv(naive), rtol=1e-9, atol=1e-9)
+    assert logarithm == pytest.approx(np.linalg.slogdet(naive)[1], rel=1e-9, abs=1e-9)
+    assert np.array_equal(noisy, kept)
+
+
 @given(**SIZES, states=st.integers(1, 6), users=st.integers(0, 30))
 def test_sums_of_any_values_come_from_the_sums_by_next_state(d, seed, states, users):
     rng = np.random.default_rng(seed)
@@ -83,7 +98,7 @@ def test_sums_of_any_values_come_from_the_sums_by_next_state(d, seed, states, us
 
 def test_a_matrix_that_is_not_positive_definite_is_said_to_be():
     for matrix in (np.diag([1.0, -1.0]), np.zeros((3, 3)), np.ones((2, 2)), np.array([[np.nan]])):
-        assert kernels.invert_root(matrix, np.empty_like(matrix)) == -math.inf
+        assert kernels.invert_root(matrix, 0.0, np.empty_like(matrix)) == -math.inf
 
 
 @pytest.mark.parametrize(("diagonal", "kind"), [(math.sqrt(2), "goe"), (1.0, "upper")])

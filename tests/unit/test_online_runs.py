@@ -44,7 +44,8 @@ def asked(name, *, K=200, S=3, H=3, replicates=2, mdp=None, directory=None, work
 # at their defaults the agents do not learn in 200 episodes, and play one policy whatever users answer
 LIVELY = {
     "bonus_scale": "0.02", "precision_scale": "0.01", "epsilon": "3000", "eta_scale": "5", "mu": "9",
-    "first_batch": "20", "noise_scale": "0.01", "bonus_p": "1", "bonus_r": "1",
+    "first_batch": "20", "noise_scale": "0.01", "bonus_p": "1", "bonus_r": "1", "rho": "1000000",
+    "noise_ridge": "0.1",
 }  # fmt: skip
 
 

@@ -1,10 +1,23 @@
 """DP-LSVI-UCB++ (paper 001, Algorithm 1), declared twice: with fresh noise, and with the one draw that is printed."""
 
-from privcheck.registry import Algorithm
-from privcheck_algorithms.dp_lsvi_ucb.agent import policies
+from fractions import Fraction
+
+from privcheck.registry import Algorithm, AuditInstance
+from privcheck_algorithms.dp_lsvi_ucb.agent import DpLsviUcb
 from privcheck_algorithms.dp_lsvi_ucb.declaration import CLAIM, declare_as_printed, declare_fresh
-from privcheck_algorithms.linear.ruler import INSTANCE
+from privcheck_algorithms.linear.audit_world import audit_world
+from privcheck_algorithms.linear.lsvi_player import CLOSELY, FLOOR, GROWTH, NOISE_BONUS, NOISE_RIDGE
+from privcheck_algorithms.linear.weighted_player import BONUS, DOUBT, RIDGE
 from privcheck_algorithms.papers import LINEAR
+
+OPTIONS = (BONUS, NOISE_BONUS, RIDGE, NOISE_RIDGE, FLOOR, GROWTH, DOUBT)
+
+# one step: noise is smallest beside what a user moves, and the bonus follows the Gram matrices, which is all they move
+INSTANCE = AuditInstance(
+    sizes={"H": 1, "K": 8, "d": 2, "S": 24},
+    options={**CLOSELY, "noise_ridge": Fraction(4), "noise_bonus": Fraction(14, 5)},
+    world=audit_world,
+)
 
 FRESH = Algorithm(
     name="dp-lsvi-ucb-pp",
@@ -13,8 +26,10 @@ FRESH = Algorithm(
     paper=LINEAR,
     declare=declare_fresh,
     readings=(CLAIM,),
-    policies=policies,
+    options=OPTIONS,
+    online=DpLsviUcb(name="dp-lsvi-ucb-pp"),
     instance=INSTANCE,
+    twin="lsvi-ucb-pp",
 )
 
 AS_PRINTED = Algorithm(
@@ -24,8 +39,10 @@ AS_PRINTED = Algorithm(
     paper=LINEAR,
     declare=declare_as_printed,
     readings=(CLAIM,),
-    policies=policies,
+    options=OPTIONS,
+    online=DpLsviUcb(name="dp-lsvi-ucb-pp-as-printed"),
     instance=INSTANCE,
+    twin="lsvi-ucb-pp",
 )
 
-__all__ = ["AS_PRINTED", "FRESH"]
+__all__ = ["AS_PRINTED", "FRESH", "INSTANCE", "OPTIONS"]

@@ -4,8 +4,9 @@ What users are told is the largest of a few Q-values, so that a policy shows the
 nearly equal. Between the first state and the last one lie the marks of a ruler: states whose second action has a
 feature of another length each, so that the mark from which on the first action is better tells how the weights of two
 directions compare. A user who differs is in the first state, where φ = e₁ whatever is done, or in the last one, where
-φ = e₂: features as long as any and orthogonal, which move Gram matrices as far as any two. Everybody else stays in a
-state of their own, where both actions are alike: their data lean to neither direction.
+φ = e₂: features as long as any and orthogonal, which move Gram matrices as far as any two. In one more state φ = −e₁:
+with the first one it moves sums of features as far as any two. Everybody else stays in a state of their own, where both
+actions are alike: their data lean to neither direction.
 
 The features are those of a linear MDP (every one is in the span of two); the others' model is one of its kind.
 """
@@ -36,7 +37,8 @@ def audit_world(sizes: Mapping[str, int]) -> World:
 
     Args:
         sizes: Of it H, S, A and d (or d2) are used; those that are missing have a size of ours. States are the first,
-            S − 3 marks, the others' and the last; coordinates from the third on are 0.
+            S − 4 marks, the opposite of the first (from S = 4 on), the others' and the last; coordinates from the third
+            on are 0.
 
     Raises:
         ParameterError: Fewer than three states, fewer than two actions or no step, or dimension 0.
@@ -52,9 +54,11 @@ def audit_world(sizes: Mapping[str, int]) -> World:
             message = f"{name}: the world in which linear agents are audited needs at least {least}, got {at[name]}"
             raise ParameterError(message, name=name, given=at[name])
     phi = np.zeros((S, A, max(d, 2)))
-    marks = phi[1 : S - 2]
+    marks = phi[1 : max(S - 3, 1)]
     marks[:, 0, 0] = _MIDDLE
-    marks[:, 1:, 1] = _MIDDLE * (1 + ruler_marks(S - 3))[:, None]
+    marks[:, 1:, 1] = _MIDDLE * (1 + ruler_marks(len(marks)))[:, None]
+    if S > 3:
+        phi[S - 3, :, 0] = -1.0
     phi[0, :, 0] = phi[S - 1, :, 1] = 1.0
     phi[S - 2, :, :2] = _CROWD
     stay = np.broadcast_to(np.eye(S)[None, :, None, :], (1, S, A, S))

@@ -61,27 +61,42 @@ def update_inverse(inverse: Array, x: Array, weight: float, room: Array) -> floa
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def invert_root(matrix: Array, root: Array) -> float:
-    """Writes W, lower triangular with Λ⁻¹ = WᵀW, and returns ln det Λ; −∞ where Λ is not positive definite.
+def factorise(matrix: Array, shift: float, root: Array) -> float:
+    """Writes L, lower triangular with LLᵀ = Λ + shift·I (Cholesky), and returns ln det; −∞ if it is not positive.
 
     Args:
         matrix: (d, d) Λ; its lower half is read.
+        shift: Added to the diagonal: a ridge.
         root: (d, d) its lower half is overwritten (also where −∞ is returned), the other one is not read.
     """
     d, logarithm = matrix.shape[0], 0.0
-    for i in range(d):  # Cholesky: Λ = LLᵀ
-        for j in range(i + 1):
+    for i in range(d):
+        for j in range(i):
             rest = matrix[i, j]
             for k in range(j):
                 rest -= root[i, k] * root[j, k]
-            if j < i:
-                root[i, j] = rest / root[j, j]
-            elif rest > 0.0:
-                root[i, i] = math.sqrt(rest)
-                logarithm += math.log(rest)
-            else:
-                return -np.inf
-    for i in range(d):  # L⁻¹ in its place, row by row
+            root[i, j] = rest / root[j, j]
+        rest = matrix[i, i] + shift
+        for k in range(i):
+            rest -= root[i, k] * root[i, k]
+        if not rest > 0.0:
+            return -np.inf
+        root[i, i] = math.sqrt(rest)
+        logarithm += math.log(rest)
+    return logarithm
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def invert_root(matrix: Array, shift: float, root: Array) -> float:
+    """Writes W, lower triangular with (Λ + shift·I)⁻¹ = WᵀW, and returns ln det; −∞ if the sum is not positive.
+
+    Args:
+        matrix: (d, d) Λ; its lower half is read.
+        shift: Added to the diagonal: a ridge.
+        root: (d, d) its lower half is overwritten (also where −∞ is returned), the other one is not read.
+    """
+    d, logarithm = matrix.shape[0], factorise(matrix, shift, root)
+    for i in range(d if logarithm > -np.inf else 0):  # L⁻¹ in its place, row by row
         for j in range(i):
             total = 0.0
             for k in range(j, i):
@@ -89,6 +104,30 @@ def invert_root(matrix: Array, root: Array) -> float:
             root[i, j] = -total / root[i, i]
         root[i, i] = 1.0 / root[i, i]
     return logarithm
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def invert_floored(matrix: Array, ridge: float, least: float, room: Array, root: Array) -> float:
+    """Writes the W of Λ + ridge·I with eigenvalues below `least` raised to it, and returns its ln det.
+
+    Where none is below, which one more Cholesky factorisation finds out, it is `invert_root`, bit by bit.
+
+    Args:
+        matrix: (d, d) Λ, with whatever noise.
+        ridge: On its diagonal.
+        least: The floor, public; where it is 0 none is looked for, and −∞ may be returned.
+        room: (d, d) overwritten.
+        root: (d, d) overwritten.
+    """
+    if least > 0.0 and factorise(matrix, ridge - least, root) == -np.inf:
+        d = matrix.shape[0]
+        for i in range(d):
+            for j in range(d):
+                room[i, j] = matrix[i, j]
+            room[i, i] += ridge
+        raise_eigenvalues(room, least, root)
+        return invert_root(room, 0.0, root)
+    return invert_root(matrix, ridge, root)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -119,34 +158,28 @@ def solve(root: Array, b: Array, w: Array) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def raise_eigenvalues(matrix: Array, least: float, root: Array) -> bool:
+def raise_eigenvalues(matrix: Array, least: float, room: Array) -> bool:
     """Raises the eigenvalues of a symmetric matrix that are below `least` to it; returns whether there were any.
-
-    Whether there are is seen from a Cholesky factorisation, which is a twentieth of the work of finding them.
 
     Args:
         matrix: (d, d) overwritten where there were.
-        least: The floor, public.
-        root: (d, d) overwritten.
+        least: The floor.
+        room: (d, d) overwritten.
     """
-    d = matrix.shape[0]
+    d, raised = matrix.shape[0], False
     for i in range(d):
-        matrix[i, i] -= least
-    enough = invert_root(matrix, root) > -np.inf
-    if not enough:
-        for i in range(d):
-            for j in range(d):
-                root[i, j] = matrix[i, j]
-        vectors = np.eye(d)
-        _diagonalise(root, vectors)
-        for k in range(d):
-            if root[k, k] < 0.0:
-                for i in range(d):
-                    for j in range(d):
-                        matrix[i, j] -= root[k, k] * (vectors[i, k] * vectors[j, k])
-    for i in range(d):
-        matrix[i, i] += least
-    return not enough
+        for j in range(d):
+            room[i, j] = matrix[i, j]
+    vectors = np.eye(d)
+    _diagonalise(room, vectors)
+    for k in range(d):
+        missing = least - room[k, k]
+        if missing > 0.0:
+            raised = True
+            for i in range(d):
+                for j in range(d):
+                    matrix[i, j] += missing * (vectors[i, k] * vectors[j, k])
+    return raised
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

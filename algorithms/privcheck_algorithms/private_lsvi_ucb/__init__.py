@@ -1,9 +1,18 @@
 """Two private LSVI-UCBs that paper 001 compares with, as far as the five papers describe what they release."""
 
 from privcheck.registry import Algorithm
-from privcheck_algorithms.linear.ruler import INSTANCE
+from privcheck_algorithms.linear.lsvi_player import (
+    BONUS,
+    CENTRED,
+    FLOOR,
+    GROWTH,
+    INSTANCE,
+    NOISE_BONUS,
+    NOISE_RIDGE,
+    RIDGE,
+)
 from privcheck_algorithms.papers import LINEAR
-from privcheck_algorithms.private_lsvi_ucb.agent import policies
+from privcheck_algorithms.private_lsvi_ucb.agent import EPISODES, luyo_player, ngo_player
 from privcheck_algorithms.private_lsvi_ucb.declaration import GRAM, luyo, ngo
 
 LUYO = Algorithm(
@@ -12,9 +21,11 @@ LUYO = Algorithm(
     source="compared with in Sahu, DP in RL: Linear MDPs",
     paper=LINEAR,
     declare=luyo,
-    readings=(GRAM,),
-    policies=policies,
+    readings=(GRAM, CENTRED),
+    options=(EPISODES, BONUS, NOISE_BONUS, RIDGE, NOISE_RIDGE, FLOOR),
+    online=luyo_player,
     instance=INSTANCE,
+    twin="lsvi-ucb",
 )
 
 NGO = Algorithm(
@@ -23,8 +34,11 @@ NGO = Algorithm(
     source="compared with in Sahu, DP in RL: Linear MDPs",
     paper=LINEAR,
     declare=ngo,
-    policies=policies,
+    readings=(CENTRED,),
+    options=(BONUS, NOISE_BONUS, RIDGE, NOISE_RIDGE, FLOOR, GROWTH),
+    online=ngo_player,
     instance=INSTANCE,
+    twin="lsvi-ucb",
 )
 
 __all__ = ["LUYO", "NGO"]

@@ -2,6 +2,10 @@
 
 The five papers do not describe their releases or noise (see README.md): what is declared here is LSVI-UCB's pair of
 statistics on the two schedules, with noise calibrated to the same budget ρ as DP-LSVI-UCB++.
+
+*Centred*, the sums are of φ·y with y = (r − ½ + V(s′) − c)/(1 + span), c the middle of V_{h+1} and span from its least
+to its largest value, both from the billboard: |r − ½| ≤ ½ and |V − c| ≤ span/2, so that |y| ≤ ½. As y·φ = |y|·(±φ), and
+as ±φ have one Gram matrix, these are sums of |y| times a vector as long as φ; verification's pair is one of two users.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import EveryEpisode, Schedule, Tree
 from privcheck.statistics import Column, FeatureSums, GramMatrices
-from privcheck.symbols import Expr, H, K, d, h, maximum, minimum, rho, symbol
+from privcheck.symbols import Expr, H, K, d, expression, h, maximum, minimum, rho, symbol
+from privcheck_algorithms.linear.lsvi_player import CENTRED
 
 batches, updates = symbol("B", "count"), symbol("N", "count")
 
@@ -43,10 +48,11 @@ def luyo(readings: Mapping[str, str]) -> Declaration:
         gram=Tree(leaves=batches - 1) if readings.get("gram", "tree") == "tree" else anew,
         values=anew,
         parameters=(_STEPS, _SIZE, _BATCHES, _BUDGET),
+        centred=readings.get(CENTRED.name) == "on",
     )
 
 
-def ngo(_choices: Mapping[str, str]) -> Declaration:
+def ngo(readings: Mapping[str, str]) -> Declaration:
     """Returns LSVI-UCB with updates when a determinant has doubled, its Gram matrices from a tree (001, line 36)."""
     return _declaration(
         name="ngo-lsvi-ucb",
@@ -54,16 +60,20 @@ def ngo(_choices: Mapping[str, str]) -> Declaration:
         gram=Tree(leaves=K - 1),
         values=EveryEpisode(outputs=minimum(updates, K - 1), after="policy update"),
         parameters=(_STEPS, _SIZE, _EPISODES, _UPDATES, _BUDGET),
+        centred=readings.get(CENTRED.name) == "on",
     )
 
 
 def _declaration(
-    *, name: str, title: str, gram: Schedule, values: Schedule, parameters: tuple[Parameter, ...]
+    *, name: str, title: str, gram: Schedule, values: Schedule, parameters: tuple[Parameter, ...], centred: bool
 ) -> Declaration:
     phi = Column("phi", 1, r"\phi")
-    gain = Column("r+V", H - h + 1, "(r + V)")
+    gain, words = Column("r+V", H - h + 1, "(r + V)"), "φ·(r + V) sums"
+    if centred:
+        phi, words = Column("phi", 1, r"\pm\phi"), "φ·(r − ½ + V − c)/(1 + span V) sums"
+        gain = Column("|r-1/2+V-c|/(1+span V)", expression(1) / 2, r"\frac{|r - 1/2 + V - c|}{1 + \mathrm{span} V}")
     matrices = GramMatrices(name="Gram matrices of φ", steps=H, dimension=d, vector=phi)
-    sums = FeatureSums(name="φ·(r + V) sums", steps=H, dimension=d, vector=phi, target=gain)
+    sums = FeatureSums(name=words, steps=H, dimension=d, vector=phi, target=gain)
     return Declaration(
         name=name,
         title=title,

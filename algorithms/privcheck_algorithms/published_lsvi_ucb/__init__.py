@@ -1,11 +1,16 @@
 """The published experiment code of paper 001, declared as what it does."""
 
+from dataclasses import replace
+from fractions import Fraction
+
 from privcheck.registry import Algorithm
+from privcheck_algorithms.dp_lsvi_ucb import INSTANCE, OPTIONS
+from privcheck_algorithms.dp_lsvi_ucb.agent import DpLsviUcb
 from privcheck_algorithms.dp_lsvi_ucb.declaration import CLAIM
-from privcheck_algorithms.linear.ruler import INSTANCE
 from privcheck_algorithms.papers import LINEAR
-from privcheck_algorithms.published_lsvi_ucb.agent import policies
 from privcheck_algorithms.published_lsvi_ucb.declaration import declare_published
+
+_LONGER = {"noise_ridge": Fraction(36), "noise_bonus": Fraction(42, 5)}  # 3² and 3 times that of features of norm 1
 
 PUBLISHED = Algorithm(
     name="published-lsvi-ucb-pp",
@@ -14,8 +19,10 @@ PUBLISHED = Algorithm(
     paper=LINEAR,
     declare=declare_published,
     readings=(CLAIM,),
-    policies=policies,
-    instance=INSTANCE,
+    options=OPTIONS,
+    online=DpLsviUcb(name="published-lsvi-ucb-pp", weighted=False),
+    instance=replace(INSTANCE, options={**INSTANCE.options, **_LONGER}),
+    twin="lsvi-ucb-pp",
 )
 
 __all__ = ["PUBLISHED"]

@@ -48,7 +48,7 @@ def run(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
         ParameterError: A number of the request is out of its range, or nothing can be attacked.
         AuditError: A trial's score is not finite.
     """
-    if algorithm.online is None and algorithm.offline is None and algorithm.policies is not None:
+    if algorithm.instance.world is not None or (algorithm.online is None and algorithm.policies is not None):
         asked = visible(request, algorithm)
         result = audit_releases(asked)
         return replace(result, evidence={**result.evidence, **size_note(request.values, asked.values)})

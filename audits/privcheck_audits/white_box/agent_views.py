@@ -6,6 +6,7 @@ import time
 from functools import partial
 from typing import Final
 
+from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 from privcheck.registry import Algorithm, RegisteredView
 from privcheck.results import AuditRequest, AuditResult
@@ -113,7 +114,9 @@ def _regresses(algorithm: Algorithm) -> bool:
 
 def _lacks(view: str, algorithm: Algorithm, declaration: Declaration) -> str:
     why = why_not(declaration)
-    return why or ("" if algorithm.online is not None else views.blind(declaration, view))
+    if algorithm.online is not None and not (view == "noise" and shared_draws(declaration)):
+        return why
+    return why or views.blind(declaration, view)
 
 
 def _trials(online: int, offline: int, declared: int, algorithm: Algorithm) -> int:

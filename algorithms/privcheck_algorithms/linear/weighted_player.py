@@ -1,0 +1,222 @@
+"""LSVI-UCB++ as a player: its options, what a replicate keeps, and what auditors see of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Parameter
+from privcheck.online.driver import seeds
+from privcheck.online.player import Player, Replicate, Tables
+from privcheck.online.recording import Record, blank, grid
+from privcheck.planning import solve
+from privcheck.results import OnlineRequest
+from privcheck.statistics import GramMatrices
+from privcheck_algorithms.linear.lsvi import Room
+from privcheck_algorithms.linear.lsvi_player import read_options, tabulate
+from privcheck_algorithms.linear.sizes import refuse, refuse_memory
+from privcheck_algorithms.linear.weighted import (
+    EXACT,
+    FRESH,
+    ONE_DRAW,
+    Agent,
+    Board,
+    Channel,
+    Data,
+    Plan,
+    Rule,
+    play,
+)
+from privcheck_algorithms.online.private import NOISE, declared
+from privcheck_algorithms.online.sparse_mdp import Walk, compress
+
+Array = NDArray[np.float64]
+
+SUMS: Final = ("optimistic values", "pessimistic values", "squared values")
+RIDGE = Parameter(name="ridge", default=1, kind="positive", meaning="λ, in units of 1/H²")
+BONUS = Parameter(name="bonus", default="0.3", kind="real", meaning="β̂ and β̌")
+DOUBT = Parameter(
+    name="doubt", default=0, kind="real", meaning="factor of 2d³H²‖φ‖^½ in σ̄; the paper's: 1, which stops learning"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedFace:
+    """What auditors see: four statistics after every episode but the last.
+
+    Attributes:
+        K: Episodes.
+    """
+
+    K: int
+    policy: tuple[str, ...] = ("told", "actions", "upper", "lower", "values", "weights", "roots", "logs", "plans")
+    board: tuple[str, ...] = ("gram", "sums")
+    replay: str = "replay"
+
+    def output(self, episode: int) -> int | None:
+        """Returns the episode's number; None for the last, which nobody comes after."""
+        return episode if episode < self.K else None
+
+    def exact(self, one: Replicate, output: int) -> Tables | None:
+        """Returns the exact sums of the last pass."""
+        return _show(one.arrays["exact_gram"], one.arrays["exact_sums"])
+
+    def noisy(self, one: Replicate, output: int) -> Tables:
+        """Returns the last output."""
+        return _show(one.arrays["gram"], one.arrays["sums"])
+
+    def undeclared(self, one: Replicate) -> int:
+        """Returns by how many numbers the board is larger than the exact sums."""
+        return sum(int(one.arrays[name].size - one.arrays[f"exact_{name}"].size) for name in self.board)
+
+
+def exact_rule(request: OnlineRequest) -> Rule:
+    """Returns the numbers of the agent that draws no noise and is not private.
+
+    Raises:
+        ParameterError: No episode or replicate, or more episodes than are counted exactly.
+    """
+    refuse(request)
+    option, H, d = read_options(request), request.world.mdp.horizon, request.world.feature_map.dimension
+    return Rule(
+        K=request.episodes,
+        kind=EXACT,
+        growth=option["growth"],
+        ridge=option["ridge"] / H**2,
+        least=0.0,
+        bonus=option["bonus"],
+        doubt=option["doubt"] * 2 * d**3 * H**2,
+        weighted=True,
+        centred=request.readings.get("centred") == "on",
+        std_gram=0.0,
+        diagonal=1.0,
+        std_sums=(0.0, 0.0, 0.0),
+    )
+
+
+def private_rule(request: OnlineRequest, *, weighted: bool, noiseless: bool) -> Rule:
+    """Returns the numbers of a private agent; the noise from the declaration.
+
+    Args:
+        request: What is asked.
+        weighted: Whether σ̄ is estimated; else it is H throughout.
+        noiseless: Nothing is drawn; ridge, floor and bonus are those of the agent with noise.
+
+    Raises:
+        ParameterError: No declaration or another world's, no episode, or a floor above 1.
+    """
+    refuse(request)
+    declaration, option = declared(request), read_options(request)
+    H, d = request.world.mdp.horizon, request.world.feature_map.dimension
+    gram = declaration.release("gram")
+    law = gram.mechanism.at(request.values)
+    scales = [declaration.release(name).mechanism.at(request.values).scale for name in SUMS]
+    ridge = option["ridge"] / H**2 + option["noise_ridge"] * math.sqrt(d) * law.scale
+    return Rule(
+        K=request.episodes,
+        kind=ONE_DRAW if "outputs" in gram.draw.across else FRESH,
+        growth=option["growth"],
+        ridge=ridge,
+        least=option["floor"] * ridge,
+        bonus=option["bonus"] + option["noise_bonus"] * scales[0] / math.sqrt(ridge),
+        doubt=option["doubt"] * 2 * d**3 * H**2,
+        weighted=weighted,
+        centred=False,
+        std_gram=0.0 if noiseless else law.scale,
+        diagonal=math.sqrt(2) if law.symmetric == "goe" else 1.0,
+        std_sums=(0.0, 0.0, 0.0) if noiseless else (scales[0], scales[1], scales[2]),
+    )
+
+
+def weighted_player(request: OnlineRequest, rule: Rule, *, label: str) -> Player:
+    """Returns LSVI-UCB++ in its world, ready to play; its features are as long as the declaration has them.
+
+    Args:
+        request: What is asked.
+        rule: The agent's numbers.
+        label: As in `Player`.
+
+    Raises:
+        ParameterError: Matrices beyond 8 GB.
+    """
+    world, K = request.world, request.episodes
+    H, S, A, d = (world.sizes[name] for name in ("H", "S", "A", "d"))
+    refuse_memory(request, numbers=H * d * d * 6 + H * S * (d + 4) + H * S * A * 2 + S * A * (2 * d + 4))
+    w, truth, points = compress(world.mdp), solve(world.mdp), grid(K)
+    features = tabulate(world, times=_norm(request))
+    reward = np.ascontiguousarray(world.mdp.mean_reward.reshape(-1, S * A))
+
+    def start(number: int) -> Replicate:
+        own = seeds(request.seed, number, "users", "noise")
+        # what is public of rewards travels with the replicate: one user may answer with others
+        arrays = _arrays(H, S, A, d) | {"reward": reward.copy()} | blank(K)
+        return Replicate(arrays=arrays, generators={name: np.random.default_rng(one) for name, one in own.items()})
+
+    def block(one: Replicate, until: int) -> None:
+        a, g = one.arrays, one.generators
+        agent = Agent(
+            features=features,
+            reward=a["reward"],
+            data=Data(a["exact_gram"], a["nexts"], a["exact_sums"]),
+            board=Board(a["gram"], a["sums"]),
+            plan=Plan(*(a[name] for name in Plan._fields)),
+            rule=rule,
+            channel=Channel(g["noise"], a["noise_gram"], a["noise_sums"], a["replay"]),
+            room=Room(np.empty((4, S * A)), np.empty(d), np.empty((d, d)), np.empty(S)),
+            walk=Walk(a["path"], a["taken"], a["costs"]),
+            told=a["told"],
+            truth=a["truth"],
+        )
+        play(w, g["users"], agent, Record(until, a["totals"], a["curves"], points, truth.value))
+
+    private = rule.kind != EXACT
+    numbers = {"ridge": rule.ridge, "bonus": rule.bonus, "noise_std_gram": rule.std_gram}
+    return Player(
+        start=start,
+        play=block,
+        label=label,
+        told="told",
+        optimal=truth.value,
+        face=WeightedFace(K=K) if private else None,
+        noise=NOISE,
+        diagnostics=numbers | {"noise_std_values": rule.std_sums[0]} if private else {},
+    )
+
+
+def _norm(request: OnlineRequest) -> float:
+    """Returns the length of the longest feature that is declared; a world's are at most 1."""
+    if request.declaration is None:
+        return 1.0
+    statistic = request.declaration.release("gram").statistic
+    assert isinstance(statistic, GramMatrices)
+    return statistic.vector.bound.number({**request.values, "h": Fraction(1)}, rounding="down")
+
+
+def _show(gram: Array, sums: Array) -> dict[str, Array]:
+    return {**{name: sums[which].copy() for which, name in enumerate(SUMS)}, "gram": gram.copy()}
+
+
+def _arrays(H: int, S: int, A: int, d: int) -> dict[str, NDArray[np.generic]]:
+    matrices, vectors = (H, d, d), (3, H, d)
+    return {
+        **{name: np.zeros(matrices) for name in ("exact_gram", "gram", "noise_gram", "roots", "inverse")},
+        **{name: np.zeros(vectors) for name in ("exact_sums", "sums", "noise_sums", "weights")},
+        "nexts": np.zeros((H, S, d)),
+        "actions": np.zeros((H, S), np.int64),
+        "upper": np.zeros((H, S * A)),
+        "lower": np.zeros((H, S * A)),
+        "values": np.zeros((2, H + 1, S)),
+        "logs": np.zeros((2, H)),
+        "plans": np.zeros(1, np.int64),
+        "replay": np.zeros(1, np.int64),
+        "told": np.zeros((H, S), np.int64),
+        "truth": np.zeros((H + 1, S)),
+        "path": np.zeros(H + 1, np.int64),
+        "taken": np.zeros(H, np.int64),
+        "costs": np.zeros(H),
+    }
