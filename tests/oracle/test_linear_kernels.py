@@ -41,7 +41,7 @@ def test_a_plan_s_numbers_are_those_of_numpy(d, seed, pairs):
     matrix = 0.5 * np.eye(d) + drawn(rng, d, 20).T @ drawn(rng, d, 20) ** 2 / 40
     matrix = matrix @ matrix.T
     root, inverse, w, columns = np.full((d, d), np.nan), np.empty((d, d)), np.empty(d), np.ascontiguousarray(x.T)
-    logarithm = kernels.invert_root(matrix, 0.0, root)
+    logarithm = kernels.invert_root(matrix, root)
     assert logarithm == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-9, abs=1e-9)
     kernels.invert(root, inverse)
     kernels.solve(root, b, w)
@@ -98,7 +98,7 @@ def test_sums_of_any_values_come_from_the_sums_by_next_state(d, seed, states, us
 
 def test_a_matrix_that_is_not_positive_definite_is_said_to_be():
     for matrix in (np.diag([1.0, -1.0]), np.zeros((3, 3)), np.ones((2, 2)), np.array([[np.nan]])):
-        assert kernels.invert_root(matrix, 0.0, np.empty_like(matrix)) == -math.inf
+        assert kernels.invert_root(matrix, np.empty_like(matrix)) == -math.inf
 
 
 @pytest.mark.parametrize(("diagonal", "kind"), [(math.sqrt(2), "goe"), (1.0, "upper")])

@@ -87,7 +87,7 @@ def factorise(matrix: Array, shift: float, root: Array) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def invert_root(matrix: Array, shift: float, root: Array) -> float:
+def invert_ridged(matrix: Array, shift: float, root: Array) -> float:
     """Writes W, lower triangular with (Λ + shift·I)⁻¹ = WᵀW, and returns ln det; −∞ if the sum is not positive.
 
     Args:
@@ -107,10 +107,21 @@ def invert_root(matrix: Array, shift: float, root: Array) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def invert_root(matrix: Array, root: Array) -> float:
+    """Writes W, lower triangular with Λ⁻¹ = WᵀW, and returns ln det Λ; −∞ where Λ is not positive definite.
+
+    Args:
+        matrix: (d, d) Λ; its lower half is read.
+        root: (d, d) as in `invert_ridged`.
+    """
+    return invert_ridged(matrix, 0.0, root)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def invert_floored(matrix: Array, ridge: float, least: float, room: Array, root: Array) -> float:
     """Writes the W of Λ + ridge·I with eigenvalues below `least` raised to it, and returns its ln det.
 
-    Where none is below, which one more Cholesky factorisation finds out, it is `invert_root`, bit by bit.
+    Where none is below, which one more Cholesky factorisation finds out, it is `invert_ridged`, bit by bit.
 
     Args:
         matrix: (d, d) Λ, with whatever noise.
@@ -126,8 +137,8 @@ def invert_floored(matrix: Array, ridge: float, least: float, room: Array, root:
                 room[i, j] = matrix[i, j]
             room[i, i] += ridge
         raise_eigenvalues(room, least, root)
-        return invert_root(room, 0.0, root)
-    return invert_root(matrix, ridge, root)
+        return invert_ridged(room, 0.0, root)
+    return invert_ridged(matrix, ridge, root)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -161,12 +172,16 @@ def solve(root: Array, b: Array, w: Array) -> None:
 def raise_eigenvalues(matrix: Array, least: float, room: Array) -> bool:
     """Raises the eigenvalues of a symmetric matrix that are below `least` to it; returns whether there were any.
 
+    Whether there are is seen from a Cholesky factorisation, which is a twentieth of the work of finding them.
+
     Args:
         matrix: (d, d) overwritten where there were.
         least: The floor.
         room: (d, d) overwritten.
     """
     d, raised = matrix.shape[0], False
+    if factorise(matrix, -least, room) > -np.inf:
+        return False
     for i in range(d):
         for j in range(d):
             room[i, j] = matrix[i, j]
