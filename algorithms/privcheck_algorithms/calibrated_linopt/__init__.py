@@ -16,14 +16,14 @@ CALIBRATED_LINOPT = Algorithm(
     readings=(REWARDS,),
     options=OPTIONS,
     online=player,
-    # small batches and one policy in each, nearly the best of the mean model: policies follow the noisy sums closely
+    # small batches and one policy in each, as good as the mean model's best: policies follow the noisy sums closely
     instance=AuditInstance(
         sizes={"H": 2, "S": 2, "A": 2, "K": 8, "d1": 2, "d2": 2},
         options={
             "first_batch": Fraction(1),
             "growth": Fraction(2),
             "turns": Fraction(1),
-            "spread": Fraction(1, 100),
+            "spread": Fraction(1, 100_000),
         },
         world=audit_world,
     ),
