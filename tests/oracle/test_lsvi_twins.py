@@ -69,7 +69,7 @@ def test_private_lsvi_ucb_is_its_twin_on_what_left(name, given, rho, centred):
     one, face = player.start(0), player.face
     gains = request.setting.declared.release("gains").mechanism.at(request.values).scale
     ridge = player.diagnostics["ridge"]
-    twin = Lsvi(world.features.phi, H, ridge, ridge / 2, 0.3, 0.1 * gains / math.sqrt(ridge), centred == "on")
+    twin = Lsvi(world.features.phi, H, ridge, ridge / 2, 0.5, 0.1 * gains / math.sqrt(ridge), centred == "on")
     told, last, plans, outputs = np.zeros((H, S), int), np.full(H, D * math.log(ridge)), 0, 0
     for k in range(1, K + 1):
         player.play(one, k)

@@ -49,7 +49,7 @@ CENTRED = Reading(
     meaning="off: r + V(s′) is regressed; on: (r − ½ + V(s′) − c)/(1 + span), with middle and span of V, public",
 )
 RIDGE = Parameter(name="ridge", default=1, kind="positive", meaning="λ, on the diagonal of the Gram matrices")
-BONUS = Parameter(name="bonus", default="0.3", kind="real", meaning="β, in units of the span of what is regressed")
+BONUS = Parameter(name="bonus", default="0.5", kind="real", meaning="β, in units of the span of what is regressed")
 NOISE_RIDGE = Parameter(
     name="noise_ridge", default=4, kind="real", meaning="more ridge, in units of √d·σ of a Gram matrix's noise"
 )

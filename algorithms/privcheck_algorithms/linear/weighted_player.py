@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 
 SUMS: Final = ("optimistic values", "pessimistic values", "squared values")
 RIDGE = Parameter(name="ridge", default=1, kind="positive", meaning="λ, in units of 1/H²")
-BONUS = Parameter(name="bonus", default="0.3", kind="real", meaning="β̂ and β̌")
+BONUS = Parameter(name="bonus", default="0.8", kind="real", meaning="β̂ and β̌")
 DOUBT = Parameter(
     name="doubt", default=0, kind="real", meaning="factor of 2d³H²‖φ‖^½ in σ̄; the paper's: 1, which stops learning"
 )
