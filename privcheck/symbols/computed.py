@@ -46,6 +46,14 @@ def _function(name: str, of: Callable[..., Fraction | int], whole: bool) -> Any:
         text = rf"\mathrm{{{shown}}}\left({inside}\right)" if inside else rf"\mathrm{{{shown}}}"
         return text if exp is None else f"{text}^{{{exp}}}"
 
+    def reduce(self: Any, _: int) -> Any:  # pickles find no class that is made here: what makes it again is pickled
+        return _apply, (name, of, whole, self.args)
+
     shown = name.replace("_", "-")
     known = {"is_nonnegative": True, "is_real": True}
-    return type(name, (sympy.Function,), {"eval": classmethod(evaluate), "_latex": write, **known})
+    own = {"eval": classmethod(evaluate), "_latex": write, "__reduce_ex__": reduce, **known}
+    return type(name, (sympy.Function,), own)
+
+
+def _apply(name: str, of: Callable[..., Fraction | int], whole: bool, arguments: tuple[Any, ...]) -> Any:  # noqa: FBT001 - as above
+    return _function(name, of, whole)(*arguments)

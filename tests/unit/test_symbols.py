@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle  # noqa: TID251 - as an executor of processes sends them
 from fractions import Fraction
 
 import mpmath
@@ -16,8 +17,10 @@ from privcheck.symbols import (
     A,
     Expr,
     H,
+    K,
     S,
     at_most,
+    computed,
     delta,
     epsilon,
     exact,
@@ -235,3 +238,10 @@ def test_an_expression_is_a_value():
 def test_parameters_are_replaced_exactly():
     assert isinstance((H / delta).at({"H": Fraction(3), "delta": Fraction(1, 10**30)}), Expr)
     assert (H / delta).rational({"H": Fraction(3), "delta": Fraction(1, 10**30)}) == 3 * 10**30
+
+
+def test_computed_functions_can_be_sent_to_other_processes():
+    levels = computed("gcd", math.gcd, H, K)
+    again = pickle.loads(pickle.dumps(1 + 2 * levels))  # noqa: S301
+    assert again == 1 + 2 * levels
+    assert again.at({"H": Fraction(12), "K": Fraction(18)}) == expression(13)
