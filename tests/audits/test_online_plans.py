@@ -152,7 +152,7 @@ def test_what_cannot_be_audited_is_refused():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [5, 20])
-@pytest.mark.parametrize("name", [name for name in NAMES if "calibrated" not in name])
+@pytest.mark.parametrize("name", [name for name in NAMES if "calibrated" not in name and "shuffled" not in name])
 def test_a_bound_of_an_honest_agent_stays_below_the_accountant_s(name, epsilon):
     found = registry.audit_plan(name).audit(ask(name, trials=2_000, epsilon=epsilon))
     assert found.epsilon_lower <= found.epsilon_upper

@@ -24,6 +24,8 @@ CALIBRATED_UCB_VI = Algorithm(
             "known": Fraction(0),
             "noise_bonus": Fraction(0),
             "thin": Fraction(0),
+            "optimism": Fraction(0),
+            "optimism_rewards": Fraction(0),
             "prior": Fraction(1, 1000),
             "prior_rewards": Fraction(1, 1000),
         },

@@ -1,5 +1,6 @@
 """Models with a known truth: users' trajectories are sampled from them, and online agents act in them."""
 
+from privcheck_algorithms.environments.bandit import BANDIT
 from privcheck_algorithms.environments.gym_tables import gym_environment
 from privcheck_algorithms.environments.icu_sepsis import ICU_SEPSIS
 from privcheck_algorithms.environments.linear_hypercube import LINEAR_HYPERCUBE
@@ -11,6 +12,7 @@ from privcheck_algorithms.environments.random_mdp import RANDOM
 from privcheck_algorithms.environments.riverswim import RIVERSWIM
 
 __all__ = [
+    "BANDIT",
     "ICU_SEPSIS",
     "LINEAR_HYPERCUBE",
     "LINEAR_MIXTURE",

@@ -20,6 +20,8 @@ SHUFFLED_UCB_VI = Algorithm(
             "first_batch": Fraction(1),
             "growth": Fraction(2),
             "thin": Fraction(0),
+            "optimism": Fraction(0),
+            "optimism_rewards": Fraction(0),
             "prior": Fraction(1, 1000),
             "prior_rewards": Fraction(1, 1000),
             "messages": Fraction(20_000_000),

@@ -135,8 +135,9 @@ def instance(setting: Setting, algorithm: Algorithm) -> OnlineRuns:
     H, S, A, K = (_size(name, algorithm) for name in SIZES)
     options = {**follow_closely(algorithm, setting.options), **({"K": Fraction(K)} if "K" in setting.options else {})}
     values = small(setting.values, algorithm)
-    world = World(name="riverswim", description="of the later users", mdp=riverswim(S, H=H))
-    if algorithm.instance.world is not None:
+    if algorithm.instance.world is None:
+        world = World(name="riverswim", description="of the later users", mdp=riverswim(S, H=H))
+    else:
         world = algorithm.instance.world({"H": H, "S": S, "A": A, "K": K, **algorithm.instance.sizes})
         values = {name: Fraction(world.sizes.get(name, value)) for name, value in values.items()}
         S, A = world.mdp.states, world.mdp.actions
