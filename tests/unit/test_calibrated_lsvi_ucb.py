@@ -171,6 +171,35 @@ def test_the_forward_pass_is_what_loops_say():
         np.testing.assert_allclose(learn(past, public).effect, naive_learn(past, public), rtol=0, atol=1e-9)
 
 
+def test_released_gram_matrices_and_rewards_are_regressed_on_as_they_are():
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        S, A, d, H, B = (int(rng.integers(2, n)) for n in (5, 4, 5, 4, 5))
+        weights, prior, sigma = tuple(float(x) for x in rng.random(3) + 0.2), 0.6, rng.random() + 0.2
+        g, b, w = weights
+        public = Public(phi=features(rng, S, A, d), steps=H, horizon=H, weights=weights, sigma=sigma, prior=prior)
+        roots, reached, gains = (
+            rng.normal(size=(B, H, d, d + 1)),
+            rng.normal(size=(B, H, d, S)),
+            rng.normal(size=(B, H, d)),
+        )
+        grams = 3 * roots @ roots.transpose(0, 1, 3, 2)
+        past = Past(
+            tables=pack(grams, reached, gains, weights=weights), played=np.zeros((B, 1, H, S), np.int64),
+            users=np.ones((B, 1)), initial=np.full(S, 1 / S), reward=np.zeros((0, S * A)),
+        )  # fmt: skip
+        found, x = learn(past, public), simplex(S)
+        for h in range(H):
+            for chance, weight, sums, mean in (
+                (1 / S, b, reached[:, h] @ x, found.effect[h] @ x),
+                (1 / 4, w, gains[:, h, :, None], found.theta[h][:, None]),
+            ):
+                noise = sigma**2 * (1 / weight + (d + 1) * prior**2 * chance / (2 * g))
+                trust = Trust(chance=chance, noise=noise, prior=prior**2 * chance)
+                wanted, _ = naive_regression(list(grams[:, h]), list(sums), trust)
+                np.testing.assert_allclose(mean, wanted, rtol=0, atol=1e-9)
+
+
 def test_plans_are_best_in_the_sampled_model():
     """The naive plan samples nothing: it is handed w as a product of the same draws."""
     rng = np.random.default_rng(4)
