@@ -21,10 +21,11 @@ from privcheck.results import OnlineRequest
 from privcheck_algorithms.calibrated_lsvi_ucb.declaration import RELEASE
 from privcheck_algorithms.calibrated_lsvi_ucb.kernels import Batch, plan, serve
 from privcheck_algorithms.calibrated_lsvi_ucb.regression import Past, Public, learn, perturb, weigh_outer
-from privcheck_algorithms.calibrated_ucb_vi.agent import release, schedule
+from privcheck_algorithms.calibrated_ucb_vi.agent import release
 from privcheck_algorithms.linear.rounding import round_features
 from privcheck_algorithms.linear.steps import pack
 from privcheck_algorithms.linear.tables import LinearTables, refuse_angles
+from privcheck_algorithms.online.batches import schedule
 from privcheck_algorithms.online.faces import BatchFace
 from privcheck_algorithms.online.private import NOISE, declared
 from privcheck_algorithms.online.sizes import MEMORY, refuse
