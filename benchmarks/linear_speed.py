@@ -55,12 +55,12 @@ def measure(name, given, seeds):
 
 def measure_peer():
     """Returns episodes a second of rlberry-scool's LSVI-UCB in the same model."""
+    from rlberry.envs.finite_mdp import FiniteMDP
     from rlberry_scool.agents.linear import LSVIUCBAgent
-    from rlberry_scool.envs.finite import FiniteMDP
 
     _, asked = request("lsvi-ucb", 0, episodes=50)
     mdp, phi = asked.world.mdp, asked.world.features.phi
-    env = FiniteMDP(mdp.mean_reward[0], mdp.transition[0], initial_state_distribution=mdp.initial)
+    env = FiniteMDP(mdp.mean_reward[0], mdp.transition[0], initial_state_distribution=int(mdp.initial.argmax()))
     agent = LSVIUCBAgent(
         env,
         horizon=mdp.horizon,
