@@ -6,7 +6,8 @@
 takes more than a second), each with its own model. Seconds are CPU time of a run on one core, the median, without
 compilation. The share is of the uniform policy's regret, with its standard error. Users' randomness, evaluation of
 policies and the record are included. The peer is LSVI-UCB of rlberry-scool, run in the same model for as many episodes
-as it does in some seconds; where it is not installed the line says so.
+as it does in some seconds; where it is not installed the line says so. In an environment of its own, beside other work
+on the same machine, version 0.7.3 did 0.34 episodes a second (K = 20, a plan for every episode).
 """
 
 import statistics
