@@ -18,31 +18,36 @@ from privcheck.results import AuditRequest
 from privcheck_audits.shuffled.running import _Order, dither, hear_shuffler
 from privcheck_audits.white_box.agent_views import noise
 
-SMALL = {"H": "2", "S": "2", "K": "40"}
+SMALL = {"shuffled-ucb-vi": {"H": "2", "S": "2", "K": "40"}, "shuffled-arms": {"A": "4", "K": "64"}}
+NAMES = tuple(SMALL)
 
 
-def asked(trials=8):
-    setting = resolve_setting("shuffled-ucb-vi", SMALL)
+def asked(name, trials=8):
+    setting = resolve_setting(name, SMALL[name])
     return AuditRequest(
         setting=setting.setting, view="noise", delta=1e-5, trials=trials, confidence=0.999999, seed=3
     )  # fmt: skip
 
 
-def test_the_honest_agent_is_consistent_and_its_messages_were_seen():
-    result = noise(asked(), algorithm("shuffled-ucb-vi"))
+@pytest.mark.parametrize("name", NAMES)
+def test_the_honest_agent_is_consistent_and_its_messages_were_seen(name):
+    result = noise(asked(name), algorithm(name))
     assert result.agent_ran
     assert result.verdict == "consistent"
     assert result.evidence["messages"] > 5_000
     assert result.evidence["counters_with_wrong_messages"] == 0
 
 
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     ("mutant", "words"),
     [(lets_order_through, "order of"), (forgets_decoys, "number and kind"), (sends_sums, "number and kind")],
 )
-def test_mutants_are_found(mutant, words):
-    honest = algorithm("shuffled-ucb-vi")
-    result = hear_shuffler(asked(), replace(honest, online=mutant(honest.online)))
+def test_mutants_are_found(mutant, words, name):
+    honest = algorithm(name)
+    result = hear_shuffler(
+        asked(name, 8 if name == "shuffled-ucb-vi" else 60), replace(honest, online=mutant(honest.online))
+    )
     assert result.verdict == "violation"
     assert words in result.evidence["refuted"]
 

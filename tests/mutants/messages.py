@@ -56,6 +56,8 @@ def own_bits(one: Replicate, sent: Sent) -> NDArray[np.int64]:
     """Returns (users, counters) users' own bits."""
     paths, bits = one.arrays["paths"][: sent.users], one.arrays["bits"][: sent.users]
     shape = one.arrays[f"exact_{sent.release}"].shape
+    if sent.release != "transitions":
+        shape = (shape[0], shape[-1])  # of a bandit's rewards (1, 1, A): paths are arms
     table = np.zeros((sent.users, *shape), dtype=np.int64)
     rows = np.arange(sent.users)
     for h in range(shape[0]):

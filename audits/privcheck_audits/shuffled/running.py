@@ -147,15 +147,18 @@ class _Order:
         self._wrong += int(wrong.sum())
         self._messages += messages.shape[0] * due
         right = bits[~wrong].astype(np.float64)
-        if due < 2 * _PLACES or not right.size:
+        if not right.size:
             return
         apart = right - right.mean(axis=1, keepdims=True)
-        ends = np.concatenate([apart[:, :_PLACES], apart[:, -_PLACES:]], axis=1).sum(axis=0)
-        edges = np.linspace(0, due, _STRETCHES + 1).astype(int)
-        stretches = np.add.reduceat(apart, edges[:-1], axis=1).sum(axis=0)
-        self._off += np.concatenate([ends, stretches])
-        lengths = np.concatenate([np.ones(2 * _PLACES), np.diff(edges)])
-        self._width += len(right) * lengths
+        places, stretches = min(_PLACES, due // 2), min(_STRETCHES, due)  # of few messages, all of them
+        edges = np.linspace(0, due, stretches + 1).astype(int)
+        off, width = np.zeros_like(self._off), np.zeros_like(self._width)
+        for at, part in ((0, apart[:, :places]), (2 * _PLACES - places, apart[:, due - places :])):
+            off[at : at + places], width[at : at + places] = part.sum(axis=0), len(right)
+        off[2 * _PLACES : 2 * _PLACES + stretches] = np.add.reduceat(apart, edges[:-1], axis=1).sum(axis=0)
+        width[2 * _PLACES : 2 * _PLACES + stretches] = len(right) * np.diff(edges)
+        self._off += off
+        self._width += width
 
     def heard(self, noise: Sums) -> Heard:
         """Returns all that was taken."""
