@@ -17,12 +17,14 @@ from privcheck.online.recording import POINTS, grid
 from privcheck.reports.values import to_json
 from privcheck.results import OnlineRequest, World, silent
 from privcheck.runtime import read_ledger
+from privcheck_algorithms.environments.bandit import bandit
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
 from registered import with_features
 
 ONLINE = [name for name in registry.names("algorithms") if registry.algorithm(name).online is not None]
 
+BANDITS = ["shuffled-arms"]  # whose world has one state and one step
 MIXTURES = ["calibrated-linopt", "linear-oppo", "private-linopt-po", "private-linopt-vi", "ucrl-vtr"]
 
 
@@ -31,7 +33,8 @@ def without_sizes(request, **more):
 
 
 def asked(name, *, K=200, S=3, H=3, replicates=2, mdp=None, directory=None, workers=1, progress=silent, **given):
-    world = World(name="test", description="test", mdp=mdp or riverswim(S, H=H))
+    usual = bandit(3, seed=1) if name in BANDITS else riverswim(S, H=H)
+    world = World(name="test", description="test", mdp=mdp or usual)
     if name in MIXTURES:
         world = with_features(world)
     setting = online_settings([name], {"K": str(K)} | {k: str(v) for k, v in given.items()}, world)[0]
@@ -75,7 +78,8 @@ def test_the_number_of_threads_and_of_replicates_changes_nothing(name):
     assert once.regret.shape == (3, 200)
     assert (np.diff(once.regret, axis=1, prepend=0) >= -1e-12).all()
     assert once.regret == pytest.approx(np.cumsum(once.optimal - once.value, axis=1), abs=1e-9)
-    assert once.policy.shape == (3, 3, 2)
+    mdp = request.world.mdp
+    assert once.policy.shape == (mdp.horizon, mdp.states, mdp.actions)
     other = setting.algorithm.play(dataclasses.replace(request, seed=5))
     assert not np.array_equal(other.regret, once.regret)
     assert not np.array_equal(once.regret[0], once.regret[1])
@@ -182,6 +186,10 @@ def test_one_step_one_action_and_states_that_nobody_reaches(name):
                 asked(name, mdp=mdp, K=60)
             continue
         setting, request = asked(name, mdp=mdp, K=60)
+        if name in BANDITS:
+            with pytest.raises(ParameterError, match="expected a bandit"):
+                setting.algorithm.play(request)
+            continue
         found = setting.algorithm.play(request)
         assert np.isfinite(found.regret).all()
         assert (found.value <= found.optimal + 1e-12).all()

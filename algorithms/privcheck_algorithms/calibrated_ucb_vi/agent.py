@@ -195,6 +195,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
 
 def play_one_policy(request: OnlineRequest, *, noiseless: bool) -> Player:
     """Returns the agent whose batches each follow one public policy."""
+    refuse(request, vectors=0)
     pooled = request.readings.get("counts", "pooled") == "pooled"
     _refuse_pooled(request, pooled=pooled)
     releases, mdp = declared(request).releases, request.world.mdp

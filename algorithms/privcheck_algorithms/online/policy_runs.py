@@ -24,7 +24,7 @@ from privcheck.results import OnlineRequest
 from privcheck_algorithms.online.batches import schedule
 from privcheck_algorithms.online.policy_batches import Heard, Tuning, blank_model, learn, plan
 from privcheck_algorithms.online.private import declared
-from privcheck_algorithms.online.sizes import MEMORY, refuse
+from privcheck_algorithms.online.sizes import MEMORY
 from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, draw_first, draw_next, value_greedy
 
 Array = NDArray[np.float64]
@@ -156,16 +156,15 @@ class PolicyRuns:
     `paths` and `bits` of its users where they are kept; `actions`, what the last user was told, and `played`.
 
     Args:
-        request: What is asked.
+        request: What is asked, of sizes that fit (`online.sizes.refuse`).
         tuning: The learner's numbers.
         shapes: By release, (…) of its table; "transitions", and "rewards" unless they are public.
         rounded: Users round their rewards to bits.
-        kept: What every user holds is kept, for messages.
         public: (H, S, A) mean rewards that everybody knows; None where they are learned.
 
     Raises:
-        ParameterError: Sizes that are not the environment's, no episode, tables beyond 8 GB, a first state that is
-            drawn though declared as common to neighbours, or too many batches.
+        ParameterError: Tables beyond 8 GB, a first state that is drawn though declared as common to neighbours, or too
+            many batches.
     """
 
     def __init__(
@@ -177,7 +176,6 @@ class PolicyRuns:
         rounded: bool,
         public: Array | None = None,
     ) -> None:
-        refuse(request, vectors=0)
         _refuse_start(request)
         self._request, self._mdp, self._tuning = request, request.world.mdp, tuning
         self.shapes, self._rounded, self._public = shapes, rounded, public

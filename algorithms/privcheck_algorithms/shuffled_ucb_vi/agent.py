@@ -20,6 +20,7 @@ from privcheck.results import OnlineRequest
 from privcheck_algorithms.online.faces import BatchFace
 from privcheck_algorithms.online.policy_runs import LEARNER, Batch, PolicyRuns, tune
 from privcheck_algorithms.online.private import NOISE, declared
+from privcheck_algorithms.online.sizes import refuse
 from privcheck_algorithms.shuffled_ucb_vi.shuffler import (
     NONE,
     Shuffler,
@@ -109,6 +110,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     Raises:
         ParameterError: Sizes that are not the environment's, no episode, tables beyond 8 GB, or a refused option.
     """
+    refuse(request, vectors=0)
     releases = declared(request).releases
     noise = {release.name: shuffled_noise(release.mechanism.at(request.values)) for release in releases}
     decoys = {name: law.bits[0] for name, law in noise.items()}
