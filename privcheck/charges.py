@@ -41,8 +41,12 @@ class Charge:
 
 
 def charge(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Charge:
-    """Returns what the whole release is charged: the derived sensitivity of all its outputs, and the noise drawn."""
-    return charge_of(release, release.charged(relation), values)
+    """Returns what the whole release is charged: the derived sensitivity of all its outputs, and the noise drawn.
+
+    Of noise that depends on the size n of a batch, where no n is given, that of the batch with the least.
+    """
+    at = values if "n" in values or release.batch_sizes is None else release.quietest(values)
+    return charge_of(release, release.charged(relation), at)
 
 
 def charge_of(release: Release, charged: Sensitivity, values: Mapping[str, Fraction]) -> Charge:

@@ -84,6 +84,8 @@ class AuditInstance:
         sizes: Parameters of the small instance of the policy view, by name: H, S, A and K of an online agent. Those
             that the declaration lacks are left out.
         options: The agent's options under which its policy follows the releases closely; no claim may depend on them.
+        values: Parameters of the declaration, by name, at which audits make half of their runs of the agent: with so
+            little noise that every message can be sent. Sensitivities and laws are formulas in them.
         world: Makes the world that audits run the agent in, for sizes by name (H, S, A, K and those of the
             declaration), where it needs more than a finite model: features, of which those of state 0 and of the last
             state are as far from each other as a user can be moved. None for worlds of the auditors'.
@@ -91,6 +93,7 @@ class AuditInstance:
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, Fraction] = field(default_factory=dict)
+    values: Mapping[str, Fraction] = field(default_factory=dict)
     world: Callable[[Mapping[str, int]], World] | None = None
 
 

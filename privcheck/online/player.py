@@ -44,7 +44,7 @@ class Face(Protocol):
     A release's tables have the shape of its statistic. Under a tree they are sums over all users so far; under batches
     the batch's own; under users' own releases the message of the user who came last, or, where nobody holds it, noisy
     sums of messages. Where releases have different schedules, an output has those that left with it. More things
-    are asked for where an agent's releases need them: `Replays`, `Regresses` and `Shuffles`.
+    are asked for where an agent's releases need them: `Replays`, `Regresses`, `Shuffles` and `CountsUsers`.
     """
 
     @property
@@ -117,12 +117,18 @@ class Sent(NamedTuple):
         messages: (counters, M) each counter's messages in the order in which they left; −1 where there is none.
         due: How many messages of a counter the declaration has: a bit of every user's own, and the noise bits.
         users: n, how many of them are users' own.
+        part: Which slice of the release it is; None where it is all of them.
+        largest: What a message can be at most: 1 of bits.
+        mean: Of a counter's noise bits, which the analyser takes off; None for half of their number.
     """
 
     release: str
     messages: NDArray[np.int8]
     due: int
     users: int
+    part: int | None = None
+    largest: int = 1
+    mean: float | None = None
 
 
 @runtime_checkable
@@ -131,6 +137,18 @@ class Shuffles(Protocol):
 
     def messages(self, one: Replicate, output: int) -> tuple[Sent, ...]:
         """Returns copies of the last output's messages by release; nothing where only the law of sums was drawn."""
+        ...
+
+
+@runtime_checkable
+class CountsUsers(Protocol):
+    """A face of releases whose noise depends on n, the users behind a shuffler: batches are of several sizes."""
+
+    def batches(self, output: int) -> Mapping[str, tuple[int, ...]]:
+        """Returns how many users every slice of an output is of, by release, or one number for all its slices.
+
+        0 where nobody is: nothing leaves then.
+        """
         ...
 
 

@@ -1,8 +1,34 @@
-"""SDP-PE (paper 003): policy elimination in the shuffle model, declared as its proof needs it and as it is printed."""
+"""SDP-PE (paper 003): policy elimination in the shuffle model, as proved, as printed, and without privacy."""
 
-from privcheck.registry import Algorithm
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from privcheck.declaration import Parameter
+from privcheck.registry import Algorithm, AuditInstance
+from privcheck.results import World
+from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.papers import SHUFFLE
-from privcheck_algorithms.sdp_pe.declaration import REMAINDER, declare_apart, declare_as_printed
+from privcheck_algorithms.sdp_pe.agent import CONSTANTS, OPTIONS, POLICIES, player
+from privcheck_algorithms.sdp_pe.declaration import REMAINDER, declare_apart, declare_as_printed, declare_calibrated
+
+
+def make_audit_world(sizes: Mapping[str, int]) -> World:
+    """Returns a random model, the same at every step, of at most 3 steps and states: few policies, few messages.
+
+    Args:
+        sizes: H, S and A, by name.
+    """
+    H, S, A = min(sizes["H"], 3), min(sizes["S"], 3), sizes["A"]
+    mdp = random_mdp(S=S, A=A, H=H, seed=1, stationary=True)
+    return World(name="random", description=f"a random model of {S} states and {H} steps", mdp=mdp)
+
+
+# nothing is taken for noise, and everything but the best is eliminated: policies follow the noisy tables closely
+_CLOSELY = {name: Fraction(0) for name in ("width", "noise_width", "cut")}
+_PRINTED = tuple(replace(one, default=Fraction(1)) if one.name == "width" else one for one in OPTIONS)
+# at ε = 30 some 130 noise bits a counter, so that every message is sent
+_INSTANCE = AuditInstance(world=make_audit_world, options=_CLOSELY, values={"epsilon": Fraction(30)})
 
 APART = Algorithm(
     name="sdp-pe",
@@ -10,7 +36,11 @@ APART = Algorithm(
     source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3, section V",
     paper=SHUFFLE,
     declare=declare_apart,
-    readings=(REMAINDER,),
+    readings=(REMAINDER, POLICIES, CONSTANTS),
+    options=OPTIONS,
+    online=player,
+    twin="policy-elimination",
+    instance=_INSTANCE,
 )
 
 AS_PRINTED = Algorithm(
@@ -19,7 +49,36 @@ AS_PRINTED = Algorithm(
     source="Bai et al., Near-Optimal RL with Shuffle DP, section V",
     paper=SHUFFLE,
     declare=declare_as_printed,
-    readings=(REMAINDER,),
+    readings=(REMAINDER, POLICIES, replace(CONSTANTS, ways=("printed", "scaled"))),
+    options=_PRINTED,
+    online=player,
+    twin="policy-elimination",
+    instance=_INSTANCE,
 )
 
-__all__ = ["APART", "AS_PRINTED"]
+CALIBRATED = Algorithm(
+    name="sdp-pe-calibrated",
+    title="SDP-PE with the least noise that the exact curve allows for the same claim",
+    source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3; noise of this package",
+    declare=declare_calibrated,
+    readings=(REMAINDER, POLICIES, CONSTANTS),
+    options=OPTIONS,
+    online=player,
+    twin="policy-elimination",
+    instance=AuditInstance(world=make_audit_world, options=_CLOSELY),
+)
+
+POLICY_ELIMINATION = Algorithm(
+    name="policy-elimination",
+    title="Policy elimination in stages of crude and fine exploration, not private",
+    source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3 without a privatizer",
+    declare=None,
+    readings=(REMAINDER, POLICIES, CONSTANTS),
+    options=(
+        Parameter(name="K", default=20_000, kind="count", meaning="episodes"),
+        *(one for one in OPTIONS if one.name in {"width", "failure", "cut"}),
+    ),
+    online=player,
+)
+
+__all__ = ["APART", "AS_PRINTED", "CALIBRATED", "POLICY_ELIMINATION"]

@@ -18,7 +18,9 @@ from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import Batches
 from privcheck.statistics import OneStepEach, RewardBits, TransitionCounts, VisitCounts
-from privcheck.symbols import A, H, S, beta, epsilon, log, n
+from privcheck.symbols import A, Expr, H, S, beta, epsilon, log, n, symbol
+
+SHARE = symbol("noise_share", "positive")
 
 PARAMETERS = (
     Parameter(name="H", default=6, kind="count", meaning="steps of an episode"),
@@ -28,6 +30,12 @@ PARAMETERS = (
     Parameter(name="epsilon", default="1", kind="positive", meaning="ε of the claim, nats"),
     Parameter(name="beta", default="1/100000", kind="probability", meaning="the claim's failure probability β"),
 )
+NOISE_SHARE = Parameter(
+    name="noise_share",
+    default="1/240",
+    kind="positive",
+    meaning="the threshold of noise bits over the published τ; the default is what `calibrate` finds at H = 6, ε = 1",
+)
 REMAINDER = Reading(
     name="remainder",
     ways=("last", "dropped"),
@@ -36,6 +44,12 @@ REMAINDER = Reading(
 )
 
 _CRUDE, _FINE = "crude exploration", "fine exploration"
+_TITLE = "SDP-PE: policy elimination from shuffled counts, "
+_NAMES = {
+    "bits": ("sdp-pe", _TITLE + "every bit a message"),
+    "integers": ("sdp-pe-as-printed", _TITLE + "one integer message a user and counter"),
+    "calibrated": ("sdp-pe-calibrated", _TITLE + "with the least noise that the exact curve allows"),
+}
 
 
 def stages(episodes: int, *, remainder: str = "last") -> tuple[int, ...]:
@@ -72,7 +86,14 @@ def declare_as_printed(readings: Mapping[str, str]) -> Declaration:
     return _declaration(readings, "integers")
 
 
-def _declaration(readings: Mapping[str, str], messages: Literal["bits", "integers"]) -> Declaration:
+def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
+    """Returns SDP-PE with a share of the published noise bits: the exact curve checks the claim."""
+    return _declaration(readings, "bits", share=SHARE)
+
+
+def _declaration(
+    readings: Mapping[str, str], messages: Literal["bits", "integers"], *, share: Expr | None = None
+) -> Declaration:
     remainder = readings.get("remainder", "last")
 
     def crude(values: Mapping[str, Fraction]) -> tuple[int, ...]:
@@ -87,15 +108,19 @@ def _declaration(readings: Mapping[str, str], messages: Literal["bits", "integer
     small = epsilon / (3 * H)  # ε′, section V, line 287
     rare = beta / (H * S * A)  # β′, ibid.
     # τ = O(ln(1/β′)/ε′²); the proof needs √(6 ln(2/β′)/τ) = ε′/4 (lines 667–669)
-    noise = ShuffledBits(users=n, threshold=96 * log(2 / rare) / small**2, messages=messages)
+    published = 96 * log(2 / rare) / small**2
+    noise = ShuffledBits(
+        users=n, threshold=published if share is None else share * published, messages=messages, dealt=share is not None
+    )
+    name, title = _NAMES["calibrated" if share is not None else messages]
     third = ApproxDP(epsilon / 3, beta)  # line 693: (ε/3, β) a table
     by_step = Batches(size="⌊L_b/H⌋ or ⌈L_b/H⌉ users a step, L_b = 2^b", sizes=crude)
     whole = Batches(size="2·L_b users, L_b = 2^b", sizes=fine)
     return Declaration(
-        name="sdp-pe" if messages == "bits" else "sdp-pe-as-printed",
-        title="SDP-PE: policy elimination from shuffled counts, "
-        + ("every bit a message" if messages == "bits" else "one integer message a user and counter"),
-        source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3, section V",
+        name=name,
+        title=title,
+        source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3, section V"
+        + ("" if share is None else "; noise of this package"),
         relation=ReplaceOne("trajectory"),
         releases=(
             *(
@@ -137,7 +162,7 @@ def _declaration(readings: Mapping[str, str], messages: Literal["bits", "integer
         claim=Claim(
             ApproxDP(epsilon, beta), source="Corollary 11, line 312; Lemma 10, lines 306 and 693", composition="basic"
         ),
-        parameters=PARAMETERS,
+        parameters=PARAMETERS if share is None else (*PARAMETERS, NOISE_SHARE),
         model="shuffle",
         partitions=((_FINE, _CRUDE),),
     )

@@ -2,9 +2,10 @@
 
 Three questions to every output of every run:
 
-* messages: as many left as are declared, each of them 0 or 1. One that is missing or no bit refutes without chance: an
-  integer tells whose it is, and a bit too few is a noise bit too few.
-* noise: the ones of every counter less the users' own are Bin(N, p). With a uniform U, F(x − 1) + U·P(x) is uniform, so
+* messages: as many left as are declared, each 0 or 1, or of declared integers 0 to m + 1. One that is missing or no bit
+  refutes without chance: an integer tells whose it is, and a bit too few is a noise bit too few.
+* noise: the ones of every counter less the users' own are Bin(N, p), with the N and p of its batch, whose size is one
+  of those declared. With a uniform U, F(x − 1) + U·P(x) is uniform, so
   that its normal quantile is Gaussian noise: what tests Gaussian noise tests it.
 * order: behind a shuffler every order of a counter's messages is as likely as any other, whoever sent them. At the
   first and last places, and in equal stretches, the share of ones is compared with that of the whole counter; sampling
@@ -17,6 +18,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
@@ -86,9 +88,8 @@ class ShuffledRuns:
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Heard:
         """Returns what so many runs sent."""
         declaration, values = self.agents[0].declaration, self.agents[0].request.values
-        laws = declared_laws(self.agents[0])
-        gaussian = {name: GaussianNoise(scale=law.scale) for name, law in laws.items()}
-        recorder = NoiseRecorder(declaration, values, seed=self.seed, declared=gaussian)
+        scales = declared_scales(self.agents[0])
+        recorder = NoiseRecorder(declaration, values, seed=self.seed, declared=scales)
         order = _Order()
         for run in range(first, first + runs):
             agent, seed = self.agents[run % len(self.agents)], int(rng.integers(2**63))
@@ -104,15 +105,54 @@ class ShuffledRuns:
                     missing = f"episode {episode}: what the users hold is not shown, and nothing tells it from noise"
                     raise AuditError(missing, trial=run, seed=seed)
                 for sent in face.messages(one, output):
-                    order.look(sent, np.asarray(noisy[sent.release]))
-                recorder.record(dither(noisy, exact, laws, rng), run=run, output=output, largest=1.0)
+                    estimates = np.asarray(noisy[sent.release])
+                    order.look(sent, estimates if sent.part is None else estimates[sent.part])
+                noise = _dither_slices(agent, face.batches(output), (noisy, exact), scales, rng)
+                recorder.record(noise, run=run, output=output, largest=1.0)
         return order.heard(recorder.sums())
 
 
-def declared_laws(agent: Watched) -> dict[str, ShuffledNoise]:
-    """Returns the law of every release's noise."""
+def declared_scales(agent: Watched) -> dict[str, GaussianNoise]:
+    """Returns Gaussian noise of every release's spread; of batches of several sizes that of the quietest."""
     values = agent.request.values
-    return {r.name: shuffled_noise(r.mechanism.at(values)) for r in agent.declaration.releases}
+    return {
+        r.name: GaussianNoise(scale=shuffled_noise(r.mechanism.at(r.quietest(values))).scale)
+        for r in agent.declaration.releases
+    }
+
+
+def _dither_slices(
+    agent: Watched,
+    batches: Mapping[str, tuple[int, ...]],
+    tables: tuple[Tables, Tables],
+    scales: Mapping[str, GaussianNoise],
+    rng: np.random.Generator,
+) -> dict[str, Array]:
+    """Returns Gaussian noise for every slice of which users sent something, by the law of its own batch.
+
+    Raises:
+        AuditError: A batch has another size than those declared.
+    """
+    (noisy, exact), values, made = tables, agent.request.values, {}
+    for release in agent.declaration.releases:
+        if (name := release.name) not in noisy:
+            continue
+        sizes = batches.get(name, ())
+        whose = sizes if len(sizes) == len(noisy[name]) else sizes[:1] * len(noisy[name])
+        declared = None if release.batch_sizes is None else release.batch_sizes(values)
+        if declared is not None and (other := sorted(set(whose) - {0} - set(declared))):
+            message = f"{name}: a batch of {other[0]} users, declared are {declared}"
+            raise AuditError(message, trial=0, seed=0)
+        slices = []
+        for part, users in enumerate(whose) if whose else ((part, 1) for part in range(len(noisy[name]))):
+            if users:
+                at = values if release.batch_sizes is None else {**values, "n": Fraction(users)}
+                law = shuffled_noise(release.mechanism.at(at))
+                one = dither({name: noisy[name][part]}, {name: exact[name][part]}, {name: law}, rng)[name]
+                slices.append(one * (scales[name].scale / law.scale))
+        if slices:
+            made[name] = np.stack(slices)
+    return made
 
 
 def dither(
@@ -141,12 +181,13 @@ class _Order:
         """Takes the messages of one output of a release, (counters, M), and what the analyser made of them."""
         due, messages = sent.due, sent.messages
         bits = messages[:, :due]
-        wrong = (messages[:, due:] != -1).any(axis=1) | ((bits != 0) & (bits != 1)).any(axis=1)
-        counted = bits.sum(axis=1) - (due - sent.users) / 2
+        wrong = (messages[:, due:] != -1).any(axis=1) | ((bits < 0) | (bits > sent.largest)).any(axis=1)
+        wrong |= bits.shape[1] < due
+        counted = bits.sum(axis=1, dtype=np.int64) - ((due - sent.users) / 2 if sent.mean is None else sent.mean)
         wrong |= np.abs(counted - estimates.ravel()) > 1e-6  # the analyser sees nothing else than what left
         self._wrong += int(wrong.sum())
         self._messages += messages.shape[0] * due
-        right = bits[~wrong].astype(np.float64)
+        right = bits[~wrong].astype(np.float64) / sent.largest
         if not right.size:
             return
         apart = right - right.mean(axis=1, keepdims=True)
@@ -215,7 +256,7 @@ def hear_shuffler(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
     began = time.perf_counter()
     agents, values = watch(algorithm, request.setting)
     work = ShuffledRuns(agents=agents, seed=request.seed)
-    gaussian = {name: GaussianNoise(scale=law.scale) for name, law in declared_laws(agents[0]).items()}
+    gaussian = declared_scales(agents[0])
 
     def read(heard: Heard) -> Outcome:
         tests = (*judge(heard.noise, gaussian), *judge_order(heard))

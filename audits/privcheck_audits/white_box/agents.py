@@ -112,8 +112,8 @@ class Twin:
 def watch(algorithm: Algorithm, setting: Setting) -> tuple[tuple[Watched, ...], Mapping[str, Fraction]]:
     """Returns the agent in a random model, and the parameters at which it runs: those asked for, up to some size.
 
-    It comes twice: with the options of its audit instance, under which policies follow the noisy tables closely, and
-    with those asked for, under which values are often clipped and actions tie.
+    It comes twice: with options and parameters of its audit instance, under which policies follow the noisy tables
+    closely, and with those asked for, under which values are often clipped and actions tie.
 
     Args:
         algorithm: As it is registered.
@@ -129,8 +129,9 @@ def watch(algorithm: Algorithm, setting: Setting) -> tuple[tuple[Watched, ...], 
     K = int(at["K"])
     values = {name: at.get(name, value) for name, value in setting.values.items()}
     sized = {name: at.get(name, value) for name, value in setting.options.items()}
+    quiet = {**values, **{name: value for name, value in algorithm.instance.values.items() if name in values}}
     settings = (
-        replace(setting, values=values, options=follow_closely(algorithm, sized)),
+        replace(setting, values=quiet, options=follow_closely(algorithm, sized)),
         replace(setting, values=values, options=sized),
     )
     requests = (OnlineRequest(setting=one, world=world, episodes=K) for one in settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privcheck.declaration import Release
 from privcheck.errors import AuditError, ParameterError
 from privcheck.finite_mdp import FiniteMDP
-from privcheck.online.player import Player, Regresses, Replays, Replicate, Sent, Shuffles, Tables
+from privcheck.online.player import CountsUsers, Player, Regresses, Replays, Replicate, Sent, Shuffles, Tables
 from privcheck.schedules import EveryEpisode, PerUser, Tree
 from privcheck.setting import Setting
 from privcheck.statistics import FeatureSums, GramMatrices
@@ -78,6 +78,10 @@ class CheckedFace:
     def messages(self, one: Replicate, output: int) -> tuple[Sent, ...]:
         """Returns the messages of the last output as they left a shuffler; nothing where none are sent."""
         return self._face.messages(one, output) if isinstance(self._face, Shuffles) else ()
+
+    def batches(self, output: int) -> Mapping[str, tuple[int, ...]]:
+        """Returns how many users the slices of an output are of, by release; nothing where no noise depends on that."""
+        return self._face.batches(output) if isinstance(self._face, CountsUsers) else {}
 
     def contributions(self, before: Tables | None, after: Tables | None, message: Tables | None) -> Tables:
         """Returns what one user added to each release, where that can be told; nothing of batches.

@@ -1,0 +1,415 @@
+"""The agent of SDP-PE (paper 003, Algorithms 1 to 3), and the one without privacy.
+
+`play` walks the segments of `stages.py`. At the beginning of each the analyser's side makes the mixture that its users
+are dealt, from what is on the billboard alone; `kernels.serve` is where users are; at its end their bits go through
+the shuffler (`shuffler.py`). README: which line of the paper is where, and what deviates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.declaration import Parameter
+from privcheck.errors import ParameterError
+from privcheck.mechanisms import ShuffledNoise, shuffled_noise
+from privcheck.online.driver import seeds
+from privcheck.online.player import Player, Replicate
+from privcheck.online.recording import DONE, SWITCHES, Record, blank, grid
+from privcheck.planning import solve
+from privcheck.registry import Reading
+from privcheck.results import OnlineRequest
+from privcheck_algorithms.online.sizes import MEMORY, refuse
+from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, value_anew
+from privcheck_algorithms.sdp_pe.coverage import cover
+from privcheck_algorithms.sdp_pe.estimates import Constants, compute_width, estimate, estimate_rewards
+from privcheck_algorithms.sdp_pe.face import CRUDE, FINE, StageFace
+from privcheck_algorithms.sdp_pe.kernels import Counted, Dealt, serve
+from privcheck_algorithms.sdp_pe.policy_sets import Mixture, PolicySet, choose_set, mix
+from privcheck_algorithms.sdp_pe.shuffler import (
+    HONEST,
+    LARGEST,
+    NOTHING,
+    Messages,
+    Protocol,
+    analyse,
+    count_messages,
+    mean_of,
+)
+from privcheck_algorithms.sdp_pe.stages import Segment, list_segments
+
+Array = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
+
+POLICIES = Reading(
+    name="policies",
+    ways=("explicit", "implicit"),
+    meaning="how the policies that are left are kept: explicit: a bit each; implicit: the last stage's constraint",
+)
+CONSTANTS = Reading(
+    name="constants",
+    ways=("scaled", "printed"),
+    meaning="scaled: cuts and widths in standard deviations of the noise; printed: C₁·E·H²ι and X³AH⁵·E·ι/L",
+)
+OPTIONS = (
+    Parameter(name="width", default="0.003", kind="real", meaning="C of the elimination's width; the paper's proof: 1"),
+    Parameter(
+        name="noise_width",
+        default="0.2",
+        kind="real",
+        meaning="with constants=scaled: D of the elimination's width, the factor of what the noise bits do to a value",
+    ),
+    Parameter(name="cut", default=1, kind="real", meaning="with constants=scaled: counts below so many std are rare"),
+    Parameter(name="failure", default="0.1", kind="probability", meaning="δ, with which bounds on the noise fail"),
+    Parameter(
+        name="messages",
+        default=100_000,
+        kind="real",
+        meaning="batches of up to so many messages are sent bit by bit; of larger ones the exact law of sums is drawn",
+    ),
+)
+_C1 = 6  # Algorithm 2's initialisation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Analyser:
+    """The server's side: what it knows without data, and how it makes mixtures from the billboard.
+
+    Attributes:
+        constants: Of estimates and eliminations.
+        chosen: φ_b.
+        initial: (S,) law of the first state, public.
+        lengths: L_b.
+    """
+
+    constants: Constants
+    chosen: PolicySet
+    initial: Array
+    lengths: tuple[int, ...]
+
+    def begin(self, a: Arrays, now: Segment, ties: np.random.Generator) -> Mixture:
+        """Returns what the users of a segment are dealt; what of it stays until the next lies in the arrays."""
+        if now.part == "crude":
+            return self._explore_crudely(a, now, ties)
+        if now.part == "fine":
+            return self._explore_finely(a, now.stage, ties)
+        if now.part == "auxiliary":  # Algorithm 2, line 12
+            kept = int(a["auxiliaries"][0])
+            return Mixture(policies=a["auxiliary"][:kept], shares=a["auxiliary shares"][:kept])
+        return self.chosen.find(a, a["model"], a["rewarded"], ties)
+
+    def conclude(self, a: Arrays, stage: int) -> None:
+        """Eliminates policies after fine exploration (Algorithm 3, lines 5 to 8; Algorithm 1, lines 7 to 13)."""
+        c = self.constants
+        for h in range(c.H):
+            known = estimate(a["visits"][stage, h], a["transitions"][stage, h], c, a["model"][h])
+            estimate_rewards(a["rewards"][stage, h], known, a["rewarded"][h])
+        self.chosen.eliminate(a, a["model"], a["rewarded"], compute_width(c, self.lengths[stage]))
+
+    def _explore_crudely(self, a: Arrays, now: Segment, ties: np.random.Generator) -> Mixture:
+        """Algorithm 2, lines 3 to 6, with the crude model of the steps before from the billboard (lines 8 to 10)."""
+        c, h = self.constants, now.step
+        self._take_crude(a, now.stage, h)
+        if h == 0:
+            a["auxiliaries"][0] = 0.0
+        parts = []
+        for s in range(c.S):
+            for action in range(c.A):
+                wanted = np.zeros((h + 1, c.S, c.A))
+                wanted[h, s, action] = 1.0
+                parts.append(self.chosen.find(a, a["crude"], wanted, ties))
+        mixed = mix(parts)
+        begun, end = int(a["auxiliaries"][0]), int(a["auxiliaries"][0]) + len(mixed.shares)
+        a["auxiliary"][begun:end] = mixed.policies
+        a["auxiliary shares"][begun:end] = mixed.shares
+        a["auxiliaries"][0] = end
+        return mixed
+
+    def _explore_finely(self, a: Arrays, stage: int, ties: np.random.Generator) -> Mixture:
+        """Equation (4) in the crude model (Algorithm 3, line 1)."""
+        self._take_crude(a, stage, self.constants.H)
+        kept = int(a["auxiliaries"][0])
+        a["auxiliary shares"][:kept] /= a["auxiliary shares"][:kept].sum()
+        start = Mixture(policies=a["auxiliary"][:kept].copy(), shares=a["auxiliary shares"][:kept].copy())
+        found, a["coverage"][0] = cover(
+            start, lambda reward: self.chosen.find(a, a["crude"], reward, ties), a["crude"], self.initial
+        )
+        return found
+
+    def _take_crude(self, a: Arrays, stage: int, steps: int) -> None:
+        """Writes the crude model of the steps that are known, from the billboard."""
+        a["crude"][...] = 0.0
+        for h in range(steps):
+            visits, following = (a[name][stage, h] for name in CRUDE)
+            estimate(visits, following, self.constants, a["crude"][h])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shuffled:
+    """The shuffler's side: the noise of a batch by its size, and whether every message of it is really sent.
+
+    Attributes:
+        request: What is asked.
+        protocol: What users send and what leaves.
+        limit: Messages up to which they are really sent.
+        draws: Noise is drawn; not of the noiseless twin.
+    """
+
+    request: OnlineRequest
+    protocol: Protocol
+    limit: float
+    draws: bool
+    known: dict[int, ShuffledNoise] = field(default_factory=dict)
+
+    def noise(self, users: int) -> ShuffledNoise:
+        """Returns the declared noise behind a shuffler with so many users."""
+        if users not in self.known:
+            declared = self.request.setting.declared.releases[0].mechanism
+            self.known[users] = shuffled_noise(declared.at({**self.request.values, "n": Fraction(users)}))
+        return self.known[users]
+
+    def sends(self, now: Segment, counters: int) -> bool:
+        """Returns whether the batch of a segment is sent message by message."""
+        if not self.draws or now.batch == 0:
+            return False
+        noise = self.noise(now.batch)
+        bits = count_messages(noise, now.batch) * (1.0 + noise.bits[0] * noise.integers)
+        return bits * counters <= self.limit and not (noise.integers and noise.bits[0] >= LARGEST)
+
+    def release(
+        self, exact: Array, bits: NDArray[np.uint8], users: int, rng: np.random.Generator
+    ) -> tuple[Array, Messages | None]:
+        """Returns the analyser's estimates of a batch's sums, and the messages where they are sent.
+
+        Args:
+            exact: (C,) the sums of the users' own bits.
+            bits: (n, C) these bits, where messages are sent; else no rows.
+            users: Of the batch.
+            rng: Of users' noise bits and of the shuffler.
+        """
+        if not self.draws:
+            return exact.copy(), None
+        noise = self.noise(users)
+        if not len(bits):
+            return np.asarray(exact + noise.draw(rng, exact.shape)), None
+        left = self.protocol.shuffle(self.protocol.encode(bits, noise, rng), rng)
+        return analyse(left, noise), left
+
+
+def settle(request: OnlineRequest, lengths: tuple[int, ...], shuffled: Shuffled | None) -> Constants:
+    """Returns the constants, of the agent without privacy where nothing is shuffled."""
+    mdp, option = request.world.mdp, {name: float(value) for name, value in request.options.items()}
+    H, S, A = mdp.horizon, mdp.states, mdp.actions
+    printed = request.readings.get("constants", "scaled") == "printed"
+    iota = math.log(2 * H * A * request.episodes / option["failure"])
+    std = E = 0.0
+    if shuffled is not None and lengths:
+        noise = shuffled.noise(2 * max(lengths))
+        std = noise.std
+        logs = math.log(2 * H * S * A * (S + 2) * len(lengths) / option["failure"])
+        E = 4 * max(math.sqrt(3 * mean_of(noise) * logs), 3 * logs)  # Chernoff, as in the proof of Lemma 10
+    return Constants(
+        H=H, S=S, A=A, iota=iota, precision=E if printed else 0.0,
+        rare=_C1 * E * H**2 * iota if printed else option["cut"] * std,
+        width=option["width"], noise_width=option.get("noise_width", 0.0), std=std, printed=printed,
+    )  # fmt: skip
+
+
+def player(request: OnlineRequest, *, noiseless: bool = False, protocol: Protocol = HONEST) -> Player:
+    """Returns SDP-PE in its world, or policy elimination where nothing is declared, ready to play.
+
+    Args:
+        request: What is asked.
+        noiseless: No noise bits are drawn; the agent plans as with them.
+        protocol: What users send and what leaves the shuffler.
+
+    Raises:
+        ParameterError: Sizes that are not the environment's, no episode, a bit for every policy beyond 8 GB, or
+            tables and messages beyond it.
+    """
+    refuse(request, vectors=0)
+    mdp, K = request.world.mdp, request.episodes
+    H, S, A = mdp.horizon, mdp.states, mdp.actions
+    segments = list_segments(K, H, remainder=request.readings.get("remainder", "last"))
+    lengths = tuple(one.batch // 2 for one in segments if one.part == "fine")
+    limit, shuffled = float(request.options.get("messages", 0)), None
+    if request.declaration is not None:
+        shuffled = Shuffled(request=request, protocol=protocol, limit=limit, draws=not noiseless)
+    constants = settle(request, lengths, shuffled)
+    chosen = choose_set(
+        request.readings.get("policies", "explicit"), H=H, S=S, A=A, initial=mdp.initial, replicates=request.replicates
+    )
+    server = Analyser(constants=constants, chosen=chosen, initial=mdp.initial.copy(), lengths=lengths)
+    w, truth, points, ends = compress(mdp), solve(mdp), grid(K), [one.last for one in segments]
+    crude, fine = S * A * (1 + S), H * S * A * (2 + S)
+    counters = {"crude": crude, "fine": fine, "auxiliary": fine}
+    room = _find_room(segments, shuffled, counters)
+    tables = 8.0 * len(lengths) * H * S * A * (3 + 2 * S)
+    kept = sum((users + (H if part == "crude" else 1) * M) * counters[part] for part, (users, M) in room.items())
+    refuse_memory(request, tables + kept)
+
+    def start(number: int) -> Replicate:
+        own = seeds(request.seed, number, "users", "noise", "ties", "deal")
+        arrays = _blank(constants, len(lengths), room, chosen) | blank(K)
+        return Replicate(arrays=arrays, generators={name: np.random.default_rng(one) for name, one in own.items()})
+
+    def block(one: Replicate, until: int) -> None:
+        a, g = dict(one.arrays), one.generators
+        while (done := int(a["totals"][DONE])) < until:
+            at = int(np.searchsorted(ends, done, side="right"))
+            now = segments[at]
+            sends = shuffled is not None and now.part != "rest" and shuffled.sends(now, counters[now.part])
+            if done == now.first:
+                if at and segments[at - 1].part == "auxiliary":
+                    server.conclude(a, segments[at - 1].stage)
+                _begin(a, server, now, g["ties"], w)
+            record = Record(min(until, now.last), a["totals"], a["curves"], points, truth.value)
+            serve(w, g["users"], g["deal"], _dealt(a), _counted(a, now, sends=sends), record)
+            if a["totals"][DONE] == now.last and now.leaves:
+                _leave(a, now, shuffled, g["noise"], sends=sends)
+
+    label = request.setting.declared.name if request.declaration is not None else "policy-elimination"
+    return Player(
+        start=start,
+        play=block,
+        label=f"{label}, noiseless" if noiseless else label,
+        told="actions",
+        optimal=truth.value,
+        face=None
+        if shuffled is None
+        else StageFace(
+            segments=segments,
+            stages=len(lengths),
+            noise=shuffled.noise,
+            sends=lambda half: shuffled.sends(half, counters[half.part]),
+        ),
+        noise="simulated: NumPy PCG64 bits, seeded; not for a public release",
+        diagnostics={
+            "stages": float(len(lengths)),
+            "noise_std": constants.std,
+            "last_width": compute_width(constants, lengths[-1]) if lengths else 0.0,
+            "rare_below": constants.rare,
+        },
+    )
+
+
+def _find_room(
+    segments: tuple[Segment, ...], shuffled: Shuffled | None, counters: Mapping[str, int]
+) -> dict[str, tuple[int, int]]:
+    """Returns of how many users bits are kept and how many messages a counter has, at most, by part."""
+    room = {"crude": (0, 0), "auxiliary": (0, 0)}
+    for one in segments:
+        if shuffled is not None and one.leaves and shuffled.sends(one, counters[one.part]):
+            users, messages = room[one.part]
+            due = count_messages(shuffled.noise(one.batch), one.batch)
+            room[one.part] = max(users, one.batch), max(messages, due)
+    return room
+
+
+def _blank(c: Constants, stages: int, room: Mapping[str, tuple[int, int]], chosen: PolicySet) -> Arrays:
+    """Returns a replicate's arrays before the first episode."""
+    H, S, A = c.H, c.S, c.A
+    pairs, triples = (H, S, A), (H, S, A, S)
+    mixed = 2 * (H * S * A + 64)  # policies of a mixture at most
+    shapes = {name: triples if "transitions" in name else pairs for name in (*CRUDE, *FINE)}
+    return {
+        **{name: np.zeros((stages, *shape)) for name, shape in shapes.items()},
+        **{f"exact {name}": np.zeros(shape) for name, shape in shapes.items()},
+        "counted": np.zeros(H * S * A * (2 + S)),
+        "crude bits": np.zeros((room["crude"][0], S * A * (1 + S)), np.uint8),
+        "fine bits": np.zeros((room["auxiliary"][0], H * S * A * (2 + S)), np.uint8),
+        "left crude": np.full((H, S * A * (1 + S), room["crude"][1]), NOTHING, np.int8),
+        "left fine": np.full((H * S * A * (2 + S), room["auxiliary"][1]), NOTHING, np.int8),
+        "crude": np.zeros(triples),
+        "model": np.zeros(triples),
+        "rewarded": np.zeros(pairs),
+        "dealt": np.zeros((mixed, H, S), np.int64),
+        "until": np.zeros(mixed),
+        "worth": np.zeros(mixed),
+        "number": np.zeros(1, np.int64),
+        "auxiliary": np.zeros((2 * H * S * A, H, S), np.int64),
+        "auxiliary shares": np.zeros(2 * H * S * A),
+        "auxiliaries": np.zeros(1),
+        "coverage": np.zeros(1),
+        "actions": np.zeros((H, S), np.int64),
+        **chosen.blank(),
+    }
+
+
+def _begin(a: Arrays, server: Analyser, now: Segment, ties: np.random.Generator, w: SparseMDP) -> None:
+    """Makes and keeps the mixture that a segment's users are dealt, and clears what is counted of them."""
+    mixed = server.begin(a, now, ties)
+    number = len(mixed.shares)
+    before = a["dealt"][: int(a["number"][0])].copy()
+    a["number"][0] = number
+    a["dealt"][:number] = mixed.policies
+    a["until"][:number] = np.cumsum(mixed.shares)
+    a["totals"][SWITCHES] += bool(len(before)) and not np.array_equal(before, mixed.policies)
+    for i in range(number):
+        a["worth"][i] = value_anew(w, a["dealt"][i], np.zeros((w.H + 1, w.S)))
+    if now.part in {"crude", "fine"}:
+        a["counted"][...] = 0.0
+        for kind in ("crude bits", "fine bits"):
+            a[kind][...] = 0
+        if now.part == "crude" and now.step == 0:
+            for name in CRUDE:
+                a[f"exact {name}"][...] = 0.0
+
+
+def _dealt(a: Arrays) -> Dealt:
+    number = int(a["number"][0])
+    return Dealt(a["dealt"][:number], a["until"][:number], a["worth"][:number], a["actions"])
+
+
+def _counted(a: Arrays, now: Segment, *, sends: bool) -> Counted:
+    """Returns where the users of a segment are counted."""
+    S, A = a["visits"].shape[2:]
+    if now.part == "rest":
+        return Counted(-2, a["counted"][:0], a["fine bits"][:0], now.first)
+    if now.part == "crude":
+        bits = a["crude bits"][: now.batch if sends else 0]
+        return Counted(now.step, a["counted"][: S * A * (1 + S)], bits, now.first)
+    bits = a["fine bits"][: now.batch if sends else 0]
+    return Counted(-1, a["counted"], bits, now.first if now.part == "fine" else now.last - now.batch)
+
+
+def _leave(a: Arrays, now: Segment, shuffled: Shuffled | None, rng: np.random.Generator, *, sends: bool) -> None:
+    """Lets a batch's counters leave: onto the billboard what the analyser makes of the messages."""
+    counted = _counted(a, now, sends=sends)
+    noisy: Array = counted.sums
+    if shuffled is not None:
+        noisy, messages = shuffled.release(counted.sums, counted.bits, now.batch, rng)
+        if messages is not None:
+            room = a["left crude"][now.step] if now.part == "crude" else a["left fine"]
+            room[...] = NOTHING
+            room[:, : messages.shape[1]] = messages[:, : room.shape[1]]
+    names, h = (CRUDE, now.step) if now.part == "crude" else (FINE, None)
+    begun = 0
+    for name in names:
+        exact, left = a[f"exact {name}"], a[name][now.stage]
+        where, out = (exact, left) if h is None else (exact[h], left[h])
+        where[...] = counted.sums[begun : begun + where.size].reshape(where.shape)
+        out[...] = noisy[begun : begun + out.size].reshape(out.shape)
+        begun += where.size
+
+
+def refuse_memory(request: OnlineRequest, numbers: float) -> None:
+    """Refuses tables and messages beyond 8 GB.
+
+    Raises:
+        ParameterError: They need more.
+    """
+    needed = numbers * request.replicates
+    if needed > MEMORY:
+        message = f"tables and users' bits of {request.replicates} replicates need {needed / 1e9:.1f} GB; at most"
+        raise ParameterError(
+            f"{message} {MEMORY / 1e9:g} GB are taken: fewer --replicates, or messages smaller",
+            name="replicates",
+            given=request.replicates,
+        )

@@ -1,0 +1,202 @@
+"""The policies that are left, explicitly as a bit each, or implicitly as one constraint (README: what that misses)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.errors import ParameterError
+from privcheck_algorithms.online.sizes import MEMORY
+from privcheck_algorithms.sdp_pe.planning import plan, plan_above
+from privcheck_algorithms.sdp_pe.policy_bits import (
+    Numbering,
+    Words,
+    all_policies,
+    complete,
+    count_policies,
+    count_words,
+    find_best,
+    keep_above,
+    number_policies,
+    shorten,
+)
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Arrays = dict[str, NDArray[np.float64] | NDArray[np.uint64]]
+
+_TIE = 1e-9  # rewards below this only decide between policies that tie
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Mixture:
+    """Policies that users are dealt.
+
+    Attributes:
+        policies: (M, H, S) actions.
+        shares: (M,) with which probability a user gets each; they sum to 1.
+    """
+
+    policies: Indices
+    shares: Array
+
+
+def mix(parts: list[Mixture]) -> Mixture:
+    """Returns the mixture in which each part has the same share."""
+    return Mixture(
+        policies=np.concatenate([part.policies for part in parts]),
+        shares=np.concatenate([part.shares for part in parts]) / len(parts),
+    )
+
+
+class PolicySet(Protocol):
+    """φ_b, in a replicate's arrays."""
+
+    def blank(self) -> Arrays:
+        """Returns the arrays of the set of all policies."""
+        ...
+
+    def find(self, kept: Arrays, P: Array, reward: Array, ties: np.random.Generator) -> Mixture:
+        """Returns the mixture of policies of φ_b with the largest reward.
+
+        Args:
+            kept: The set's arrays.
+            P: (H, S, A, S) transitions; rows may sum to less than 1.
+            reward: (steps, S, A), rewards of the first steps alone.
+            ties: Decides between policies of the same reward.
+        """
+        ...
+
+    def eliminate(self, kept: Arrays, P: Array, reward: Array, width: float) -> None:
+        """Takes out of φ_b what is worth at least `width` less than the best of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Explicit:
+    """A bit for every deterministic policy; what policies do in states that nobody starts in is not told apart.
+
+    Attributes:
+        H: Steps.
+        numbering: Of the policies.
+        initial: (S,) law of the first state.
+        A: Actions.
+    """
+
+    H: int
+    numbering: Numbering
+    initial: Array
+    A: int
+
+    def blank(self) -> Arrays:
+        """Returns all bits set, and how many there are."""
+        bits = all_policies(self.numbering, self.H)
+        return {"alive": bits, "left": np.array([float(self._whole), 0.0])}
+
+    @property
+    def _whole(self) -> int:
+        return int(self.A ** (len(self.numbering.firsts) + (self.H - 1) * self.initial.size))
+
+    def find(self, kept: Arrays, P: Array, reward: Array, ties: np.random.Generator) -> Mixture:
+        """Returns one policy; while nothing is eliminated by a dynamic programme."""
+        steps, S = reward.shape[:2]
+        actions = np.zeros((self.H, S), np.int64)
+        wanted = np.zeros((self.H, S, self.A))
+        wanted[:steps] = reward
+        wanted += _TIE * ties.random(wanted.shape)
+        start = int(ties.integers(2**31))
+        if kept["left"][0] == self._whole:
+            plan(P, wanted, self.initial, actions)
+        else:
+            alive: Words = kept["alive"]  # type: ignore[assignment]
+            short = shorten(alive, self.numbering, self.H, steps)
+            find_best(short, self.numbering, P[:steps], wanted[:steps], actions[:steps])
+            complete(alive, self.numbering, steps, start, actions)
+        return Mixture(policies=actions[None], shares=np.ones(1))
+
+    def eliminate(self, kept: Arrays, P: Array, reward: Array, width: float) -> None:
+        """Clears bits (Algorithm 1, lines 8 to 13)."""
+        alive: Words = kept["alive"]  # type: ignore[assignment]
+        best = find_best(alive, self.numbering, P, reward, np.zeros((self.H, self.initial.size), np.int64))
+        if best - width < 0.0:  # no value is below 0
+            return
+        keep_above(alive, self.numbering, P, reward, best - width)
+        kept["left"][0] = count_policies(alive)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Implicit:
+    """{π: V^π ≥ c} in the last stage's model, as mixtures; earlier stages' constraints are forgotten.
+
+    Attributes:
+        H: Steps.
+        S: States.
+        A: Actions.
+        initial: (S,) law of the first state.
+    """
+
+    H: int
+    S: int
+    A: int
+    initial: Array
+
+    def blank(self) -> Arrays:
+        """Returns no constraint: c = 0, which every policy is worth."""
+        H, S, A = self.H, self.S, self.A
+        return {"last_P": np.zeros((H, S, A, S)), "last_reward": np.zeros((H, S, A)), "least": np.zeros(1)}
+
+    def find(self, kept: Arrays, P: Array, reward: Array, ties: np.random.Generator) -> Mixture:
+        """Returns two policies mixed; where there is a constraint in its own model, whatever P is."""
+        wanted = np.zeros((self.H, self.S, self.A))
+        wanted[: len(reward)] = reward
+        wanted += _TIE * ties.random(wanted.shape)
+        pair = np.zeros((2, self.H, self.S), np.int64)
+        least = float(kept["least"][0])
+        if least <= 0.0:
+            plan(P, wanted, self.initial, pair[0])
+            return Mixture(policies=pair[:1], shares=np.ones(1))
+        worth: Array = kept["last_reward"]  # type: ignore[assignment]
+        model: Array = kept["last_P"]  # type: ignore[assignment]
+        share = min(1.0, max(0.0, plan_above(model, wanted, worth, least, self.initial, pair)))
+        return Mixture(policies=pair, shares=np.array([1.0 - share, share]))
+
+    def eliminate(self, kept: Arrays, P: Array, reward: Array, width: float) -> None:
+        """Replaces the constraint by this stage's: at most `width` less than the best of all policies."""
+        best = plan(P, reward, self.initial, np.zeros((self.H, self.S), np.int64))
+        kept["last_P"][...], kept["last_reward"][...] = P, reward
+        kept["least"][0] = max(0.0, best - width)
+
+
+def choose_set(kind: str, *, H: int, S: int, A: int, initial: Array, replicates: int) -> PolicySet:
+    """Returns the set of all policies.
+
+    Args:
+        kind: "explicit" or "implicit".
+        H: Steps.
+        S: States.
+        A: Actions.
+        initial: (S,) law of the first state.
+        replicates: How many runs keep one.
+
+    Raises:
+        ParameterError: A bit for every policy does not fit into memory.
+    """
+    if kind == "implicit":
+        return Implicit(H=H, S=S, A=A, initial=np.ascontiguousarray(initial))
+    firsts = int((initial > 0).sum())
+    bits = (firsts + (H - 1) * S) * math.log2(A)
+    tails, words = count_words(H, S, A, firsts) if bits < 64 else (2**63, 1)
+    needed = 8.0 * tails * (words * replicates + S * A)
+    if needed > MEMORY:
+        message = (
+            f"policies=explicit keeps a bit for each of {A}^{firsts + (H - 1) * S} deterministic policies, "
+            f"{needed / 1e9:.3g} GB or more for {replicates} replicates; at most {MEMORY / 1e9:g} GB are taken: use "
+            "--set policies=implicit, or fewer replicates, states, actions or steps"
+        )
+        raise ParameterError(message, name="policies", given=kind)
+    initial = np.ascontiguousarray(initial, dtype=np.float64)
+    return Explicit(H=H, numbering=number_policies(initial, A), initial=initial, A=A)
