@@ -25,7 +25,7 @@ from privcheck_algorithms.sdp_pe.policy_sets import Explicit, Implicit, Mixture,
 SIZES = [(1, 3, 2), (2, 2, 2), (3, 2, 2), (4, 2, 2), (2, 3, 2), (3, 1, 3), (1, 1, 70), (5, 1, 2)]
 
 
-def model(H, S, A, seed, fixed=True):
+def model(H, S, A, seed, *, fixed=True):
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.full(S, 0.5), size=(H, S, A)) * rng.choice([0.7, 1.0], size=(H, S, A, 1))
     initial = np.eye(S)[rng.integers(S)] if fixed else rng.dirichlet(np.ones(S))
@@ -49,7 +49,7 @@ def everyone(H, S, A):
 @given(size=st.sampled_from(SIZES), seed=st.integers(0, 2**20), fixed=st.booleans(), share=st.floats(0.05, 0.95))
 def test_bits_are_policies_one_by_one(size, seed, fixed, share):
     H, S, A = size
-    P, reward, initial = model(H, S, A, seed, fixed)
+    P, reward, initial = model(H, S, A, seed, fixed=fixed)
     n, found = number_policies(initial, A), np.zeros((H, S), np.int64)
     alive, policies = all_policies(n, H), everyone(H, S, A)
     values = np.array([value(P, reward, initial, one) for one in policies])
@@ -124,7 +124,7 @@ def test_what_is_eliminated_is_not_found_again_in_either_kind_of_set():
 
 
 def test_the_explorative_mixture_visits_what_any_policy_visits():
-    P, reward, initial = model(3, 3, 2, 11)
+    P, _, initial = model(3, 3, 2, 11)
     ties, chosen = np.random.default_rng(0), choose_set("explicit", H=3, S=3, A=2, initial=initial, replicates=1)
     assert isinstance(chosen, Explicit)
     kept = chosen.blank()
