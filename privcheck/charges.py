@@ -45,8 +45,7 @@ def charge(release: Release, relation: Relation, values: Mapping[str, Fraction])
 
     Of noise that depends on the size n of a batch, where no n is given, that of the batch with the least.
     """
-    at = values if "n" in values or release.batch_sizes is None else release.quietest(values)
-    return charge_of(release, release.charged(relation), at)
+    return charge_of(release, release.charged(relation), release.quietest(values))
 
 
 def charge_of(release: Release, charged: Sensitivity, values: Mapping[str, Fraction]) -> Charge:

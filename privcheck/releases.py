@@ -178,7 +178,9 @@ class Release:
         return tuple({**values, "n": Fraction(size)} for size in self.batch_sizes(values))
 
     def quietest(self, values: Mapping[str, Fraction]) -> Mapping[str, Fraction]:
-        """Returns the setting with the least noise; that of a batch of one user where nobody is in any."""
+        """Returns the setting with the least noise; of a batch of one user where nobody is in any; n stays."""
+        if self.batch_sizes is not None and "n" in values:
+            return values
         settings = self.settings(values) or ({**values, "n": Fraction(1)},)
         return settings[0] if len(settings) == 1 else min(settings, key=lambda at: self.mechanism.at(at).scale)
 

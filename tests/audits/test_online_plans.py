@@ -72,7 +72,8 @@ def test_an_honest_agent_is_not_accused(name):
     assert "no proof of privacy" in found.evidence["meaning"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+# as printed, E in the thousands is added to every count: eight users' policies hardly move, peeking or not
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "sdp-pe-as-printed"])
 def test_an_agent_that_peeks_at_the_counts_is_caught(name):
     sized = ask(name).values
     request = ask(name, trials=400, **({"rho": "1/100"} if "rho" in sized else {}))  # 400 runs certify ε = 2 at most
@@ -156,7 +157,8 @@ def test_what_cannot_be_audited_is_refused():
 def test_a_bound_of_an_honest_agent_stays_below_the_accountant_s(name, epsilon):
     found = registry.audit_plan(name).audit(ask(name, trials=2_000, epsilon=epsilon))
     assert found.epsilon_lower <= found.epsilon_upper
-    if epsilon == 20:  # and the score sees something: .06 is 6 standard deviations of 2 800 guesses
+    if epsilon == 20 and not name.startswith("sdp-pe"):  # τ hides everything from eight users' policies
+        # and the score sees something: .06 is 6 standard deviations of 2 800 guesses
         assert found.evidence["error_rate_of_all_guesses"] < 0.44
 
 

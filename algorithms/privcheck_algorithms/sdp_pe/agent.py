@@ -58,14 +58,14 @@ CONSTANTS = Reading(
     meaning="scaled: cuts and widths in standard deviations of the noise; printed: C₁·E·H²ι and X³AH⁵·E·ι/L",
 )
 OPTIONS = (
-    Parameter(name="width", default="0.003", kind="real", meaning="C of the elimination's width; the paper's proof: 1"),
+    Parameter(name="width", default="0.005", kind="real", meaning="C of the elimination's width; the paper's proof: 1"),
     Parameter(
         name="noise_width",
         default="0.2",
         kind="real",
         meaning="with constants=scaled: D of the elimination's width, the factor of what the noise bits do to a value",
     ),
-    Parameter(name="cut", default=1, kind="real", meaning="with constants=scaled: counts below so many std are rare"),
+    Parameter(name="cut", default=1, kind="real", meaning="counts are too rare below so many std, or C₁·E·H²ι"),
     Parameter(name="failure", default="0.1", kind="probability", meaning="δ, with which bounds on the noise fail"),
     Parameter(
         name="messages",
@@ -216,7 +216,7 @@ def settle(request: OnlineRequest, lengths: tuple[int, ...], shuffled: Shuffled 
         E = 4 * max(math.sqrt(3 * mean_of(noise) * logs), 3 * logs)  # Chernoff, as in the proof of Lemma 10
     return Constants(
         H=H, S=S, A=A, iota=iota, precision=E if printed else 0.0,
-        rare=_C1 * E * H**2 * iota if printed else option["cut"] * std,
+        rare=option["cut"] * (_C1 * E * H**2 * iota if printed else std),
         width=option["width"], noise_width=option.get("noise_width", 0.0), std=std, printed=printed,
     )  # fmt: skip
 

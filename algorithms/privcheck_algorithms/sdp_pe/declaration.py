@@ -20,7 +20,7 @@ from privcheck.schedules import Batches
 from privcheck.statistics import OneStepEach, RewardBits, TransitionCounts, VisitCounts
 from privcheck.symbols import A, Expr, H, S, beta, epsilon, log, n, symbol
 
-SHARE = symbol("noise_share", "positive")
+MU = symbol("mu", "positive")
 
 PARAMETERS = (
     Parameter(name="H", default=6, kind="count", meaning="steps of an episode"),
@@ -30,11 +30,11 @@ PARAMETERS = (
     Parameter(name="epsilon", default="1", kind="positive", meaning="ε of the claim, nats"),
     Parameter(name="beta", default="1/100000", kind="probability", meaning="the claim's failure probability β"),
 )
-NOISE_SHARE = Parameter(
-    name="noise_share",
-    default="1/240",
+PRECISION = Parameter(
+    name="mu",
+    default="0.268",
     kind="positive",
-    meaning="the threshold of noise bits over the published τ; the default is what `calibrate` finds at H = 6, ε = 1",
+    meaning="of sdp-pe-calibrated: μ if the noise bits of the 6H counters that a user moves were Gaussian",
 )
 REMAINDER = Reading(
     name="remainder",
@@ -87,12 +87,12 @@ def declare_as_printed(readings: Mapping[str, str]) -> Declaration:
 
 
 def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
-    """Returns SDP-PE with a share of the published noise bits: the exact curve checks the claim."""
-    return _declaration(readings, "bits", share=SHARE)
+    """Returns SDP-PE with ⌈24H/μ²⌉ fair bits a counter, dealt out publicly: the exact curve checks the claim."""
+    return _declaration(readings, "bits", mu=MU)
 
 
 def _declaration(
-    readings: Mapping[str, str], messages: Literal["bits", "integers"], *, share: Expr | None = None
+    readings: Mapping[str, str], messages: Literal["bits", "integers"], *, mu: Expr | None = None
 ) -> Declaration:
     remainder = readings.get("remainder", "last")
 
@@ -110,9 +110,9 @@ def _declaration(
     # τ = O(ln(1/β′)/ε′²); the proof needs √(6 ln(2/β′)/τ) = ε′/4 (lines 667–669)
     published = 96 * log(2 / rare) / small**2
     noise = ShuffledBits(
-        users=n, threshold=published if share is None else share * published, messages=messages, dealt=share is not None
+        users=n, threshold=published if mu is None else 24 * H / mu**2, messages=messages, dealt=mu is not None
     )
-    name, title = _NAMES["calibrated" if share is not None else messages]
+    name, title = _NAMES["calibrated" if mu is not None else messages]
     third = ApproxDP(epsilon / 3, beta)  # line 693: (ε/3, β) a table
     by_step = Batches(size="⌊L_b/H⌋ or ⌈L_b/H⌉ users a step, L_b = 2^b", sizes=crude)
     whole = Batches(size="2·L_b users, L_b = 2^b", sizes=fine)
@@ -120,7 +120,7 @@ def _declaration(
         name=name,
         title=title,
         source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3, section V"
-        + ("" if share is None else "; noise of this package"),
+        + ("" if mu is None else "; noise of this package"),
         relation=ReplaceOne("trajectory"),
         releases=(
             *(
@@ -162,7 +162,7 @@ def _declaration(
         claim=Claim(
             ApproxDP(epsilon, beta), source="Corollary 11, line 312; Lemma 10, lines 306 and 693", composition="basic"
         ),
-        parameters=PARAMETERS if share is None else (*PARAMETERS, NOISE_SHARE),
+        parameters=PARAMETERS if mu is None else (*PARAMETERS, PRECISION),
         model="shuffle",
         partitions=((_FINE, _CRUDE),),
     )

@@ -77,6 +77,8 @@ def find_moved_groups(
 ) -> tuple[MovedGroup, ...]:
     """Returns the coordinates that differ between the neighbours, of all outputs together, grouped by noise.
 
+    Of noise that depends on the size n of a batch, where no n is given, it is that of the batch with the least.
+
     Args:
         declaration: What is released.
         values: Its parameters.
@@ -88,7 +90,7 @@ def find_moved_groups(
     """
     groups: dict[Noise, list[tuple[str, NDArray[np.float64]]]] = {}
     for release in declaration.seen_by(group):
-        noise = release.mechanism.at(values).coordinates()
+        noise = release.mechanism.at(release.quietest(values)).coordinates()
         change = _all_outputs(release.name, release.moved(pair, values), noise)
         if change.size:
             groups.setdefault(noise, []).append((release.name, change))
