@@ -202,18 +202,28 @@ class Shuffled:
         return analyse(left, noise), left
 
 
+def bound_noise(request: OnlineRequest, lengths: tuple[int, ...], shuffled: Shuffled | None) -> float:
+    """Returns E: four times what no counter of any stage is off by, with probability 1 − δ; 0 without noise.
+
+    By Chernoff's bound, as in the proof of Lemma 10.
+    """
+    if shuffled is None or not lengths:
+        return 0.0
+    mdp, failure = request.world.mdp, float(request.options["failure"])
+    counters = mdp.horizon * mdp.states * mdp.actions * (mdp.states + 2) * len(lengths)
+    logs = math.log(2 * counters / failure)
+    return 4 * max(math.sqrt(3 * mean_of(shuffled.noise(2 * max(lengths))) * logs), 3 * logs)
+
+
 def settle(request: OnlineRequest, lengths: tuple[int, ...], shuffled: Shuffled | None) -> Constants:
     """Returns the constants, of the agent without privacy where nothing is shuffled."""
     mdp, option = request.world.mdp, {name: float(value) for name, value in request.options.items()}
     H, S, A = mdp.horizon, mdp.states, mdp.actions
     printed = request.readings.get("constants", "scaled") == "printed"
     iota = math.log(2 * H * A * request.episodes / option["failure"])
-    std = E = 0.0
+    std, E = 0.0, bound_noise(request, lengths, shuffled)
     if shuffled is not None and lengths:
-        noise = shuffled.noise(2 * max(lengths))
-        std = noise.std
-        logs = math.log(2 * H * S * A * (S + 2) * len(lengths) / option["failure"])
-        E = 4 * max(math.sqrt(3 * mean_of(noise) * logs), 3 * logs)  # Chernoff, as in the proof of Lemma 10
+        std = shuffled.noise(2 * max(lengths)).std
     return Constants(
         H=H, S=S, A=A, iota=iota, precision=E if printed else 0.0,
         rare=option["cut"] * (_C1 * E * H**2 * iota if printed else std),
@@ -242,6 +252,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False, protocol: Protoco
     if request.declaration is not None:
         shuffled = Shuffled(request=request, protocol=protocol, limit=limit, draws=not noiseless)
     constants = settle(request, lengths, shuffled)
+    as_printed = constants._replace(printed=True, width=1.0, precision=bound_noise(request, lengths, shuffled))
     chosen = choose_set(
         request.readings.get("policies", "explicit"), H=H, S=S, A=A, initial=mdp.initial, replicates=request.replicates
     )
@@ -294,6 +305,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False, protocol: Protoco
             "stages": float(len(lengths)),
             "noise_std": constants.std,
             "last_width": compute_width(constants, lengths[-1]) if lengths else 0.0,
+            "last_width_as_printed": compute_width(as_printed, lengths[-1]) if lengths else 0.0,
             "rare_below": constants.rare,
         },
     )
