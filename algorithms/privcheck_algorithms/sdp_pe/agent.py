@@ -1,24 +1,19 @@
 """The agent of SDP-PE (paper 003, Algorithms 1 to 3), and the one without privacy.
 
-`play` walks the segments of `stages.py`. At the beginning of each the analyser's side makes the mixture that its users
-are dealt, from what is on the billboard alone; `kernels.serve` is where users are; at its end their bits go through
-the shuffler (`shuffler.py`). README: which line of the paper is where, and what deviates.
+`play` walks the segments of `stages.py`. At the beginning of each the analyser's side (`analyser.py`) makes the mixture
+that its users are dealt, from what is on the billboard alone; `kernels.serve` is where users are; at its end their bits
+go through the shuffler (`batches.py`, `shuffler.py`). README: which line of the paper is where, and what deviates.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import ShuffledNoise, shuffled_noise
 from privcheck.online.driver import seeds
 from privcheck.online.player import Player, Replicate
 from privcheck.online.recording import DONE, SWITCHES, Record, blank, grid
@@ -27,25 +22,21 @@ from privcheck.registry import Reading
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.online.sizes import MEMORY, refuse
 from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress, value_anew
-from privcheck_algorithms.sdp_pe.coverage import cover
-from privcheck_algorithms.sdp_pe.estimates import Constants, compute_width, estimate, estimate_rewards
+from privcheck_algorithms.sdp_pe.analyser import Analyser, Arrays
+from privcheck_algorithms.sdp_pe.batches import Shuffled, bound_noise, settle
+from privcheck_algorithms.sdp_pe.estimates import Constants, compute_width
 from privcheck_algorithms.sdp_pe.face import CRUDE, FINE, StageFace
 from privcheck_algorithms.sdp_pe.kernels import Counted, Dealt, serve
-from privcheck_algorithms.sdp_pe.policy_sets import Mixture, PolicySet, choose_set, mix
+from privcheck_algorithms.sdp_pe.policy_sets import PolicySet, choose_set
 from privcheck_algorithms.sdp_pe.shuffler import (
     HONEST,
-    LARGEST,
     NOTHING,
-    Messages,
     Protocol,
-    analyse,
     count_messages,
-    mean_of,
 )
 from privcheck_algorithms.sdp_pe.stages import Segment, list_segments
 
 Array = NDArray[np.float64]
-Arrays = dict[str, NDArray[Any]]
 
 POLICIES = Reading(
     name="policies",
@@ -74,161 +65,6 @@ OPTIONS = (
         meaning="batches of up to so many messages are sent bit by bit; of larger ones the exact law of sums is drawn",
     ),
 )
-_C1 = 6  # Algorithm 2's initialisation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Analyser:
-    """The server's side: what it knows without data, and how it makes mixtures from the billboard.
-
-    Attributes:
-        constants: Of estimates and eliminations.
-        chosen: φ_b.
-        initial: (S,) law of the first state, public.
-        lengths: L_b.
-    """
-
-    constants: Constants
-    chosen: PolicySet
-    initial: Array
-    lengths: tuple[int, ...]
-
-    def begin(self, a: Arrays, now: Segment, ties: np.random.Generator) -> Mixture:
-        """Returns what the users of a segment are dealt; what of it stays until the next lies in the arrays."""
-        if now.part == "crude":
-            return self._explore_crudely(a, now, ties)
-        if now.part == "fine":
-            return self._explore_finely(a, now.stage, ties)
-        if now.part == "auxiliary":  # Algorithm 2, line 12
-            kept = int(a["auxiliaries"][0])
-            return Mixture(policies=a["auxiliary"][:kept], shares=a["auxiliary shares"][:kept])
-        return self.chosen.find(a, a["model"], a["rewarded"], ties)
-
-    def conclude(self, a: Arrays, stage: int) -> None:
-        """Eliminates policies after fine exploration (Algorithm 3, lines 5 to 8; Algorithm 1, lines 7 to 13)."""
-        c = self.constants
-        for h in range(c.H):
-            known = estimate(a["visits"][stage, h], a["transitions"][stage, h], c, a["model"][h])
-            estimate_rewards(a["rewards"][stage, h], known, a["rewarded"][h])
-        self.chosen.eliminate(a, a["model"], a["rewarded"], compute_width(c, self.lengths[stage]))
-
-    def _explore_crudely(self, a: Arrays, now: Segment, ties: np.random.Generator) -> Mixture:
-        """Algorithm 2, lines 3 to 6, with the crude model of the steps before from the billboard (lines 8 to 10)."""
-        c, h = self.constants, now.step
-        self._take_crude(a, now.stage, h)
-        if h == 0:
-            a["auxiliaries"][0] = 0.0
-        parts = []
-        for s in range(c.S):
-            for action in range(c.A):
-                wanted = np.zeros((h + 1, c.S, c.A))
-                wanted[h, s, action] = 1.0
-                parts.append(self.chosen.find(a, a["crude"], wanted, ties))
-        mixed = mix(parts)
-        begun, end = int(a["auxiliaries"][0]), int(a["auxiliaries"][0]) + len(mixed.shares)
-        a["auxiliary"][begun:end] = mixed.policies
-        a["auxiliary shares"][begun:end] = mixed.shares
-        a["auxiliaries"][0] = end
-        return mixed
-
-    def _explore_finely(self, a: Arrays, stage: int, ties: np.random.Generator) -> Mixture:
-        """Equation (4) in the crude model (Algorithm 3, line 1)."""
-        self._take_crude(a, stage, self.constants.H)
-        kept = int(a["auxiliaries"][0])
-        a["auxiliary shares"][:kept] /= a["auxiliary shares"][:kept].sum()
-        start = Mixture(policies=a["auxiliary"][:kept].copy(), shares=a["auxiliary shares"][:kept].copy())
-        found, a["coverage"][0] = cover(
-            start, lambda reward: self.chosen.find(a, a["crude"], reward, ties), a["crude"], self.initial
-        )
-        return found
-
-    def _take_crude(self, a: Arrays, stage: int, steps: int) -> None:
-        """Writes the crude model of the steps that are known, from the billboard."""
-        a["crude"][...] = 0.0
-        for h in range(steps):
-            visits, following = (a[name][stage, h] for name in CRUDE)
-            estimate(visits, following, self.constants, a["crude"][h])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Shuffled:
-    """The shuffler's side: the noise of a batch by its size, and whether every message of it is really sent.
-
-    Attributes:
-        request: What is asked.
-        protocol: What users send and what leaves.
-        limit: Messages up to which they are really sent.
-        draws: Noise is drawn; not of the noiseless twin.
-    """
-
-    request: OnlineRequest
-    protocol: Protocol
-    limit: float
-    draws: bool
-    known: dict[int, ShuffledNoise] = field(default_factory=dict)
-
-    def noise(self, users: int) -> ShuffledNoise:
-        """Returns the declared noise behind a shuffler with so many users."""
-        if users not in self.known:
-            declared = self.request.setting.declared.releases[0].mechanism
-            self.known[users] = shuffled_noise(declared.at({**self.request.values, "n": Fraction(users)}))
-        return self.known[users]
-
-    def sends(self, now: Segment, counters: int) -> bool:
-        """Returns whether the batch of a segment is sent message by message."""
-        if not self.draws or now.batch == 0:
-            return False
-        noise = self.noise(now.batch)
-        bits = count_messages(noise, now.batch) * (1.0 + noise.bits[0] * noise.integers)
-        return bits * counters <= self.limit and not (noise.integers and noise.bits[0] >= LARGEST)
-
-    def release(
-        self, exact: Array, bits: NDArray[np.uint8], users: int, rng: np.random.Generator
-    ) -> tuple[Array, Messages | None]:
-        """Returns the analyser's estimates of a batch's sums, and the messages where they are sent.
-
-        Args:
-            exact: (C,) the sums of the users' own bits.
-            bits: (n, C) these bits, where messages are sent; else no rows.
-            users: Of the batch.
-            rng: Of users' noise bits and of the shuffler.
-        """
-        if not self.draws:
-            return exact.copy(), None
-        noise = self.noise(users)
-        if not len(bits):
-            return np.asarray(exact + noise.draw(rng, exact.shape)), None
-        left = self.protocol.shuffle(self.protocol.encode(bits, noise, rng), rng)
-        return analyse(left, noise), left
-
-
-def bound_noise(request: OnlineRequest, lengths: tuple[int, ...], shuffled: Shuffled | None) -> float:
-    """Returns E: four times what no counter of any stage is off by, with probability 1 − δ; 0 without noise.
-
-    By Chernoff's bound, as in the proof of Lemma 10.
-    """
-    if shuffled is None or not lengths:
-        return 0.0
-    mdp, failure = request.world.mdp, float(request.options["failure"])
-    counters = mdp.horizon * mdp.states * mdp.actions * (mdp.states + 2) * len(lengths)
-    logs = math.log(2 * counters / failure)
-    return 4 * max(math.sqrt(3 * mean_of(shuffled.noise(2 * max(lengths))) * logs), 3 * logs)
-
-
-def settle(request: OnlineRequest, lengths: tuple[int, ...], shuffled: Shuffled | None) -> Constants:
-    """Returns the constants, of the agent without privacy where nothing is shuffled."""
-    mdp, option = request.world.mdp, {name: float(value) for name, value in request.options.items()}
-    H, S, A = mdp.horizon, mdp.states, mdp.actions
-    printed = request.readings.get("constants", "scaled") == "printed"
-    iota = math.log(2 * H * A * request.episodes / option["failure"])
-    std, E = 0.0, bound_noise(request, lengths, shuffled)
-    if shuffled is not None and lengths:
-        std = shuffled.noise(2 * max(lengths)).std
-    return Constants(
-        H=H, S=S, A=A, iota=iota, precision=E if printed else 0.0,
-        rare=option["cut"] * (_C1 * E * H**2 * iota if printed else std),
-        width=option["width"], noise_width=option.get("noise_width", 0.0), std=std, printed=printed,
-    )  # fmt: skip
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False, protocol: Protocol = HONEST) -> Player:
