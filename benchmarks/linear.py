@@ -187,8 +187,7 @@ def offline_table() -> list[str]:
             line("`dp-vapvi`, default, least noise", "dp-vapvi", least=True),
             line("`dp-vapvi-unsplit`, default", "dp-vapvi-unsplit"),
             line("`dp-vapvi-unsplit`, default, least noise", "dp-vapvi-unsplit", least=True),
-            line("**`calibrated-vapvi`**, rewards released", "calibrated-vapvi"),
-            line("**`calibrated-vapvi`**, rewards known", "calibrated-vapvi", rewards="known"),
+            line("**`calibrated-vapvi`**", "calibrated-vapvi"),
         ],
     )
 

@@ -266,7 +266,12 @@ def _twin(setting: Chosen, asked: OnlineRequest) -> tuple[str | None, float | No
     options = resolve(twin.options, {}, owner=twin.name)
     options |= {name: value for name, value in asked.options.items() if name in options}
     options |= {name: Fraction(asked.episodes) for name in ("K",) if name in options}
-    without = replace(asked, setting=Setting(declaration=None, options=options), directory=None, progress=silent)
+    ways = {reading.name: reading.ways for reading in twin.readings}
+    readings = {name: ways[name][0] for name in ways} | {
+        n: w for n, w in asked.readings.items() if w in ways.get(n, ())
+    }
+    own = Setting(declaration=None, options=options, readings=readings)
+    without = replace(asked, setting=own, directory=None, progress=silent)
     regret = None
     if counters * asked.episodes * asked.replicates <= _CHEAP:
         with suppress(ParameterError):

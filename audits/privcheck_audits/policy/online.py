@@ -39,6 +39,7 @@ from privcheck_audits.white_box.agents import follow_closely
 from privcheck_audits.white_box.responses import answers
 
 SIZES: Final = {"H": 2, "S": 2, "A": 2, "K": 8}  # where an algorithm's own instance names none
+_LATER: Final = 3  # who differs where outputs share their noise: it takes a policy before and one after
 _TOLD: Final = "what the later users were told to do"
 _TINY: Final = float(np.finfo(np.float64).tiny)  # a probability below is shown as this
 
@@ -54,15 +55,17 @@ class OnlineRuns:
         request: What is asked of it, in the world of the later users.
         first: The first user's response functions in D and in D′, as worlds without chance.
         noiseless: The agent plans from exact counts: the mutant that peeks.
+        place: Which user differs, counted from 1.
     """
 
     make: MakePlayer
     request: OnlineRequest
     first: tuple[FiniteMDP, FiniteMDP]
     noiseless: bool = False
+    place: int = 1
 
     def __call__(self, rng: np.random.Generator, runs: int) -> Outputs:
-        """Returns the policies of all users but the first, of each run, which is on D or D′ by a hidden bit."""
+        """Returns the policies of all users but the one who differs, of each run, on D or D′ by a hidden bit."""
         secret = draw_hidden_bits(rng, runs)
         asked = replace(self.request, seed=int(rng.integers(2**63)))
         others = ready(self.make, asked, noiseless=self.noiseless)
@@ -73,16 +76,29 @@ class OnlineRuns:
         rows = []
         for run, on_first in enumerate(secret):
             one = others.start(run)
-            (with_first if on_first else with_other).play(one, 1)
+            policies = self._policies(with_first if on_first else with_other, others, one)
             mixed = np.issubdtype(one.arrays[others.told].dtype, np.floating)
-            rows.append(features(self._policies(others, one), mixed=mixed))
+            rows.append(features(policies, mixed=mixed) if self.place == 1 else changes(policies, self.place))
         return Outputs(features=np.stack(rows), secret=secret)
 
-    def _policies(self, others: Player, one: Replicate) -> Array:
-        actions = self.request.world.mdp.actions
-        seen = [as_numbers(one.arrays[others.told], actions)]
-        for k in range(2, self.request.episodes + 1):
-            others.play(one, k)
+    @property
+    def whose(self) -> str:
+        """Returns which user differs, in words."""
+        return "the first user" if self.place == 1 else f"user {self.place}"
+
+    @property
+    def seen(self) -> str:
+        """Returns whose policies are seen, in words."""
+        last = self.request.episodes
+        return (
+            f"the policies of users 2 to {last}" if self.place == 1 else f"the policies of all users but {self.place}"
+        )
+
+    def _policies(self, alone: Player, others: Player, one: Replicate) -> Array:
+        """Plays a run; returns the policy of each user, (K, numbers); the first user's own is made before any data."""
+        actions, seen = self.request.world.mdp.actions, []
+        for k in range(1, self.request.episodes + 1):
+            (alone if k == self.place else others).play(one, k)
             seen.append(as_numbers(one.arrays[others.told], actions))
         return np.stack(seen)
 
@@ -111,11 +127,11 @@ def audit_policies(request: AuditRequest, algorithm: Algorithm, runs: OnlineRuns
         request,
         whole,
         values=values,
-        seen=f"the policies of users 2 to {whole.request.episodes}",
-        witness=_describe(request.declaration),
+        seen=whole.seen,
+        witness=_describe(request.declaration, whole.whose),
         instance=f"{_name(whole.request.world)}, " + ", ".join(f"{name} = {size}" for name, size in sizes.items()),
         keep=runs is None,
-        meaning=lambda refuted: policy_meaning(refuted, _TOLD, whose="the first user's"),
+        meaning=lambda refuted: policy_meaning(refuted, _TOLD, whose=f"{whole.whose}'s"),
         pair=whole.first,
     )
 
@@ -145,7 +161,10 @@ def instance(setting: Setting, algorithm: Algorithm) -> OnlineRuns:
     start = S - 1 if _any_start(setting.declared) else 0
     stays = answers(H, S, A, to=0, start=0, rewards=(0.0, 0.0))
     goes = answers(H, S, A, to=S - 1, start=start, rewards=(1.0, 1.0))
-    return OnlineRuns(make=algorithm.online, request=request, first=(stays, goes))
+    shared = any("outputs" in release.draw.across for release in setting.declared.releases)
+    return OnlineRuns(
+        make=algorithm.online, request=request, first=(stays, goes), place=_LATER if shared and K > _LATER else 1
+    )
 
 
 def small(values: Mapping[str, Fraction], algorithm: Algorithm) -> Mapping[str, Fraction]:
@@ -167,6 +186,18 @@ def features(policies: Array, *, mixed: bool) -> Array:
         return other
     moves: Array = np.diff(policies, axis=0)
     return np.concatenate([moves.ravel(), np.abs(moves).ravel()])
+
+
+def changes(policies: Array, place: int) -> Array:
+    """Returns what a score looks at where a later user differs: how policies have moved since the last without them.
+
+    Args:
+        policies: (K, numbers) as shown to each user.
+        place: Which user differs; their own policy is the last without their data, and is not looked at: where outputs
+            share their noise, so is that of the user before.
+    """
+    since: Array = policies[place:] - policies[place - 2]
+    return np.concatenate([since.sum(axis=1), since.ravel()])
 
 
 def as_numbers(told: NDArray[np.float64] | NDArray[np.int64], actions: int) -> Array:
@@ -198,6 +229,6 @@ def _any_start(declaration: Declaration) -> bool:
     return not (isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed")
 
 
-def _describe(declaration: Declaration) -> str:
+def _describe(declaration: Declaration, who: str) -> str:
     start = "is in the last state throughout" if _any_start(declaration) else "goes to the last state and stays there"
-    return f"in D the first user stays in state 0 with reward 0 throughout; in D′ the first user {start}, with reward 1"
+    return f"in D {who} stays in state 0 with reward 0 throughout; in D′ {who} {start}, with reward 1"

@@ -154,7 +154,8 @@ def make_world(
         return World(name="random", description="random", mdp=mdp), at
     counts = {p.name for p in setting.declared.parameters if p.kind == "count"}
     asked = {name: int(value) for name, value in setting.values.items() if name in counts}
-    world = algorithm.instance.world({**asked, **{name: int(size) for name, size in at.items()}})
+    stated = {name for name in at if name in setting.values or name in setting.options}  # others are the maker's
+    world = algorithm.instance.world({**asked, **{name: int(at[name]) for name in stated}})
     streams = {name: min(setting.values[name], at["K"]) for name in _stream_sizes(setting) if name not in at}
     return world, {**at, **streams, **{name: Fraction(size) for name, size in world.sizes.items()}}
 

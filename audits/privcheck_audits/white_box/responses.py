@@ -19,7 +19,8 @@ def response_pairs(declaration: Declaration, world: World) -> Iterator[tuple[Fin
 
     One stays in state 0, the other goes to the last state and stays there, both with reward c throughout, or one with
     0 and the other with 1; where step 1 is common to neighbours, they differ in its reward. In a world with features
-    there are pairs besides who stay in the two states whose features are furthest apart, and most nearly opposite.
+    there are pairs besides who stay in the two states whose features are furthest apart as matrices, with other
+    rewards, and as vectors, with reward 1.
     """
     mdp = world.mdp
     H, S, A = mdp.horizon, mdp.states, mdp.actions
@@ -36,9 +37,13 @@ def response_pairs(declaration: Declaration, world: World) -> Iterator[tuple[Fin
         yield one, other, f"in D the user {stays}, in D′ {goes}"
         yield other, one, f"in D the user {goes}, in D′ {stays}"
     if world.features is not None and not fixed:
-        for i, j in _find_far_states(world.features.phi):
-            one, other = (answers(H, S, A, to=s, start=s, rewards=(r, r)) for s, r in ((i, 1.0), (j, 0.0)))
-            yield one, other, f"in D the user stays in state {i} with reward 1, in D′ in state {j} with reward 0"
+        for (i, j), reward in zip(_find_far_states(world.features.phi), (0.0, 1.0), strict=True):
+            one, other = (answers(H, S, A, to=s, start=s, rewards=(r, r)) for s, r in ((i, 1.0), (j, reward)))
+            yield (
+                one,
+                other,
+                f"in D the user stays in state {i} with reward 1, in D′ in state {j} with reward {reward:g}",
+            )
 
 
 def _find_far_states(phi: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
