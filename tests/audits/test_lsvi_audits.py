@@ -5,21 +5,17 @@ Lockstep has no error probability; mutants are told apart with certainty, and sh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from privcheck.commands.setting import resolve_setting
-from privcheck.online.driver import ready
 from privcheck.online.recording import DONE
 from privcheck.results import AuditRequest, OnlineRequest
 from privcheck.statistics import FeatureSums
 from privcheck_algorithms.linear.audit_world import audit_world
-from privcheck_audits.engine.scores import draw_hidden_bits
-from privcheck_audits.policy.online import as_numbers, audit_policies, instance
-from privcheck_audits.policy.runs import Outputs
+from privcheck_audits.policy.online import audit_policies
 from privcheck_audits.white_box.agents import Watched
 from privcheck_audits.white_box.online_lockstep import replay_agent
 from privcheck_audits.white_box.responses import answers
@@ -136,57 +132,20 @@ def test_lockstep_catches_a_plan_that_looks_at_exact_sums(name):
     assert found.departures > 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LaterRuns:
-    """Runs of an online agent in which a later user differs; what that user is told is left out.
-
-    Under one draw for all outputs it takes a policy before and one after.
-    """
-
-    make: object
-    request: OnlineRequest
-    first: tuple
-    place: int
-
-    def __call__(self, rng, runs):
-        secret = draw_hidden_bits(rng, runs)
-        asked = replace(self.request, seed=int(rng.integers(2**63)))
-        others = ready(self.make, asked)
-        differ = [ready(self.make, replace(asked, world=replace(asked.world, mdp=mdp))) for mdp in self.first]
-        rows = []
-        for run, on_first in enumerate(secret):
-            one, seen = others.start(run), []
-            for k in range(1, asked.episodes + 1):
-                (differ[0 if on_first else 1] if k == self.place else others).play(one, k)
-                if k != self.place:
-                    seen.append(as_numbers(one.arrays[others.told], asked.world.mdp.actions))
-            rows.append(self.compare(np.stack(seen)))
-        return Outputs(features=np.stack(rows), secret=secret)
-
-    def compare(self, policies):
-        """By how many marks of the ruler a policy has moved since that of the user before the one who differs."""
-        since = policies[self.place - 1 :] - policies[self.place - 2]
-        return since.reshape(len(since), -1).sum(axis=1)
-
-
-def policy_audit(name, *, place=3, trials=600, rho="1"):
-    setting = resolve_setting(name, {"rho": rho}).setting
+def policy_audit(name):
+    setting = resolve_setting(name, {"rho": "1/10"}).setting
     request = AuditRequest(
-        setting=setting, view="policy", delta=1e-5, trials=trials, confidence=0.99, seed=2, method="auto"
+        setting=setting, view="policy", delta=1e-5, trials=600, confidence=0.99, seed=2, method="auto"
     )
-    algorithm = ALGORITHMS[name]
-    sizes = {**algorithm.instance.sizes, "S": 204, "K": 4}  # so many marks that one user moves the policy by some
-    whole = instance(setting, replace(algorithm, instance=replace(algorithm.instance, sizes=sizes)))
-    runs = LaterRuns(make=whole.make, request=whole.request, first=whole.first, place=place)
-    return audit_policies(request, algorithm, runs)
+    return audit_policies(request, ALGORITHMS[name])
 
 
 @pytest.mark.parametrize("name", ["dp-lsvi-ucb-pp-as-printed", "published-lsvi-ucb-pp"])
 def test_one_draw_for_all_outputs_shows_in_what_the_others_are_told(name):
-    found = policy_audit(name, rho="1/10")
+    found = policy_audit(name)
     assert found.verdict == "violation"
     assert found.epsilon_lower > found.epsilon_claimed
 
 
 def test_fresh_draws_do_not():
-    assert policy_audit("dp-lsvi-ucb-pp", rho="1/10").verdict == "consistent"
+    assert policy_audit("dp-lsvi-ucb-pp").verdict == "consistent"

@@ -14,7 +14,7 @@ OPTIONS = (BONUS, NOISE_BONUS, RIDGE, NOISE_RIDGE, FLOOR, GROWTH, DOUBT)
 
 # one step: noise is smallest beside what a user moves, and the bonus follows the Gram matrices, which is all they move
 INSTANCE = AuditInstance(
-    sizes={"H": 1, "K": 8, "d": 2, "S": 24},
+    sizes={"H": 1, "K": 4, "d": 2, "S": 204},  # so many marks that one user moves the policy by some
     options={**CLOSELY, "noise_ridge": Fraction(4), "noise_bonus": Fraction(14, 5)},
     world=audit_world,
 )

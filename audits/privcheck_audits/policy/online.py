@@ -189,7 +189,9 @@ def features(policies: Array, *, mixed: bool) -> Array:
 
 
 def changes(policies: Array, place: int) -> Array:
-    """Returns what a score looks at where a later user differs: how policies have moved since the last without them.
+    """Returns what a score looks at where a later user differs: how far policies moved since the last without them.
+
+    One number a later user, all numbers of a policy together: single ones tell a learner little.
 
     Args:
         policies: (K, numbers) as shown to each user.
@@ -197,7 +199,7 @@ def changes(policies: Array, place: int) -> Array:
             share their noise, so is that of the user before.
     """
     since: Array = policies[place:] - policies[place - 2]
-    return np.concatenate([since.sum(axis=1), since.ravel()])
+    return np.asarray(since.sum(axis=1))
 
 
 def as_numbers(told: NDArray[np.float64] | NDArray[np.int64], actions: int) -> Array:
