@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privcheck.registry import Algorithm
-from privcheck_algorithms.dp_lsvi_ucb import INSTANCE, OPTIONS
+from privcheck_algorithms.dp_lsvi_ucb import ONE_DRAW, OPTIONS
 from privcheck_algorithms.dp_lsvi_ucb.agent import DpLsviUcb
 from privcheck_algorithms.dp_lsvi_ucb.declaration import CLAIM
 from privcheck_algorithms.papers import LINEAR
@@ -21,7 +21,7 @@ PUBLISHED = Algorithm(
     readings=(CLAIM,),
     options=OPTIONS,
     online=DpLsviUcb(name="published-lsvi-ucb-pp", weighted=False),
-    instance=replace(INSTANCE, options={**INSTANCE.options, **_LONGER}),
+    instance=replace(ONE_DRAW, options={**ONE_DRAW.options, **_LONGER}),
     twin="lsvi-ucb-pp",
 )
 
