@@ -62,7 +62,7 @@ def test_releases_that_show_nothing_are_audited_where_they_would():
     assert seen.values["rho"] == request.values["rho"]
     found = run_plan(request)
     assert found.epsilon_lower > 3 > 100 * 0.009
-    assert found.evidence["audited_at"] == "H = 1 (asked: 20), K = 8 (asked: 1000), d = 2 (asked: 10)"
+    assert found.evidence["audited_at"] == "H = 1 (asked: 20), K = 4 (asked: 1000), d = 2 (asked: 10)"
     for other in (
         ask("dp-lsvi-ucb-pp", view="releases", H=1),
         ask("private-linopt-vi", view="releases", trials=100_000, confidence=0.99),
