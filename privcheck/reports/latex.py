@@ -115,6 +115,10 @@ def _argument(parts: Parts, depth: int) -> str:
     if parts and parts[0] == _OPEN:
         parts.popleft()
         return f"<mrow>{_sequence(parts, until=_CLOSE, depth=depth + 1)}</mrow>"
+    if parts and parts[0].isdigit():  # without braces one digit is the argument, as in \tfrac12
+        digits = parts.popleft()
+        parts.extendleft([digits[1:]] if digits[1:] else [])
+        return f"<mn>{digits[0]}</mn>"
     return _atom(parts, depth + 1)
 
 

@@ -82,7 +82,7 @@ class LinearTables:
         """Returns the statistic as a formula."""
         rewards = "" if self.rewards is None else r",\ \phi (r - \tfrac12)"
         gram = "" if self.gram is None else r"\phi \phi^\top,\ "
-        return rf"\textstyle\sum \left({gram}\phi\, x(s')^\top{rewards}\right)"
+        return rf"\textstyle\sum \left({gram}\phi\, {{x(s')}}^\top{rewards}\right)"
 
     @property
     def symbols(self) -> frozenset[str]:
