@@ -36,7 +36,13 @@ from privcheck.verification import verify
 
 OUT = Path(__file__).with_suffix(".md")
 PICTURE = OUT.with_name("linear_value.svg")
-MODELS = 20
+MODELS, FEW = 20, 5
+SLOW = (
+    "dp-lsvi-ucb-pp",
+    "dp-lsvi-ucb-pp-as-printed",
+    "private-linopt-vi",
+    "private-linopt-po",
+)  # and they learn nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +147,10 @@ def releases(name: str) -> str:
     algorithm = registry.algorithm(name)
     if algorithm.declare is None:
         return "everything"
-    declared = algorithm.declare({})
-    return "; ".join(f"{r.name}, {r.schedule.words.partition(',')[0]}" for r in declared.releases)
+    names: dict[str, list[str]] = {}
+    for release in algorithm.declare({}).releases:
+        names.setdefault(release.schedule.words.partition(",")[0], []).append(release.name)
+    return "; ".join(f"{', '.join(several)}: {words}" for words, several in names.items())
 
 
 def trivial(label: str, env: str, which: str, *, columns: int, sets: Mapping[str, object], models: int = MODELS) -> str:
@@ -196,8 +204,9 @@ def online_table() -> list[str]:
     env, sizes = "linear-signs", (1_000, 10_000, 100_000)
 
     def line(label: str, name: str, *, least: bool = False, upto: int = 10_000, **sets: object) -> str:
-        cells = (online(name, env, sets={"K": K, **sets}, least=least) if upto >= K else None for K in sizes)
-        return row(label, name, cells)
+        models = FEW if name in SLOW else MODELS
+        run_at = partial(online, name, env, least=least, models=models)
+        return row(label, name, (run_at(sets={"K": K, **sets}) if upto >= K else None for K in sizes))
 
     return table(
         "agent, ρ = 1, H = 20",
@@ -223,8 +232,9 @@ def mixture_table() -> list[str]:
     env, K = "linear-hypercube", 20_000
 
     def line(label: str, name: str, *, least: bool = False, **sets: object) -> str:
-        cells = [online(name, env, sets={"K": K, "H": H, **sets}, least=least) for H in (6, 20)]
-        return row(label, name, cells)
+        models = FEW if name in SLOW else MODELS
+        run_at = partial(online, name, env, least=least, models=models)
+        return row(label, name, [run_at(sets={"K": K, "H": H, **sets}) for H in (6, 20)])
 
     return table(
         "agent, (1, 10⁻⁵), K = 20 000",
@@ -267,7 +277,13 @@ def starts_table() -> list[str]:
                 break
         else:
             rows.append(f"| {label} | not up to {budgets[-1]:.0e} | {at.words} |")
-    return ["| agent | below one half from | share there |", "| --- | --- | --- |", *rows]
+    head = ["| agent | below one half from | share there |", "| --- | --- | --- |"]
+    return [
+        "Powers of ten were tried; without noise `lsvi-ucb` and `lsvi-ucb-pp` themselves leave 44 and 69 %.",
+        "",
+        *head,
+        *rows,
+    ]
 
 
 def value_table() -> list[str]:
@@ -308,8 +324,9 @@ SECTIONS = {
 HEAD = """# The linear agents: papers 000, 001 and 004
 
 `python benchmarks/linear.py`. Shares of what the uniformly random policy loses, in %, with one standard error over 20
-models that nothing was tuned on, one run each; seconds are those of the longest run in the row. "Least noise":
-all declared spreads multiplied by one factor, so that the releases cost exactly what is claimed.
+models (of agents that draw noise every episode: 5) that nothing was tuned on, one run each; seconds are those of the
+longest run in the row. "Least noise": all declared spreads multiplied by one factor, so that the releases cost exactly
+what is claimed.
 """
 
 
