@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal, get_args
@@ -11,7 +11,7 @@ from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
 from privcheck.symbols import Exact, exact
 
 Kind = Literal["count", "positive", "probability", "real"]
-_LEAST: Final = Fraction(1, 10**300)  # parameters end up as floats, which must neither vanish nor overflow
+LEAST: Final = Fraction(1, 10**300)  # parameters end up as floats, which must neither vanish nor overflow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +24,12 @@ class Parameter:
         kind: "count" (a positive integer), "positive", "probability" (in (0, 1)) or "real" (at least 0).
         meaning: What it is, with its unit.
         least: The least value of a count; 1 of everything else.
+        follows: Where it is not given, its value from those of all parameters, in which it has its default: noise that
+            follows from what is claimed. None: the default.
 
     Raises:
-        DeclarationError: A field is of another type, the kind is unknown, or `least` is no whole number from 1 on.
+        DeclarationError: A field is of another type, the kind is unknown, `least` is no whole number from 1 on, or
+            `follows` is no function.
         ParameterError: The default is not of the kind.
     """
 
@@ -35,6 +38,7 @@ class Parameter:
     kind: Kind
     meaning: str
     least: int = 1
+    follows: Callable[[Mapping[str, Fraction]], Fraction] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier():
@@ -48,6 +52,10 @@ class Parameter:
             raise DeclarationError(f"parameter {self.name}: expected `least` as a whole number, got {self.least!r}")
         if self.least > 1 and self.kind != "count":
             raise DeclarationError(f"parameter {self.name}: only a count has a `least`, this one is {self.kind}")
+        follows: object = self.follows
+        if follows is not None and not callable(follows):
+            message = f"parameter {self.name}: expected `follows` as a function of all values, got {follows!r:.60}"
+            raise DeclarationError(message)
         self.check(self.default)
 
     def check(self, given: Exact) -> Fraction:
@@ -66,7 +74,7 @@ class Parameter:
             "probability": 0 < value < 1,
             "real": value >= 0,
         }[self.kind]
-        if allowed and not (value == 0 or _LEAST <= abs(value) <= 1 / _LEAST):
+        if allowed and not (value == 0 or LEAST <= abs(value) <= 1 / LEAST):
             message = f"{self.name} ({self.meaning}): expected between 1e-300 and 1e300, got {str(given)[:40]}"
             raise ParameterError(message, name=self.name, given=given)
         if not allowed:
@@ -82,7 +90,7 @@ class Parameter:
 
 
 def resolve(parameters: tuple[Parameter, ...], given: Mapping[str, Exact], *, owner: str) -> dict[str, Fraction]:
-    """Returns the parameters' values: the given ones, checked, and defaults for the rest.
+    """Returns the parameters' values: the given ones, checked, and defaults, or what follows, for the rest.
 
     Raises:
         UnknownNameError: A name is not among the parameters.
@@ -97,4 +105,6 @@ def resolve(parameters: tuple[Parameter, ...], given: Mapping[str, Exact], *, ow
     for name in given:
         if name not in known:
             raise UnknownNameError(f"parameter of {owner}", name, sorted(known))
-    return {name: p.check(given.get(name, p.default)) for name, p in known.items()}
+    values = {name: p.check(given.get(name, p.default)) for name, p in known.items()}
+    following = {name: p.follows for name, p in known.items() if p.follows is not None and name not in given}
+    return values | {name: known[name].check(follows(values)) for name, follows in following.items()}

@@ -167,6 +167,9 @@ def _by_bits(batches: Sequence[tuple[int, float]]) -> tuple[list[tuple[int, floa
 class ShuffledBits:
     """Every user adds ⌈τ/n⌉ noise bits, 1 with probability min(½, τ/2n), to a bit of their own (Cheu et al. 2019).
 
+    Each counter has a shuffler of its own: the orders are independent of each other. With one order for all counters a
+    place would be one user, whose bits of all counters could be read together; no noise of this kind bounds that.
+
     Attributes:
         users: n, everyone whose noise is behind the shuffler; may be the symbol `n` under `Batches(sizes=…)`.
         threshold: τ.

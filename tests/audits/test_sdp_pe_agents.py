@@ -44,7 +44,11 @@ def test_mutants_are_found(mutant):
     honest = algorithm("sdp-pe")
     result = run(replace(honest, online=agent_with(mutant)), "noise", 4)
     assert result.verdict == "violation"
-    words = {"lets order through": "order of", "sends zeros for noise bits": "scale of"}
+    words = {
+        "lets order through": "order of",
+        "one order for all counters": "links of",
+        "sends zeros for noise bits": "scale of",
+    }
     assert words.get(mutant, "number and kind") in result.evidence["refuted"]
 
 

@@ -83,6 +83,20 @@ def lets_order_through(honest: MakePlayer) -> MakePlayer:
     return Rewritten(honest=honest, rewrite=rewrite)
 
 
+def shares_order(honest: MakePlayer) -> MakePlayer:
+    """Returns the agent whose shuffler draws one order for all counters of a release; trajectories can be read off."""
+
+    def rewrite(sent: Sent, own: NDArray[np.int64], rng: np.random.Generator) -> Messages:
+        changed, order = sent.messages.copy(), rng.permutation(sent.due)
+        for counter, messages in enumerate(changed):
+            ones, zeros = _split(messages, own[:, counter])
+            fair = rng.permutation(np.concatenate([np.ones(ones, np.int8), np.zeros(zeros, np.int8)]))
+            messages[: sent.due] = np.concatenate([own[:, counter], fair])[order]
+        return changed
+
+    return Rewritten(honest=honest, rewrite=rewrite)
+
+
 def forgets_decoys(honest: MakePlayer) -> MakePlayer:
     """Returns the agent whose first user sends none of the fair bits dealt to them; true ε: a little more, δ too."""
 

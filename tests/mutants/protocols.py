@@ -17,6 +17,11 @@ def _keep_order(messages: Messages, rng: np.random.Generator) -> Messages:
     return messages
 
 
+def _share_order(messages: Messages, rng: np.random.Generator) -> Messages:
+    """One order for all counters: what stands at one place was sent by one user."""
+    return messages[:, rng.permutation(messages.shape[1])]
+
+
 def _forget(bits: Bits, noise: ShuffledNoise, rng: np.random.Generator) -> Messages:
     """The first user sends their own bit alone, before the others' messages."""
     sent = encode(bits, noise, rng)
@@ -38,6 +43,7 @@ def _add_up(bits: Bits, noise: ShuffledNoise, rng: np.random.Generator) -> Messa
 
 PROTOCOLS: dict[str, Protocol] = {
     "lets order through": replace(HONEST, shuffle=_keep_order),
+    "one order for all counters": replace(HONEST, shuffle=_share_order),
     "forgets noise bits": replace(HONEST, encode=_forget),
     "sends zeros for noise bits": replace(HONEST, encode=_silence),
     "sends sums": replace(HONEST, encode=_add_up),

@@ -35,7 +35,7 @@ CASES = [  # users, H, S, A, d, ρ, options
 class Recorded:
     """A noise source that keeps what it adds, by position in the declaration and step."""
 
-    words, protects = "recorded", True
+    words, as_declared, protects = "recorded", True, False
 
     def __init__(self, seed):
         self._source, self.drawn = SimulatedNoise(seed), {}

@@ -75,7 +75,7 @@ def test_without_noise_the_private_agents_are_their_twins_exactly(mdp, place):
         assert np.array_equal(ours.value, theirs.value)
         assert np.array_equal(ours.switches, theirs.switches)
         assert len(set(ours.value[0].tolist())) > 20
-        assert not ours.ledger.header["protects"]
+        assert not ours.ledger.header["as_declared"]
 
 
 def test_a_mixed_policy_that_changes_is_a_switch_where_its_value_does_not():

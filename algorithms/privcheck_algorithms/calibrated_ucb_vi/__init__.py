@@ -14,6 +14,7 @@ CALIBRATED_UCB_VI = Algorithm(
     readings=(POLICY, COUNTS, CAP, REWARDS, INITIAL),
     options=OPTIONS,
     online=player,
+    release_noise=True,
     # small batches and nothing taken for noise: policies follow the noisy tables closely
     instance=AuditInstance(
         options={

@@ -22,6 +22,8 @@ from privcheck.online.recording import DONE, SWITCHES, Record, blank, grid
 from privcheck.planning import solve
 from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest
+from privcheck.runtime.release_noise import ReleaseNoise
+from privcheck.statistics.on_grid import OnGrid
 from privcheck_algorithms.calibrated_ucb_vi.kernels import Batch, Estimate, add_expected_visits, plan, serve
 from privcheck_algorithms.online.batches import schedule as schedule  # noqa: PLC0414 - the linear agents take it from here
 from privcheck_algorithms.online.faces import BatchFace
@@ -190,6 +192,9 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     """
     if request.readings.get("policy", "one") == "one":
         return play_one_policy(request, noiseless=noiseless)
+    if request.noise == "release":
+        message = "calibrated-ucb-vi has release noise with policy=one only"
+        raise ParameterError(message, name="noise", given="release")
     return take_turns(request, noiseless=noiseless)
 
 
@@ -205,7 +210,8 @@ def play_one_policy(request: OnlineRequest, *, noiseless: bool) -> Player:
         request, sigma=sigma["transitions"], sigma_rewards=sigma.get("rewards", 1.0), centre=0.5, pooled=pooled
     )
     public = None if "rewards" in shapes else np.broadcast_to(mdp.mean_reward, (mdp.horizon, mdp.states, mdp.actions))
-    runs = PolicyRuns(request, tuning=tuning, shapes=shapes, rounded=False, public=public)
+    unit = reward_unit(request)
+    runs = PolicyRuns(request, tuning=tuning, shapes=shapes, rounded=False, public=public, unit=unit)
     drawn = 0.0 if noiseless else 1.0
 
     def leave(one: Replicate, batch: Ended) -> None:
@@ -213,16 +219,33 @@ def play_one_policy(request: OnlineRequest, *, noiseless: bool) -> Player:
             exact = one.arrays[f"exact_{name}"]
             one.arrays[name][batch.number] = release(exact, drawn * std, one.generators["noise"])
 
+    def publish(one: Replicate, batch: Ended) -> None:
+        source = ReleaseNoise()  # of this batch
+        for i, entry in enumerate(request.setting.released.releases):
+            grid_of, noise = entry.statistic, entry.mechanism.at(request.values)
+            assert isinstance(grid_of, OnGrid)
+            whole = one.arrays[f"exact_{entry.name}"] / float(grid_of.unit)
+            one.arrays[entry.name][batch.number] = grid_of.shown(source.add(noise, whole, release=i, part=0))
+
+    published = request.noise == "release" and not noiseless
     return Player(
         start=runs.start,
-        play=partial(runs.play, leave=leave),
+        play=partial(runs.play, leave=publish if published else leave),
         label="calibrated-ucb-vi, noiseless" if noiseless else "calibrated-ucb-vi",
         told="actions",
         optimal=runs.optimal,
         face=BatchFace(names=tuple(shapes), ends=tuple(runs.ends.tolist()), policy=("actions", "played")),
-        noise=NOISE,
+        noise=ReleaseNoise().words if published else NOISE,
+        protects=published,
         diagnostics={"batches": float(len(runs.ends)), **{f"noise_std_{name}": std for name, std in sigma.items()}},
     )
+
+
+def reward_unit(request: OnlineRequest) -> float:
+    """Returns to which grid users round their rewards: that of the reward sums under release noise; 0 for none."""
+    drawn = request.setting.drawn
+    grids = [] if drawn is None else [r.statistic.unit for r in drawn.releases if isinstance(r.statistic, OnGrid)]
+    return float(max(grids, default=0))
 
 
 def _refuse_pooled(request: OnlineRequest, *, pooled: bool) -> None:

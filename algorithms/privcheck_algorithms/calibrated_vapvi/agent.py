@@ -21,7 +21,7 @@ from privcheck.runtime.channel import ReleaseChannel
 from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
 from privcheck_algorithms.calibrated_vapvi.declaration import RELEASE
-from privcheck_algorithms.calibrated_vapvi.planning import Public, plan, prepare, tables_of
+from privcheck_algorithms.calibrated_vapvi.planning import Public, plan, prepare
 from privcheck_algorithms.linear.steps import LinearSteps
 
 Array = NDArray[np.float64]
@@ -51,7 +51,7 @@ class TablesPrivatizer:
     def __init__(self, data: Trajectories, setting: Setting, channel: ReleaseChannel, billboard: Billboard) -> None:
         self.__data, self._channel = data, channel
         self._public = prepare(setting, reward=np.zeros(1))
-        self._tables = tables_of(setting)
+        self._tables = setting.released.release(RELEASE).statistic
 
     def publish(self, step: int) -> None:
         """Releases the vector of one step, counted from 0."""

@@ -14,7 +14,15 @@ from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
 from privcheck_algorithms.dp_vapvi.declaration import VALUE_HALF, VARIANCE_HALF
 from privcheck_algorithms.dp_vapvi.steps import estimate_variance, plan, prepare
-from privcheck_algorithms.linear.users import LinearStatistic, Visits, linear, one_step, sum_over_users, visits_at
+from privcheck_algorithms.linear.users import (
+    LinearStatistic,
+    Visits,
+    is_weighted,
+    linear,
+    one_step,
+    sum_over_users,
+    visits_at,
+)
 
 Array = NDArray[np.float64]
 
@@ -39,10 +47,10 @@ class VapviPrivatizer:
         self.__data = data
         self._public = prepare(setting)
         self._channel, self._billboard = channel, billboard
-        declared = setting.declared.releases
-        self._spreads = {r.name: linear(r) for r in declared if linear(r).weight is None}
-        self._weighted = {r.name: linear(r) for r in declared if linear(r).weight is not None}
-        self._users = {r.name: r.users for r in declared}
+        released = setting.released.releases
+        self._spreads = {r.name: linear(r) for r in released if not is_weighted(linear(r))}
+        self._weighted = {r.name: linear(r) for r in released if is_weighted(linear(r))}
+        self._users = {r.name: r.users for r in released}
 
     def publish(self, step: int) -> None:
         """Releases every declared statistic's slice at one step, counted from 0; the last step comes first."""

@@ -119,6 +119,15 @@ def sum_up(data: LinearSteps, step: int) -> Array:
     return pack(phi.T @ phi, reached.T, (data.rewards[:, step] - 0.5) @ phi, weights=data.weights)
 
 
+def add_each(data: LinearSteps, step: int, rows: slice) -> Array:
+    """Returns what some users add to the vector of one step, (rows, numbers)."""
+    phi, following = data.phi[rows, step], data.following[rows, step]
+    reached = np.zeros((*phi.shape, data.states))
+    reached[np.arange(len(phi)), :, following] = phi
+    gains = (data.rewards[rows, step] - 0.5)[:, np.newaxis] * phi
+    return pack(phi[:, :, np.newaxis] * phi[:, np.newaxis], reached, gains, weights=data.weights)
+
+
 def pack(gram: Array, reached: Array, gains: Array, *, weights: Weights) -> Array:
     """Returns the vectors (…, numbers) of sums over users; `unpack` reads them.
 

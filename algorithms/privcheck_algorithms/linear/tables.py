@@ -28,7 +28,7 @@ from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics import Sensitivity, SparseDifference
 from privcheck.symbols import Exact, Expr, expression, sqrt
 from privcheck.symbols.computed import computed
-from privcheck_algorithms.linear.steps import SLACK, LinearSteps, Weights, sum_up
+from privcheck_algorithms.linear.steps import SLACK, LinearSteps, Weights, add_each, sum_up
 
 Array = NDArray[np.float64]
 
@@ -178,6 +178,10 @@ class LinearTables:
         if step is None:
             return np.stack([sum_up(data, h) for h in range(data.horizon)])
         return sum_up(data, step)
+
+    def contributions(self, data: LinearSteps, *, step: int, rows: slice) -> Array:
+        """Returns the vectors of some users at one step counted from 0, (rows, numbers)."""
+        return add_each(data, step, rows)
 
     def difference(self, pair: tuple[LinearSteps | None, LinearSteps | None]) -> SparseDifference:
         """Returns the change, flat over the vectors."""

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from privcheck.declaration import Release
 from privcheck.regressors import Regressors
 from privcheck.statistics import FeatureSums, GramMatrices
+from privcheck.statistics.on_grid import OnGrid
 from privcheck.trajectories import Trajectories
 
 _NUMBERS: Final = 1 << 22  # of vectors at a time, so that memory does not grow with the number of users
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int32]
-LinearStatistic = GramMatrices | FeatureSums
+LinearStatistic = GramMatrices | FeatureSums | OnGrid
 MakeColumns = Callable[["Visits"], Regressors]
 
 
@@ -51,9 +52,16 @@ class Visits:
 
 
 def linear(release: Release) -> LinearStatistic:
-    """Returns a release's statistic, which is one of vectors."""
-    assert isinstance(release.statistic, GramMatrices | FeatureSums)
+    """Returns a release's statistic, which is one of vectors, or one of them on a grid."""
+    assert isinstance(release.statistic, GramMatrices | FeatureSums | OnGrid)
     return release.statistic
+
+
+def is_weighted(statistic: LinearStatistic) -> bool:
+    """Returns whether its users carry weights from past releases."""
+    weighed = statistic.of if isinstance(statistic, OnGrid) else statistic
+    assert isinstance(weighed, GramMatrices | FeatureSums)
+    return weighed.weight is not None
 
 
 def visits_at(data: Trajectories, step: int, users: slice = slice(None)) -> Visits:

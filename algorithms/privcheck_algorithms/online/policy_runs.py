@@ -161,6 +161,7 @@ class PolicyRuns:
         shapes: By release, (…) of its table; "transitions", and "rewards" unless they are public.
         rounded: Users round their rewards to bits.
         public: (H, S, A) mean rewards that everybody knows; None where they are learned.
+        unit: Users round their rewards to multiples of it, a power of two, so that their sums are exact; 0 for none.
 
     Raises:
         ParameterError: Tables beyond 8 GB, a first state that is drawn though declared as common to neighbours, or too
@@ -175,6 +176,7 @@ class PolicyRuns:
         shapes: Mapping[str, tuple[int, ...]],
         rounded: bool,
         public: Array | None = None,
+        unit: float = 0.0,
     ) -> None:
         _refuse_start(request)
         self._request, self._mdp, self._tuning = request, request.world.mdp, tuning
@@ -184,6 +186,8 @@ class PolicyRuns:
         self.sizes = np.diff(self.ends, prepend=0)
         _refuse_tables(request, shapes, batches=len(self.ends))
         self._w, self._truth, self._points = compress(self._mdp), solve(self._mdp), grid(request.episodes)
+        if unit:
+            self._w = self._w._replace(reward=np.rint(self._w.reward / unit) * unit)
 
     @property
     def optimal(self) -> float:

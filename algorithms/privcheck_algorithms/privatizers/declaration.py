@@ -26,6 +26,7 @@ from privcheck.statistics import (
 )
 from privcheck.symbols import A, H, K, S, ceil_log2, epsilon, log, maximum, symbol
 from privcheck.trajectories import Trajectories
+from privcheck_algorithms.privatizers.least import follow_gaussian
 
 SIZES = (
     Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
@@ -42,7 +43,11 @@ CALIBRATED = (
     Parameter(name="epsilon", default="1", kind="positive", meaning="ε of the claim, nats"),
     Parameter(name="delta", default="0.00001", kind="probability", meaning="δ of the claim"),
     Parameter(
-        name="mu", default="0.26805", kind="positive", meaning="the noise: all a user's releases are μ-GDP together"
+        name="mu",
+        default="0.26805",
+        kind="positive",
+        meaning="the noise: all a user's releases are μ-GDP together; for another ε or δ the largest that keeps it",
+        follows=follow_gaussian,
     ),
 )  # of agents whose noise is what (ε, δ)-JDP needs
 

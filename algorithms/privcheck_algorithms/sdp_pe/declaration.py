@@ -8,6 +8,7 @@ transitions and rewards of every step are (Algorithm 3, lines 2–4). Every user
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
 
@@ -19,6 +20,7 @@ from privcheck.relations import ReplaceOne
 from privcheck.schedules import Batches
 from privcheck.statistics import OneStepEach, RewardBits, TransitionCounts, VisitCounts
 from privcheck.symbols import A, Expr, H, S, beta, epsilon, log, n, symbol
+from privcheck_algorithms.privatizers.least import LeastNoise
 
 MU = symbol("mu", "positive")
 
@@ -34,7 +36,8 @@ PRECISION = Parameter(
     name="mu",
     default="0.268",
     kind="positive",
-    meaning="of sdp-pe-calibrated: μ if the noise bits of the 6H counters that a user moves were Gaussian",
+    meaning="of sdp-pe-calibrated: μ if the noise bits of the 6H counters that a user moves were Gaussian; for another "
+    "ε or β the largest that keeps the claim",
 )
 REMAINDER = Reading(
     name="remainder",
@@ -112,6 +115,9 @@ def _declaration(
     noise = ShuffledBits(
         users=n, threshold=published if mu is None else 24 * H / mu**2, messages=messages, dealt=mu is not None
     )
+    least = LeastNoise(
+        name="mu", declare=declare_calibrated, readings=tuple(sorted(readings.items())), usual=PARAMETERS
+    )
     name, title = _NAMES["calibrated" if mu is not None else messages]
     third = ApproxDP(epsilon / 3, beta)  # line 693: (ε/3, β) a table
     by_step = Batches(size="⌊L_b/H⌋ or ⌈L_b/H⌉ users a step, L_b = 2^b", sizes=crude)
@@ -162,7 +168,7 @@ def _declaration(
         claim=Claim(
             ApproxDP(epsilon, beta), source="Corollary 11, line 312; Lemma 10, lines 306 and 693", composition="basic"
         ),
-        parameters=PARAMETERS if mu is None else (*PARAMETERS, PRECISION),
+        parameters=PARAMETERS if mu is None else (*PARAMETERS, replace(PRECISION, follows=least)),
         model="shuffle",
         partitions=((_FINE, _CRUDE),),
     )

@@ -7,6 +7,7 @@ counter by one, Bin(N, ½) + 1 against Bin(N, ½), and N = 62 fair bits are (1, 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from privcheck.declaration import Claim, Declaration, Parameter, Release
@@ -16,13 +17,19 @@ from privcheck.relations import ReplaceOne
 from privcheck.schedules import Batches
 from privcheck.statistics import RewardBits
 from privcheck.symbols import A, beta, epsilon, n, symbol
+from privcheck_algorithms.privatizers.least import LeastNoise
 
 PARAMETERS = (
     Parameter(name="A", default=20, kind="count", meaning="arms"),
     Parameter(name="K", default=20_000, kind="count", meaning="users, one reward each"),
     Parameter(name="epsilon", default="1", kind="positive", meaning="ε of the claim, nats"),
     Parameter(name="beta", default="1/100000", kind="probability", meaning="the claim's failure probability β"),
-    Parameter(name="noise_bits", default=62, kind="count", meaning="N: fair bits of every arm's counter in a batch"),
+)
+NOISE_BITS = Parameter(
+    name="noise_bits",
+    default=62,
+    kind="count",
+    meaning="N: fair bits of every arm's counter in a batch; for another ε or β the fewest that keep the claim",
 )
 
 
@@ -31,9 +38,12 @@ def everybody(values: Mapping[str, Fraction]) -> tuple[int, ...]:
     return (int(values["K"]),)
 
 
-def declare_arms(_: Mapping[str, str]) -> Declaration:
+def declare_arms(readings: Mapping[str, str]) -> Declaration:
     """Returns SHUFFLED-ARMS: an arm's counter behind a shuffler, every bit a message of its own."""
     bits = symbol("noise_bits", "count")
+    least = LeastNoise(
+        name="noise_bits", declare=declare_arms, readings=tuple(sorted(readings.items())), usual=PARAMETERS, bits=True
+    )
     return Declaration(
         name="shuffled-arms",
         title="SHUFFLED-ARMS: a bandit whose arms are dealt out in public, from reward bits behind a shuffler",
@@ -48,6 +58,6 @@ def declare_arms(_: Mapping[str, str]) -> Declaration:
             ),
         ),
         claim=Claim(ApproxDP(epsilon, beta), source="README, “The budget”"),
-        parameters=PARAMETERS,
+        parameters=(*PARAMETERS, replace(NOISE_BITS, follows=least)),
         model="shuffle",
     )

@@ -9,6 +9,7 @@ from that: the accountant composes the binomial counters exactly.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from privcheck.declaration import Claim, Declaration, Parameter, Release
@@ -19,6 +20,7 @@ from privcheck.schedules import Batches
 from privcheck.symbols import H, beta, epsilon, maximum, n, symbol
 from privcheck_algorithms.online.policy_cells import PolicyCells, draw_user
 from privcheck_algorithms.privatizers.declaration import neighbours
+from privcheck_algorithms.privatizers.least import LeastNoise
 
 WEIGHT = symbol("reward_weight", "positive")
 MU = symbol("mu", "positive")
@@ -30,10 +32,15 @@ PARAMETERS = (
     Parameter(name="K", default=20_000, kind="count", meaning="episodes, one user each"),
     Parameter(name="epsilon", default="1", kind="positive", meaning="ε of the claim, nats"),
     Parameter(name="beta", default="1/100000", kind="probability", meaning="the claim's failure probability β"),
-    Parameter(name="mu", default="0.266", kind="positive", meaning="the noise: σ² = (2(H − 1) + 2H·w²)/μ²"),
     Parameter(
         name="reward_weight", default="0.7", kind="positive", meaning="w: reward bits get 1/w times the noise's std"
     ),
+)
+PRECISION = Parameter(
+    name="mu",
+    default="0.266",
+    kind="positive",
+    meaning="the noise: σ² = (2(H − 1) + 2H·w²)/μ²; for another ε or β the largest that keeps the claim",
 )
 INITIAL = Reading(
     name="initial",
@@ -50,6 +57,7 @@ def everybody(values: Mapping[str, Fraction]) -> tuple[int, ...]:
 def declare_shuffled(readings: Mapping[str, str]) -> Declaration:
     """Returns SHUFFLED-UCB-VI: every bit a message of its own, ⌈4σ²⌉ fair bits a counter dealt out in public."""
     variance = (2 * maximum(H - 1, 1) + 2 * H * WEIGHT**2) / MU**2
+    least = LeastNoise(name="mu", declare=declare_shuffled, readings=tuple(sorted(readings.items())), usual=PARAMETERS)
     batches = Batches(size="users, each batch a fixed factor larger than the one before", sizes=everybody)
     return Declaration(
         name="shuffled-ucb-vi",
@@ -71,7 +79,7 @@ def declare_shuffled(readings: Mapping[str, str]) -> Declaration:
             ),
         ),
         claim=Claim(ApproxDP(epsilon, beta), source="README, “The budget”"),
-        parameters=PARAMETERS,
+        parameters=(*PARAMETERS, replace(PRECISION, follows=least)),
         model="shuffle",
         records=draw_user,
     )

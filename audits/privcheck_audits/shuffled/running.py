@@ -1,6 +1,6 @@
 """The noise view of agents behind a shuffler: what the running agent's users send, and in which order it leaves.
 
-Three questions to every output of every run:
+Four questions to every output of every run:
 
 * messages: as many left as are declared, each 0 or 1, or of declared integers 0 to m + 1. One that is missing or no bit
   refutes without chance: an integer tells whose it is, and a bit too few is a noise bit too few.
@@ -10,6 +10,8 @@ Three questions to every output of every run:
 * order: behind a shuffler every order of a counter's messages is as likely as any other, whoever sent them. At the
   first and last places, and in equal stretches, the share of ones is compared with that of the whole counter; sampling
   without replacement, Hoeffding's bound holds at any number of runs: P(|Σ(x − k/M)| ≥ t) ≤ 2·exp(−2t²/Σ width²).
+* links: counters have shufflers of their own, so that their orders are independent; with one order for all, a place
+  shows all bits of one user (`links.py`).
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from privcheck_audits.engine.blocks import blocks, total
 from privcheck_audits.plan.common import Evidence, check, place_blocks, size_note
 from privcheck_audits.plan.runner import Outcome, run_test
 from privcheck_audits.show.pictures import draw_spreads
+from privcheck_audits.shuffled.links import BETS, bet_on_links
 from privcheck_audits.white_box.agents import Watched, watch
 from privcheck_audits.white_box.noise_tests import NoiseRecorder, NoiseTest, Sums, judge
 
@@ -54,6 +57,7 @@ class Heard:
         off: (2·64 + 16,) by place and stretch: ones more than the counters' share of them, summed.
         width: (2·64 + 16,) how many messages were drawn for that, squared where several are of one counter.
         messages: How many messages were looked at.
+        linked: By bet, the logarithm of the e-value against counters whose orders are independent.
         wrong: How many counters sent another number of messages than is declared, or something else than bits.
     """
 
@@ -61,6 +65,7 @@ class Heard:
     off: tuple[float, ...]
     width: tuple[float, ...]
     messages: int
+    linked: tuple[float, ...]
     wrong: int
 
     def __add__(self, other: Heard) -> Heard:
@@ -69,6 +74,7 @@ class Heard:
             off=tuple(map(sum, zip(self.off, other.off, strict=True))),
             width=tuple(map(sum, zip(self.width, other.width, strict=True))),
             messages=self.messages + other.messages,
+            linked=tuple(map(sum, zip(self.linked, other.linked, strict=True))),
             wrong=self.wrong + other.wrong,
         )
 
@@ -105,8 +111,8 @@ class ShuffledRuns:
                     missing = f"episode {episode}: what the users hold is not shown, and nothing tells it from noise"
                     raise AuditError(missing, trial=run, seed=seed)
                 for sent in face.messages(one, output):
-                    estimates = np.asarray(noisy[sent.release])
-                    order.look(sent, estimates if sent.part is None else estimates[sent.part])
+                    at = ... if sent.part is None else sent.part
+                    order.look(sent, np.asarray(noisy[sent.release])[at], np.asarray(exact[sent.release])[at])
                 noise = _dither_slices(agent, face.batches(output), (noisy, exact), scales, rng)
                 recorder.record(noise, run=run, output=output, largest=1.0)
         return order.heard(recorder.sums())
@@ -171,14 +177,15 @@ def dither(
 
 
 class _Order:
-    """Takes messages, and keeps by how much places and stretches of them hold more ones than their share."""
+    """Takes messages, and keeps by how much places and stretches hold more ones than their share, and the links."""
 
     def __init__(self) -> None:
         self._off, self._width = np.zeros(2 * _PLACES + _STRETCHES), np.zeros(2 * _PLACES + _STRETCHES)
+        self._linked = np.zeros(len(BETS))
         self._messages = self._wrong = 0
 
-    def look(self, sent: Sent, estimates: Array) -> None:
-        """Takes the messages of one output of a release, (counters, M), and what the analyser made of them."""
+    def look(self, sent: Sent, estimates: Array, exact: Array) -> None:
+        """Takes the messages of one output of a release, (counters, M), their sums' estimates, and the truth."""
         due, messages = sent.due, sent.messages
         bits = messages[:, :due]
         wrong = (messages[:, due:] != -1).any(axis=1) | ((bits < 0) | (bits > sent.largest)).any(axis=1)
@@ -200,6 +207,8 @@ class _Order:
         width[2 * _PLACES : 2 * _PLACES + stretches] = len(right) * np.diff(edges)
         self._off += off
         self._width += width
+        if sent.largest == 1:
+            self._linked += bet_on_links(right, exact.ravel()[~wrong] / sent.users)
 
     def heard(self, noise: Sums) -> Heard:
         """Returns all that was taken."""
@@ -208,12 +217,13 @@ class _Order:
             off=tuple(self._off.tolist()),
             width=tuple(self._width.tolist()),
             messages=self._messages,
+            linked=tuple(self._linked.tolist()),
             wrong=self._wrong,
         )
 
 
 def judge_order(heard: Heard) -> tuple[NoiseTest, ...]:
-    """Returns the tests of the messages: their number and kind, and their order at every place."""
+    """Returns the tests of the messages: their number and kind, their order at every place, and their links."""
     tests = []
     if heard.messages:
         certain = 0.0 if heard.wrong else 1.0
@@ -222,6 +232,11 @@ def judge_order(heard: Heard) -> tuple[NoiseTest, ...]:
                 name="number and kind", where="messages", p_value=certain, figure=heard.wrong, draws=heard.messages
             )
         )
+    if any(heard.linked):
+        largest = max(heard.linked)
+        log_mean = largest + math.log(math.fsum(math.exp(one - largest) for one in heard.linked) / len(heard.linked))
+        certain = min(1.0, _OUT * math.exp(min(0.0, -log_mean)))
+        tests.append(NoiseTest(name="links", where="counters", p_value=certain, figure=log_mean, draws=heard.messages))
     for number, (off, width) in enumerate(zip(heard.off, heard.width, strict=True)):
         if width > 0:
             tail = min(1.0, _OUT * 2 * math.exp(-2 * off**2 / width))
@@ -276,7 +291,8 @@ def hear_shuffler(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
         return Outcome(
             violated=bool(broken),
             method=f"{len(tests)} tests of the messages that leave the shuffler: their number and kind, the law of the "
-            "noise bits among them, and their order; valid at any number of runs, α divided among them",
+            "noise bits among them, their order, and whether counters share it; valid at any number of runs, α divided "
+            "among them",
             witness=refuted,
             evidence=evidence,
             bars=draw_spreads((test for test in tests if test.where in gaussian), gaussian, level),

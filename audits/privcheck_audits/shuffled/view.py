@@ -111,7 +111,7 @@ def _read(request: AuditRequest, chosen: Aim, bound: Limits, counted: MessageTal
     evidence: Evidence = {
         "errors": best.flip.errors,
         "guesses": best.flip.guesses,
-        "revealed": best.flip.revealed,
+        "revealed": best.flip.coins * best.flip.delta,
         "attempts": len(chosen.plan.shares),
         "error_rate_of_all_guesses": counted.tally.errors / counted.runs,
         "runs_on_first": counted.on_first,
