@@ -2,14 +2,15 @@
 
 The auditors themselves are found by name through the entry points (`privcheck.auditors`), as algorithms and audit plans
 are. Each is called with all arguments of the function here that asks it, by name after the first two: "blackbox", or
-the one that was named, with those of `audit_mechanism`, "float-noise" and "one-run" with those of their functions.
+the one that was named, with those of `audit_mechanism`, "float-noise" and "one-run" with those of their functions, and
+"agent" with those of `privcheck.whole_agents.audit_agent`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -20,11 +21,11 @@ from privcheck.brief import Brief
 from privcheck.entry_points import load_entry
 from privcheck.errors import AuditError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
+from privcheck.pictures import TradeOff
 from privcheck.results import Progress, silent
 
-MechanismFunction = Callable[
-    [Any, int, np.random.Generator], Any
-]  # (dataset, size, rng) → array whose first axis is `size`
+MechanismFunction = Callable[..., Any]  # (dataset, size, rng) → `size` runs of anything, or (dataset, rng) → one run
+Exceptions = Literal["output", "raise"]
 CanaryAgent = Callable[[NDArray[np.bool_], np.random.Generator], Any]  # (included, rng) → a score of each canary
 Neighbours = Sequence[tuple[Any, Any]]
 MechanismClaim = PureDP | ApproxDP | ZCDP | GaussianDP
@@ -42,9 +43,13 @@ class MechanismAudit(Brief):
         claimed: The claim in that unit, rounded up.
         lower: With the confidence, the loss is at least this, rounded down.
         reachable: About what the best test could have certified with all runs, were the claim exactly true.
+        visible: The least loss that all runs would about have shown to break the claim; ∞ where nothing could have.
+        needed: About the N with which a loss of twice the claim would be shown (.1 where the claim is 0); None where no
+            number of runs would. Both are about the mechanism whose loss is easiest to see.
         delta: The claim's δ; 0 where it has none.
         trials: N, the runs under each neighbour of each pair that were asked for; of `audit_one_run`, all runs.
-        runs: All runs that the result rests on, those included that scores were learned on.
+        runs: All runs that were learned on and tested. `evidence` has those of calls that were compared with each other
+            (`compared_runs`) and that confirmed a violation (`confirming_runs`).
         ended: "done" with all runs, "stopped" by a violation, or "interrupted".
         confidence: 1 − α of the whole audit: all pairs, directions, scores, thresholds and looks together.
         seed: With which the audit can be repeated.
@@ -53,6 +58,9 @@ class MechanismAudit(Brief):
         notes: What else was noticed about the function: that a seed does not fix its output, for example.
         evidence: Figures behind the verdict, by name.
         seconds: Wall time.
+        neighbours: The pairs that were tested; none where canaries were.
+        trade_off: Both kinds of error of the score that gave `lower`, for a report; no verdict rests on it. None where
+            the number of runs depended on what was seen.
     """
 
     claim: str
@@ -61,6 +69,8 @@ class MechanismAudit(Brief):
     claimed: float
     lower: float
     reachable: float
+    visible: float
+    needed: int | None
     delta: float
     trials: int
     runs: int
@@ -72,6 +82,8 @@ class MechanismAudit(Brief):
     notes: tuple[str, ...]
     evidence: Mapping[str, float | int | str]
     seconds: float
+    neighbours: tuple[Any, ...] = field(default=(), repr=False, compare=False)  # arrays do not compare
+    trade_off: TradeOff | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         letter = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}[self.unit]
@@ -87,7 +99,7 @@ class MechanismAudit(Brief):
 
 
 class MechanismError(AuditError):
-    """A function under audit that cannot be judged: it raised, or what it returned is not an array of numbers.
+    """A function under audit that cannot be judged: it raised, or what it returned are not the runs asked for.
 
     Attributes:
         trial: The run, counted from 0 over both neighbours; the first of a call where the call failed as a whole.
@@ -113,6 +125,8 @@ def audit_mechanism(
     executor: Workers = None,
     directory: Path | None = None,
     progress: Progress = silent,
+    exceptions: Exceptions = "output",
+    one_at_a_time: bool | None = None,
     auditor: str = "blackbox",
 ) -> MechanismAudit:
     """Returns whether outputs of a function refute its claim, and a lower bound on its loss.
@@ -125,8 +139,12 @@ def audit_mechanism(
     nothing of it was shown before.
 
     Args:
-        mechanism: `mechanism(dataset, size, rng)` returns `size` independent runs on the dataset, as an array (size,)
-            or (size, …) of numbers. It takes all its randomness from `rng`.
+        mechanism: `mechanism(dataset, size, rng)` returns `size` independent runs on the dataset: a list of them, an
+            array (size, …), a dict or tuple of columns of that length, or a generator. `mechanism(dataset, rng)`
+            returns one run. Which of the two it is, is read from the signature. An output may be any Python object:
+            numbers, texts, `None`, NaN, dicts, objects, tables, generators (read to their end). Types, keys and their
+            order, lengths and dtypes are part of it. All randomness comes from `rng`, or from a `seed`; without,
+            nothing repeats.
         claim: `PureDP`, `ApproxDP`, `ZCDP` or `GaussianDP`.
         neighbours: Pairs of neighbouring datasets, whatever the mechanism takes.
         trials: N, runs under each neighbour of each pair; 2N a pair in all. At most so many with `stop`.
@@ -140,14 +158,17 @@ def audit_mechanism(
             there. The result does not depend on it, nor on workers that die.
         directory: Where finished blocks are kept. An audit that was killed goes on from there to the same result.
         progress: Called after each block of runs.
+        exceptions: "output": an exception is a run's output, with its type and message. Once a call for many runs has
+            raised, every run has a call of its own. "raise": an exception ends the audit.
+        one_at_a_time: Whether the function is called for one run at a time; None: as its signature says.
         auditor: The registered auditor that is asked; it may be a third party's.
 
     Raises:
         UnknownNameError: No such auditor is registered.
-        ParameterError: An argument is out of its range, the function cannot be sent to the executor's workers, or the
-            directory belongs to another audit.
-        MechanismError: The function raised or returned something else than `size` rows of numbers; the audit of the
-            runs before is its `finished`.
+        ParameterError: An argument is out of its range, the signature does not tell how to call the function, it cannot
+            be sent to the executor's workers, a directory belongs to another audit or the audit does not repeat.
+        MechanismError: The function returned something else than `size` runs, an output has no end, it raised in every
+            run, or it raised where that is no output; the audit of the runs before is its `finished`.
     """
     return _load(auditor)(
         mechanism,
@@ -161,6 +182,8 @@ def audit_mechanism(
         executor=executor,
         directory=directory,
         progress=progress,
+        exceptions=exceptions,
+        one_at_a_time=one_at_a_time,
     )
 
 
@@ -174,16 +197,18 @@ def audit_float_noise(
     seed: int = 0,
     workers: int = 1,
     progress: Progress = silent,
+    one_at_a_time: bool | None = None,
 ) -> MechanismAudit:
     """Returns whether a function is told by the grid on which its floating-point outputs lie, whatever its design.
 
-    Any mechanism that adds NumPy's noise to a float is; one that publishes integers or rounds to a coarse grid is not.
+    Any mechanism that adds NumPy's noise to a float is, in whatever precision; one that publishes integers or rounds to
+    a coarse grid is not. Of outputs that are no numbers the floats in them are looked at.
     A violation here says that the samplers must be replaced before anything is released, not that the design is wrong.
     It takes seconds, so it has neither stop nor directory. The arguments mean what they mean in `audit_mechanism`.
 
     Raises:
         ParameterError: An argument is out of its range.
-        MechanismError: The function raised or returned something else than `size` rows of numbers.
+        MechanismError: The function raised or returned something else than `size` runs.
     """
     return _load("float-noise")(
         mechanism,
@@ -194,6 +219,7 @@ def audit_float_noise(
         seed=seed,
         workers=workers,
         progress=progress,
+        one_at_a_time=one_at_a_time,
     )
 
 

@@ -10,8 +10,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from privcheck.testing.assertions import assert_declaration, assert_private
+    from privcheck.testing.assertions import assert_declaration
     from privcheck.testing.enumeration import Suprema, all_pairs, all_users, assert_sensitivity, suprema
+    from privcheck.testing.private import assert_private
     from privcheck.testing.strategies import (
         neighbouring_datasets,
         neighbouring_pairs,
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "privcheck.testing.assertions": ("assert_declaration", "assert_private"),
+    "privcheck.testing.assertions": ("assert_declaration",),
+    "privcheck.testing.private": ("assert_private",),
     "privcheck.testing.enumeration": ("Suprema", "all_pairs", "all_users", "assert_sensitivity", "suprema"),
     "privcheck.testing.strategies": (
         "neighbouring_datasets",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, cast
 
 from privcheck.accounting import account
-from privcheck.auditors import MechanismAudit, MechanismClaim, MechanismFunction, Neighbours, Workers, audit_mechanism
 from privcheck.declaration import Declaration
 from privcheck.entry_points import load_entry
 from privcheck.errors import DeclarationError, ParameterError
@@ -21,65 +21,6 @@ from privcheck.verification import Verification, verify
 DeclarationView = Literal["releases", "lockstep", "noise"]
 _PAIRS = 50  # of the lockstep view, two runs each
 _RUNS = 50  # of the noise view
-
-
-def assert_private(
-    mechanism: MechanismFunction,
-    claim: MechanismClaim,
-    *,
-    neighbours: Neighbours,
-    trials: int | None = None,
-    confidence: float | None = None,
-    seed: int | None = None,
-    stop: bool = False,
-    workers: int = 1,
-    executor: Workers = None,
-) -> MechanismAudit:
-    """Asserts that an audit of the function's outputs does not refute its claim, and returns the audit.
-
-    It never shows that the function is private: a bug that costs little, or that other neighbours would show, passes.
-
-    Args:
-        mechanism: `mechanism(dataset, size, rng)` returns `size` independent runs, as in `privcheck.audit_mechanism`.
-        claim: `PureDP`, `ApproxDP`, `ZCDP` or `GaussianDP`.
-        neighbours: Pairs of neighbouring datasets.
-        trials: Runs under each neighbour; 10 000, or what the session's options say.
-        confidence: .99; in a test marked `privacy` the session decides and none may be given.
-        seed: 0, or what the session's options say.
-        stop: End as soon as the claim is refuted; a gross violation is after a few hundred runs.
-        workers: Threads.
-        executor: Where blocks of runs are made instead, as in `privcheck.audit_mechanism`.
-
-    Raises:
-        AssertionError: The audit found a violation; the message has the bound, the pair and the seed.
-        ParameterError: An argument is out of range, or the marker announced fewer audits.
-        MechanismError: The function raised or returned something else than rows of numbers.
-    """
-    __tracebackhide__ = True
-    allowed = _allow(confidence)
-    result = audit_mechanism(
-        mechanism,
-        claim,
-        neighbours=neighbours,
-        trials=allowed.trials if trials is None else trials,
-        confidence=allowed.confidence,
-        seed=allowed.seed if seed is None else seed,
-        stop=stop,
-        workers=workers,
-        executor=executor,
-    )
-    line = SummaryLine(
-        claim=result.claim,
-        upper="",
-        lower=f"{ {'epsilon': 'ε', 'rho': 'ρ', 'mu': 'μ'}[result.unit] } ≥ {_down(result.lower)}",
-        trials=result.trials,
-        confidence=result.confidence,
-        verdict=result.verdict,
-    )
-    allowed.done.append(line)
-    if result.verdict == "violation":
-        raise AssertionError(f"{result}\nneighbours: {neighbours[result.pair]!r}"[:2_000])
-    return result
 
 
 def assert_declaration(
@@ -107,7 +48,7 @@ def assert_declaration(
         ParameterError: An argument is out of range, or the marker announced fewer audits.
     """
     __tracebackhide__ = True
-    allowed = _allow(confidence)
+    allowed = allow(confidence)
     values = declaration.values(dict(sets or {}))
     try:
         verified = verify(declaration, values)
@@ -134,7 +75,7 @@ def assert_declaration(
             ),
         )
         if result.epsilon_lower is not None:
-            lower = f"ε ≥ {_down(result.epsilon_lower)}"
+            lower = f"ε ≥ {round_down(result.epsilon_lower)}"
         if result.verdict == "violation":
             problems.append(f"{view}: {result.method}; {result.witness}; {dict(result.evidence)}")
     upper = account(declaration).at(values).epsilon(delta)
@@ -153,12 +94,18 @@ def assert_declaration(
     return verified
 
 
-def _allow(confidence: float | None) -> Allowance:
-    """Returns what the running test may spend; outside of a marked test, what was asked for."""
+def allow(confidence: float | None) -> Allowance:
+    """Returns what an audit of the running test may spend; outside of a marked test, what was asked for.
+
+    Raises:
+        ParameterError: The test is marked and a confidence is given, or it has made all its audits.
+    """
     allowed = ALLOWANCE.get()
+    given = CONFIDENCE if confidence is None else confidence
     if allowed is None:
-        given = CONFIDENCE if confidence is None else confidence
-        return Allowance(trials=TRIALS, confidence=given, seed=0, audits=1)
+        return Allowance(trials=TRIALS, confidence=given, seed=0, audits=None)
+    if allowed.audits is None:
+        return replace(allowed, confidence=given)
     if confidence is not None:
         message = "a test marked `privacy` shares one α with its session: leave out `confidence`"
         raise ParameterError(f"{message}, set --privacy-confidence", name="confidence", given=confidence)
@@ -179,7 +126,8 @@ def _view(view: str, request: AuditRequest) -> AuditResult:
     return attack(request)
 
 
-def _down(value: float) -> str:
+def round_down(value: float) -> str:
+    """Returns four decimals of a lower bound, rounded down."""
     return f"{math.floor(value * 1e4) / 1e4:g}" if math.isfinite(value) else "∞"
 
 

@@ -7,15 +7,27 @@ stand in JUnit files.
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
-from privcheck.testing.session import ALLOWANCE, CONFIDENCE, TRIALS, Allowance, SummaryLine
+from privcheck.testing.session import (
+    AGENT_TRIALS,
+    ALLOWANCE,
+    CONFIDENCE,
+    TRIALS,
+    Allowance,
+    ReportPlace,
+    SummaryLine,
+)
 
 _NUMBER = pytest.StashKey[int]()  # of audits in the session
 _MARKER = "privacy(trials=None, audits=1): audits a privacy claim; spends a part of the session's α"
+_LONGEST_NAME = 100
 _HEADS = {"claim": "claim", "upper": "accountant", "lower": "audit", "trials": "trials", "verdict": "verdict"}
 
 
@@ -37,6 +49,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help=f"1 − α of all audits of the session together ({CONFIDENCE})",
     )
     group.addoption("--privacy-seed", type=int, default=0, metavar="S", help="seed of the audits (0)")
+    group.addoption(
+        "--privacy-report",
+        default=None,
+        metavar="DIR",
+        help="write a report page of every audit there; by default only of those that fail, into pytest's cache",
+    )
+    parser.addini("privacy_report", "as --privacy-report", default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -59,24 +78,58 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Gives a marked test its allowance, and keeps what it found."""
     mark = item.get_closest_marker("privacy")
-    if mark is None:
-        return (yield)
-    alpha = 1 - item.config.getoption("--privacy-confidence")
-    allowed = Allowance(
-        trials=mark.kwargs.get("trials") or item.config.getoption("--privacy-trials"),
-        confidence=1 - alpha / item.config.stash[_NUMBER],
-        seed=item.config.getoption("--privacy-seed"),
-        audits=_audits(mark),
-    )
+    allowed = _of_unmarked(item) if mark is None else _of_marked(item, mark)
     token = ALLOWANCE.set(allowed)
     try:
         return (yield)
     finally:
         ALLOWANCE.reset(token)
-        for number, audited in enumerate(allowed.done):
+        _write_reports(item, allowed)
+        for number, audited in enumerate(allowed.done if mark is not None else ()):
             item.user_properties += [
                 (f"privacy.{number}.{field.name}", str(getattr(audited, field.name))) for field in fields(SummaryLine)
             ]
+
+
+def _of_marked(item: pytest.Item, mark: pytest.Mark) -> Allowance:
+    alpha = 1 - item.config.getoption("--privacy-confidence")
+    trials = mark.kwargs.get("trials")
+    return Allowance(
+        trials=trials or item.config.getoption("--privacy-trials"),
+        agent_trials=trials or AGENT_TRIALS,
+        confidence=1 - alpha / item.config.stash[_NUMBER],
+        seed=item.config.getoption("--privacy-seed"),
+        audits=_audits(mark),
+        place=_place(item),
+    )
+
+
+def _of_unmarked(item: pytest.Item) -> Allowance:
+    return Allowance(trials=TRIALS, confidence=CONFIDENCE, seed=0, audits=None, place=_place(item))
+
+
+def _place(item: pytest.Item) -> ReportPlace | None:
+    """Returns where the test's reports go: where was asked for, or into pytest's cache, and only of what fails."""
+    given = item.config.getoption("--privacy-report") or item.config.getini("privacy_report")
+    cache: pytest.Cache | None = getattr(item.config, "cache", None)
+    if not given and cache is None:
+        return None
+
+    def root() -> Path:
+        return (item.config.rootpath / given).resolve() if given else Path(cache.mkdir("privacy")) if cache else Path()
+
+    name = re.sub(r"[^\w.-]+", "-", item.nodeid)
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}-{zlib.crc32(item.nodeid.encode()):08x}"
+    return ReportPlace(root=root, name=name, every=bool(given), test=item.nodeid)
+
+
+def _write_reports(item: pytest.Item, allowed: Allowance) -> None:
+    for write in allowed.reports.values():
+        try:
+            write()
+        except Exception as error:  # noqa: BLE001 - what the test found is told, whatever becomes of the page
+            item.add_report_section("call", "privacy", f"no report: {type(error).__name__}: {error}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -99,6 +152,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         terminalreporter.write_line("  ".join([*cells, row[-1]]))
+    for nodeid, line in sorted(lines, key=lambda row: row[0]):
+        if line.get("report"):
+            terminalreporter.write_line(f"report of {nodeid}: {line['report']}")
     terminalreporter.write_line("an audit never shows that a mechanism is private: consistent means not refuted")
 
 

@@ -96,48 +96,12 @@ def test_the_float_audit_finds_the_grid_and_the_design_audit_does_not():
     assert audit_float_noise(coarse, PureDP(1), **asked, confidence=SURE).verdict == "consistent"
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "said"),
-    [
-        (lambda _, runs, __: np.zeros((3, runs)), r"shape \(3, 5\); expected \(5,\)"),
-        (lambda *_: 3.0, r"shape \(\)"),
-        (lambda _, runs, __: ["a"] * runs, "expected numbers"),
-        (lambda _, runs, __: [[1] * k for k in range(runs)], "pad them"),
-        (lambda _, runs, __: np.zeros(runs) * 1j, "complex128"),
-        (lambda _, runs, __: np.zeros((runs, 0)), "shape"),
-        (lambda _, runs, __: np.full(runs, np.nan), "NaN"),
-        (lambda *_: 1 / 0, "raised ZeroDivisionError"),
-    ],
-)
-def test_what_is_not_rows_of_numbers_is_refused(mechanism, said):
-    with pytest.raises(MechanismError, match=said) as caught:
-        audit_mechanism(mechanism, PureDP(1), neighbours=[(0.0, 1.0)], trials=1_000, seed=5)
-    assert caught.value.seed == 5
-    assert "seed 5" in str(caught.value)
-
-
-def test_a_late_nan_names_its_run_and_what_was_finished_is_kept():
-    calls = []
-
-    def rare(given, runs, rng):
-        calls.append(runs)
-        found = given + rng.laplace(0, 0.5, runs)
-        found[3] = np.nan if sum(calls) > 30_000 else 0.0
-        return found
-
-    with pytest.raises(MechanismError, match=r"in run \d+ on D.* seed 2, returned NaN.*say: violation") as caught:
-        audit_mechanism(rare, PureDP(1), neighbours=[(0.0, 1.0)], trials=30_000, seed=2)
-    assert caught.value.finished.verdict == "violation"
-    assert caught.value.finished.evidence["tested_on"] % 8_192 == 0
-    assert caught.value.trial > 18_000
-
-
 def test_a_late_exception_names_the_call_and_what_was_finished_is_kept():
     calls = []
 
     def failing(given, runs, rng):
         calls.append(runs)
-        if sum(calls) > 15_000:
+        if runs > 500 and sum(calls) > 18_000:
             raise OSError("disk full")
         return given + rng.laplace(0, 0.5, runs)
 

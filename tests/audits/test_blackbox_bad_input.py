@@ -3,8 +3,11 @@
 Nothing here depends on chance.
 """
 
+# ruff: noqa: ARG005 - signatures are what is read
+
 from __future__ import annotations
 
+import itertools
 import resource
 import sys
 
@@ -13,7 +16,9 @@ import pytest
 
 from privcheck import ApproxDP, PureDP, audit_mechanism
 from privcheck.auditors import MechanismError
-from privcheck_audits.blackbox.inputs import probe
+from privcheck.errors import ParameterError
+from privcheck_audits.blackbox.calls import read_signature
+from privcheck_audits.blackbox.probing import probe
 
 PAIR = [(0.0, 1.0)]
 
@@ -22,21 +27,33 @@ def laplace(given, runs, rng):
     return given + rng.laplace(0, 0.5, runs)
 
 
+async def asynchronous(given, rng):
+    return given
+
+
+def contains_itself():
+    found = []
+    found.append(found)
+    return found
+
+
+def deep(levels):
+    return [deep(levels - 1)] if levels else []
+
+
 @pytest.mark.parametrize(
     ("mechanism", "said"),
     [
-        (lambda _, runs, __: np.array(["yes"] * runs), r"<U3 values .*give each text a number"),
-        (lambda _, runs, __: np.array([None] * runs), "object values .*generator has to become a list"),
-        (lambda _, runs, __: np.array([10**30] * runs), "object values"),
-        (lambda _, runs, __: (x for x in range(runs)), "a generator; expected numbers.*become a list"),
-        (lambda *_: {"answer": 1}, "a dict; expected numbers"),
-        (lambda *_: None, "a NoneType; expected numbers"),
-        (lambda _, runs, __: np.zeros(runs, dtype="datetime64[s]"), "times can be numbers"),
-        (lambda _, runs, __: np.zeros(runs, dtype=[("a", float)]), "fields of records can be columns"),
-        (lambda _, runs, __: np.ma.masked_equal(np.arange(runs), 2), "masked array.*a number of its own"),
-        (lambda _, runs, __: [[0.0] * (1 + k % 2) for k in range(runs)], "no array .*pad them"),
-        (lambda _, runs, __: np.zeros((runs, 3, 0)), r"shape \(5, 3, 0\).* at least one number"),
-        (lambda _, runs, __: np.zeros((runs, runs)), "shapes .*in a call for 5 runs.*pad them"),
+        (lambda *_: {"answer": 1}, r"a dict; .*answers once a call takes \(dataset, rng\); expected 5 runs"),
+        (lambda *_: None, "a NoneType; .*expected 5 runs"),
+        (lambda *_: "yes", "a str; .*expected 5 runs"),
+        (lambda *_: {1, 2, 3, 4, 5}, "a set; .*expected 5 runs"),
+        (lambda _, runs, __: [0] * (runs + 1), "a list of length 6; expected 5 runs"),
+        (lambda *_: itertools.count(), "a generator of more than 5 runs"),
+        (lambda _, runs, __: np.zeros((3, runs)), r"float64 values of shape \(3, 5\); expected 5 runs"),
+        (lambda _, rng: itertools.count(), "a itertools.count of more than 1,000,000 items"),
+        (lambda _, rng: contains_itself(), "something that contains itself"),
+        (lambda _, rng: deep(200), "more than 100 containers in each other"),
         (lambda given, runs, rng: np.full(runs, given + rng.laplace()), "share their randomness.*size=size"),
     ],
 )
@@ -44,6 +61,47 @@ def test_what_cannot_be_judged_is_refused_with_what_to_do(mechanism, said):
     with pytest.raises(MechanismError, match=f"(?s)on D of pair 0, seed 3, returned .*{said}") as caught:
         audit_mechanism(mechanism, PureDP(1), neighbours=PAIR, trials=1_000, seed=3)
     assert (caught.value.trial, caught.value.seed, caught.value.finished) == (0, 3, None)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "said"),
+    [
+        (lambda given, runs, rng: missing, "NameError: name 'missing'"),  # noqa: F821
+        (lambda given, rng: given["a"], "TypeError"),
+        (lambda given, rng: 1 / 0, "ZeroDivisionError"),
+    ],
+)
+def test_what_raises_in_every_run_is_a_mistake_and_not_an_output(mechanism, said):
+    with pytest.raises(MechanismError, match=f"raised {said}.*as in every other of the first runs on both neighbours"):
+        audit_mechanism(mechanism, PureDP(1), neighbours=PAIR, trials=1_000)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "more", "said"),
+    [
+        (3, {}, "expected a function"),
+        (asynchronous, {}, "is asynchronous"),
+        (lambda: 0, {}, "takes no dataset"),
+        (lambda given, epsilon: 0, {}, "“epsilon”, which is neither"),
+        (lambda given, epsilon, delta, rng: 0, {}, "takes epsilon, delta; .*has to be bound"),
+        (lambda given, rng: 0, {"one_at_a_time": False}, "does not take the number of runs"),
+        (lambda given, a, b: 0, {"one_at_a_time": True}, "takes a and b besides the dataset"),
+        (laplace, {"exceptions": "ignore"}, "exceptions: expected “output” or “raise”"),
+    ],
+)
+def test_a_signature_that_does_not_tell_is_refused(mechanism, more, said):
+    with pytest.raises(ParameterError, match=said):
+        audit_mechanism(mechanism, PureDP(1), neighbours=PAIR, trials=1_000, **more)
+
+
+def test_an_audit_that_cannot_be_repeated_cannot_be_resumed(tmp_path):
+    def own(given, runs):
+        return np.random.default_rng().laplace(given, 1, runs)
+
+    found = audit_mechanism(own, PureDP(9), neighbours=PAIR, trials=500)
+    assert "it takes no `rng`" in found.notes[0]
+    with pytest.raises(ParameterError, match=r"directory: .*do not repeat with the seed"):
+        audit_mechanism(own, PureDP(9), neighbours=PAIR, trials=500, directory=tmp_path)
 
 
 def test_a_conversion_that_fails_is_said_whatever_it_raises():
@@ -56,32 +114,52 @@ def test_a_conversion_that_fails_is_said_whatever_it_raises():
 
 
 @pytest.mark.parametrize(
-    ("late", "said"),
+    ("late", "more", "said"),
     [
-        (lambda found: np.where(np.arange(found.size) == 5, np.nan, found), r"in run \d+ on D.*returned NaN"),
-        (lambda found: found[:-1], r"in the call for runs \d+ to \d+ .*expected \("),
-        (lambda found: np.stack([found, found], axis=1), r"shape \(2,\) where it returned \(\) before"),
-        (lambda found: found.astype(str), "expected numbers"),
-        (lambda _: 1 / 0, "raised ZeroDivisionError"),
+        (lambda found: found[:-1], {}, r"in the call for runs \d+ to \d+ .*expected \d+ runs"),
+        (lambda _: 1 / 0, {}, "raised ZeroDivisionError: .*one_at_a_time=True"),
+        (lambda _: 1 / 0, {"exceptions": "raise"}, "raised ZeroDivisionError: division by zero;"),
     ],
-    ids=["nan", "rows", "shape", "text", "raises"],
+    ids=["rows", "raises", "stops"],
 )
-def test_what_goes_wrong_at_run_100_000_names_it_and_what_was_finished_is_kept(late, said):
+def test_what_goes_wrong_at_run_60_000_names_it_and_what_was_finished_is_kept(late, more, said):
     seen = []
 
     def failing(given, runs, rng):
         seen.append(runs)
         found = laplace(given, runs, rng)
-        return late(found) if sum(seen) > 100_000 else found
+        return late(found) if runs > 500 and sum(seen) > 68_000 else found
 
     with pytest.raises(MechanismError, match=f"{said}.*say: violation") as caught:
-        audit_mechanism(failing, PureDP(1), neighbours=PAIR, trials=80_000, seed=4)
+        audit_mechanism(failing, PureDP(1), neighbours=PAIR, trials=40_000, seed=4, **more)
     error = caught.value
-    assert 90_000 < error.trial < 110_000
+    assert 50_000 < error.trial < 70_000
     assert error.seed == 4
     assert (error.finished.verdict, error.finished.ended) == ("violation", "interrupted")
     assert 1.9 < error.finished.lower < 2
     assert error.trial - 8_192 <= error.finished.runs <= error.trial
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        lambda found: np.where(np.arange(found.size) == 5, np.nan, found),
+        lambda found: np.stack([found, found], axis=1),
+        lambda found: found.astype(str),
+        lambda found: [None, *found[1:]],
+    ],
+    ids=["nan", "shape", "text", "none"],
+)
+def test_outputs_of_another_kind_that_come_late_are_outputs_too(late):
+    seen = []
+
+    def changing(given, runs, rng):
+        seen.append(runs)
+        found = laplace(given, runs, rng)
+        return late(found) if runs > 500 and sum(seen) > 17_000 else found
+
+    found = audit_mechanism(changing, PureDP(1), neighbours=PAIR, trials=10_000, seed=4)
+    assert (found.ended, found.runs, found.verdict) == ("done", 20_000, "violation")
 
 
 def test_a_late_failure_on_the_second_pair_keeps_the_first():
@@ -91,7 +169,9 @@ def test_a_late_failure_on_the_second_pair_keeps_the_first():
         return laplace(given, runs, rng)
 
     with pytest.raises(MechanismError, match=r"of pair 1, .*disk full.*say: violation") as caught:
-        audit_mechanism(failing, ApproxDP(1, "0.00001"), neighbours=[(0.0, 1.0), (2.0, 3.0)], trials=10_000)
+        audit_mechanism(
+            failing, ApproxDP(1, "0.00001"), neighbours=[(0.0, 1.0), (2.0, 3.0)], trials=10_000, exceptions="raise"
+        )
     assert caught.value.finished.pair == 0
 
 
@@ -102,7 +182,7 @@ def test_an_audit_that_looks_keeps_what_it_finished_while_learning():
         return laplace(given, runs, rng)
 
     with pytest.raises(MechanismError, match=r"disk full.*say: consistent") as caught:
-        audit_mechanism(failing, PureDP("1.99"), neighbours=PAIR, trials=20_000, stop=True)
+        audit_mechanism(failing, PureDP("1.99"), neighbours=PAIR, trials=20_000, stop=True, exceptions="raise")
     assert caught.value.finished.lower > 1
 
 
@@ -132,7 +212,7 @@ def test_the_last_digits_of_integers_beyond_floats_are_seen(kind):
     mechanism = lambda given, runs, rng: 2 * rng.integers(1 << 55, 1 << 61, runs, dtype=kind) + kind(given)  # noqa: E731
     found = audit_mechanism(mechanism, PureDP(1), neighbours=[(0, 1)], trials=1_000)
     assert found.verdict == "violation"
-    source = probe(mechanism, (0, 1), number=0, seed=0).source
+    source = probe(read_signature(mechanism, one_at_a_time=None, catch=True), (0, 1), number=0, seed=0).source
     rows, secret = source.runs(np.random.default_rng(0), 50, 0)
     assert rows.shape == (50, 2)
     assert (rows[:, 1] % 2 == ~secret).all()

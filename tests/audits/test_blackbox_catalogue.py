@@ -1,8 +1,9 @@
 """The release gate of the black-box audit: what it finds, and how often it accuses.
 
-Correct mechanisms of the catalogue are audited at confidence 1 − 10⁻⁹: all of them together are accused with a
-probability below 10⁻⁷. Counts of false alarms are compared with a binomial quantile that a correct auditor exceeds with
-probability below 10⁻⁹. What is found at 10⁴ runs is fixed by the seed.
+Correct mechanisms of the catalogue are audited at confidence 1 − 10⁻⁹: all of them together are accused, or bounded
+above their loss, with a probability below 2·10⁻⁷. Counts of false alarms are compared with a binomial quantile that a
+correct auditor exceeds with probability below 10⁻⁹. What is found at 10³, 10⁴ or 10⁵ runs is fixed by the
+seed; how much at which number, and false alarms at more runs, are in benchmarks/blackbox.md.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from mutants.catalogue import CATALOGUE
+from mutants.catalogue import CATALOGUE, REPORTED
 from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP, audit_mechanism
 
 pytestmark = pytest.mark.slow
@@ -21,20 +22,44 @@ BROKEN = [each for each in CATALOGUE if each.broken]
 CORRECT = [each for each in CATALOGUE if not each.broken]
 
 
+def claimed(claim):
+    """Returns a claim's figure."""
+    name = {PureDP: "epsilon", ApproxDP: "epsilon", ZCDP: "rho", GaussianDP: "mu"}[type(claim)]
+    return getattr(claim, name).number(rounding="up")
+
+
+def most(given):
+    """Returns what no bound may exceed: the loss, which is stated with rounding, where it is known."""
+    known = given.loss is not None and given.loss_is != "at least"
+    return given.loss * 1.05 if known else math.inf
+
+
 @pytest.mark.parametrize("given", BROKEN, ids=lambda given: given.name)
 def test_broken_mechanisms_are_found(given):
-    for trials in (10_000, 100_000):
+    for trials in (1_000, 10_000, 100_000):
         found = audit_mechanism(given.run, given.claim, neighbours=given.pairs, trials=trials)
         if found.verdict == "violation":
             break
     assert found.verdict == "violation"
-    assert given.loss is None or found.lower <= given.loss * 1.05 or math.isinf(given.loss)  # stated losses are rounded
+    assert found.lower <= most(given)
 
 
 @pytest.mark.parametrize("given", CORRECT, ids=lambda given: given.name)
 def test_correct_mechanisms_are_spared(given):
-    found = audit_mechanism(given.run, given.claim, neighbours=given.pairs, trials=10_000, confidence=1 - 1e-9)
+    found = audit_mechanism(given.run, given.claim, neighbours=given.pairs, trials=1_000, confidence=1 - 1e-9)
     assert found.verdict == "consistent"
+    assert found.lower <= most(given)
+
+
+def test_reported_bugs_have_mended_twins():
+    names = {given.name: given for given in REPORTED}
+    for given in REPORTED:
+        if given.broken:
+            twin = names[f"{given.name}, mended"]
+            assert (twin.broken, twin.claim, twin.pairs) == (False, given.claim, given.pairs)
+            assert twin.loss <= claimed(twin.claim) < given.loss
+    assert len(names) == len(REPORTED)
+    assert sum(given.broken for given in REPORTED) >= 40
 
 
 def tells_sometimes(given, runs, rng):

@@ -161,7 +161,7 @@ class OtherLaw:
     """Noise of the declared standard deviation, and of the other law."""
 
     words = "the wrong law"
-    protects = True
+    as_declared, protects = True, False
 
     def __init__(self, seed):
         self._rng = np.random.default_rng(seed)
@@ -176,7 +176,7 @@ class OneNumberASlice:
     """One number for a whole slice, as a published experiment code draws it."""
 
     words = "one number a slice"
-    protects = True
+    as_declared, protects = True, False
 
     def __init__(self, seed):
         self._honest = SimulatedNoise(seed)
@@ -189,7 +189,7 @@ class SameEveryStep:
     """The same noise at every step."""
 
     words = "one draw for all steps"
-    protects = True
+    as_declared, protects = True, False
 
     def __init__(self, seed):
         self._honest = SimulatedNoise(seed)
@@ -223,7 +223,7 @@ def test_noise_that_is_not_independent_or_of_another_law_is_rejected(algorithm, 
 def test_half_of_the_noise_in_common_is_rejected():
     class Common:
         words = "correlated"
-        protects = True
+        as_declared, protects = True, False
 
         def __init__(self, seed):
             self._honest = SimulatedNoise(seed)

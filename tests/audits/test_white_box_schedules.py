@@ -188,7 +188,7 @@ def test_noise_shared_between_tables_is_found(name):
 def test_a_matrix_of_noise_that_is_not_symmetric_is_found():
     class Square:
         words = "every entry for itself"
-        protects = True
+        as_declared, protects = True, False
 
         def __init__(self, seed):
             self._rng = np.random.default_rng(seed)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from mutants.additive import ADDITIVE
+from mutants.aggregates import AGGREGATES
+from mutants.budgets import BUDGETS
 from mutants.counting import COUNTING
 from mutants.hidden import HIDDEN
+from mutants.published import AS_PUBLISHED
+from mutants.released import RELEASED
 from mutants.selection import SELECTION
 from mutants.specimen import Specimen
+from mutants.training import TRAINING
 
-CATALOGUE: tuple[Specimen, ...] = (*ADDITIVE, *SELECTION, *COUNTING, *HIDDEN)
+CLASSIC: tuple[Specimen, ...] = (*ADDITIVE, *SELECTION, *COUNTING, *HIDDEN)
+REPORTED: tuple[Specimen, ...] = (*TRAINING, *AGGREGATES, *BUDGETS, *AS_PUBLISHED, *RELEASED)  # each with a twin
+CATALOGUE: tuple[Specimen, ...] = (*CLASSIC, *REPORTED)
 
 
 def specimen(name: str) -> Specimen:

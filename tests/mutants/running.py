@@ -25,7 +25,7 @@ class SharedNoise:
     """
 
     words = "simulated, one stream for all releases"
-    protects = True
+    as_declared, protects = True, False
 
     def __init__(self, seed: int) -> None:
         self._honest = SimulatedNoise(seed)

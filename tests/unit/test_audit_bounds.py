@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from functools import cache
 
 import mpmath
 import numpy as np
@@ -18,7 +20,6 @@ from privcheck_audits.bounds import (
     CurveFlip,
     GuessPlan,
     bound_at_ranks,
-    bound_revealed,
     error_rate_at_most,
     few_errors_p_value,
     guess_plan,
@@ -95,35 +96,90 @@ def test_a_gaussian_is_accused_with_probability_at_most_alpha(mu):
     assert math.fsum(p for p, bad in zip(chance, accused, strict=True) if bad) <= alpha
 
 
+def likeliest_success(runs: int, guesses: int, least: int, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Returns how likely at least so many right guesses are, at most: an adversary decides run by run, exactly.
+
+    It knows what was revealed and guessed rightly before, and chooses whether to guess this run; guesses that are still
+    owed at the end are lost.
+    """
+    odds = epsilon / (1 + epsilon)  # of e^ε, given as a fraction
+
+    @cache
+    def value(left: int, owed: int, wanted: int) -> Fraction:
+        if wanted <= 0:
+            return Fraction(1)
+        if left == 0 or owed == 0:
+            return Fraction(0)
+        asked = odds * value(left - 1, owed - 1, wanted - 1) + (1 - odds) * value(left - 1, owed - 1, wanted)
+        passed = value(left - 1, owed, wanted)
+        revealed = max(value(left - 1, owed - 1, wanted - 1), passed)
+        return delta * revealed + (1 - delta) * max(asked, passed)
+
+    return value(runs, guesses, least)
+
+
+@given(st.integers(1, 9), st.data(), st.sampled_from([0, 1, 3]), st.sampled_from([Fraction(1, 50), Fraction(1, 3)]))
+def test_no_strategy_beats_the_law_of_revealed_bits(runs, data, log_odds, delta):
+    guesses = data.draw(st.integers(1, runs))
+    errors = data.draw(st.integers(0, guesses))
+    odds = Fraction(math.exp(log_odds)).limit_denominator(10**6)
+    epsilon = math.log(odds)
+    found = CoinFlip(errors=errors, guesses=guesses, coins=runs, delta=float(delta)).p_value(epsilon)
+    best = float(likeliest_success(runs, guesses, guesses - errors, odds, delta))
+    assert best <= found * (1 + 1e-9)
+    if guesses == runs:  # randomised response that reveals its bit with probability δ attains it
+        exact = math.fsum(
+            binom.pmf(e, runs, (1 - float(delta)) / (1 + float(odds))) for e in range(errors + 1)
+        )  # every run is wrong with probability (1 − δ)/(1 + e^ε)
+        assert found == pytest.approx(exact, rel=1e-9)
+
+
+@given(st.integers(1, 100), st.data(), st.sampled_from([1e-5, 0.01, 0.3]), st.floats(0, 4))
+def test_the_law_of_revealed_bits_is_a_plain_double_sum(coins, data, delta, epsilon):
+    guesses = data.draw(st.integers(1, coins))
+    errors = data.draw(st.integers(0, guesses))
+    plain = math.fsum(
+        binom.pmf(shown, coins, delta)
+        * (binom.cdf(errors, guesses - shown, 1 / (1 + math.exp(epsilon))) if shown < guesses else 1)
+        for shown in range(coins + 1)
+    )
+    found = CoinFlip(errors=errors, guesses=guesses, coins=coins, delta=delta).p_value(epsilon)
+    assert plain * (1 - 1e-9) <= found <= plain * (1 + 1e-8) + 1e-25
+
+
+def test_very_many_revealed_bits_are_counted_upwards():
+    # 200 000 of 2 000 000, told apart in 200 steps: guessed everywhere, errors are Bin(coins, (1 − δ)/(1 + e^ε))
+    coins, delta, rate = 2_000_000, 0.1, 0.9 / (1 + math.e)
+    errors = int(binom.ppf(1e-3, coins, rate))
+    found = CoinFlip(errors=errors, guesses=coins, coins=coins, delta=delta).p_value(1.0)
+    exact = binom.cdf(errors, coins, rate)
+    assert exact <= found < 1.1 * exact
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
 def test_an_approximate_mechanism_that_reveals_the_bit_is_not_accused(epsilon):
     # the extreme (ε, δ) mechanism: with probability δ it tells the bit, otherwise it answers with odds e^ε
     runs, delta, alpha = 200, 0.05, 0.1
     plan = GuessPlan(shares=(1.0,), weights=(1.0,))
     rate = (1 - delta) / (1 + math.exp(epsilon))
-    accused = 0.0
-    for errors in range(runs + 1):
-        bound = bound_at_ranks((errors,), (runs,), plan, runs=runs, alpha=alpha, delta=delta)
-        if bound.epsilon > epsilon:
-            accused += binom.pmf(errors, runs, rate)
-    assert accused <= alpha
-    unpaid = sum(
-        binom.pmf(e, runs, rate)
-        for e in range(runs + 1)
-        if CoinFlip(errors=e, guesses=runs).epsilon(alpha=alpha) > epsilon
-    )
-    assert unpaid > alpha  # δ has to be paid for: without it the mechanism is accused too often
+
+    def accused(delta: float) -> float:
+        bounds = [bound_at_ranks((e,), (runs,), plan, runs=runs, alpha=alpha, delta=delta) for e in range(runs + 1)]
+        return sum(binom.pmf(e, runs, rate) for e, bound in enumerate(bounds) if bound.epsilon > epsilon)
+
+    assert alpha / 2 < accused(delta) <= alpha  # the law is that of this mechanism: nothing is lost but the steps
+    assert accused(0.0) > alpha  # δ has to be paid for: without it the mechanism is accused too often
 
 
-@given(st.integers(1, 400), st.sampled_from([1e-5, 0.01, 0.3]), st.sampled_from([0.1, 1e-3]))
-def test_revealed_runs_are_the_smallest_quantile(runs, delta, alpha):
-    d = bound_revealed(runs, delta, alpha=alpha)
-    assert 1 - math.fsum(binom.pmf(k, runs, delta) for k in range(d + 1)) <= alpha + 1e-12
-    assert d == 0 or 1 - math.fsum(binom.pmf(k, runs, delta) for k in range(d)) > alpha * (1 - 1e-9)
-
-
-def test_no_delta_reveals_nothing():
-    assert bound_revealed(10**6, 0.0, alpha=0.01) == 0
+@given(COUNTS, ALPHA, st.sampled_from([1e-5, 0.01]))
+def test_bound_and_test_agree_where_bits_are_revealed(counts, alpha, delta):
+    flip = CoinFlip(errors=counts[0], guesses=counts[1], coins=2 * counts[1], delta=delta)
+    bound = flip.epsilon(alpha=alpha)
+    assert bound <= CoinFlip(errors=counts[0], guesses=counts[1]).epsilon(alpha=alpha)
+    if bound > 0:
+        assert flip.p_value(bound) <= alpha < flip.p_value(bound * (1 + 1e-6) + 1e-9)
+    else:
+        assert flip.p_value(1e-9) > alpha * (1 - 1e-6)
 
 
 @given(COUNTS, ALPHA)
@@ -169,8 +225,9 @@ def test_the_best_attempt_is_reported_with_its_own_share_of_alpha():
 
 
 def test_guesses_that_delta_could_have_bought_prove_nothing():
-    assert CoinFlip(errors=0, guesses=10, revealed=10).epsilon(alpha=0.05) == 0
-    assert CoinFlip(errors=0, guesses=10, revealed=10).p_value(1.0) == 1
+    flip = CoinFlip(errors=0, guesses=10, coins=1_000, delta=0.02)
+    assert flip.epsilon(alpha=0.05) == 0
+    assert flip.p_value(1.0) > 0.9
 
 
 @pytest.mark.parametrize(
@@ -181,7 +238,9 @@ def test_guesses_that_delta_could_have_bought_prove_nothing():
         lambda: error_rate_at_most(1, 2, alpha=math.nan),
         lambda: error_rate_at_most(1, 2, alpha=0.0),
         lambda: few_errors_p_value(1, 2, rate=math.nan),
-        lambda: bound_revealed(10, math.nan, alpha=0.05),
+        lambda: few_errors_p_value(1, 2, rate=0.5, coins=2, delta=math.nan),
+        lambda: CoinFlip(errors=1, guesses=3, coins=2, delta=0.1),
+        lambda: CoinFlip(errors=1, guesses=3, coins=3, delta=math.nan),
         lambda: CoinFlip(errors=-1, guesses=3),
         lambda: CurveFlip(errors=4, runs=3),
         lambda: CurveFlip(errors=1, runs=3).epsilon(alpha=0.05, delta=0.0),

@@ -5,14 +5,19 @@ Correct mechanisms are audited at confidence 1 − 10⁻⁹.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mutants import rescaled_noise, short_sensitivity
-from privcheck import PureDP
+from privcheck import PureDP, audit_mechanism
+from privcheck.errors import ParameterError
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.testing import assert_declaration, assert_private, neighbouring_datasets, neighbouring_records
+from privcheck.testing import assert_declaration, assert_private, neighbouring_datasets, neighbouring_records, private
+from privcheck.testing.session import ALLOWANCE, Allowance
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
 
 SURE = 1 - 1e-9
@@ -73,3 +78,83 @@ def test_neighbouring_records_differ_in_one_at_most(pair):
     assert np.isfinite(first).all()
     assert min(first.min(), other.min()) >= -1
     assert max(first.max(), other.max()) <= 2
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Audits that are not made: what each was asked for."""
+    found = []
+    audit = audit_mechanism(laplace, PureDP(9), neighbours=[(0, 1)], trials=100)
+
+    def record(mechanism, claim, **more):
+        found.append(more)
+        lower = float(more["neighbours"][0][1] == 7)
+        return replace(audit, lower=lower, verdict="violation" if lower else "consistent", **_given(more))
+
+    monkeypatch.setattr(private, "audit_mechanism", record)
+    return found
+
+
+def _given(more):
+    return {name: more[name] for name in ("neighbours", "trials", "confidence", "seed")}
+
+
+@pytest.mark.parametrize("audits", [1, 3])
+def test_examples_of_a_test_share_what_its_marker_has(asked, audits):
+    allowed = Allowance(trials=100, confidence=1 - 1e-3, seed=5, audits=audits)
+
+    @settings(max_examples=60, deadline=None, derandomize=True)
+    @given(st.integers(8, 10_000))
+    def check(other):
+        before = len(asked)
+        for _ in range(2):
+            assert_private(laplace, PureDP(1), neighbours=[(0, other)])
+        assert len(asked) - before <= 1  # an audit that was made is known
+
+    token = ALLOWANCE.set(allowed)
+    try:
+        check()
+    finally:
+        ALLOWANCE.reset(token)
+    shares = [1 - each["confidence"] for each in asked]
+    assert len(shares) > 30
+    assert sum(shares) <= 1e-3 * audits
+    assert shares[0] == pytest.approx(1e-3 * audits / 2)
+    assert len({each["seed"] for each in asked}) == len(asked)
+    assert len(allowed.done) == 1
+    assert allowed.done[0].confidence == pytest.approx(1 - 1e-3 * audits)
+
+
+def test_what_failed_fails_again_and_is_reported_with_its_seed(asked):
+    @settings(max_examples=200, deadline=None, derandomize=True)
+    @given(st.integers(0, 20))
+    def check(other):
+        assert_private(laplace, PureDP(1), neighbours=[(0, other)], confidence=0.9)
+
+    token = ALLOWANCE.set(Allowance(trials=100, confidence=0.99, seed=0, audits=None))
+    try:
+        with pytest.raises(AssertionError, match=r"neighbours: \(0, 7\)") as caught:
+            check()
+    finally:
+        ALLOWANCE.reset(token)
+    (failed,) = (each for each in asked if each["neighbours"][0][1] == 7)
+    assert f"seed={failed['seed']}," in str(caught.value)
+    assert f"confidence={failed['confidence']!r}," in str(caught.value)
+    assert sum(1 - each["confidence"] for each in asked) <= 0.1
+
+
+def test_examples_need_a_test_without_deadline_and_content_that_can_be_seen():
+    @settings(max_examples=1, deadline=200)
+    @given(st.just(1))
+    def hasty(other):
+        assert_private(laplace, PureDP(1), neighbours=[(0, other)])
+
+    @settings(max_examples=1, deadline=None)
+    @given(st.just(1))
+    def opaque(other):
+        assert_private(laplace, PureDP(1), neighbours=[(object(), other)])
+
+    with pytest.raises(ParameterError, match="deadline=None"):
+        hasty()
+    with pytest.raises(ParameterError, match="cannot be seen"):
+        opaque()

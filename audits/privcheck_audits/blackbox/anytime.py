@@ -17,7 +17,9 @@ import numpy as np
 from scipy.special import expit, log_ndtr
 
 from privcheck_audits.blackbox.counts import Counts
-from privcheck_audits.blackbox.verdict import Array, Attempt, ClaimedLoss, attempts, guesses, weigh
+from privcheck_audits.blackbox.guesses import beyond_cuts
+from privcheck_audits.blackbox.verdict import Array, Attempt, ClaimedLoss, attempts
+from privcheck_audits.blackbox.weights import weigh
 from privcheck_audits.bounds import GuessPlan, find_largest_refuted, log_average, log_e_value
 
 _BETS: Final = 9  # attempts that are bet on in a stage
@@ -45,12 +47,12 @@ class Stage:
         runs = self.counts.runs
         if runs == 0:
             return 0.0
-        rights_and_wrongs = [guesses(attempt, self.counts) for attempt in self.attempts]
+        made = beyond_cuts(self.attempts, self.counts)
         return log_e_value(
-            [wrong for _, wrong in rights_and_wrongs],
-            [right + wrong for right, wrong in rights_and_wrongs],
+            made.wrong.tolist(),
+            (made.right + made.wrong).tolist(),
             runs,
-            plan=GuessPlan(shares=(1.0,) * len(rights_and_wrongs), weights=self.weights),
+            plan=GuessPlan(shares=(1.0,) * len(self.attempts), weights=self.weights),
             epsilon=log_odds(claimed, target),
             delta=target.delta,
         )
@@ -110,8 +112,8 @@ class EProcess:
     @property
     def guess_counts(self) -> tuple[int, int]:
         """Returns the right and the wrong guesses of each stage's favourite."""
-        each = [guesses(stage.attempts[0], stage.counts) for stage in self.stages]
-        return sum(right for right, _ in each), sum(wrong for _, wrong in each)
+        each = [beyond_cuts(stage.attempts[:1], stage.counts) for stage in self.stages]
+        return sum(int(made.right[0]) for made in each), sum(int(made.wrong[0]) for made in each)
 
 
 def refutes(e_processes: Sequence[EProcess], claimed: float, *, alpha: float) -> bool:

@@ -8,28 +8,38 @@ are bet on as well (`privcheck_audits.blackbox.anytime`). Users call `privcheck.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
-from privcheck.auditors import MechanismAudit, MechanismClaim, MechanismError, MechanismFunction, Neighbours, Workers
+from privcheck.auditors import (
+    Exceptions,
+    MechanismAudit,
+    MechanismClaim,
+    MechanismError,
+    MechanismFunction,
+    Neighbours,
+    Workers,
+)
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck.results import Progress
-from privcheck_audits.blackbox.anytime import EProcess, anytime, refutes
-from privcheck_audits.blackbox.counts import Counts
-from privcheck_audits.blackbox.inputs import probe
-from privcheck_audits.blackbox.pairs import LEAST, AuditedPair, BlockPlace
-from privcheck_audits.blackbox.verdict import Attempt, Best, ClaimedLoss, attempts, best, reachable, weigh
+from privcheck_audits.blackbox.anytime import EProcess
+from privcheck_audits.blackbox.calls import read_signature
+from privcheck_audits.blackbox.pairs import APART, BLOCK, LEAST, AuditedPair, BlockPlace
+from privcheck_audits.blackbox.pictures import draw_errors
+from privcheck_audits.blackbox.power import find_power
+from privcheck_audits.blackbox.probing import probe
+from privcheck_audits.blackbox.rounds import Judged, Round
+from privcheck_audits.blackbox.verdict import TIES, Best, ClaimedLoss, attempts, best
+from privcheck_audits.blackbox.weights import weigh
 from privcheck_audits.engine.checkpoints import Checkpoint
 from privcheck_audits.engine.pools import refuse_unsendable
 
-_LOOKS: Final = 0.5  # of α, for the looks of an audit that may stop early
+_AGAIN: Final = 0.1  # of α, for what is done again with one run a call
 _MOST_NUMBERS: Final = 12_000_000  # of the outputs that are held in memory for learning
-
-Ended = Literal["done", "stopped", "interrupted"]
 
 
 def audit_mechanism(
@@ -45,8 +55,11 @@ def audit_mechanism(
     stop: bool = False,
     executor: Workers = None,
     directory: Path | None = None,
+    exceptions: Exceptions = "output",
+    one_at_a_time: bool | None = None,
+    block: int = BLOCK,
 ) -> MechanismAudit:
-    """Returns the audit; see `privcheck.audit_mechanism`.
+    """Returns the audit; see `privcheck.audit_mechanism`. Slow functions have fewer runs in a block.
 
     Raises:
         ParameterError: An argument is out of its range, the function cannot be sent to the workers, or the directory
@@ -60,7 +73,15 @@ def audit_mechanism(
     if executor is not None:
         refuse_unsendable(mechanism, executor, name="mechanism")
         refuse_unsendable(neighbours, executor, name="neighbours")
-    probed = [probe(mechanism, pair, number=i, seed=seed) for i, pair in enumerate(neighbours)]
+    if exceptions not in ("output", "raise"):
+        wanted = "“output” or “raise”"
+        raise ParameterError(f"exceptions: expected {wanted}, got {exceptions!r}", name="exceptions", given=exceptions)
+    caller = read_signature(mechanism, one_at_a_time=one_at_a_time, catch=exceptions == "output")
+    probed = [probe(caller, pair, number=i, seed=seed) for i, pair in enumerate(neighbours)]
+    if directory is not None and not all(each.outputs for each in probed):
+        message = "directory: the function's outputs do not repeat with the seed, so that no audit of it can be resumed"
+        wanted = "expected all randomness from `rng`, or no directory"
+        raise ParameterError(f"{message}; {wanted}", name="directory", given=str(directory))
     plan = {
         "mechanism": getattr(mechanism, "__qualname__", type(mechanism).__qualname__),
         "claim": str(claim),
@@ -68,44 +89,59 @@ def audit_mechanism(
         "confidence": confidence,
         "pairs": len(neighbours),
         "stop": stop,
+        "exceptions": exceptions,
+        "one_at_a_time": str(one_at_a_time),
     }
-    whole = 2 * trials * len(probed)
-    pairs = [
-        AuditedPair(
-            source=each.source,
-            target=target,
-            trials=trials,
-            held=_MOST_NUMBERS // (len(probed) if stop else 1),
-            how=BlockPlace(workers=workers, executor=executor, checkpoint=_keep(directory, plan, outputs=each.outputs)),
-            e_process=EProcess(target=target) if stop else None,
-        )
-        for each in probed
-    ]
     alpha = 1 - confidence
-    spent = _LOOKS * alpha if stop else 0.0
+    again = 0.0 if trials <= APART else _AGAIN * alpha
 
-    def settle() -> bool:
-        progress(sum(pair.runs for pair in pairs), whole)
-        return stop and refutes([p.e_process for p in pairs if p.e_process], target.claimed, alpha=spent)
+    said: list[str] = [note for each in probed for note in each.notes]
 
-    def result(ended: Ended) -> MechanismAudit:
-        largest = _verdict(pairs, target, ended, alpha=alpha - spent, looks=spent)
+    def begin(*, second: bool) -> Round:
+        held = _MOST_NUMBERS // (len(probed) if stop else 1)
+        pairs = [
+            AuditedPair(
+                source=each.source,
+                target=target,
+                trials=trials,
+                held=held,
+                how=BlockPlace(
+                    workers=workers, executor=executor, checkpoint=_keep(directory, plan, outputs=each.outputs)
+                ),
+                e_process=EProcess(target=target) if stop else None,
+                block=block,
+                again=second,
+            )
+            for each in probed
+        ]
+        return Round(pairs=pairs, target=target, alpha=again if second else alpha - again, stop=stop)
+
+    def result(last: Round, judged: Judged) -> MechanismAudit:
+        pairs, largest = last.pairs, judged.largest
+        left = max(2 * trials - pair.learned for pair in pairs)
+        power, share = find_power(target, left, alpha=last.alpha - last.looks), left / (2 * trials)
+        more = _precision_notes(pairs, target, refuted=judged.refuted, alpha=last.alpha)
+        more += [] if judged.refuted else power.notes(trials, share=share)
+        counts = pairs[largest.attempt.pair].tested
+        score = -1 if largest.attempt.kind == "e-process" else largest.attempt.score
         return MechanismAudit(
             claim=str(claim),
-            verdict="violation" if ended == "stopped" or largest.lower > target.claimed else "consistent",
+            verdict="violation" if judged.refuted else "consistent",
             unit=target.unit,
             claimed=target.claimed,
             lower=largest.lower,
-            reachable=reachable(target, max(2 * trials - pair.learned for pair in pairs), alpha=alpha - spent),
+            reachable=power.reachable,
+            visible=power.visible,
+            needed=power.trials(share=share),
             delta=target.delta,
             trials=trials,
             runs=sum(pair.runs for pair in pairs),
-            ended=ended,
+            ended=last.ended,
             confidence=confidence,
             seed=seed,
             pair=largest.attempt.pair,
             method=_describe(largest, pairs[largest.attempt.pair]),
-            notes=tuple(dict.fromkeys(note for each in probed for note in each.notes)),
+            notes=tuple(dict.fromkeys([*said, *judged.notes, *more])),
             evidence={
                 "learned_on": sum(pair.learned for pair in pairs),
                 "tested_on": sum(pair.tested.runs for pair in pairs if pair.tested is not None),
@@ -113,79 +149,68 @@ def audit_mechanism(
                 "wrong_guesses": largest.wrong,
                 "alpha_of_this_attempt": largest.alpha,
                 "attempts": sum(len(attempts(0, p.edges.cuts, target)) for p in pairs if p.edges is not None),
+                "compared_runs": sum(pair.compared for pair in pairs),
+                **judged.evidence,
             },
             seconds=time.perf_counter() - began,
+            neighbours=tuple(neighbours),
+            trade_off=None
+            if counts is None or last.ended != "done"
+            else draw_errors(counts, score, claim, confidence=confidence),
         )
 
+    found, judged = _run(begin(second=False), progress, result)
+    if not judged.misled:
+        return found
+    said += judged.notes
     try:
-        ended = _through([pair.learn for pair in pairs], settle, in_turn=stop)
-        if ended == "done":
-            ended = _through([pair.test for pair in pairs], settle, in_turn=stop)
+        return _run(begin(second=True), progress, result)[0]
+    except KeyboardInterrupt:  # before any run of the second round was tested: the first one accuses nobody
+        return found
+
+
+def _run(
+    last: Round, progress: Progress, result: Callable[[Round, Judged], MechanismAudit]
+) -> tuple[MechanismAudit, Judged]:
+    judged: Judged | None = None
+    try:
+        last.go(progress)
+        if last.ended == "interrupted" and not last.has_counted:
+            raise KeyboardInterrupt
+        judged = last.judge()
+        if judged.error is not None:
+            raise judged.error
     except MechanismError as error:
-        if not _has_counted(pairs):
+        if not last.has_counted:
             raise
-        finished = result("interrupted")
+        last.ended = "interrupted"
+        finished = result(last, judged or last.judge())
         message = f"{error}; the {finished.runs:,} runs before it say: {finished.verdict}"
         raise MechanismError(message, trial=error.trial, seed=error.seed, finished=finished) from error.__cause__
-    if ended == "interrupted" and not _has_counted(pairs):
-        raise KeyboardInterrupt
-    return result(ended)
+    return result(last, judged), judged
 
 
-def _through(phases: Sequence[Callable[[], Iterator[None]]], stop: Callable[[], bool], *, in_turn: bool) -> Ended:
-    """Goes through all pairs block by block, one pair after the other or a block of each in turn."""
-    waiting = [phase() for phase in phases]
-    try:
-        while waiting:
-            for steps in list(waiting if in_turn else waiting[:1]):
-                if next(steps, waiting) is waiting:
-                    waiting.remove(steps)
-                elif stop():
-                    return "stopped"
-    except KeyboardInterrupt:
-        return "interrupted"
-    finally:
-        for steps in waiting:
-            steps.close()  # type: ignore[attr-defined]
-    return "done"
-
-
-def _has_counted(pairs: Sequence[AuditedPair]) -> bool:
-    return any(
-        (pair.tested is not None and pair.tested.runs) or (pair.e_process is not None and pair.e_process.runs)
-        for pair in pairs
-    )
-
-
-def _verdict(pairs: Sequence[AuditedPair], target: ClaimedLoss, ended: Ended, *, alpha: float, looks: float) -> Best:
-    """Returns the largest bound that holds: of all runs, unless what they showed decided their number, or of looks."""
-    nothing = Best(lower=0.0, attempt=Attempt(pair=0, score=0, kind="e-process"), alpha=looks, right=0, wrong=0)
-    largest = nothing
-    counted = [pair.tested for pair in pairs if pair.tested is not None]
-    if ended != "stopped" and len(counted) == len(pairs):
-        largest = _of_all_runs(pairs, counted, target, alpha=alpha)
-    e_processes = [pair.e_process for pair in pairs if pair.e_process is not None]
-    if e_processes:
-        lower = max(anytime(e_processes, alpha=looks), target.claimed if ended == "stopped" else 0.0)
-        if lower > largest.lower:
-            strongest = int(np.argmax([e_process.log_e_value(target.claimed) for e_process in e_processes]))
-            right, wrong = e_processes[strongest].guess_counts
-            attempt = Attempt(pair=strongest, score=0, kind="e-process")
-            largest = Best(lower=lower, attempt=attempt, alpha=looks, right=right, wrong=wrong)
-    return largest
-
-
-def _of_all_runs(pairs: Sequence[AuditedPair], counted: list[Counts], target: ClaimedLoss, *, alpha: float) -> Best:
-    tried: list[Attempt] = []
-    training = []
-    for i, pair in enumerate(pairs):
-        assert pair.edges is not None
-        assert pair.training is not None
-        tried += attempts(i, pair.edges.cuts, target)
-        training.append(pair.training)
-    sizes = [2 * pair.trials - pair.learned for pair in pairs]  # as planned: nothing tested decides the weights
-    weights = weigh(tried, training, target, tested=sizes, alpha=alpha)
-    return best(tried, weights, counted, target, alpha=alpha)
+def _precision_notes(pairs: Sequence[AuditedPair], target: ClaimedLoss, *, refuted: bool, alpha: float) -> list[str]:
+    """Returns whether the design or the floating-point noise tells, where outputs have low precision."""
+    precise = [pair.precise for pair in pairs if pair.precise is not None]
+    if not precise:
+        return []
+    seen = "outputs have less than double precision, and are compared on a grid that is coarser than they are"
+    if refuted:
+        return [f"{seen}: what refutes the claim is the design, not the floating-point noise"]
+    for cut, counts in precise:
+        tried = attempts(0, cut.cuts, target)
+        weights = weigh(tried, [counts], target, tested=[counts.runs], alpha=alpha)
+        rng = np.random.default_rng(TIES)
+        lower = best(tried, weights, [counts], [counts], target, alpha=alpha, rng=rng).lower
+        if lower > target.claimed:
+            told = (
+                f"{seen}. On a finer grid the verdict would be “violation” ({lower:.4g} in the runs that scores were "
+                "learned on): what tells there is the floating-point noise, not the design. That leak is real, and "
+                "`audit_float_noise` is the audit of it"
+            )
+            return [told]
+    return []
 
 
 def _describe(largest: Best, pair: AuditedPair) -> str:
@@ -204,7 +229,7 @@ def _describe(largest: Best, pair: AuditedPair) -> str:
 def _keep(directory: Path | None, plan: Mapping[str, str | float], *, outputs: str) -> Checkpoint | None:
     if directory is None:
         return None
-    return Checkpoint(directory=directory, plan={**plan, "outputs": outputs or "not repeatable"})
+    return Checkpoint(directory=directory, plan={**plan, "outputs": outputs})
 
 
 def _target(claim: object) -> ClaimedLoss:

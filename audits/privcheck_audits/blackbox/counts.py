@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privcheck_audits.bounds import DivergencePlan, Moments, moments
 
-_TAILS: Final = 18  # edges from either end of a score
+_TAILS: Final = 24  # edges from either end of a score
 _FEWEST: Final = 8  # training runs beyond the outermost edge
 _HALF_STEP: Final = 2.0**-21  # scores are multiples of 2⁻²⁰: no score is on an edge
 

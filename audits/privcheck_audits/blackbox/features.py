@@ -6,24 +6,27 @@ a grid first, 2³⁰ times finer than their spread, so that what is found is the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck_audits.blackbox.parities import Parities, learn_parities
+from privcheck_audits.blackbox.dependence import Dependence, learn_dependence
+from privcheck_audits.blackbox.echoes import echoes, figure_sizes, rest, shape
+from privcheck_audits.blackbox.parities import PARITIES, Parities, learn_parities
+from privcheck_audits.blackbox.sums import SUMS, Sums, learn_sums
 
-_GRID_BITS: Final = 30
 _COLUMNS: Final = 48  # of an output that get features of their own; wider ones are thinned out
 _PAIRED: Final = 6  # columns of which every pair is looked at
 _PICKED: Final = 40  # pairs of wider outputs
 _LOOK: Final = 400  # runs that pairs are picked on
 _ATOMS: Final = 32
+_MEDIANS: Final = 8_000  # runs that limits of columns are taken from
 _FRACTIONS: Final = 8
 _STEPS: Final = (100.0, 2.0, 1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 2.0**-8, 2.0**-16, 2.0**-22)
 _JUMPS: Final = 6
-_SURE: Final = 3.0  # standard errors by which the means of a column must differ to be added up
 _TINY: Final = 1e-12
 _DRAWN: Final = 0.5  # times columns over runs: how far correlations are drawn in
 _TINIEST: Final = 1e-9  # added to variances of 1, so that combinations without noise can be inverted
@@ -31,6 +34,7 @@ _LARGEST: Final = 1e100  # squares and sums of what is larger overflow; such val
 
 Array = NDArray[np.float64]
 Bits = NDArray[np.bool_]
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,120 +42,134 @@ class FeatureMap:
     """From outputs (runs, width) on the grid to features (runs, features); made by `feature_map`.
 
     Attributes:
-        kept: (m,) the columns that get features of their own.
-        pairs: (p, 2) of the kept columns, compared with each other.
+        kept: (m,) the columns that get features of their own; the first features are these columns.
+        folded: (f, ) of the kept columns, whose distances from both medians are compared.
+        places: (2, m) medians of the kept columns on D and on D′.
+        logs: (l,) of the kept columns, by magnitude.
         atoms: (a, 2) column and value of what is returned again and again.
         rests: (r, 2) kept column and step, of what is left of a value beyond multiples of the step.
+        pairs: Of the kept columns, each (p, 2): compared by difference, sum, equality and ratio.
         jumps: (j,) columns of wider outputs that are told by their difference from the next one.
-        line: (width,) weights on all columns that add up differences of the means.
-        bends: (3, b) column and medians on D and on D′ of the columns whose distances to them are added up.
-        places: (2, m) medians of the kept columns on D and on D′.
+        ranks: (o,) which of the kept columns' values, in order.
         centre: (m,) what principal components are counted from.
-        axes: (m, m) principal axes over their spread, all of them: combinations without noise have a tiny spread.
+        axes: (m, c) principal axes over their spread: combinations without noise have a tiny spread.
         squared: (m, m) half of the difference of the two covariances' inverses: for variances and correlations that
             differ, in whatever directions.
         within: (2, m) limits of what it is applied to.
+        sums: Over all columns.
+        dependence: Of all columns on each other.
         parities: Products of signs.
+        last: Which columns are taken of the products, sums, dependence, parities, shape and echoes.
     """
 
-    kept: NDArray[np.int64]
-    pairs: NDArray[np.int64]
+    kept: Indices
+    folded: Indices
+    places: Array
+    logs: Indices
     atoms: Array
     rests: Array
-    jumps: NDArray[np.int64]
-    line: Array
-    bends: Array
-    places: Array
+    pairs: tuple[Indices, Indices, Indices, Indices]
+    jumps: Indices
+    ranks: Indices
     centre: Array
     axes: Array
     squared: Array
     within: Array
+    sums: Sums
+    dependence: Dependence
     parities: Parities
+    last: tuple[Indices, ...]
 
-    def __call__(self, rows: Array, whole_shape: Array) -> Array:
+    def __call__(self, rows: Array, figures: tuple[Array, ...] = ()) -> Array:
         """Returns the features, all of them finite.
 
         Args:
             rows: (runs, width) on the grid.
-            whole_shape: (runs, 14) `shape` of them, or (runs, 0) where rows are single numbers.
+            figures: `shape` and `echoes` of them, where they are known already.
         """
-        whole = np.clip(rows, -_LARGEST, _LARGEST)
+        whole = rows
+        if float(np.abs(rows).max(initial=0.0)) > _LARGEST:
+            whole = np.clip(rows, -_LARGEST, _LARGEST)
         x = whole[:, self.kept]
-        parts = [x, np.abs(x - self.places[0]) - np.abs(x - self.places[1]), np.sign(x) * np.log1p(np.abs(x))]
+        folded, logs = x[:, self.folded], x[:, self.logs]
+        parts = [
+            x,
+            np.abs(folded - self.places[0, self.folded]) - np.abs(folded - self.places[1, self.folded]),
+            np.sign(logs) * np.log1p(np.abs(logs)),
+        ]
         parts += [_column(rows[:, int(column)] == value) for column, value in self.atoms]
-        parts += [_column(_rest(x[:, int(column)], step)) for column, step in self.rests]
-        if x.shape[1] > 1:
-            one, other = x[:, self.pairs[:, 0]], x[:, self.pairs[:, 1]]
-            ratio = np.log(np.abs(one) + _TINY) - np.log(np.abs(other) + _TINY)
-            parts += [one - other, one + other, one == other, ratio, whole[:, self.jumps + 1] - whole[:, self.jumps]]
-            parts += [np.sort(x, axis=1), (x - self.centre) @ self.axes]
-            columns = self.bends[0].astype(np.int64)
-            bent = np.abs(whole[:, columns] - self.bends[1]) - np.abs(whole[:, columns] - self.bends[2])
-            body = np.clip(x, self.within[0], self.within[1]) - self.centre
-            quadratic = ((body @ self.squared) * body).sum(axis=1)
-            parts += [_column(whole @ self.line), _column(bent.sum(axis=1)), _column(quadratic)]
-        parts += [self.parities(x), whole_shape]
+        parts += [_column(rest(x[:, int(column)], step)) for column, step in self.rests]
+        parts += self._of_pairs(x)
+        parts.append(whole[:, self.jumps + 1] - whole[:, self.jumps])
+        if self.ranks.size:
+            parts.append(np.sort(x, axis=1)[:, self.ranks])
+        parts.append((x - self.centre) @ self.axes)
+        parts += self._of_all(x, whole, rows, figures)
         table = np.concatenate([part.astype(np.float64, copy=False) for part in parts], axis=1)
-        kept: NDArray[np.float64] = np.clip(table, -_LARGEST, _LARGEST)
+        kept: NDArray[np.float64] = np.clip(table, -_LARGEST, _LARGEST, out=table)
         return kept
 
+    def _of_pairs(self, x: Array) -> list[NDArray[Any]]:
+        (minus, plus, same, over) = ((x[:, pairs[:, 0]], x[:, pairs[:, 1]]) for pairs in self.pairs)
+        ratio = np.log(np.abs(over[0]) + _TINY) - np.log(np.abs(over[1]) + _TINY)
+        return [minus[0] - minus[1], plus[0] + plus[1], same[0] == same[1], ratio]
 
-def grid_steps(rows: Array) -> Array:
-    """Returns the step of each column's grid (width,): a power of two, 2⁻³⁰ of the spread; 0 for integers."""
-    steps = np.zeros(rows.shape[1])
-    for column, values in enumerate(rows.T):
-        finite = values[np.isfinite(values)]
-        if finite.size == 0 or (finite == np.rint(finite)).all():
-            continue
-        away = np.abs(finite - np.median(finite))
-        spread = float(np.median(away[away > 0])) if away.any() else float(np.abs(finite[0]))
-        steps[column] = 2.0 ** max(-1000, np.floor(np.log2(spread)) - _GRID_BITS)
-    return steps
+    def _of_all(self, x: Array, whole: Array, rows: Array, figures: tuple[Array, ...]) -> list[Array]:
+        """Returns the last groups; those of which nothing is wanted are not computed."""
+        known = dict(zip((4, 5), figures, strict=False))
+        groups: tuple[Callable[[], Array], ...] = (
+            lambda: _column(self._quadratic(x)),
+            lambda: self.sums(whole, self.last[1]),
+            lambda: self.dependence(whole),
+            lambda: self.parities(x),
+            lambda: shape(rows),
+            lambda: echoes(rows),
+        )
+        return [
+            known[which][:, wanted] if which in known else group() if which == 1 else group()[:, wanted]
+            for which, (group, wanted) in enumerate(zip(groups, self.last, strict=True))
+            if wanted.size
+        ]
 
+    def _quadratic(self, x: Array) -> Array:
+        body = np.clip(x, self.within[0], self.within[1]) - self.centre
+        quadratic: Array = np.einsum("ij,ij->i", body @ self.squared, body)
+        return quadratic
 
-def on_grid(rows: Array, steps: Array) -> Array:
-    """Returns the rows rounded to the grid; −0 becomes 0."""
-    moving = steps > 0
-    rounded = rows.copy()
-    with np.errstate(over="ignore"):  # what is too large for the grid becomes infinite, an atom of its own
-        rounded[:, moving] = np.rint(rows[:, moving] / steps[moving]) * steps[moving]
-    return rounded + 0.0
+    @property
+    def discriminants(self) -> Indices:
+        """Returns which features are linear discriminants: they were learned on the last half of the runs."""
+        before = (self.folded, self.logs, self.atoms, self.rests, *self.pairs, self.jumps, self.ranks, self.axes.T)
+        start = sum(len(group) for group in (self.kept, *before, *self.last[:2]))
+        mine = np.isin(self.last[2], self.dependence.discriminants)
+        return start + np.flatnonzero(mine)
 
+    def restricted(self, chosen: Bits) -> FeatureMap:
+        """Returns the map to the chosen features only; the kept columns themselves always stay.
 
-def row_keys(rows: Array) -> NDArray[np.uint64]:
-    """Returns a 64-bit key of each row (runs,): equal rows have equal keys, others differ but with probability 2⁻⁶⁴."""
-    words = np.ascontiguousarray(rows).view(np.uint64)
-    key = np.full(rows.shape[0], 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in range(rows.shape[1]):
-        key ^= words[:, column]
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # SplitMix64's finaliser
-            key ^= key >> np.uint64(shift)
-            key *= np.uint64(factor)
-        key ^= key >> np.uint64(31)
-    return key
+        Args:
+            chosen: (features,) of this map.
+        """
+        start = self.kept.size
 
+        def take(group: NDArray[Any]) -> NDArray[Any]:
+            nonlocal start
+            mask = chosen[start : start + len(group)]
+            start += len(group)
+            return group[mask]
 
-PATTERNS: Final = ("equal outputs", "signs and round numbers", "equal outputs in any order", "order of the values")
-
-
-def patterns(rows: Array, *, ordered: bool = True) -> tuple[Array, ...]:
-    """Returns what may be discrete in an output: itself, signs and round numbers; sorted, the order with its ties.
-
-    Args:
-        rows: (runs, width).
-        ordered: Whether the last two are wanted, which take longest; single numbers have none.
-    """
-    signs = np.sign(rows) + 3.0 * (rows == np.rint(rows)) + 7.0 * np.isinf(rows)
-    views = [rows, signs]
-    if ordered and rows.shape[1] > 1:
-        order = np.argsort(rows, axis=1, kind="stable")
-        ranked = np.take_along_axis(rows, order, axis=1)
-        with np.errstate(invalid="ignore"):  # ∞ − ∞
-            new = np.concatenate([np.zeros((rows.shape[0], 1)), ranked[:, 1:] != ranked[:, :-1]], axis=1)
-        dense = np.empty_like(rows)
-        np.put_along_axis(dense, order, np.cumsum(new, axis=1), axis=1)
-        views += [ranked, dense]
-    return tuple(views)
+        return replace(  # in the order of the table
+            self,
+            folded=take(self.folded),
+            logs=take(self.logs),
+            atoms=take(self.atoms),
+            rests=take(self.rests),
+            pairs=(take(self.pairs[0]), take(self.pairs[1]), take(self.pairs[2]), take(self.pairs[3])),
+            jumps=take(self.jumps),
+            ranks=take(self.ranks),
+            axes=take(self.axes.T).T,
+            last=tuple(take(wanted) for wanted in self.last),
+        )
 
 
 def feature_map(rows: Array, secret: Bits) -> FeatureMap:
@@ -162,34 +180,52 @@ def feature_map(rows: Array, secret: Bits) -> FeatureMap:
         secret: (runs,) whether each was on D.
     """
     whole = np.clip(rows, -_LARGEST, _LARGEST)
-    varying = np.flatnonzero((whole != whole[:1]).any(axis=0))
-    kept = varying if varying.size else np.zeros(1, dtype=np.int64)
-    if kept.size > _COLUMNS:
-        look = slice(0, 50 * _LOOK)
-        far = separation(whole[look, kept], secret[look])
-        spaced = np.linspace(0, kept.size - 1, _COLUMNS // 4).astype(np.int64)
-        best = np.argsort(-far, kind="stable")[: _COLUMNS - spaced.size]
-        kept = kept[np.unique(np.concatenate([best, spaced]))]
+    dependence = learn_dependence(whole, secret)
+    kept = _keep(whole, secret, dependence)
     x = whole[:, kept]
     arms = [arm if arm.size else x for arm in (x[secret], x[~secret])]
     centre, axes = _axes(x)
-    line, bends = _sums(whole, secret)
-    within = np.quantile(x, [0.001, 0.999], axis=0)
+    within = np.quantile(x[:_MEDIANS], [0.001, 0.999], axis=0)
+    every = np.arange(kept.size)
+    pairs = _pairs(x, secret)
+    many = x.shape[1] > 1
+    sizes = (int(many), SUMS if many else 0, dependence.features, PARITIES, *figure_sizes(rows.shape[1]))
     return FeatureMap(
         kept=kept,
-        pairs=_pairs(x, secret),
+        folded=every,
+        places=np.stack([np.median(arm, axis=0) for arm in arms]),
+        logs=every,
         atoms=_atoms(rows, kept),
         rests=_rests(x, secret),
+        pairs=(pairs, pairs, pairs, pairs),
         jumps=_jumps(whole, secret),
-        line=line,
-        bends=bends,
-        places=np.stack([np.median(arm, axis=0) for arm in arms]),
+        ranks=every[: kept.size * many],
         centre=centre,
-        axes=axes,
+        axes=axes[:, : kept.size * many],
         squared=_square(np.clip(x, within[0], within[1]) - centre, secret),
         within=within,
+        sums=learn_sums(whole, secret),
+        dependence=dependence,
         parities=learn_parities(x, secret),
+        last=tuple(np.arange(size) for size in sizes),
     )
+
+
+def _keep(whole: Array, secret: Bits, dependence: Dependence) -> Indices:
+    """Returns the columns that get features of their own: all but constant ones, or those that tell most."""
+    varying = np.flatnonzero((whole != whole[:1]).any(axis=0))
+    if varying.size == 0:
+        return np.zeros(1, dtype=np.int64)
+    if varying.size <= _COLUMNS:
+        return varying
+    look = slice(0, 20 * _LOOK)
+    far = separation(whole[look, varying], secret[look])
+    spaced = varying[np.linspace(0, varying.size - 1, _COLUMNS // 4).astype(np.int64)]
+    linked = dependence.pairs.reshape(-1)[: _COLUMNS // 2]
+    first = np.unique(np.concatenate([spaced, linked]))
+    ranked = varying[np.argsort(-far, kind="stable")]
+    best = ranked[~np.isin(ranked, first)][: _COLUMNS - first.size]
+    return np.sort(np.concatenate([first, best]))
 
 
 def separation(columns: Array, secret: Bits) -> Array:
@@ -207,39 +243,6 @@ def separation(columns: Array, secret: Bits) -> Array:
 
 def _column(values: NDArray[np.generic]) -> NDArray[Any]:
     return values[:, np.newaxis]
-
-
-def _rest(values: Array, step: float) -> Array:
-    at = values / step
-    rest: Array = at - np.floor(at + 0.25)  # multiples stay together, whichever way they were rounded
-    return rest
-
-
-def shape(rows: Array) -> Array:
-    """Returns figures of whole outputs: (runs, 14); nothing, (runs, 0), of single numbers."""
-    if rows.shape[1] < 2:
-        return np.zeros((rows.shape[0], 0))
-    x = np.clip(rows, -_LARGEST, _LARGEST)
-    ordered = np.sort(x, axis=1)
-    gaps = np.diff(ordered, axis=1)
-    total = x.sum(axis=1)
-    columns = (
-        total,
-        _rest(total, 100.0),
-        _rest(total, 2.0),
-        np.abs(x).sum(axis=1),
-        np.square(np.clip(x, -1e45, 1e45)).sum(axis=1),
-        ordered[:, -1] - ordered[:, 0],
-        gaps[:, -1],
-        x.argmax(axis=1),
-        x.argmin(axis=1),
-        (x == 0).sum(axis=1),
-        (x > 0).sum(axis=1),
-        (gaps == 0).sum(axis=1),
-        (x != 0).argmax(axis=1),
-        (x[:, 1:] != x[:, :-1]).sum(axis=1),
-    )
-    return np.stack(columns, axis=1).astype(np.float64)
 
 
 def _pairs(x: Array, secret: Bits) -> NDArray[np.int64]:
@@ -288,26 +291,9 @@ def _rests(x: Array, secret: Bits) -> Array:
     """Returns (column, step) where what is left beyond multiples of the step tells most."""
     look = slice(0, 10 * _LOOK)
     tried = [(column, step) for column in range(min(_PAIRED, x.shape[1])) for step in _STEPS]
-    far = separation(np.stack([_rest(x[look, column], step) for column, step in tried], axis=1), secret[look])
+    far = separation(np.stack([rest(x[look, column], step) for column, step in tried], axis=1), secret[look])
     best = np.argsort(-far, kind="stable")[:_FRACTIONS]
     return np.array([tried[i] for i in np.sort(best)])
-
-
-def _sums(x: Array, secret: Bits) -> tuple[Array, Array]:
-    """Returns weights on all columns for normal noise, and columns with their two medians for Laplace noise."""
-    low, high = np.quantile(x[:20_000], [0.001, 0.999], axis=0)
-    body = np.clip(x, low, high)
-    first, other = (body[arm] if arm.any() else body for arm in (secret, ~secret))
-    variance = (first.var(axis=0) + other.var(axis=0)) / 2
-    moved = first.mean(axis=0) - other.mean(axis=0)
-    error = np.sqrt(variance * (1 / first.shape[0] + 1 / other.shape[0]))
-    chosen = (variance > 0) & (np.abs(moved) > _SURE * error)
-    line = np.zeros(x.shape[1])
-    if chosen.sum() < 2:  # what one column says is among the features
-        return line, np.zeros((3, 0))
-    line[chosen] = moved[chosen] / variance[chosen]
-    columns = np.flatnonzero(chosen)
-    return line, np.stack([columns, np.median(first[:, chosen], axis=0), np.median(other[:, chosen], axis=0)])
 
 
 def _square(body: Array, secret: Bits) -> Array:
@@ -327,7 +313,7 @@ def _square(body: Array, secret: Bits) -> Array:
 
 def _axes(x: Array) -> tuple[Array, Array]:
     """Returns the centre and the principal axes divided by their spread, spreads limited from outliers."""
-    low, high = np.quantile(x, [0.01, 0.99], axis=0)
+    low, high = np.quantile(x[:_MEDIANS], [0.01, 0.99], axis=0)
     body = np.clip(x, low, high)
     centre, spread = body.mean(axis=0), body.std(axis=0)
     spread[spread == 0] = 1.0

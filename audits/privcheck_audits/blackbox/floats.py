@@ -7,6 +7,7 @@ with NumPy noise falls to it, whatever its design, so it is an audit of its own 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,8 +16,12 @@ from numpy.typing import NDArray
 
 from privcheck.auditors import MechanismAudit, MechanismClaim, MechanismFunction
 from privcheck_audits.blackbox.audit import audit_mechanism
+from privcheck_audits.blackbox.calls import Caller, as_numbers, read_signature
+from privcheck_audits.blackbox.canonical import Leaf
+from privcheck_audits.blackbox.inputs import forms_of
 
 _DIGITS: Final = 53
+_GRIDS: Final = (11, 24, 53)  # digits of half, single and double precision
 _LEAST_POWER: Final = -80  # below: taken as one
 
 
@@ -25,38 +30,51 @@ class Fingerprint:
     """A mechanism of which only the grid of its floats is published: post-processing, so every claim still holds.
 
     Attributes:
-        mechanism: The mechanism.
+        caller: The mechanism, and how it is called.
     """
 
-    mechanism: MechanismFunction
+    caller: Caller
 
     def __call__(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
-        """Returns for every number whether it is off the grid 2⁻⁵³ below ½, its power of two and its last bit's."""
-        given = np.asarray(self.mechanism(dataset, size, rng))
-        if given.dtype.kind != "f" or given.ndim == 0 or given.size == 0 or np.isnan(given).any():
-            return given  # for the door to judge
-        return fingerprint(given.astype(np.float64))
+        """Returns the fingerprint of each run's floats, whatever they stand in; of no floats nothing is published."""
+        found = self.caller.runs(dataset, size, rng)
+        given = as_numbers(found)
+        if given is not None:
+            return fingerprint(given[0].astype(np.float64)) if given[0].dtype.kind == "f" else np.zeros(size)
+        return [[fingerprint(values) for values in _floats(form.leaves)] for form in forms_of(found)]
+
+
+def _floats(leaves: Sequence[Leaf]) -> list[NDArray[np.float64]]:
+    values = [np.atleast_1d(leaf.value) for leaf in leaves if isinstance(leaf.value, float | np.ndarray)]
+    return [each.astype(np.float64) for each in values if each.dtype.kind == "f"]
 
 
 def fingerprint(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns (…, 3): |y| < ½ and y off the grid 2⁻⁵³ (0 or 1), the power of two of y, and that of its last set bit.
+    """Returns (…, 3): off how many of three grids y is, its power of two, and that of its last set bit.
 
-    >>> fingerprint(np.array([0.75, 2.0**-54]))
+    The grids are 2⁻¹¹, 2⁻²⁴ and 2⁻⁵³, those of the three precisions just below 1, and the count is 0 where |y| ≥ ½.
+
+    >>> fingerprint(np.array([0.75, 2.0**-54, 2.0**-20]))
     array([[  0.,   0.,  -2.],
-           [  1., -53., -54.]])
+           [  3., -53., -54.],
+           [  1., -19., -20.]])
     """
     finite = np.where(np.isfinite(values), values, 0.0)
     fraction, power = np.frexp(finite)
     digits = np.abs(np.ldexp(fraction, _DIGITS)).astype(np.int64)
     last = digits & -digits
     lowest = np.where(digits > 0, power - _DIGITS + np.log2(np.maximum(last, 1)), 0.0)
-    scaled = np.ldexp(finite, _DIGITS)
-    off = (np.abs(finite) < 0.5) & (scaled != np.rint(scaled))
+    small = np.where(np.abs(finite) < 0.5, finite, 0.0)
+    scaled = np.stack([np.ldexp(small, grid) for grid in _GRIDS])
+    off = (scaled != np.rint(scaled)).sum(axis=0)
     return np.stack(
         [off.astype(np.float64), np.maximum(power, _LEAST_POWER), np.maximum(lowest, _LEAST_POWER)], axis=-1
     )
 
 
-def audit_float_noise(mechanism: MechanismFunction, claim: MechanismClaim, **how: Any) -> MechanismAudit:
+def audit_float_noise(
+    mechanism: MechanismFunction, claim: MechanismClaim, *, one_at_a_time: bool | None = None, **how: Any
+) -> MechanismAudit:
     """Returns the audit of the mechanism's floating-point fingerprint; see `privcheck.audit_float_noise`."""
-    return audit_mechanism(Fingerprint(mechanism=mechanism), claim, **how)
+    caller = read_signature(mechanism, one_at_a_time=one_at_a_time, catch=True)
+    return audit_mechanism(Fingerprint(caller=caller), claim, **how)

@@ -1,6 +1,8 @@
-"""The door of the black box: calls a function under audit and refuses what is not an array of numbers.
+"""The door of the black box: calls a function under audit and turns whatever its runs put out into rows of numbers.
 
-Very wide outputs are narrowed here, call by call (`blackbox.narrowing`), so that memory does not grow with them.
+Numbers of one shape are rows as they are. Everything else goes through a schema (`blackbox.structure`) that is made
+from runs of their own. Very wide outputs are narrowed here, call by call (`blackbox.narrowing`), so that memory does
+not grow with them.
 
 Every run of a block takes D or D′ by a fair hidden bit. The two neighbours' runs are made in one call each, with
 generators of their own: equal noise in both would hide, or feign, a difference.
@@ -8,38 +10,42 @@ generators of their own: equal noise in both would hide, or feign, a difference.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.auditors import MechanismError, MechanismFunction
+from privcheck.auditors import MechanismError
+from privcheck_audits.blackbox.calls import Caller, as_numbers
+from privcheck_audits.blackbox.canonical import Form, canonical
+from privcheck_audits.blackbox.known_types import CallError
 from privcheck_audits.blackbox.narrowing import Narrow
+from privcheck_audits.blackbox.sketch import Sketch, odd, sketch
+from privcheck_audits.blackbox.structure import Schema
 from privcheck_audits.engine.scores import draw_hidden_bits
 
-_FEW: Final = 5  # runs of the first call, which shows how wide outputs are
-_PROBE: Final = 16  # runs of each other call that looks at the function
-_PROBE_NUMBERS: Final = 4_000_000  # of the outputs of such a call
+_LAST: Final = 0xFFFFFFFF
 _CALL_NUMBERS: Final = 1_000_000  # of the outputs of one call, where outputs are narrowed
-_TELLING: Final = 8  # equal runs of a call that cannot be chance
-_EXACT: Final = 2.0**53  # larger integers have more digits than a float
-_NAMES: Final = ("D", "D′")
-_HINTS: Final = {
-    "U": "give each text a number",
-    "S": "give each text a number",
-    "T": "give each text a number",
-    "O": "an array of numbers is `np.array(…, dtype=float)`; a generator has to become a list, texts and None numbers",
-    "c": "real and imaginary parts can be two numbers",
-    "M": "times can be numbers: `astype(np.int64)`",
-    "m": "times can be numbers: `astype(np.int64)`",
-    "V": "fields of records can be columns",
-}
+NAMES: Final = ("D", "D′")
 
 Array = NDArray[np.float64]
 Bits = NDArray[np.bool_]
+Law = tuple[str, ...]  # what numbers are: kind, dtype and shape
+
+
+class UnfitError(Exception):
+    """Runs that scores are learned on are not what the first calls gave: rows need other columns.
+
+    Attributes:
+        reason: "raised" in a call for many runs, so that every run needs a call of its own; "odd" numbers, NaN or −0;
+            or another "kind" of outputs than those before.
+    """
+
+    def __init__(self, reason: Literal["raised", "odd", "kind"]) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,28 +53,41 @@ class RunSource:
     """A function with one pair of neighbours.
 
     Attributes:
-        mechanism: The function.
+        caller: The function, and how it is called.
         pair: D and D′.
         number: The pair's index.
         seed: The audit's, for messages.
-        shapes: Of one run's output on D and on D′.
-        split: Outputs are integers beyond 2⁵³: their last 32 bits are columns of their own.
+        law: What the numbers of a run are, where all outputs are numbers of one kind and shape; None where they go
+            through a schema.
+        numbers: How many numbers such a run has; of other outputs, about how many values.
+        odd: NaN and −0 among them are told by columns of their own.
+        split: They are integers beyond 2⁵³: their last 32 bits are columns of their own.
+        schema: Of all other outputs, once it was made.
         narrow: What very wide outputs become; None for all other ones.
+        apart: Every run is made in a call of its own, with a generator of its own.
+        learning: Runs that are not what the first calls gave may still change the schema.
     """
 
-    mechanism: MechanismFunction
+    caller: Caller
     pair: tuple[Any, Any]
     number: int
     seed: int
-    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    law: Law | None
+    numbers: int = 1
+    odd: bool = False
     split: bool = False
+    schema: Schema | None = None
     narrow: Narrow | None = None
+    apart: bool = False
+    learning: bool = False
 
     @property
     def whole(self) -> int:
         """Returns the number of columns of whole outputs."""
-        sizes = [int(np.prod(shape, dtype=np.int64)) for shape in self.shapes]
-        return max(sizes) * (2 if self.split else 1) + (self.shapes[0] != self.shapes[1])
+        if self.law is None:
+            assert self.schema is not None
+            return self.schema.width
+        return self.numbers * (1 + self.split + self.odd)
 
     @property
     def width(self) -> int:
@@ -78,122 +97,129 @@ class RunSource:
     def runs(self, rng: np.random.Generator, number: int, first: int) -> tuple[Array, Bits]:
         """Returns the outputs (number, width) of fresh runs and whether each was on D.
 
-        Where outputs on D and D′ have different shapes, the shape tells them apart: it is the last column, and shorter
-        outputs are filled with zeros.
-
         Args:
             rng: The block's generator.
             number: How many runs.
             first: The first run's number, for messages.
 
         Raises:
-            MechanismError: The function raised or returned something else than rows of numbers.
+            MechanismError: The function raised, or what it returned are not the runs that were asked for.
+            UnfitError: While learning: the runs are not what they were at first.
         """
         secret = draw_hidden_bits(rng, number)
         rows = np.zeros((number, self.width))
-        for which, own in enumerate(rng.spawn(2)):
-            for mine in self._calls(np.flatnonzero(secret == (which == 0))):
-                where = _Where(source=self, which=which, trials=first + mine)
-                outputs = _call(self.mechanism, self.pair[which], mine.size, own, where=where)
-                if outputs.shape[1:] != self.shapes[which]:
-                    raise where.error(
-                        f"returned outputs of shape {outputs.shape[1:]} where it returned {self.shapes[which]} before; "
-                        "expected outputs of one size: pad them to the longest"
-                    )
-                flat = _numbers(outputs, split=self.split)
-                if self.shapes[0] != self.shapes[1]:
-                    flat = np.pad(flat, ((0, 0), (0, self.whole - flat.shape[1])))
-                    flat[:, -1] = which
-                rows[mine] = flat if self.narrow is None else self.narrow(flat)
+        for own, which, mine in self._calls(rng, secret):
+            rows[mine] = self.call(own, which, mine.size, trials=first + mine)
         return rows, secret
 
-    def _calls(self, runs: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        step = max(1, runs.size if self.narrow is None else _CALL_NUMBERS // self.whole)
-        return (runs[start : start + step] for start in range(0, runs.size, step))
+    def call(
+        self, rng: np.random.Generator, which: int, size: int, *, trials: NDArray[np.int64] | None = None
+    ) -> Array:
+        """Returns the outputs (size, width) of one call of the function.
+
+        Args:
+            rng: The call's generator.
+            which: 0 on D, 1 on D′.
+            size: How many runs.
+            trials: (size,) their numbers, for messages.
+
+        Raises:
+            MechanismError: The function raised, or what it returned are not the runs that were asked for.
+            UnfitError: While learning: the runs are not what they were at first.
+        """
+        found = self.found(rng, which, size, trials)
+        if self.law is None:
+            assert self.schema is not None
+            rows = self.schema.rows(forms_of(found))
+        else:
+            rows = self._numbers(found)
+        return rows if self.narrow is None else self.narrow(rows)
+
+    def sketch(self, rng: np.random.Generator, number: int, first: int) -> Sketch:
+        """Returns what stood where in the outputs of fresh runs; the arguments and errors are those of `runs`."""
+        secret = draw_hidden_bits(rng, number)
+        found: list[Form] = []
+        order: list[NDArray[np.int64]] = []
+        for own, which, mine in self._calls(rng, secret):
+            if mine.size:
+                found += forms_of(self.found(own, which, mine.size, first + mine))
+                order.append(mine)
+        return sketch(found, secret[np.concatenate(order)])
+
+    def found(
+        self, rng: np.random.Generator, which: int, size: int, trials: NDArray[np.int64] | None
+    ) -> NDArray[Any] | list[Any]:
+        """Returns the runs of one call as `Caller.runs` gives them; arguments and errors are those of `call`."""
+        where = Where(source=self, which=which, trials=trials)
+        try:
+            found: NDArray[Any] | list[Any] = self.caller.runs(self.pair[which], size, rng)
+        except CallError as error:
+            raise where.error(str(error)) from error
+        except MemoryError as error:
+            raise where.error("ran out of memory") from error
+        except Exception as error:
+            if self.learning and self.caller.catch and not self.caller.single:
+                raise UnfitError("raised") from error
+            raise where.error(_raised(error, self.caller)) from error
+        return found
+
+    def _numbers(self, found: NDArray[Any] | list[Any]) -> Array:
+        """Returns numbers as they are; what is none, and was not seen while learning, is ∞, “something else”."""
+        given = as_numbers(found)
+        if given is not None and _alike(given[1], self.law):
+            return self._columns(given[0])
+        if self.learning:
+            raise UnfitError("kind")
+        rows = np.full((len(found), self.whole), np.inf)
+        for row, each in zip(rows, found, strict=True):
+            own = as_numbers([each])
+            if own is not None and own[0].size == self.numbers:
+                row[:] = self._columns(own[0])
+        return rows
+
+    def _columns(self, given: NDArray[Any]) -> Array:
+        flat = given.reshape(given.shape[0], -1)
+        rows = flat.astype(np.float64)
+        parts = [rows]
+        if self.split:
+            last = flat.astype(np.uint64) & np.uint64(_LAST) if flat.dtype.kind in "iu" else np.zeros(flat.shape)
+            parts.append(last.astype(np.float64))  # of negative numbers in two's complement
+        if self.odd:
+            parts.append(odd(rows).astype(np.float64))
+            rows[np.isnan(rows)] = 0.0
+        elif flat.dtype.kind == "f" and (self.learning or np.isnan(rows.sum())) and odd(rows).any():
+            if self.learning:
+                raise UnfitError("odd")
+            rows[np.isnan(rows)] = np.inf
+        return np.concatenate(parts, axis=1) if len(parts) > 1 else rows
+
+    def _calls(
+        self, rng: np.random.Generator, secret: Bits
+    ) -> Iterator[tuple[np.random.Generator, int, NDArray[np.int64]]]:
+        """Yields the generator, the neighbour and the runs of each call of a block."""
+        for which, own in enumerate(rng.spawn(2)):
+            runs = np.flatnonzero(secret == (which == 0))
+            step = 1 if self.apart else max(1, runs.size if self.narrow is None else _CALL_NUMBERS // self.whole)
+            for start in range(0, runs.size, step):
+                yield own.spawn(1)[0] if self.apart else own, which, runs[start : start + step]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Where:
+class Where:
+    """A call, for messages."""
+
     source: RunSource
     which: int
     trials: NDArray[np.int64] | None
 
-    def error(self, problem: str, *, row: int | None = None) -> MechanismError:
-        at = f"on {_NAMES[self.which]} of pair {self.source.number}, seed {self.source.seed}"
+    def error(self, problem: str) -> MechanismError:
+        """Returns what is raised."""
+        at = f"on {NAMES[self.which]} of pair {self.source.number}, seed {self.source.seed}"
         if self.trials is None:
             return MechanismError(f"the mechanism, when first tried {at}, {problem}", trial=0, seed=self.source.seed)
-        trial = int(self.trials[row if row is not None else 0])
-        which = f"in run {trial}" if row is not None else f"in the call for runs {trial} to {int(self.trials[-1])}"
-        return MechanismError(f"the mechanism, {which} {at}, {problem}", trial=trial, seed=self.source.seed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probed:
-    """What a few calls show of a function.
-
-    Attributes:
-        source: Of runs on the pair, not narrowed yet.
-        notes: What users should know.
-        outputs: A digest of what it returned; empty where a seed does not fix that.
-    """
-
-    source: RunSource
-    notes: tuple[str, ...]
-    outputs: str
-
-
-def probe(mechanism: MechanismFunction, pair: tuple[Any, Any], *, number: int, seed: int) -> Probed:
-    """Returns what a few calls show of the function on the pair.
-
-    The same seed must give the same output, or the audit cannot be repeated; another seed should give another.
-
-    Raises:
-        MechanismError: The function raised or returned something else than rows of numbers, or its runs of one call
-            share their randomness.
-    """
-    source = RunSource(mechanism=mechanism, pair=pair, number=number, seed=seed, shapes=((), ()))
-    shapes: list[tuple[int, ...]] = []
-    notes: dict[str, str] = {}
-    digest = hashlib.sha256()
-    large = False
-    for which in (0, 1):
-        where = _Where(source=source, which=which, trials=None)
-        few = _call(mechanism, pair[which], _FEW, np.random.default_rng((seed, number, 0)), where=where)
-        runs = max(2, min(_PROBE, _FEW * _PROBE_NUMBERS // few.size))
-        once, again, other = (
-            _call(mechanism, pair[which], runs, np.random.default_rng((seed, number, word)), where=where)
-            for word in (1, 1, 2)
-        )
-        if not few.shape[1:] == once.shape[1:] == again.shape[1:] == other.shape[1:]:
-            raise where.error(
-                f"returned outputs of shapes {once.shape[1:]}, {again.shape[1:]} and {other.shape[1:]}, and "
-                f"{few.shape[1:]} in a call for {_FEW} runs; expected outputs of one size: pad them to the longest"
-            )
-        shapes.append(once.shape[1:])
-        digest.update(np.ascontiguousarray(once).tobytes())
-        large = large or any(_large(outputs) for outputs in (once, other))
-        at = f"on {_NAMES[which]} of pair {number}"
-        if not np.array_equal(once, again):
-            notes["state"] = (
-                f"not repeatable: {at} two calls with the same seed ({seed}) gave different outputs; the mechanism "
-                "keeps state between calls, changes its dataset or has randomness of its own. Runs that depend on each "
-                "other void the confidence: take all randomness from `rng`"
-            )
-        elif np.array_equal(once, other) and not _constant(once):
-            notes["unused"] = (
-                f"`rng` is not used: {at} two seeds gave the same {runs} outputs, though not constant ones"
-            )
-        elif np.array_equal(once, other):
-            notes["constant"] = f"not random: every output of {3 * runs} runs {at} was the same"
-        if runs >= _TELLING and not np.array_equal(once, other) and _constant(once) and _constant(other):
-            raise where.error(
-                f"returned {runs} equal rows, and with another seed {runs} other ones: the runs of a call share their "
-                "randomness; expected independent runs, each with draws of its own: `rng.normal(size=size)`"
-            )
-    if shapes[0] != shapes[1]:
-        notes["shape"] = f"the shape of an output tells the neighbours of pair {number} apart: {shapes[0]}, {shapes[1]}"
-    made = replace(source, shapes=(shapes[0], shapes[1]), split=large)
-    return Probed(source=made, notes=tuple(notes.values()), outputs="" if "state" in notes else digest.hexdigest())
+        first, last = int(self.trials[0]), int(self.trials[-1])
+        call = f"in run {first}" if first == last else f"in the call for runs {first} to {last}"
+        return MechanismError(f"the mechanism, {call} {at}, {problem}", trial=first, seed=self.source.seed)
 
 
 def together(parts: Sequence[tuple[Array, Bits]]) -> tuple[Array, Bits]:
@@ -201,55 +227,20 @@ def together(parts: Sequence[tuple[Array, Bits]]) -> tuple[Array, Bits]:
     return np.concatenate([rows for rows, _ in parts]), np.concatenate([secret for _, secret in parts])
 
 
-def _constant(rows: NDArray[Any]) -> bool:
-    return bool((rows == rows[:1]).all())
+def forms_of(found: Any) -> list[Form]:
+    """Returns the canonical form of each run."""
+    return [each if type(each) is Form else canonical(each) for each in found]
 
 
-def _large(rows: NDArray[Any]) -> bool:
-    whole = rows.dtype.kind in "iu" and rows.dtype.itemsize == 8
-    return whole and float(np.abs(rows.astype(np.float64)).max()) > _EXACT
+def _alike(law: Law, wanted: Law | None) -> bool:
+    return wanted is not None and law[0] == wanted[0] and law[2] == wanted[2] and (law[0] == "array" or law == wanted)
 
 
-def _numbers(rows: NDArray[Any], *, split: bool) -> Array:
-    """Returns the outputs as floats (runs, numbers); of integers with more digits than a float the last 32 bits too."""
-    flat = rows.reshape(rows.shape[0], -1)
-    if not split:
-        return flat.astype(np.float64)
-    if flat.dtype.kind not in "iu":
-        return np.concatenate([flat.astype(np.float64), np.zeros(flat.shape)], axis=1)
-    last = flat.astype(np.uint64) & np.uint64(0xFFFFFFFF)  # of negative numbers in two's complement
-    return np.concatenate([flat.astype(np.float64), last.astype(np.float64)], axis=1)
-
-
-def _call(
-    mechanism: MechanismFunction, dataset: Any, size: int, rng: np.random.Generator, *, where: _Where
-) -> NDArray[Any]:
-    """Returns what one call returned: numbers, a row a run, none of them NaN."""
-    try:
-        given = mechanism(dataset, size, rng)
-    except Exception as error:
-        raise where.error(f"raised {type(error).__name__}: {error}") from error
-    if isinstance(given, np.ma.MaskedArray):
-        raise where.error("returned a masked array; expected numbers: give what is masked a number of its own")
-    try:
-        outputs = np.asarray(given)
-    except Exception as error:  # lists of different lengths, or whatever an object's own conversion does
-        what = f"returned no array ({type(error).__name__}: {error})"
-        raise where.error(f"{what}; expected outputs of one size: pad them to the longest") from error
-    if outputs.dtype.kind not in "biuf":
-        what = f"{outputs.dtype} values of shape {outputs.shape}" if outputs.ndim else f"a {type(given).__name__}"
-        hint = _HINTS.get(outputs.dtype.kind, "publish numbers")
-        raise where.error(f"returned {what}; expected numbers: bool, integer or float ({hint})")
-    if outputs.ndim == 0 or outputs.shape[0] != size or outputs.size == 0:
-        raise where.error(
-            f"returned an array of shape {outputs.shape}; expected ({size},) or ({size}, …), a row for each of the "
-            f"{size} runs that were asked for and at least one number in it"
-        )
-    if outputs.dtype.kind == "f":
-        bad = np.isnan(outputs.reshape(size, -1)).any(axis=1)
-        if bad.any():
-            raise where.error(
-                "returned NaN; expected numbers: having no answer is an answer too and needs a number of its own",
-                row=int(bad.argmax()),
-            )
-    return outputs
+def _raised(error: Exception, caller: Caller) -> str:
+    said = f"raised {type(error).__name__}: {error}"
+    if not caller.catch or caller.single:
+        return said
+    return (
+        f"{said} – in a call for many runs, none of which had raised while scores were learned, so that it cannot be "
+        "told whose output it is; audit the function with one_at_a_time=True"
+    )

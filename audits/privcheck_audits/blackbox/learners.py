@@ -19,8 +19,9 @@ _LINEAR_RUNS: Final = 20_000
 _LINEAR_NUMBERS: Final = 2_000_000  # of the table that logistic regression learns on
 _LEAST_RUNS: Final = 4_000
 _ROUNDS: Final = 10
-_TREE_RUNS: Final = 40_000
 _FEWEST: Final = 10  # runs under a neighbour, to grow trees
+_STEEPEST: Final = 1e9  # nats a unit
+_FAR: Final = 60.0  # nats
 _SHRINK: Final = 1.0  # added to the counts under both neighbours
 
 Array = NDArray[np.float64]
@@ -33,11 +34,11 @@ class Seen:
 
     Attributes:
         table: (runs, features).
-        keys: Of each of `blackbox.features.patterns`, (runs,); those that are not asked for are left out.
+        keys: Of each of `blackbox.patterns.patterns`, (runs,); None for those that are not asked for.
     """
 
     table: Array
-    keys: tuple[NDArray[np.uint64], ...]
+    keys: tuple[NDArray[np.uint64] | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,9 +57,9 @@ class KeyScore:
 
     def __call__(self, seen: Seen) -> Array:
         """Returns the score of each run."""
-        if self.keys.size == 0:
-            return np.zeros(seen.table.shape[0])
         asked = seen.keys[self.view]
+        if self.keys.size == 0 or asked is None:
+            return np.zeros(seen.table.shape[0])
         place = np.minimum(np.searchsorted(self.keys, asked), self.keys.size - 1)
         scores: Array = np.where(self.keys[place] == asked, self.ratio[place], 0.0)
         return scores
@@ -83,6 +84,26 @@ class ColumnScore:
         scores = np.zeros(seen.table.shape[0])
         for column, cut, ratio in zip(self.columns, self.cuts, self.ratios, strict=True):
             scores += ratio[_bins(seen.table[:, column], cut)]
+        return scores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlainScore:
+    """A column as it is, turned towards D: no bins, so that its far tails are in order.
+
+    Attributes:
+        column: Of the table.
+        centre: Where it is 0.
+        slope: In nats a unit.
+    """
+
+    column: int
+    centre: float
+    slope: float
+
+    def __call__(self, seen: Seen) -> Array:
+        """Returns the score of each run."""
+        scores: Array = np.clip(self.slope * (seen.table[:, self.column] - self.centre), -_FAR, _FAR)
         return scores
 
 
@@ -128,7 +149,10 @@ class TreeScore:
 
 def learn_keys(view: int, seen: Seen, secret: Bits) -> KeyScore:
     """Returns the score of equal outputs; both counts are raised by one."""
-    keys, index = np.unique(seen.keys[view], return_inverse=True)
+    asked = seen.keys[view]
+    if asked is None:
+        return KeyScore(view=view, keys=np.zeros(0, dtype=np.uint64), ratio=np.zeros(0))
+    keys, index = np.unique(asked, return_inverse=True)
     on_first = np.bincount(index[secret], minlength=keys.size)
     on_other = np.bincount(index[~secret], minlength=keys.size)
     ratio = np.log((on_first + _SHRINK) / (on_other + _SHRINK))
@@ -149,6 +173,16 @@ def learn_columns(columns: NDArray[np.int64], bins: int, seen: Seen, secret: Bit
     return ColumnScore(columns=columns, cuts=tuple(cuts), ratios=tuple(ratios))
 
 
+def learn_plain(column: int, seen: Seen, secret: Bits) -> PlainScore:
+    """Returns the line that fits a column of normal noise; of any noise with a monotone ratio it has the order."""
+    values = seen.table[:, column]
+    body = np.clip(values, *np.quantile(values, [0.005, 0.995]))
+    first, other = (body[arm].mean() if arm.any() else body.mean() for arm in (secret, ~secret))
+    variance = (np.square(body[secret] - first).sum() + np.square(body[~secret] - other).sum()) / body.size
+    slope = float(np.clip((first - other) / variance, -_STEEPEST, _STEEPEST)) if variance > 0 else 0.0
+    return PlainScore(column=int(column), centre=float(first + other) / 2, slope=slope)
+
+
 def learn_linear(seen: Seen, secret: Bits) -> DrawnIn:
     """Returns the logistic regression."""
     part = slice(0, max(_LEAST_RUNS, min(_LINEAR_RUNS, _LINEAR_NUMBERS // seen.table.shape[1])))
@@ -158,9 +192,9 @@ def learn_linear(seen: Seen, secret: Bits) -> DrawnIn:
     return DrawnIn(low=low, high=high, linear=linear)
 
 
-def learn_trees(columns: NDArray[np.int64], seed: int, seen: Seen, secret: Bits) -> TreeScore:
-    """Returns the trees."""
-    part = slice(0, _TREE_RUNS)
+def learn_trees(columns: NDArray[np.int64], seed: int, seen: Seen, secret: Bits, *, runs: int) -> TreeScore:
+    """Returns the trees, grown on so many of the runs."""
+    part = slice(0, runs)
     known = secret[part]
     if min(known.sum(), (~known).sum()) < _FEWEST:
         return TreeScore(columns=columns, model=None)
@@ -207,4 +241,8 @@ def _scikit_learn() -> Any:
 
 
 def _bins(values: Array, cut: Array) -> NDArray[np.intp]:
-    return np.searchsorted(cut, values, "left") + np.searchsorted(cut, values, "right")
+    left = np.searchsorted(cut, values)
+    place: NDArray[np.intp] = 2 * left + (
+        cut[np.minimum(left, cut.size - 1)] == values
+    )  # as if searched from the right
+    return place

@@ -2,19 +2,34 @@
 
 Which columns those are is learned on runs of their own, of which only sums are kept; narrowing is post-processing, so
 whatever was learned, the claim covers what is left. Of ten million numbers a run, one run at a time is held in memory.
+
+Columns that share noise are found by their correlations, from a count sketch of the runs (Charikar, Chen &
+Farach-Colton 2002): each run is added, with a random sign, to one of a few buckets of its neighbour, so that a column
+keeps a number a bucket. Up to thousands of columns there are as many buckets as runs, and the sketch is the runs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck_audits.blackbox.dependence import Standard, partners, pick_pairs
+from privcheck_audits.blackbox.echoes import echoes, figure_sizes
+
 WIDEST: Final = 500  # columns that are kept; outputs of more are narrowed
-PILOT: Final = 400  # runs that columns are picked on
-_FIGURES: Final = 9
+PILOT: Final = 400  # runs that columns are picked on, at least
+_MOST_PILOT: Final = 1_000  # where outputs are not too wide
+_PILOT_NUMBERS: Final = 2_000_000
+_FIGURES: Final = 8
+_SKETCH: Final = 4_000_000  # numbers of the sketch of either neighbour, unless a single bucket is more
+_LINKED: Final = 24  # pairs of either kind that are kept
+_SURE: Final = (0.0, 1.5, 3.0)  # standard errors by which a column's mean must differ to be added up
+_ECHOED: Final = 20_000  # wider outputs are not searched for repetitions, which takes sorting
+_TELLING: Final = 5.0  # standard errors by which a figure must differ to be kept
 _LARGEST: Final = 1e100
 
 Array = NDArray[np.float64]
@@ -27,19 +42,22 @@ class Narrow:
 
     Attributes:
         columns: (kept,) ascending.
-        line: (whole,) weights on all columns that add up differences of the means.
+        lines: (whole, 3) weights on all columns that add up differences of the means: of all, and of the clear ones.
+        echoed: Whether figures of how the output repeats within itself are wanted.
     """
 
     columns: NDArray[np.int64]
-    line: Array
+    lines: Array
+    echoed: bool
 
     @property
     def width(self) -> int:
         """Returns the number of columns that are left."""
-        return self.columns.size + _FIGURES
+        whole, sums = self.lines.shape
+        return int(self.columns.size + sums + _FIGURES + self.echoed * figure_sizes(whole)[1])
 
     def __call__(self, rows: Array) -> Array:
-        """Returns the kept columns and nine figures of each row (runs, kept + 9)."""
+        """Returns the kept columns and figures of each row, (runs, `width`)."""
         size = np.abs(rows)
         whole = rows
         if float(size.max(initial=0.0)) > _LARGEST:
@@ -47,7 +65,6 @@ class Narrow:
         top, bottom = whole.argmax(axis=1), whole.argmin(axis=1)
         run = np.arange(rows.shape[0])
         figures = (
-            whole @ self.line,
             whole.sum(axis=1),
             size.sum(axis=1),
             np.einsum("ij,ij->i", whole, whole),
@@ -57,7 +74,8 @@ class Narrow:
             bottom,
             np.count_nonzero(whole, axis=1),
         )
-        return np.concatenate([rows[:, self.columns], np.stack(figures, axis=1).astype(np.float64)], axis=1)
+        parts = [rows[:, self.columns], whole @ self.lines, np.stack(figures, axis=1).astype(np.float64)]
+        return np.concatenate([*parts, echoes(rows)] if self.echoed else parts, axis=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,37 +86,115 @@ class Spread:
         runs: (2,) on D and on D′.
         sums: (2, whole).
         squares: (2, whole).
+        echo_sums: (2, figures) of `echoes`; of none where outputs are too wide.
+        echo_squares: (2, figures).
+        buckets: (b,) of the sketch that are not empty, ascending; even ones of runs on D, odd ones on D′.
+        sketch: (b, whole).
+        signs: (2, b) sums of the signs, and numbers of the runs in each bucket.
     """
 
     runs: NDArray[np.int64]
     sums: Array
     squares: Array
+    echo_sums: Array
+    echo_squares: Array
+    buckets: NDArray[np.int64]
+    sketch: Array
+    signs: NDArray[np.int64]
 
     def __add__(self, other: Spread) -> Spread:
-        return Spread(runs=self.runs + other.runs, sums=self.sums + other.sums, squares=self.squares + other.squares)
+        buckets, place = np.unique(np.concatenate([self.buckets, other.buckets]), return_inverse=True)
+        sketch = np.zeros((buckets.size, self.sums.shape[1]))
+        signs = np.zeros((2, buckets.size), dtype=np.int64)
+        mine = self.buckets.size
+        for part, at in ((self, place[:mine]), (other, place[mine:])):  # no bucket comes twice in a part
+            sketch[at] += part.sketch
+            signs[:, at] += part.signs
+        return Spread(
+            runs=self.runs + other.runs,
+            sums=self.sums + other.sums,
+            squares=self.squares + other.squares,
+            echo_sums=self.echo_sums + other.echo_sums,
+            echo_squares=self.echo_squares + other.echo_squares,
+            buckets=buckets,
+            sketch=sketch,
+            signs=signs,
+        )
 
 
-def sum_columns(rows: Array, secret: Bits) -> Spread:
-    """Returns the sums of whole outputs (runs, whole), infinite ones left out."""
+def pilot_runs(whole: int) -> int:
+    """Returns on how many runs columns of outputs of that width are picked, if there are enough."""
+    return min(_MOST_PILOT, max(PILOT, _PILOT_NUMBERS // whole))
+
+
+def sum_columns(rows: Array, secret: Bits, first: int) -> Spread:
+    """Returns the sums of whole outputs (runs, whole), infinite ones left out.
+
+    Args:
+        rows: (runs, whole).
+        secret: (runs,) whether each was on D.
+        first: The first run's number, which says where in the sketch it belongs.
+    """
     body = np.where(np.abs(rows) < _LARGEST**0.4, rows, 0.0)
+    repeats = echoes(body) if rows.shape[1] <= _ECHOED else np.zeros((rows.shape[0], 0))
     arms = [body[secret], body[~secret]]
+    run = first + np.arange(rows.shape[0])
+    sign = _signs()[run % _MOST_PILOT]
+    halves = max(1, min(_MOST_PILOT, _SKETCH // rows.shape[1]))
+    bucket = 2 * (run % halves) + ~secret
+    buckets, place = np.unique(bucket, return_inverse=True)
+    sketch = np.zeros((buckets.size, rows.shape[1]))
+    np.add.at(sketch, place, body * sign[:, None])
     return Spread(
         runs=np.array([arm.shape[0] for arm in arms]),
         sums=np.stack([arm.sum(axis=0) for arm in arms]),
         squares=np.stack([np.square(arm).sum(axis=0) for arm in arms]),
+        echo_sums=np.stack([repeats[arm].sum(axis=0) for arm in (secret, ~secret)]),
+        echo_squares=np.stack([np.square(repeats[arm]).sum(axis=0) for arm in (secret, ~secret)]),
+        buckets=buckets,
+        sketch=sketch,
+        signs=np.stack([np.bincount(place, weights=sign).astype(np.int64), np.bincount(place)]),
     )
 
 
 def pick_columns(spread: Spread) -> Narrow:
-    """Returns the columns whose means or spreads differ most, by their standard errors."""
+    """Returns the columns whose means or spreads differ most, by their standard errors, and those that share noise."""
     runs = np.maximum(2, spread.runs)[:, None]
-    mean = spread.sums / runs
-    variance = np.maximum(0.0, spread.squares / runs - mean**2) + 1e-12 * (spread.squares / runs) + 1e-300
-    error = np.sqrt((variance / runs).sum(axis=0))
+    moved, variance, by_mean, by_spread = _compare(spread.sums, spread.squares, runs)
+    standard = _standard(spread, runs)
+    linked = partners(standard, np.unique(pick_pairs(standard, each=_LINKED)))[: WIDEST // 2]
+    ranked = np.argsort(-np.maximum(by_mean, by_spread), kind="stable")
+    chosen = np.concatenate([linked, ranked[~np.isin(ranked, linked)]])[:WIDEST]
+    lines = np.stack([np.where(by_mean > limit, moved / variance, 0.0) for limit in _SURE], axis=1)
+    largest = np.abs(lines).max(axis=0)
+    _, _, *echoed = _compare(spread.echo_sums, spread.echo_squares, runs)
+    return Narrow(
+        columns=np.sort(chosen),
+        lines=lines / np.where(largest > 0, largest, 1.0),
+        echoed=bool((np.maximum(*echoed) > _TELLING).any()),
+    )
+
+
+def _compare(sums: Array, squares: Array, runs: NDArray[np.int64]) -> tuple[Array, Array, Array, Array]:
+    """Returns how far the means are apart, the variances, and by how many standard errors means and spreads differ."""
+    mean = sums / runs
+    variance = np.maximum(0.0, squares / runs - mean**2) + 1e-12 * (squares / runs) + 1e-300
     moved = mean[0] - mean[1]
     wider = np.abs(np.log(variance[0]) - np.log(variance[1])) / np.sqrt((2 / runs).sum())
-    tells = np.maximum(np.abs(moved) / error, wider)
-    chosen = np.sort(np.argsort(-tells, kind="stable")[:WIDEST])
-    line = moved / variance.mean(axis=0)
-    largest = float(np.abs(line).max())
-    return Narrow(columns=chosen, line=line / largest if largest > 0 else line)
+    return moved, variance.mean(axis=0), np.abs(moved) / np.sqrt((variance / runs).sum(axis=0)), wider
+
+
+def _standard(spread: Spread, runs: NDArray[np.int64]) -> Standard:
+    """Returns the buckets as if they were runs, counted from their neighbour's mean."""
+    means = spread.sums / runs
+    arm = spread.buckets % 2
+    centred = (spread.sketch - spread.signs[0][:, None] * means[arm]) / np.sqrt(spread.signs[1])[:, None]
+    size = np.sqrt(np.square(centred).mean(axis=0))
+    size[size <= 1e-9 * np.abs(means).max(axis=0)] = np.inf  # constant: no correlation with anything
+    first, other = ((centred[arm == which] / size).astype(np.float32) for which in (0, 1))
+    return Standard(arms=(first, other), moved=(means[0] - means[1]) / size, spread=size)
+
+
+@cache
+def _signs() -> NDArray[np.int64]:
+    return np.random.default_rng(0).integers(0, 2, _MOST_PILOT) * 2 - 1

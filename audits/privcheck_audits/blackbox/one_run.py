@@ -21,7 +21,9 @@ from privcheck.auditors import CanaryAgent, MechanismAudit, MechanismError, Work
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP, PureDP
 from privcheck.results import Progress
-from privcheck_audits.bounds import CoinFlip, OneRun, bound_revealed, guess_plan
+from privcheck_audits.blackbox.power import find_power
+from privcheck_audits.blackbox.verdict import ClaimedLoss
+from privcheck_audits.bounds import CoinFlip, OneRun, guess_plan
 from privcheck_audits.engine.blocks import blocks
 from privcheck_audits.engine.checkpoints import Checkpoint
 from privcheck_audits.engine.pools import refuse_unsendable
@@ -31,7 +33,6 @@ _SIDES: Final = (("in and out", 0.6), ("in", 0.2), ("out", 0.2))  # who is guess
 _FAVOURITE: Final = 0.68  # the share of canaries that count cells with Laplace noise are certified best with
 _LEAST: Final = 10  # canaries
 _STREAM: Final = 0x10F1
-_REVEALED: Final = 0.1  # of α, in what could be reached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,13 +157,17 @@ def audit_one_run(
     def result(counted: _Errors) -> MechanismAudit:
         lower, number = _bound(counted, attempts, canaries, delta=delta, alpha=alpha)
         guesses = counted.runs * int(attempts.inside[number] + attempts.outside[number])
+        target = ClaimedLoss(unit="epsilon", claimed=epsilon, delta=delta)
+        power = find_power(target, canaries * runs, alpha=alpha, reach=_reachable)
         return MechanismAudit(
             claim=str(claim),
             verdict="violation" if lower > epsilon else "consistent",
             unit="epsilon",
             claimed=epsilon,
             lower=lower,
-            reachable=_reachable(epsilon, delta, canaries * runs, alpha=alpha),
+            reachable=power.reachable,
+            visible=power.visible,
+            needed=None if power.needed == math.inf else math.ceil(power.needed / canaries),
             delta=delta,
             trials=runs,
             runs=counted.runs,
@@ -226,11 +231,10 @@ def _bound(counted: _Errors, attempts: _Attempts, canaries: int, *, delta: float
     return bounds[best], best
 
 
-def _reachable(epsilon: float, delta: float, coins: int, *, alpha: float) -> float:
-    """Returns what randomised response of every coin would be certified at, guessing all of them."""
-    errors = min(coins, math.ceil(coins * (1 - delta) * float(expit(-epsilon))))
-    revealed = bound_revealed(coins, delta, alpha=alpha * _REVEALED)
-    return CoinFlip(errors=errors, guesses=coins, revealed=revealed).epsilon(alpha=alpha)
+def _reachable(target: ClaimedLoss, runs: int, *, alpha: float) -> float:
+    """Returns what randomised response of every coin would be certified at, guessing all of them: a coin is a run."""
+    errors = min(runs, math.ceil(runs * (1 - target.delta) * float(expit(-target.claimed))))
+    return CoinFlip(errors=errors, guesses=runs, coins=runs, delta=target.delta).epsilon(alpha=alpha)
 
 
 def _keep(directory: Path | None, agent: CanaryAgent, claim: PureDP | ApproxDP, canaries: int) -> Checkpoint | None:

@@ -16,23 +16,49 @@ import numpy as np
 
 from privcheck.auditors import Workers
 from privcheck_audits.blackbox.anytime import EProcess
+from privcheck_audits.blackbox.confirmation import Confirmation, UnitsOfCalls, plan_confirmation
 from privcheck_audits.blackbox.counts import Counts, Edges, edges
-from privcheck_audits.blackbox.inputs import Array, Bits, RunSource, together
-from privcheck_audits.blackbox.narrowing import PILOT, WIDEST, Spread, pick_columns, sum_columns
+from privcheck_audits.blackbox.grid import grid_steps
+from privcheck_audits.blackbox.independence import (
+    AGAIN,
+    FIRST,
+    CallPairs,
+    Figure,
+    call_size,
+    is_confirmed,
+    join,
+    suspect,
+)
+from privcheck_audits.blackbox.inputs import Array, Bits, RunSource, UnfitError, together
+from privcheck_audits.blackbox.narrowing import WIDEST, Spread, pick_columns, pilot_runs, sum_columns
 from privcheck_audits.blackbox.scores import LearnedScores, Scores, learn
+from privcheck_audits.blackbox.sketch import Place, Sketch
+from privcheck_audits.blackbox.structure import make_schema
 from privcheck_audits.blackbox.verdict import ClaimedLoss
 from privcheck_audits.bounds import DivergencePlan, Moments
 from privcheck_audits.engine.blocks import blocks
 from privcheck_audits.engine.checkpoints import Checkpoint
 
 LEAST: Final = 100  # trials
+APART: Final = 2_000  # trials, up to which every run has a call of its own anyway
 LEARNED: Final = 0.3  # the share of the runs that scores are learned on
 _PILOT: Final = 0.05  # of the runs, at most, that columns of wide outputs are picked on
 _MOST_LEARNED: Final = 60_000  # of a pair
-_BLOCK: Final = 8_192  # runs
+_LEARNED_OF_ONE: Final = 30_000  # of a pair that returns single numbers, of which more runs teach little
+_LEAST_LEARNED: Final = 0.03  # of the runs, of any pair
+BLOCK: Final = 8_192  # runs
 _BLOCK_NUMBERS: Final = 1_000_000
+_PRECISE: Final = 10_000  # runs that are learned on again, on a finer grid
 _FIRST: Final = 64  # runs of the first block, where the audit may stop after any
+_SKETCHED: Final = 2_000  # runs that a schema is made from, at most
+_SKETCHED_NUMBERS: Final = 200_000_000  # of their outputs
+_SKETCH: Final = 0.1  # of the runs, at most, for that
 _STREAM: Final = 0xB1AC  # keeps these blocks apart from other audits of the same seed
+_AGAIN: Final = 1 << 20  # added to the stream each time that learning begins again
+_WAYS: Final = 1 << 24  # between the streams of runs, of calls that are compared or confirm, and of what is done again
+_CALLS: Final = 16  # pairs of calls a block
+_UNITS: Final = 64  # units of the first block that confirms
+_CHECKED: Final = 512  # units that are made in any case, and at most a sixteenth of the trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,7 +80,7 @@ class BlockPlace:
         if self.checkpoint is None:
             return None
         plan = {**self.checkpoint.plan, "scikit-learn": version("scikit-learn"), **more}
-        return replace(self.checkpoint, plan=plan, kinds=(Counts, Moments, Spread))
+        return replace(self.checkpoint, plan=plan, kinds=(Counts, Moments, Spread, Sketch, Place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,9 +99,21 @@ class _Spread:
     """A block of runs on wide outputs, of which sums are kept."""
 
     source: RunSource
+    before: int
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Spread:
-        return sum_columns(*self.source.runs(rng, runs, first))
+        return sum_columns(*self.source.runs(rng, runs, self.before + first), first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Sketched:
+    """A block of runs that a schema is made from."""
+
+    source: RunSource
+    before: int
+
+    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Sketch:
+        return self.source.sketch(rng, runs, self.before + first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,12 +142,19 @@ class AuditedPair:
         held: Numbers of outputs that may be held in memory for learning.
         how: Where blocks run.
         e_process: Where the audit may stop early: the bets.
+        block: Runs of a block, at most.
         learned: Runs that scores were learned on, picked columns included; all that will be, once that has begun.
         runs: All runs so far.
+        begun: How often learning had to begin again, because outputs turned out to be of another kind.
         scores: What was learned, once it was.
         edges: Where scores are cut.
         training: Counts of the training runs.
         tested: Counts of the tested runs, once there are scores.
+        precise: Of outputs of low precision: cuts and counts of training runs on a grid that is finer than them.
+        again: Whether everything is done again, with one run a call.
+        compared: Runs of the calls that were compared with each other.
+        dependence: How runs of one call depend on each other, in words; empty where no comparison showed it.
+        confirmation: Of what long calls showed.
     """
 
     source: RunSource
@@ -118,18 +163,119 @@ class AuditedPair:
     held: int
     how: BlockPlace
     e_process: EProcess | None
+    block: int = BLOCK
     learned: int = 0
     runs: int = 0
+    begun: int = 0
     scores: Scores | None = None
     edges: Edges | None = None
     training: Counts | None = None
     tested: Counts | None = None
+    precise: tuple[Edges, Counts] | None = None
+    again: bool = False
+    compared: int = 0
+    dependence: str = ""
+    confirmation: Confirmation | None = None
+
+    def _compare_calls(self) -> Iterator[None]:
+        """Finds out whether runs of one call are independent; if not, every run gets a call of its own."""
+        if self.again or self.trials <= APART or self.source.caller.single:
+            self.source = replace(self.source, apart=True)
+        if self.source.apart or self.dependence:
+            return
+        figure: Figure | None = None
+        for test, pairs in enumerate((FIRST, AGAIN), start=1):
+            work = CallPairs(source=self.source, size=call_size(self.trials, self.source.width))
+            parts = []
+            for part in self._blocks(work, pairs, part=3, way=test, most=_CALLS):
+                parts.append(part)
+                yield
+            calls, rng = join(parts), np.random.default_rng((self.source.seed, self.source.number, test))
+            self.compared += calls[0].shape[0] * 2 * (work.size + 1)
+            if figure is None:
+                figure = suspect(*calls, rng)
+                if figure is None:
+                    return
+            elif is_confirmed(figure, *calls, rng):
+                self.dependence = str(figure)
+                self.source = replace(self.source, apart=True)
+
+    def confirm(self, *, alpha: float) -> Generator[None, None, None]:
+        """Makes calls of their own that confirm what long calls showed; yields after each block."""
+        assert self.scores is not None
+        assert self.edges is not None
+        assert self.training is not None
+        counts = self.training
+        if self.e_process is not None and self.e_process.stages:
+            counts += self.e_process.stages[-1].counts
+        elif self.tested is not None:
+            counts += self.tested
+        least = 0 if self.e_process is not None else min(_CHECKED, self.trials // 16)
+        plan = plan_confirmation(counts, self.target, alpha=alpha, runs=2 * self.trials, least=least)
+        self.confirmation = plan
+        if plan is None:
+            return
+        work = UnitsOfCalls(
+            source=self.source,
+            scores=self.scores,
+            edges=self.edges,
+            payoffs=plan.payoffs,
+            size=plan.size,
+            before=2 * self.trials,
+        )
+        units = max(1, BLOCK // (2 * plan.size))
+        parts = self._blocks(work, plan.most, part=3, way=3, most=units, grow=_UNITS, payoffs=plan.digest)
+        yield from plan.follow(parts)
 
     def learn(self) -> Generator[None, None, None]:
-        """Draws the runs that scores are learned on, and learns; yields after each block."""
-        yield from self._narrow()
+        """Draws the runs that scores are learned on, and learns; yields after each block.
+
+        Where outputs turn out to be of another kind than the first ones, learning begins again, on fresh runs: nothing
+        that was tested or bet on decided that.
+        """
+        while True:
+            try:
+                yield from self._sketch()
+                yield from self._compare_calls()
+                yield from self._narrow()
+                yield from self._train()
+            except UnfitError as error:
+                self._begin_again(error)
+            else:
+                self.source = replace(self.source, learning=False)
+                return
+
+    def _begin_again(self, error: UnfitError) -> None:
+        source = replace(self.source, narrow=None)
+        if error.reason == "raised":
+            source = replace(source, caller=replace(source.caller, single=True))
+        self.source = (
+            replace(source, odd=True) if error.reason == "odd" else replace(source, law=None, odd=False, schema=None)
+        )
+        self.scores = None  # of other rows; what was bet on them stands
+        self.begun += 1
+
+    def _sketch(self) -> Iterator[None]:
+        """Makes the schema of outputs that are not numbers of one shape, from runs of their own."""
+        if self.source.law is not None:
+            return
+        most = max(_FIRST, _SKETCHED_NUMBERS // self.source.numbers)
+        runs = max(2, min(_SKETCHED, most, round(_SKETCH * 2 * self.trials)))
+        before, found = self.runs, None
+        for part in self._blocks(_Sketched(source=self.source, before=before), runs, part=3, width=self.source.numbers):
+            self.runs += sum(part.runs)
+            found = part if found is None else found + part
+            yield
+        assert found is not None
+        self.source = replace(self.source, schema=make_schema(found))
+
+    def _train(self) -> Generator[None, None, None]:
         most = max(2 * LEAST, self.held // self.source.width)
-        runs = min(round(LEARNED * 2 * self.trials) - self.runs, _MOST_LEARNED, most)
+        left = 2 * self.trials - self.runs
+        enough = _MOST_LEARNED
+        if self.source.width == 1:
+            enough = min(enough, max(_LEARNED_OF_ONE, round(_LEAST_LEARNED * 2 * self.trials)))
+        runs = min(max(round(LEARNED * 2 * self.trials) - self.runs, left // 4), enough, most)
         pilot = self.runs
         self.learned = pilot + runs
         known: list[tuple[Array, Bits]] = []
@@ -147,6 +293,7 @@ class AuditedPair:
                 self._learn(known, runs=drawn)
             yield
         self._learn(known, runs=2 * self.trials - self.learned)
+        self._learn_precisely(*known[0])
         assert self.training is not None
         self.tested = self.training.none()
 
@@ -175,10 +322,9 @@ class AuditedPair:
         """Picks columns of outputs that are too wide, from runs of their own."""
         if self.source.width <= WIDEST:
             return
-        runs = max(2, min(PILOT, round(_PILOT * 2 * self.trials)))
-        self.learned = runs
-        spread: Spread | None = None
-        for part in self._blocks(_Spread(source=self.source), runs, part=2):
+        runs = max(2, min(pilot_runs(self.source.width), round(_PILOT * 2 * self.trials)))
+        before, spread = self.runs, None
+        for part in self._blocks(_Spread(source=self.source, before=before), runs, part=2):
             self.runs += int(part.runs.sum())
             spread = part if spread is None else spread + part
             yield
@@ -192,9 +338,19 @@ class AuditedPair:
         learned: LearnedScores = learn(rows, secret, np.random.default_rng(sequence))
         self.scores = learned.scores
         self.edges = edges(learned.held_out)
-        self.training = self.edges.count(learned.held_out, secret, self.target.divergences)
+        self.training = self.edges.count(learned.held_out, learned.secret, self.target.divergences)
         if self.e_process is not None:
             self.e_process.begin(self.edges.cuts, self.training, runs=runs)
+
+    def _learn_precisely(self, rows: Array, secret: Bits) -> None:
+        """Learns again on the finer grid, if there is one: for a note, no verdict rests on it."""
+        assert self.scores is not None
+        if (self.scores.steps == grid_steps(rows, secret, fine=True)).all():
+            return
+        few, known = rows[:_PRECISE], secret[:_PRECISE]
+        learned = learn(few, known, np.random.default_rng(self.source.seed), fine=True)
+        cut = edges(learned.held_out)
+        self.precise = cut, cut.count(learned.held_out, learned.secret, self.target.divergences)
 
     def _bet(self, rows: Array, secret: Bits) -> None:
         assert self.e_process is not None
@@ -202,13 +358,24 @@ class AuditedPair:
         assert self.edges is not None
         self.e_process.add(self.edges.count(self.scores(rows), secret, self.target.divergences))
 
-    def _blocks(self, work: Any, runs: int, *, part: int, grow: int = 0, **plan: str | int) -> Generator[Any]:
-        size = max(1, min(_BLOCK, _BLOCK_NUMBERS // self.source.width))
+    def _blocks(
+        self,
+        work: Any,
+        runs: int,
+        *,
+        part: int,
+        grow: int = 0,
+        width: int | None = None,
+        way: int = 0,
+        most: int = BLOCK,
+        **plan: str | int,
+    ) -> Generator[Any]:
+        size = max(1, min(most, self.block, _BLOCK_NUMBERS // (width or self.source.width)))
         return blocks(
             work,
             runs,
             seed=self.source.seed,
-            stream=_STREAM + 4 * self.source.number + part,
+            stream=_STREAM + 4 * self.source.number + part + _AGAIN * self.begun + _WAYS * (way + 4 * self.again),
             block=size,
             grow=min(grow, size),
             workers=self.how.workers,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 _WHOLE: Final = 18  # bits of which every subset is tried
 _DIGITS: Final = 16  # of an integer
-_BEST: Final = 3  # parities that become features
+PARITIES: Final = 3  # that become features
 _LOOK: Final = 20_000  # runs
 _TRIPLES: Final = 8_000  # runs that pairs and triples are searched on
 _LUCK: Final = 1.2  # times what the luckiest of all subsets shows by chance
@@ -83,7 +83,7 @@ def learn_parities(x: Array, secret: Bits) -> Parities:
         columns=np.array(columns),
         digits=np.array(digits),
         limits=limits[columns],
-        chosen=np.zeros((_BEST, len(columns)), dtype=np.int64),
+        chosen=np.zeros((PARITIES, len(columns)), dtype=np.int64),
     )
     bits = every.bits(x, np.arange(len(columns)))
     chosen = _all_subsets(bits, known) if len(columns) <= _WHOLE else _small_subsets(bits, known)
@@ -101,10 +101,10 @@ def _all_subsets(bits: Bits, secret: Bits) -> NDArray[np.int64]:
         table = np.stack([halves[:, 0] + halves[:, 1], halves[:, 0] - halves[:, 1]], axis=1).reshape(-1)
     size = np.abs(table)
     size[0] = -1.0
-    best = np.argsort(-size, kind="stable")[:_BEST]
+    best = np.argsort(-size, kind="stable")[:PARITIES]
     best = best[size[best] > _luck(table.size, secret)]
     subsets = (best[:, None] >> np.arange(number)) & 1
-    return np.concatenate([subsets, np.zeros((_BEST - subsets.shape[0], number), dtype=np.int64)])
+    return np.concatenate([subsets, np.zeros((PARITIES - subsets.shape[0], number), dtype=np.int64)])
 
 
 def _small_subsets(bits: Bits, secret: Bits) -> NDArray[np.int64]:
@@ -123,9 +123,9 @@ def _small_subsets(bits: Bits, secret: Bits) -> NDArray[np.int64]:
         if first + 1 < number:
             other = first + 1 + int(pairs[first, first + 1 :].argmax())
             ranked.append((float(pairs[first, other]), (first, other)))
-    chosen = np.zeros((_BEST, number), dtype=np.int64)
+    chosen = np.zeros((PARITIES, number), dtype=np.int64)
     least = _luck(number**3, secret[part])
-    for row, (size, subset) in enumerate(sorted(ranked, reverse=True)[:_BEST]):
+    for row, (size, subset) in enumerate(sorted(ranked, reverse=True)[:PARITIES]):
         if size > least:
             chosen[row, list(subset)] = 1
     return chosen

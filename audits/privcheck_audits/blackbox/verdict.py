@@ -2,9 +2,9 @@
 
 An attempt cuts a score. For ε the runs beyond the cuts are guesses of the hidden bit (the coin flip of
 `bounds`): which runs are guessed on depends on outputs and training runs only, and given those the bits are
-independent, so the number of guesses need not be fixed. With δ > 0 the right guesses that δ may have revealed come off
-first. For ρ and μ the runs beyond a cut are an event whose probabilities under D and D′ are bounded (Clopper &
-Pearson), or the score bounds the divergence (`privcheck_audits.bounds.divergence`).
+independent, so the number of guesses need not be fixed. With δ > 0 it is (`blackbox.guesses`). For ρ and μ the runs
+beyond a cut are an event whose probabilities under D and D′ are bounded (Clopper & Pearson), or the score bounds the
+divergence (`privcheck_audits.bounds.divergence`).
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtri
+from scipy.special import betainccinv, expit, ndtri
 
 from privcheck_audits.blackbox.counts import Counts
+from privcheck_audits.blackbox.guesses import Guesses, beyond_cuts, fixed_number
 from privcheck_audits.bounds import (
     CoinFlip,
     CurveFlip,
     DivergencePlan,
-    bound_revealed,
     divergence_plan,
     error_rate_at_most,
     rho_at_least,
 )
 
-_FIRST: Final = 0.35  # of α, for the attempt that training runs recommend
-_NEXT: Final = 0.35  # for the runners-up together
-_RUNNERS_UP: Final = 8
-_REVEALED: Final = 0.1  # of α, for the runs that δ reveals
+TIES: Final = 0x71E5  # keeps the draws among tied runs apart from an audit's others
+REFUTES: Final = 0.35  # of α, for the attempt that refutes the claim best by the training runs
+CERTIFIES: Final = 0.4  # for the one with the largest bound, often the same
 _ORDERS: Final = 1 + np.geomspace(1e-3, 300, 120)  # Rényi orders
 _DOWN: Final = 1 - 1e-9
+_UP: Final = 1 + 1e-9
 _TIGHT_CLIP: Final = 1.5  # nats, where runs are too few for the clip of a Gaussian of the claimed ρ
 _LEAST_RHO: Final = 1e-6  # for which a clip is worked out
+_VERY_MANY: Final = 1 << 32  # runs, of which δ reveals as many as expected, whatever is asked of them
 
 BoundUnit = Literal["epsilon", "rho", "mu"]
 Array = NDArray[np.float64]
@@ -129,56 +130,59 @@ def attempts(pair: int, cuts: Sequence[Array], target: ClaimedLoss) -> list[Atte
     return tried
 
 
-def weigh(
-    tried: Sequence[Attempt], training: Sequence[Counts], target: ClaimedLoss, *, tested: Sequence[int], alpha: float
-) -> Array:
-    """Returns the share of α of each attempt, (attempts,), adding up to 1, from the training runs alone.
+def best(
+    tried: Sequence[Attempt],
+    weights: Array,
+    training: Sequence[Counts],
+    tested: Sequence[Counts],
+    target: ClaimedLoss,
+    *,
+    alpha: float,
+    rng: np.random.Generator,
+) -> Best:
+    """Returns the largest lower bound among the attempts, at confidence 1 − α for all of them together.
 
     Args:
-        tried: The attempts.
-        training: Counts of each pair by models that had not seen the run.
+        tried: The attempts on all pairs.
+        weights: Their shares of α.
+        training: Counts of each pair's training runs.
+        tested: Counts of each pair's tested runs.
         target: The claim.
-        tested: How many runs of each pair will be tested.
         alpha: One minus the confidence.
+        rng: Picks among tied runs where the number of guesses is fixed.
     """
-    worth = np.array([_worth(a, training[a.pair], target, runs=tested[a.pair], alpha=alpha) for a in tried])
-    order = np.argsort(-worth, kind="stable")
-    following = order[1 : 1 + _RUNNERS_UP]
-    weights = np.full(len(tried), (1 - _FIRST - _NEXT) / len(tried))
-    weights[order[0]] += _FIRST
-    weights[following] += _NEXT / max(1, following.size)
-    return weights / max(1.0, float(weights.sum()))
-
-
-def best(
-    tried: Sequence[Attempt], weights: Array, tested: Sequence[Counts], target: ClaimedLoss, *, alpha: float
-) -> Best:
-    """Returns the largest lower bound among the attempts, at confidence 1 − α for all of them together."""
-    paying = alpha * _REVEALED / (3 * len(tested)) if target.delta > 0 else 0.0
-    rest = alpha * (1 - _REVEALED) if target.delta > 0 else alpha
-    revealed = [_count_revealed(counts.runs, target.delta, alpha=paying) for counts in tested]
-    largest = None
-    for attempt, weight in zip(tried, weights, strict=True):
-        counts = tested[attempt.pair]
-        part = rest * float(weight)
-        lower = _lower(attempt, counts, part, target=target, revealed=revealed[attempt.pair])
-        if largest is None or lower > largest.lower:
-            right, wrong = guesses(attempt, counts)
-            largest = Best(lower=lower, attempt=attempt, alpha=part, right=right, wrong=wrong)
-    assert largest is not None
+    largest = Best(lower=0.0, attempt=tried[0], alpha=alpha * float(weights[0]), right=0, wrong=0)
+    search = _largest_flip if target.unit == "epsilon" else _largest_loss
+    for pair, (taught, counts) in enumerate(zip(training, tested, strict=True)):
+        of_pair = np.array([attempt.pair == pair for attempt in tried])
+        mine = [attempt for attempt in tried if attempt.pair == pair]
+        made = fixed_number(mine, taught, counts, rng) if target.delta > 0 else beyond_cuts(mine, counts)
+        lower, i = search(mine, made, alpha * weights[of_pair], counts, target)
+        if lower > largest.lower:
+            part = alpha * float(weights[of_pair][i])
+            right, wrong = int(made.right[i]), int(made.wrong[i])
+            largest = Best(lower=lower, attempt=mine[i], alpha=part, right=right, wrong=wrong)
     return largest
 
 
 def reachable(target: ClaimedLoss, runs: int, *, alpha: float) -> float:
-    """Returns what the recommended attempt would certify of the easiest mechanism for which the claim is exactly true.
+    """Returns what the favourite attempts would certify of the easiest mechanism for which the claim is exactly true.
 
-    That is randomised response for ε, N(0, 1) against N(μ, 1) for μ, and the same with μ = √(2ρ) for ρ.
+    That is randomised response for (ε, δ), which reveals its bit with probability δ; N(0, 1) against N(μ, 1) for μ, and
+    the same with μ = √(2ρ) for ρ.
+
+    Args:
+        target: The claim.
+        runs: Tested runs, both neighbours together.
+        alpha: One minus the confidence.
     """
-    part = alpha * _FIRST
+    part = alpha * (REFUTES + CERTIFIES)
     if target.unit == "epsilon":
-        errors = math.ceil(runs * (1 - target.delta) * expit(-target.claimed))
-        revealed = _count_revealed(runs, target.delta, alpha=part * _REVEALED)[0]
-        return CoinFlip(errors=min(errors, runs), guesses=runs, revealed=revealed).epsilon(alpha=part)
+        errors = min(runs, math.ceil(runs * (1 - target.delta) * expit(-target.claimed)))
+        if target.delta > 0 and runs > _VERY_MANY:
+            guesses = max(errors, runs - math.ceil(runs * target.delta))
+            return CoinFlip(errors=errors, guesses=guesses).epsilon(alpha=part)
+        return CoinFlip(errors=errors, guesses=runs, coins=runs, delta=target.delta).epsilon(alpha=part)
     from scipy.special import ndtr
 
     mu = target.claimed if target.unit == "mu" else math.sqrt(2 * target.claimed)
@@ -189,41 +193,79 @@ def reachable(target: ClaimedLoss, runs: int, *, alpha: float) -> float:
     return max(_event_rho(int(half * ndtr(mu - cut)), half, math.ceil(half * ndtr(-cut)), half, part) for cut in cuts)
 
 
-def _count_revealed(runs: int, delta: float, *, alpha: float) -> tuple[int, int]:
-    """Returns how many right guesses δ pays for where both neighbours are guessed, and where only one is."""
-    if delta == 0 or runs == 0:
-        return 0, 0
-    return bound_revealed(runs, delta, alpha=alpha), bound_revealed(runs, delta / 2, alpha=alpha)
+def _largest_flip(
+    tried: Sequence[Attempt], made: Guesses, parts: Array, counts: Counts, target: ClaimedLoss
+) -> tuple[float, int]:
+    """Returns the largest bound on ε and its attempt.
+
+    Without δ bounds are larger than with it, and are found for all attempts at once: few are looked at one by one.
+    """
+    number = made.right + made.wrong
+    at_most = odds_at_least(made.wrong, number, parts)
+    found, which = 0.0, 0
+    for i in np.argsort(-at_most, kind="stable"):
+        if at_most[i] <= found:
+            break
+        one_way = tried[i].upper is None or tried[i].lower is None
+        flip = CoinFlip(
+            errors=int(made.wrong[i]),
+            guesses=int(number[i]),
+            coins=counts.runs,
+            delta=target.delta / 2 if one_way else target.delta,
+        )
+        if found > 0 and flip.p_value(found) > parts[i]:
+            continue
+        lower = flip.epsilon(alpha=float(parts[i]))
+        found, which = (lower, int(i)) if lower > found else (found, which)
+    return found, which
 
 
-def guesses(attempt: Attempt, counts: Counts) -> tuple[int, int]:
-    """Returns how many runs beyond the cuts point to the right neighbour, and how many to the wrong one."""
-    right = wrong = 0
-    if attempt.upper is not None:
-        first, other = counts.above(attempt.score, attempt.upper)
-        right, wrong = right + first, wrong + other
-    if attempt.lower is not None:
-        first, other = counts.above(attempt.score, attempt.lower)
-        right, wrong = right + int(counts.totals[1]) - other, wrong + int(counts.totals[0]) - first
-    return right, wrong
+def odds_at_least(wrong: NDArray[np.int64], number: NDArray[np.int64], alphas: Array | float) -> Array:
+    """Returns about the bound of each `CoinFlip` at δ = 0; 0 where nothing was guessed."""
+    some = wrong < number
+    rate = np.full(number.size, 0.5)
+    level = np.broadcast_to(alphas, number.shape)[some]
+    rate[some] = np.minimum(0.5, betainccinv(wrong[some] + 1, (number - wrong)[some], level))
+    found: Array = np.log1p(-rate) - np.log(rate)
+    return found * _UP
 
 
-def _lower(attempt: Attempt, counts: Counts, alpha: float, *, target: ClaimedLoss, revealed: tuple[int, int]) -> float:
+def _largest_loss(
+    tried: Sequence[Attempt], made: Guesses, parts: Array, counts: Counts, target: ClaimedLoss
+) -> tuple[float, int]:
+    """Returns the largest bound on ρ or μ and its attempt."""
+    bounds = [
+        lower_bound(attempt, counts, target, right=int(right), wrong=int(wrong), alpha=float(part))
+        for attempt, right, wrong, part in zip(tried, made.right, made.wrong, parts, strict=True)
+    ]
+    which = int(np.argmax(bounds))
+    return bounds[which], which
+
+
+def lower_bound(
+    attempt: Attempt, counts: Counts, target: ClaimedLoss, *, right: int, wrong: int, alpha: float, times: float = 1.0
+) -> float:
+    """Returns the bound of one attempt on ρ or μ.
+
+    Args:
+        attempt: Of another kind than "flip".
+        counts: Of the runs.
+        target: The claim.
+        right: Runs that point to the right neighbour.
+        wrong: Runs that point to the wrong one.
+        alpha: The attempt's.
+        times: As many times as many runs that sum up alike, of which `right` and `wrong` are counts already.
+    """
     if attempt.kind == "divergence":
-        return _divergence(attempt, counts, target, times=1.0, alpha=alpha)
-    right, wrong = guesses(attempt, counts)
-    if attempt.kind == "flip":
-        if right + wrong == 0:
-            return 0.0
-        taken = revealed[0] if attempt.upper is not None and attempt.lower is not None else revealed[1]
-        return CoinFlip(errors=wrong, guesses=right + wrong, revealed=taken).epsilon(alpha=alpha)
-    if counts.totals.min() == 0:
+        return _divergence(attempt, counts, target, times=times, alpha=alpha)
+    ours, others = (int(runs * times) for runs in counts.totals)
+    if min(ours, others) == 0:
         return 0.0
     if attempt.kind == "curve":
-        return CurveFlip(errors=wrong, runs=counts.runs).mu(alpha=alpha)
-    ours, others = counts.totals if attempt.upper is not None else counts.totals[::-1]
+        return CurveFlip(errors=min(wrong, ours + others), runs=ours + others).mu(alpha=alpha)
+    ours, others = (ours, others) if attempt.upper is not None else (others, ours)
     bound = _event_mu if target.unit == "mu" else _event_rho
-    return bound(right, int(ours), wrong, int(others), alpha)
+    return bound(min(right, ours), ours, min(wrong, others), others, alpha)
 
 
 def _event(right: int, ours: int, wrong: int, others: int, alpha: float) -> tuple[float, float]:
@@ -260,27 +302,3 @@ def _divergence(attempt: Attempt, counts: Counts, target: ClaimedLoss, *, times:
         squares=tuple(value * times for value in sums.squares),
     )
     return rho_at_least(more, plans[attempt.plan], alpha=alpha)
-
-
-def _worth(attempt: Attempt, training: Counts, target: ClaimedLoss, *, runs: int, alpha: float) -> float:
-    """Returns how promising an attempt is; the counts are made worse by a standard deviation against the luckiest."""
-    grown = runs / max(1, training.runs)
-    if attempt.kind == "divergence":
-        return _divergence(attempt, training, target, times=grown, alpha=alpha / 10)
-    right, wrong = guesses(attempt, training)
-    right = int(max(0.0, right - math.sqrt(right)) * grown)
-    wrong = math.ceil((wrong + math.sqrt(wrong) + 1) * grown)
-    if attempt.kind == "flip":
-        taken = _count_revealed(runs, target.delta, alpha=alpha / 30)
-        tested = right + wrong - taken[0 if attempt.upper is not None and attempt.lower is not None else 1]
-        if tested <= wrong:
-            return -math.inf
-        from scipy.stats import binom
-
-        return -float(binom.logcdf(wrong, tested, expit(-target.claimed)))
-    ours, others = training.totals if attempt.upper is not None else training.totals[::-1]
-    ours, others = max(1, int(ours * grown)), max(1, int(others * grown))
-    if attempt.kind == "curve":
-        return CurveFlip(errors=min(wrong, ours + others), runs=ours + others).mu(alpha=alpha / 10)
-    bound = _event_mu if target.unit == "mu" else _event_rho
-    return bound(min(right, ours), ours, min(wrong, others), others, alpha / 10)

@@ -41,7 +41,7 @@ from privcheck_audits.bounds.e_process import (
 from privcheck_audits.bounds.group import group_delta, group_size, user_epsilon
 from privcheck_audits.bounds.one_run import OneRun
 from privcheck_audits.bounds.ranks import RANKS, GuessPlan, RankedBound, bound_at_ranks, guess_plan
-from privcheck_audits.bounds.tails import bound_revealed, error_rate_at_most, few_errors_p_value
+from privcheck_audits.bounds.tails import error_rate_at_most, few_errors_p_value
 
 __all__ = [
     "BETS",
@@ -57,7 +57,6 @@ __all__ = [
     "anytime_epsilon",
     "anytime_mu",
     "bound_at_ranks",
-    "bound_revealed",
     "clopper_pearson_pair",
     "count_vectors",
     "divergence_plan",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 from scipy.special import expit, ndtr, ndtri
 
@@ -15,30 +16,46 @@ from privcheck.accounting.engine.gdp import gdp_epsilon
 from privcheck.errors import ParameterError
 from privcheck_audits.bounds.tails import OUT, check_counts, error_rate_at_most, few_errors_p_value
 
+_PRECISION: Final = 1e-9  # relative, of bounds found by bisection
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoinFlip:
     """Guesses of a hidden fair bit, with abstentions: tests (ε, δ)-DP of any mechanism.
 
-    Under ε-DP a guess is right with probability at most e^ε/(1 + e^ε), given all outputs (Bayes' rule with prior ½).
+    Under ε-DP a guess is right with probability at most p = e^ε/(1 + e^ε), given all outputs (Bayes' rule, prior ½).
+
+    An (ε, δ) mechanism is, on a pair, one that reveals its bit with probability δ, whatever the bit is, and is ε-DP
+    otherwise (Kairouz, Oh & Viswanath 2015, Theorem 3.1). So R ~ Bin(coins, δ) bits are revealed; given the outputs and
+    which they are, every other guess is still right with probability at most p. Where the *number* of guesses g was
+    fixed before, the right ones are stochastically at most R + Bin(g − R, p): revealing one bit more turns a guess that
+    is right with probability p into a right one. Randomised response that reveals its bit with probability δ, guessed
+    in every run, attains it. With δ = 0 the number of guesses may depend on the outputs.
 
     Attributes:
         errors: Wrong guesses.
         guesses: All guesses.
-        revealed: Right guesses that δ pays for, from `bound_revealed`; 0 for pure DP.
+        coins: All runs, guessed or not; asked for where delta > 0 only.
+        delta: The probability that a bit is revealed and is one that guesses name: δ where both neighbours are guessed,
+            δ/2 where only one is.
 
     Raises:
-        ParameterError: The counts contradict each other.
+        ParameterError: The counts contradict each other, or δ is not in [0, 1).
     """
 
     errors: int
     guesses: int
-    revealed: int = 0
+    coins: int = 0
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         check_counts(self.errors, self.guesses, 0.5)
-        if self.revealed < 0:
-            raise ParameterError(f"expected a number of revealed runs, got {self.revealed}", given=self.revealed)
+        if not (self.delta == 0 or (0 < self.delta < 1 and self.coins >= self.guesses)):
+            wanted = "delta in [0, 1), and no more guesses than coins"
+            raise ParameterError(
+                f"expected {wanted}, got delta={self.delta!r}, {self.guesses} guesses of {self.coins} coins",
+                given=self.delta,
+            )
 
     def epsilon(self, *, alpha: float) -> float:
         """Returns the lower bound on ε at confidence 1 − α, rounded down; 0 where nothing is refuted.
@@ -46,18 +63,27 @@ class CoinFlip:
         >>> round(CoinFlip(errors=25, guesses=100).epsilon(alpha=0.05), 4)
         0.7022
         """
-        tested = self.guesses - self.revealed
-        if tested <= self.errors:
+        rate = error_rate_at_most(self.errors, self.guesses, alpha=alpha)
+        if rate >= 0.5:
             return 0.0
-        rate = error_rate_at_most(self.errors, tested, alpha=alpha)
-        return 0.0 if rate >= 0.5 else max(0.0, (math.log1p(-rate) - math.log(rate)) / OUT)
+        bound = max(0.0, (math.log1p(-rate) - math.log(rate)) / OUT)
+        if self.delta == 0 or bound == 0 or self.p_value(0.0) > alpha:
+            return bound if self.delta == 0 else 0.0
+        if self.p_value(bound) <= alpha:
+            return bound
+        from scipy.optimize import brentq
+
+        level = math.log(alpha)
+        step = _PRECISION * bound
+        found = float(brentq(lambda epsilon: math.log(self.p_value(epsilon)) - level, 0.0, bound, xtol=step))
+        while found > 0 and self.p_value(found) > alpha:
+            found, step = found - step, 2 * step
+        return max(0.0, found)
 
     def p_value(self, epsilon: float) -> float:
         """Returns how likely so few errors are under (ε, δ)-DP, rounded up."""
-        tested = self.guesses - self.revealed
-        if tested <= self.errors:
-            return 1.0
-        return few_errors_p_value(self.errors, tested, rate=float(expit(-epsilon)))
+        rate = float(expit(-epsilon))
+        return few_errors_p_value(self.errors, self.guesses, rate=rate, coins=self.coins, delta=self.delta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

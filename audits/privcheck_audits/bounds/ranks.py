@@ -11,12 +11,11 @@ from typing import Final
 
 from privcheck.errors import ParameterError
 from privcheck_audits.bounds.coin_flip import CoinFlip
-from privcheck_audits.bounds.tails import bound_revealed, check_counts
+from privcheck_audits.bounds.tails import check_counts
 
 RANKS: Final = 20
 _FAVOURITE: Final = 0.9  # of α, for the share that the declared law makes best
 _LEAST: Final = 1 / 4096  # the smallest share of runs that is guessed on
-REVEALED: Final = 0.1  # the share of α that pays for revealed runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +87,6 @@ def bound_at_ranks(
 ) -> RankedBound:
     """Returns the largest lower bound on ε among the plan's attempts; all hold together at confidence 1 − α.
 
-    With δ > 0 a tenth of α pays for the number of revealed runs, which every attempt takes off its right guesses.
-
     Args:
         errors: Wrong guesses of each attempt.
         guesses: Guesses of each attempt.
@@ -99,11 +96,9 @@ def bound_at_ranks(
         delta: In [0, 1).
     """
     check_counts(0, runs, alpha)
-    revealed = bound_revealed(runs, delta, alpha=alpha * REVEALED)
-    rest = alpha * (1 - REVEALED) if delta > 0 else alpha
     bounds = []
     for wrong, number, share, weight in zip(errors, guesses, plan.shares, plan.weights, strict=True):
-        flip = CoinFlip(errors=wrong, guesses=number, revealed=revealed)
-        part = rest * weight
+        flip = CoinFlip(errors=wrong, guesses=number, coins=runs, delta=delta)
+        part = alpha * weight
         bounds.append(RankedBound(epsilon=flip.epsilon(alpha=part), flip=flip, share=share, alpha=part))
     return max(bounds, key=lambda bound: bound.epsilon)

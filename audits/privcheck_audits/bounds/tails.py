@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import Final
 
-from scipy.special import betainccinv
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincc, betainccinv
 
 from privcheck.errors import ParameterError
 
 OUT: Final = 1 + 1e-10  # outward rounding of SciPy's tails and quantiles, whose relative error is below 1e-12
 _SMALLEST: Final = 1e-200  # p-value; SciPy's tails lose digits below, all but four at 1e-290
+_UNSEEN: Final = 60.0  # −ln of the probability of numbers of revealed bits that are not looked at one by one
+_NUMBERS: Final = 200  # of revealed bits that are told apart
 
 
 def error_rate_at_most(errors: int, runs: int, *, alpha: float) -> float:
@@ -32,37 +38,59 @@ def error_rate_at_most(errors: int, runs: int, *, alpha: float) -> float:
     return min(1.0, float(betainccinv(errors + 1, runs - errors, alpha)) * OUT)
 
 
-def few_errors_p_value(errors: int, runs: int, *, rate: float) -> float:
-    """Returns P(Bin(runs, rate) ≤ errors), rounded up: how likely so few errors are if each has at least that rate.
+def few_errors_p_value(errors: int, guesses: int, *, rate: float, coins: int = 0, delta: float = 0.0) -> float:
+    """Returns how likely so few errors are if each guess is wrong with at least that rate, rounded up.
+
+    P(Bin(guesses, rate) ≤ errors); with δ > 0 P(Bin(guesses − R, rate) ≤ errors), where R ~ Bin(coins, δ) bits are
+    revealed and guessed rightly.
+
+    Args:
+        errors: Wrong guesses.
+        guesses: All guesses.
+        rate: Of errors.
+        coins: All bits, guessed or not; asked for where delta > 0 only.
+        delta: The probability that a bit is revealed.
 
     Raises:
-        ParameterError: The counts contradict each other or the rate is not a probability.
+        ParameterError: The counts contradict each other, or a number is no probability.
     """
-    from scipy.stats import binom  # here, not above: half of the time in which a worker process starts
+    check_counts(errors, guesses, 0.5)
+    if not (0 <= rate <= 1 and 0 <= delta < 1):
+        wanted = "an error rate in [0, 1] and delta in [0, 1)"
+        raise ParameterError(f"expected {wanted}, got {rate!r} and {delta!r}", name="rate", given=rate)
+    if delta == 0:
+        from scipy.stats import binom  # here, not above: half of the time in which a worker process starts
 
-    check_counts(errors, runs, 0.5)
-    if not 0 <= rate <= 1:
-        raise ParameterError(f"expected an error rate in [0, 1], got {rate!r}", name="rate", given=rate)
-    return min(1.0, max(_SMALLEST, float(binom.cdf(errors, runs, rate)) * OUT))
+        total = float(binom.cdf(errors, guesses, rate))
+    else:
+        check_counts(guesses, coins, 0.5)
+        revealed, chance, beyond = _revealed(coins, delta)
+        left = guesses - revealed
+        many = left > errors
+        few = np.ones(left.size)  # where no more guesses are left than errors
+        few[many] = betaincc(errors + 1, left[many] - errors, rate)
+        total = float(chance @ few) + beyond
+    return min(1.0, max(_SMALLEST, total * OUT))
 
 
-def bound_revealed(runs: int, delta: float, *, alpha: float) -> int:
-    """Returns d with P(Bin(runs, δ) > d) ≤ α: an (ε, δ) mechanism reveals the bit in at most so many runs.
+@lru_cache(maxsize=256)
+def _revealed(coins: int, delta: float) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Returns numbers that are, with their probabilities, stochastically at least Bin(coins, δ); and what is beyond.
 
-    (ε, δ)-DP on a pair is simulated by randomised response that tells the truth outright with probability δ (Kairouz,
-    Oh & Viswanath 2015, Theorem 3.1).
-
-    Raises:
-        ParameterError: An argument is out of range.
+    Every number but for unlikely ones, of which small ones are counted as the next; where there are very many, several
+    are counted as the largest of them.
     """
     from scipy.stats import binom
 
-    check_counts(0, runs, alpha)
-    if not 0 <= delta < 1:
-        raise ParameterError(f"expected delta in [0, 1), got {delta!r}", name="delta", given=delta)
-    if delta == 0:
-        return 0
-    return int(binom.isf(alpha / OUT, runs, delta))
+    mean = coins * delta
+    away = math.sqrt(2 * _UNSEEN * mean)  # Bernstein's inequality
+    low, high = max(0, math.floor(mean - away)), min(coins, math.ceil(mean + away + _UNSEEN))
+    step = -(-(high - low + 1) // _NUMBERS)
+    last = np.append(np.arange(low, high, step), high).astype(np.float64)  # of those that are counted as one
+    last = last[: 1 + np.count_nonzero(binom.sf(last, coins, delta) > math.exp(-_UNSEEN))]
+    below, above = binom.cdf(last, coins, delta), binom.sf(last, coins, delta)
+    chance = np.where(last <= mean, np.diff(below, prepend=0.0), -np.diff(above, prepend=1.0))
+    return last, chance, float(above[-1])
 
 
 def check_counts(errors: int, runs: int, alpha: float) -> None:

@@ -116,7 +116,7 @@ def _guess(request: AuditRequest, whole: Runs, bound: Limits, law: LossLaw, how:
     evidence: Evidence = {
         "errors": strongest.flip.errors,
         "guesses": strongest.flip.guesses,
-        "revealed": strongest.flip.revealed,
+        "revealed": strongest.flip.coins * strongest.flip.delta,
         "attempts": len(plan.shares),
         "p_value_claimed": 1.0 if bound.claimed is None else strongest.flip.p_value(bound.claimed),
         "refuted": bound.name_refuted(strongest.epsilon),

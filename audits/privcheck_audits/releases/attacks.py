@@ -219,7 +219,7 @@ def bound_from_ranks(target: AttackedInstance, counted: Tally, plan: GuessPlan) 
         "errors": strongest.flip.errors,
         "guesses": strongest.flip.guesses,
         "error_rate": strongest.flip.errors / strongest.flip.guesses,
-        "revealed": strongest.flip.revealed,
+        "revealed": strongest.flip.coins * strongest.flip.delta,
         "attempts": len(plan.shares),
         "alpha_of_the_attempt": strongest.alpha,
         "p_value_claimed": 1.0 if bound.claimed is None else strongest.flip.p_value(users * bound.claimed),

@@ -12,20 +12,19 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainccinv, expit, ndtr
+from scipy.special import expit, ndtr
 
 from privcheck.accounting.engine.gdp import gdp_epsilon
 from privcheck.mechanisms import lacks
 from privcheck_audits.bounds import (
+    CoinFlip,
     CurveFlip,
     GuessPlan,
     anytime_epsilon,
     anytime_mu,
     bound_at_ranks,
-    bound_revealed,
     guess_plan,
 )
-from privcheck_audits.bounds.ranks import REVEALED
 from privcheck_audits.engine.scores import MovedGroup, Told, likelihood_trials
 
 _POINTS: Final = 1 << 15  # of the grid
@@ -131,13 +130,14 @@ def best_plan(law: LossLaw, runs: int, *, alpha: float, delta: float) -> GuessPl
     The bound of `CoinFlip` at every share at once: any choice is valid that is made before a run is drawn.
     """
     every = GuessPlan(shares=tuple(_SHARES.tolist()), weights=(1 / _SHARES.size,) * _SHARES.size)
-    errors, guesses = (np.array(counts) for counts in predict_counts(law, every, runs))
-    tested = guesses - bound_revealed(runs, delta, alpha=alpha * REVEALED)
-    right = np.maximum(tested - errors, 1)
-    level = _SEARCHED * alpha * (1 - REVEALED if delta > 0 else 1)
-    rate = np.where(tested > errors, betainccinv(errors + 1, right, level), 1.0)
-    certified = np.where(rate < 0.5, np.log1p(-np.minimum(rate, 0.5)) - np.log(rate), 0.0)
-    return guess_plan(float(_SHARES[int(np.argmax(certified))]))
+    errors, guesses = predict_counts(law, every, runs)
+    level = _SEARCHED * alpha
+    best, certified = 0, 0.0
+    for i, (wrong, number) in enumerate(zip(errors, guesses, strict=True)):
+        flip = CoinFlip(errors=wrong, guesses=number, coins=runs, delta=delta)
+        if flip.p_value(certified) <= level and (bound := flip.epsilon(alpha=level)) > certified:
+            best, certified = i, bound
+    return guess_plan(float(_SHARES[best]))
 
 
 def _curve_errors(mu: float, runs: int) -> int:

@@ -10,6 +10,7 @@ most α.
 * repeats: no two draws of a run are one draw, wherever they are: in another release, at another place, with another
   sign or scale. F(x) of continuous noise is uniform, so that N draws have N²τ pairs closer than τ on average at most
   (Markov); streams that are shared out of step are seen by nothing else
+  (of noise on the integers, where many draws are one number, this sees nothing)
 * independence: the signs of two coordinates agree with probability ½; neighbouring coordinates, the same coordinate at
   the next step, in the next run, in the outputs before (of a tree in the P-sum before, the one before of the same
   length, and the left half), and in another release (at the same position, and at the same leading indices). Which
@@ -108,7 +109,8 @@ def explain_untested(releases: Sequence[Release]) -> str:
     """Returns why the noise of releases cannot be tested; empty where it can."""
     if other := [release.name for release in releases if not release.mechanism.law.additive]:
         return f"the noise of {', '.join(other)} is not added to the value: there is none to be told apart from it"
-    reasons = {release.name: lacks(release.mechanism.law, "cdf", "of_std") for release in releases}
+    laws = {release.name: release.mechanism.law for release in releases}
+    reasons = {name: lacks(law, "spread_cdf" if law.whole else "cdf", "of_std") for name, law in laws.items()}
     return "; ".join(f"{name}: {why}" for name, why in reasons.items() if why)
 
 
@@ -175,6 +177,8 @@ class NoiseRecorder:
         if run != self._run:
             self._count_repeats()
             self._run, self._before, self._signs = run, self._signs, {}
+        ours = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(run, output, part)))
+        noises = {name: self._spread(name, noise, ours) for name, noise in noises.items()}
         flat = {name: self._independent(name, noise) for name, noise in noises.items()}
         for name, noise in flat.items():
             self._measure(name, noise, output)
@@ -216,6 +220,19 @@ class NoiseRecorder:
             self._repeats = (pairs, before + float(drawn.size) ** 2 * close, draws + drawn.size)
         self._levels, self._apart = defaultdict(list), 0.0
 
+    def _spread(self, name: str, noise: Array, ours: np.random.Generator) -> Array:
+        """Returns noise on the integers plus uniform numbers in [−½, ½] of our own: continuous, and as independent.
+
+        Raises:
+            AuditError: It is not on the integers.
+        """
+        if not self._declared[name].whole:
+            return noise
+        if np.isfinite(noise).all() and (np.rint(noise) != noise).any():
+            message = f"run {self._run} of the noise audit with seed {self._seed}: {name} is declared with noise on the"
+            raise AuditError(f"{message} integers, and draws others", trial=self._run, seed=self._seed)
+        return noise + ours.uniform(-0.5, 0.5, noise.shape)
+
     def _independent(self, name: str, noise: Array) -> Array:
         """Returns (slices, numbers) in which the noise is independent and of one scale."""
         declared = self._declared[name]
@@ -237,7 +254,7 @@ class NoiseRecorder:
         for key in (name, _key(name, f"level {level(output)}")) if name in self._trees else (name,):
             number, sum_ = self._sizes[key]
             self._sizes[key] = number + numbers.size, sum_ + size
-        shares = declared.cdf(numbers)
+        shares = declared.spread_cdf(numbers)
         room = _DRAWS // len(self._declared) - sum(level.size for level in self._levels[name])
         self._levels[name].append(np.abs(2 * shares[: max(0, room)] - 1))
         index = np.minimum((shares * _BINS).astype(np.int64), _BINS - 1)

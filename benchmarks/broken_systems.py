@@ -1,6 +1,6 @@
 """The auditors' release gate: each broken system is found, by the view that can see it, at 99 % and N = 10⁵ at most.
 
-    python benchmarks/mutants.py [--write]
+    python benchmarks/broken_systems.py [--write]
 
 Broken functions without a declaration are in `benchmarks/blackbox.py`, what is correct in `benchmarks/false_alarms.py`.
 Ends with exit code 1 where one is missed. `--write` puts the table beside this script.

@@ -1,0 +1,371 @@
+"""The canonical form of whatever one run of a function puts out: a flat list of what stands where.
+
+Types, keys and their order, lengths, dtypes, exceptions with their messages, NaN and the sign of zero all stand in it.
+Sets have no order, so theirs is none of the output's. Numbers in texts are taken out, so that a text is a pattern with
+numbers. Of an object its fields are looked at, never its `repr`, in which the address in memory would be told; of one
+without fields only the type is.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, fields, is_dataclass
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck_audits.blackbox.known_types import CallError, add_known, name_of, plain
+
+_DEEPEST: Final = 100  # containers in each other
+_LONGEST: Final = 1_000_000  # items of a stream
+_ITEMS: Final = 4_096  # of a container that are told apart; what follows is one digest
+_LONG_TEXT: Final = 100_000  # characters; of a longer text length and digest are kept
+_EXACT_DIGITS: Final = 15  # of a number in a text that a float surely holds
+_DECIMALS: Final = 6
+_BYTES: Final = 8  # of a number; longer ones have padding that means nothing
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]{4,}")
+_NUMBER: Final = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.]|\.\d)")
+
+
+class Leaf(NamedTuple):
+    """What stands at one place of an output.
+
+    Attributes:
+        path: The place: keys, fields and indices from the outside in.
+        kind: The type, for arrays with the dtype.
+        shape: Of an array, or the length of a container; None of single values.
+        value: A number, a text, an array (numbers,), or the keys of a mapping in their order; None where there is none.
+    """
+
+    path: str
+    kind: str
+    shape: tuple[int, ...] | None
+    value: Any
+
+
+class Form(NamedTuple):
+    """The canonical form of an output.
+
+    Attributes:
+        leaves: In the order of the output.
+        opaque: Types of which nothing but the name could be seen.
+    """
+
+    leaves: tuple[Leaf, ...]
+    opaque: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An exception as the output of a run.
+
+    Attributes:
+        kind: Its type.
+        message: What it says, without addresses.
+    """
+
+    kind: str
+    message: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> Raised:
+        """Returns the exception as an output."""
+        try:
+            message = str(error)
+        except Exception:  # noqa: BLE001 - an exception that cannot say what it is
+            message = ""
+        return cls(name_of(type(error)), _ADDRESS.sub(" at …", message))
+
+
+def canonical(given: Any, *, catch: bool = True) -> Form:
+    """Returns the canonical form of an output.
+
+    Args:
+        given: Any object. Iterators are consumed.
+        catch: Whether an exception of an iterator is part of the output.
+
+    Raises:
+        CallError: It contains itself, is nested too deeply, or is a stream without end.
+    """
+    walk = _Walk(catch=catch)
+    walk.visit(given, "")
+    return Form(tuple(walk.leaves), frozenset(walk.opaque))
+
+
+def digest(form: Form) -> bytes:
+    """Returns 16 bytes that are equal for equal outputs; all NaN are equal, 0 and −0 are not."""
+    parts = hashlib.blake2b(digest_size=16)
+    for leaf in form.leaves:
+        parts.update(repr((leaf.path, leaf.kind, leaf.shape)).encode())
+        parts.update(exact(leaf.value))
+    return parts.digest()
+
+
+def exact(value: Any) -> bytes:
+    """Returns a leaf's value as bytes, equal for equal values."""
+    if isinstance(value, np.ndarray):
+        clean = np.where(np.isnan(value), np.nan, value) if value.dtype.kind == "f" else value
+        return bytes(clean.dtype.str, "ascii") + np.ascontiguousarray(clean).tobytes()
+    return repr(value).encode("utf-8", "surrogatepass")
+
+
+class _Walk:
+    """Goes through one output."""
+
+    __slots__ = ("above", "catch", "leaves", "opaque")
+
+    def __init__(self, *, catch: bool) -> None:
+        self.leaves: list[Leaf] = []
+        self.opaque: set[str] = set()
+        self.above: list[int] = []
+        self.catch = catch
+
+    def visit(self, x: Any, path: str) -> None:
+        """Adds what stands at a place."""
+        kind = type(x)
+        if kind in (float, int, bool):
+            self.leaves.append(Leaf(path, kind.__name__, None, x))
+        elif x is None or x is Ellipsis or x is NotImplemented:
+            self.leaves.append(Leaf(path, kind.__name__, None, None))
+        elif kind is str:
+            self.add_text(x, path, "str")
+        else:
+            if id(x) in self.above:
+                raise CallError("returned something that contains itself; expected an output that ends")
+            if len(self.above) == _DEEPEST:
+                raise CallError(f"returned more than {_DEEPEST} containers in each other; expected a flatter output")
+            self.above.append(id(x))
+            self._other(x, path, kind)
+            self.above.pop()
+
+    def _other(self, x: Any, path: str, kind: type) -> None:
+        if kind is list or kind is tuple:
+            self.add_items(x, path, kind.__name__)
+        elif kind is dict:
+            self.add_mapping(x.items(), path, "dict")
+        elif isinstance(x, np.ndarray):
+            self.add_array(x, path, name_of(kind) if kind is not np.ndarray else "array")
+        elif isinstance(x, np.generic):
+            self.add_scalar(x, path)
+        else:
+            self._more(x, path, name_of(kind))
+
+    def _more(self, x: Any, path: str, kind: str) -> None:
+        if isinstance(x, Raised):
+            self.add_parts(path, f"raised {x.kind}", ("says", x.message))
+        elif isinstance(x, str) and not isinstance(x, enum.Enum):
+            self.add_text(str(x), path, kind)
+        elif isinstance(x, bytes | bytearray | memoryview):
+            self.add_bytes(bytes(x), path, kind)
+        elif add_known(self, x, path, kind):
+            return
+        elif isinstance(x, tuple) and hasattr(x, "_fields"):
+            self.add_object(x, path, kind)
+        elif isinstance(x, Mapping):
+            self.add_mapping(x.items(), path, kind)
+        elif isinstance(x, AbstractSet):
+            self.add_set(x, path, kind)
+        elif isinstance(x, Iterator):
+            self.add_stream(x, path, kind)
+        elif isinstance(x, Sequence) or type(x).__module__ == "collections":
+            self.add_items(list(x), path, kind)
+        else:
+            self.add_object(x, path, kind)
+
+    def add_text(self, x: str, path: str, kind: str) -> None:
+        """Adds a text, its numbers apart."""
+        clean = _ADDRESS.sub(" at …", x) if " at 0x" in x else x
+        if len(clean) > _LONG_TEXT:
+            self.leaves.append(Leaf(path, f"long {kind}", (len(clean),), _hash(clean.encode("utf-8", "surrogatepass"))))
+            return
+        if clean.isalpha() or not any(map(str.isdigit, clean)):
+            self.leaves.append(Leaf(path, kind, None, clean))
+            return
+        numbers: list[float] = []
+        pattern = _NUMBER.sub(lambda match: _take_out(match[0], numbers), clean)
+        self.leaves.append(Leaf(path, kind, None, pattern))
+        if numbers:
+            self.leaves.append(Leaf(f"{path}#", "numbers in text", (len(numbers),), np.array(numbers)))
+
+    def add_items(self, x: Sequence[Any], path: str, kind: str) -> None:
+        """Adds a list: plain numbers as an array, everything else one by one."""
+        numbers = _numbers(x)
+        if numbers is not None:
+            self.leaves.append(Leaf(path, f"{kind} of {type(x[0]).__name__}", (len(x),), numbers))
+            return
+        self.leaves.append(Leaf(path, kind, (len(x),), None))
+        for i, each in enumerate(islice(x, _ITEMS)):
+            self.visit(each, f"{path}[{i}]")
+        if len(x) > _ITEMS:
+            rest = _Walk(catch=self.catch)
+            rest.above = self.above
+            for i, each in enumerate(islice(x, _ITEMS, None)):
+                rest.visit(each, f"[{i}]")
+            whole = digest(Form(tuple(rest.leaves), frozenset()))
+            self.leaves.append(Leaf(f"{path}[{_ITEMS}…]", "rest", None, whole.hex()))
+
+    def add_mapping(self, items: Iterable[tuple[Any, Any]], path: str, kind: str) -> None:
+        """Adds keys with what they stand for."""
+        pairs = [(repr(key) if type(key) is str else _key(key), value) for key, value in items]
+        self.leaves.append(Leaf(path, kind, (len(pairs),), tuple(key for key, _ in pairs)))
+        for key, value in pairs:
+            self.visit(value, f"{path}[{key}]")
+
+    def add_set(self, x: AbstractSet[Any], path: str, kind: str) -> None:
+        """Adds the elements, in an order of ours."""
+        self.leaves.append(Leaf(path, kind, (len(x),), None))
+        for key in sorted(map(_key, x)):
+            self.leaves.append(Leaf(f"{path}{{{key}}}", "element", None, None))
+
+    def add_array(self, x: NDArray[Any], path: str, kind: str) -> None:
+        """Adds an array."""
+        letter = x.dtype.kind
+        law = f"{kind} {x.dtype}"
+        if isinstance(x, np.ma.MaskedArray):
+            self.leaves.append(Leaf(path, law, x.shape, np.ma.getmaskarray(x).ravel().astype(np.float64)))
+            self.add_array(
+                np.asarray(np.where(np.ma.getmaskarray(x), np.zeros((), x.dtype), x.data)), f"{path}.data", "array"
+            )
+        elif x.dtype.names:
+            self.leaves.append(Leaf(path, law, x.shape, None))
+            for name in x.dtype.names:
+                self.add_array(x[name], f"{path}.{name}", "field")
+        elif letter in "biuf":
+            long = x.dtype.itemsize > _BYTES
+            self.leaves.append(Leaf(path, law, x.shape, x.ravel().astype(np.float64) if long else x.ravel().copy()))
+        elif letter == "c":
+            parts = np.stack([x.real.ravel(), x.imag.ravel()], axis=1).astype(np.float64)
+            self.leaves.append(Leaf(path, law, x.shape, parts.ravel()))
+        elif letter in "mM":
+            self.leaves.append(Leaf(path, law, x.shape, x.ravel().astype(np.int64)))
+        elif letter == "V" and hasattr(x.dtype.type, "__float__"):  # bfloat16 and its like
+            self.leaves.append(Leaf(path, law, x.shape, x.ravel().astype(np.float64)))
+        elif letter == "V":
+            self.leaves.append(Leaf(path, law, x.shape, _hash(np.ascontiguousarray(x).tobytes())))
+        else:
+            self.leaves.append(Leaf(path, law if letter == "O" else f"{kind} of text", x.shape, None))
+            self.add_items([plain(each) for each in x.ravel()], f"{path}.items", "items")
+
+    def add_scalar(self, x: np.generic, path: str) -> None:
+        """Adds one number or text of NumPy's."""
+        kind = f"numpy.{x.dtype}"
+        if x.dtype.kind in "biuf":
+            self.leaves.append(Leaf(path, kind, None, float(x) if x.dtype.kind == "f" else int(x)))
+        elif isinstance(x, np.str_):
+            self.add_text(str(x), path, "numpy.str_")
+        elif isinstance(x, np.bytes_):
+            self.add_bytes(bytes(x), path, "numpy.bytes_")
+        else:
+            self.add_array(np.asarray(x), path, kind)
+
+    def add_bytes(self, x: bytes, path: str, kind: str) -> None:
+        """Adds bytes; as text where they are one."""
+        if x.isascii() and (not x or x.decode("ascii").isprintable()):
+            self.add_text(x.decode("ascii"), path, kind)
+        else:
+            self.leaves.append(Leaf(path, kind, (len(x),), np.frombuffer(x, dtype=np.uint8)))
+
+    def add_stream(self, x: Iterator[Any], path: str, kind: str) -> None:
+        """Adds what an iterator gives, to its end."""
+        found: list[Any] = []
+        try:
+            for each in islice(x, _LONGEST + 1):
+                found.append(each)  # noqa: PERF402 - what was given before an exception is kept
+        except MemoryError:
+            raise
+        except Exception as error:
+            if not self.catch:
+                raise
+            self.add_items(found, path, kind)
+            self.visit(Raised.of(error), f"{path}[then]")
+            return
+        if len(found) > _LONGEST:
+            message = f"returned a {kind} of more than {_LONGEST:,} items; expected an output that ends"
+            raise CallError(f"{message}: cut a stream off after the time that others watch")
+        self.add_items(found, path, kind)
+
+    def add_object(self, x: Any, path: str, kind: str) -> None:
+        """Adds an object's fields."""
+        found = _fields(x)
+        if found is None:
+            self.opaque.add(kind)
+            self.leaves.append(Leaf(path, kind, None, None))
+        else:
+            self.add_mapping(found, path, kind)
+
+    def add_parts(self, path: str, kind: str, *parts: tuple[str, Any]) -> None:
+        """Adds something of which the parts are known by name."""
+        self.leaves.append(Leaf(path, kind, None, None))
+        for name, part in parts:
+            self.visit(part, f"{path}.{name}")
+
+
+def _fields(x: Any) -> list[tuple[str, Any]] | None:
+    """Returns an object's fields in their order; None where it has none that can be seen."""
+    if isinstance(x, tuple):
+        return list(zip(x._fields, x, strict=True))  # type: ignore[attr-defined]
+    if is_dataclass(x):
+        return [(each.name, getattr(x, each.name, None)) for each in fields(x)]
+    slots = [
+        name
+        for kind in reversed(type(x).__mro__)
+        for name in (kind.__dict__.get("__slots__", ()) if not isinstance(kind.__dict__.get("__slots__"), str)
+                     else (kind.__dict__["__slots__"],))
+        if name not in ("__dict__", "__weakref__")
+    ]  # fmt: skip
+    found = [(name, getattr(x, name)) for name in slots if hasattr(x, name)]
+    state = getattr(x, "__dict__", None)
+    if state is None and not slots:
+        return None
+    return found + list((state or {}).items())
+
+
+def _numbers(x: Sequence[Any]) -> NDArray[Any] | None:
+    """Returns plain numbers of one type as an array, exactly; None where they are something else."""
+    if not x or type(x[0]) not in (float, int, bool) or len(set(map(type, x))) != 1:
+        return None
+    try:
+        found = np.array(x)
+    except OverflowError:
+        return None
+    return found if found.dtype in (np.float64, np.int64, np.bool_) else None
+
+
+def _key(key: Any) -> str:
+    """Returns a key of a mapping or an element of a set as a text of its own."""
+    if isinstance(key, int | float | bool | bytes) and type(key) in (int, float, bool, bytes):
+        return f"{type(key).__name__} {key!r}"
+    if isinstance(key, tuple) and type(key) is tuple:
+        return f"({', '.join(map(_key, key))})"
+    if type(key) is str:
+        return repr(key)
+    leaves = canonical(key).leaves
+    return "; ".join(f"{leaf.path} {leaf.kind} {exact(leaf.value).decode('utf-8', 'replace')}" for leaf in leaves)
+
+
+def _take_out(number: str, numbers: list[float]) -> str:
+    """Returns what stands for a number in a text, which is added to the numbers; the number where a float is not it."""
+    _, _, decimals = number.partition(".")
+    if len(number) > _EXACT_DIGITS + _DECIMALS and not decimals:
+        return number
+    value = float(number)
+    if "e" in number.lower():
+        numbers.append(value)
+        return "#e"
+    if len(decimals) > _DECIMALS:
+        numbers.append(value)
+        return "#.…"
+    if f"{value:.{len(decimals)}f}" != number:
+        return number
+    numbers.append(value)
+    return f"#.{len(decimals)}" if decimals else "#"
+
+
+def _hash(given: bytes) -> str:
+    return hashlib.blake2b(given, digest_size=8).hexdigest()

@@ -1,0 +1,143 @@
+"""What a number of runs could have shown at all: said beside a bound, so that few runs are not taken for privacy.
+
+Everything is about the easiest mechanism of a loss, the one that `blackbox.verdict.reachable` is about: no test of any
+other one shows more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Protocol
+
+from scipy.special import ndtri
+
+from privcheck_audits.blackbox.verdict import ClaimedLoss, reachable
+
+_FEW_ERRORS: Final = 0.7  # expected errors with which there is none in half of the audits (Poisson)
+_HALVINGS: Final = 40
+_MOST_RUNS: Final = 1 << 50  # tested runs
+_LEAST_LOSS: Final = 0.1  # what stands for twice a claim of nothing
+_LETTERS: Final = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}
+
+
+class Reach(Protocol):
+    """What is shown of the easiest mechanism of a claim."""
+
+    def __call__(self, target: ClaimedLoss, runs: int, *, alpha: float) -> float:
+        """Returns the lower bound that so many tested runs give about half of the time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """What so many tested runs could have shown.
+
+    Attributes:
+        unit: Of the claim.
+        claimed: The claim.
+        reachable: Of the claim, were it exactly true.
+        most: The largest bound at all: that of a mechanism which reveals everything.
+        visible: The least loss that would have been shown to be more than the claim; ∞ where none would.
+        double: Twice the claim.
+        needed: Tested runs that would show a loss of that; ∞ where no number that anyone makes would.
+    """
+
+    unit: Literal["epsilon", "rho", "mu"]
+    claimed: float
+    reachable: float
+    most: float
+    visible: float
+    double: float
+    needed: float
+
+    def trials(self, *, share: float) -> int | None:
+        """Returns the runs under each neighbour of which `needed` are tested; None where no number would do.
+
+        Args:
+            share: Of all runs that is tested.
+        """
+        return None if self.needed == math.inf else _round_up(round(self.needed / 2 / share))
+
+    def notes(self, trials: int, *, share: float) -> tuple[str, ...]:
+        """Returns what users should know where a loss of twice the claim would not have been seen; otherwise nothing.
+
+        Args:
+            trials: N, the runs under each neighbour that were made.
+            share: Of all runs that is tested.
+        """
+        if self.visible <= self.double:
+            return ()
+        letter = _LETTERS[self.unit]
+        said = f"too few runs: with {trials:,} under each neighbour "
+        if self.visible == math.inf:
+            said += f"no bound above {letter} = {self.most:.3g} could have been shown, whatever is revealed"
+        else:
+            said += f"nothing below {letter} = {self.visible:.3g} could have been shown to break the claim"
+        runs = self.trials(share=share)
+        return (said,) if runs is None else (f"{said}; for {letter} = {self.double:.3g} ask for about {runs:,}",)
+
+
+def find_power(target: ClaimedLoss, runs: int, *, alpha: float, reach: Reach = reachable) -> Power:
+    """Returns what so many tested runs can show, in all cases to a relative 10⁻⁶ or a run.
+
+    Args:
+        target: The claim.
+        runs: Tested runs, both neighbours together; scores were learned on others.
+        alpha: What the test spends.
+        reach: What is shown of the easiest mechanism of a claim, by tested runs and α.
+    """
+
+    def shown(loss: float, tested: int) -> float:
+        return reach(replace(target, claimed=loss), tested, alpha=alpha)
+
+    most = shown(math.inf, runs)
+    visible = math.inf
+    if most > target.claimed:
+        low, high = target.claimed, max(target.claimed, _without_errors(target, runs))
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if shown(middle, runs) > target.claimed else (middle, high)
+        visible = high
+    double = max(2 * target.claimed, _LEAST_LOSS if target.claimed == 0 else 0.0)
+    return Power(
+        unit=target.unit,
+        claimed=target.claimed,
+        reachable=shown(target.claimed, runs),
+        most=most,
+        visible=visible,
+        double=double,
+        needed=_find_least(lambda tested: shown(double, tested) > target.claimed),
+    )
+
+
+def _without_errors(target: ClaimedLoss, runs: int) -> float:
+    """Returns the loss of which half of the audits see no error at all, and as much as of one that reveals everything.
+
+    Randomised response is wrong with probability 1/(1 + e^ε), the best guess for μ with Φ(−μ/2), and ρ = μ²/2.
+    """
+    if target.unit == "epsilon":
+        return math.log(max(1.0, runs / _FEW_ERRORS - 1))
+    mu = -2 * float(ndtri(min(0.5, _FEW_ERRORS / runs)))
+    return mu if target.unit == "mu" else mu**2 / 2
+
+
+def _find_least(suffices: Callable[[int], bool]) -> float:
+    """Returns the least number of runs that suffices, to half a per cent; ∞ where none that anyone makes does."""
+    high = 2
+    while not suffices(high):
+        high *= 2
+        if high > _MOST_RUNS:
+            return math.inf
+    low = high // 2
+    while high - low > max(1, high // 200):
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return float(high)
+
+
+def _round_up(runs: int) -> int:
+    """Returns two digits of a number, rounded up."""
+    step = int(10 ** max(0, len(str(runs)) - 2))
+    return -(-runs // step) * step

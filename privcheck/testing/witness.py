@@ -1,0 +1,286 @@
+"""A failing audit as code that can be pasted into a test file and fails there in the same way.
+
+A value is written as an expression that makes an equal one; what has none is named and left to the reader. Large data
+go into files beside the report, and the code loads them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import decimal
+import enum
+import fractions
+import hashlib
+import json
+import math
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.auditors import MechanismClaim
+
+_INLINE: Final = 200  # numbers of an array that are written out
+_LONG: Final = 800  # characters of plain data that are written out
+_NUMERIC: Final = "biufc"
+DATA_NAME: Final = "witness"
+_PLAIN: Final = (bool, int, str, bytes)
+_ARRAY_DTYPES: Final = ("int64", "float64", "bool", "int32", "float32")
+
+
+class UnwritableError(Exception):
+    """A value that no expression makes."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Writer:
+    """Writes values as expressions, with what they need.
+
+    Attributes:
+        directory: Where files of large data will be; None where everything is written out.
+        imports: Lines.
+        arrays: Of the .npz file, by name.
+        texts: Files by name.
+    """
+
+    directory: Path | None
+    imports: set[str] = field(default_factory=set)
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def write(self, value: Any) -> str:
+        """Returns an expression that makes an equal value.
+
+        Raises:
+            UnwritableError: There is none.
+        """
+        if value is None or type(value) in _PLAIN:
+            return repr(value)
+        if type(value) is float:
+            return repr(value) if math.isfinite(value) else f'float("{value}")'
+        for kinds, write in _WRITERS:
+            if isinstance(value, kinds):
+                return write(self, value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            kept = [each for each in dataclasses.fields(value) if each.init]
+            inside = ", ".join(f"{each.name}={self.write(getattr(value, each.name))}" for each in kept)
+            return f"{self.name(type(value))}({inside})"
+        if callable(value):
+            return self.name(value)
+        if type(value).__module__.partition(".")[0] == "pandas":
+            return _pandas(self, value)
+        raise UnwritableError(f"a {type(value).__qualname__}")
+
+    def name(self, given: Any) -> str:
+        """Returns the name of a function or a class, which is imported.
+
+        Raises:
+            UnwritableError: It has none by which it could be.
+        """
+        module, qualified = getattr(given, "__module__", None) or "", getattr(given, "__qualname__", "")
+        found = sys.modules.get(module)
+        for part in qualified.split("."):
+            found = getattr(found, part, None)
+        if found is not given or module == "__main__":
+            raise UnwritableError(f"{qualified or type(given).__qualname__}, which cannot be imported")
+        if module != "builtins":
+            self.imports.add(f"from {_public(module, given)} import {qualified.partition('.')[0]}")
+        return qualified
+
+
+def _array(writer: Writer, value: NDArray[Any]) -> str:
+    if value.dtype.kind not in _NUMERIC + "US" or type(value) is not np.ndarray:
+        raise UnwritableError(f"an array of {value.dtype}")
+    writer.imports.add("import numpy as np")
+    if value.size > _INLINE and writer.directory is not None:
+        name = f"a{len(writer.arrays)}"
+        writer.arrays[name] = value
+        return f'np.load({str(writer.directory / f"{DATA_NAME}.npz")!r})["{name}"]'
+    dtype = value.dtype.name if value.dtype.kind in _NUMERIC else value.dtype.str
+    if value.size == 0:
+        return f'np.zeros({value.shape}, dtype="{dtype}")'
+    first = value.flat[0]
+    if value.size > 1 and value.dtype.kind in "biuf" and value.tobytes() == np.full(value.shape, first).tobytes():
+        return f'np.full({value.shape}, {writer.write(first.item())}, dtype="{dtype}")'
+    return f'np.array({writer.write(value.tolist())}, dtype="{dtype}")'
+
+
+def _scalar(writer: Writer, value: np.generic) -> str:
+    if value.dtype.kind not in _NUMERIC:
+        raise UnwritableError(f"a {type(value).__qualname__}")
+    writer.imports.add("import numpy as np")
+    return f'np.dtype("{value.dtype.name}").type({writer.write(value.item())})'
+
+
+def _items(writer: Writer, value: Any) -> str:
+    if type(value) not in (list, tuple, set, frozenset, dict):
+        raise UnwritableError(f"a {type(value).__qualname__}")
+    stored = _json(writer, value)
+    if stored is not None:
+        return stored
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{writer.write(key)}: {writer.write(each)}" for key, each in value.items()) + "}"
+    parts = [writer.write(each) for each in (sorted(value, key=repr) if isinstance(value, set | frozenset) else value)]
+    inside = ", ".join(parts)
+    if isinstance(value, list):
+        return f"[{inside}]"
+    if isinstance(value, tuple):
+        return f"({inside},)" if len(parts) == 1 else f"({inside})"
+    return f"{type(value).__name__}([{inside}])"
+
+
+def _json(writer: Writer, value: Any) -> str | None:
+    """Returns how plain data that are long are loaded; None for all others."""
+    if writer.directory is None or not isinstance(value, list | dict) or len(repr(value)) <= _LONG:
+        return None
+    try:
+        text = json.dumps(value)
+        same = repr(json.loads(text)) == repr(value)  # keys that are no texts and tuples change
+    except (TypeError, ValueError):
+        return None
+    if not same:
+        return None
+    name = f"{DATA_NAME}-{len(writer.texts)}.json"
+    writer.texts[name] = text
+    writer.imports |= {"import json", "from pathlib import Path"}
+    return f"json.loads(Path({str(writer.directory / name)!r}).read_text())"
+
+
+def _complex(writer: Writer, value: complex) -> str:
+    return f"complex({writer.write(float(value.real))}, {writer.write(float(value.imag))})"
+
+
+def _fraction(writer: Writer, value: fractions.Fraction) -> str:
+    writer.imports.add("from fractions import Fraction")
+    return f"Fraction({value.numerator}, {value.denominator})"
+
+
+def _decimal(writer: Writer, value: decimal.Decimal) -> str:
+    writer.imports.add("from decimal import Decimal")
+    return f'Decimal("{value}")'
+
+
+def _enum(writer: Writer, value: enum.Enum) -> str:
+    return f"{writer.name(type(value))}.{value.name}"
+
+
+def _partial(writer: Writer, value: partial[Any]) -> str:
+    writer.imports.add("from functools import partial")
+    parts = [writer.write(value.func), *map(writer.write, value.args)]
+    return f"partial({', '.join([*parts, *(f'{name}={writer.write(x)}' for name, x in value.keywords.items())])})"
+
+
+def _pandas(writer: Writer, value: Any) -> str:
+    writer.imports.add("import pandas as pd")
+    index = f"pd.Index({writer.write(value.index.tolist())}, dtype={str(value.index.dtype)!r})"
+    if hasattr(value, "columns"):
+        columns = [f"{writer.write(name)}: {_series(writer, value[name])}" for name in value.columns]
+        return f"pd.DataFrame({{{', '.join(columns)}}}).set_axis({index})"
+    return f"{_series(writer, value)}.set_axis({index})"
+
+
+def _series(writer: Writer, value: Any) -> str:
+    dtype = str(value.dtype)
+    values = value.to_numpy() if dtype in _ARRAY_DTYPES else value.tolist()
+    return f"pd.Series({writer.write(values)}, dtype={dtype!r})"
+
+
+_WRITERS: Final[tuple[tuple[Any, Callable[[Writer, Any], str]], ...]] = (
+    (np.ndarray, _array),
+    (np.generic, _scalar),
+    (enum.Enum, _enum),
+    (fractions.Fraction, _fraction),
+    (decimal.Decimal, _decimal),
+    (complex, _complex),
+    (partial, _partial),
+    ((list, tuple, set, frozenset, dict), _items),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """Code, and the files that it loads.
+
+    Attributes:
+        code: A test.
+        arrays: Of its .npz file.
+        texts: Of its other files, by name.
+    """
+
+    code: str
+    arrays: Mapping[str, NDArray[Any]]
+    texts: Mapping[str, str]
+
+    def save(self, directory: Path) -> None:
+        """Writes the files, and the code as witness.py."""
+        directory.mkdir(parents=True, exist_ok=True)
+        if self.arrays:
+            np.savez_compressed(directory / f"{DATA_NAME}.npz", **dict(self.arrays))  # type: ignore[arg-type]
+        for name, text in {**self.texts, f"{DATA_NAME}.py": self.code}.items():
+            (directory / name).write_text(text, encoding="utf-8")
+
+
+def write_witness(
+    mechanism: Callable[..., Any],
+    claim: MechanismClaim,
+    arguments: Mapping[str, Any],
+    *,
+    directory: Path | None,
+) -> Witness:
+    """Returns a test that makes the same audit.
+
+    Args:
+        mechanism: The function; one that cannot be imported is called `mechanism`.
+        claim: What was claimed.
+        arguments: Of `assert_private`, by name.
+        directory: Where large data will be saved; None to write out everything.
+    """
+    writer = Writer(directory=directory, imports={"from privcheck.testing import assert_private"})
+    remarks: list[str] = []
+
+    def attempt(value: Any, name: str) -> str:
+        try:
+            return writer.write(value)
+        except UnwritableError as error:
+            remarks.append(f"# {name}: what the failing test gave, {error}")
+            return name
+
+    of = ", ".join(f'"{getattr(claim, each.name)}"' for each in dataclasses.fields(claim))
+    parts = [attempt(mechanism, "mechanism"), f"{writer.name(type(claim))}({of})"]
+    parts += [f"{name}={attempt(value, name)}" for name, value in arguments.items()]
+    order = sorted(writer.imports, key=lambda line: (line.startswith("from privcheck"), line.split()[1], line))
+    body = [*order, "", *remarks, "assert_private(", *(f"    {part}," for part in parts), ")"]
+    code = "def test_witness():\n" + textwrap.indent("\n".join(body), "    ") + "\n"
+    return Witness(code=code, arrays=writer.arrays, texts=writer.texts)
+
+
+def digest_of(*values: Any) -> str | None:
+    """Returns a fingerprint of values by their content; None where that cannot be told."""
+    writer = Writer(directory=None)
+    try:
+        text = "\n".join(_fingerprint(writer, value) for value in values)
+    except UnwritableError:
+        return None
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _fingerprint(writer: Writer, value: Any) -> str:
+    """Returns what tells values apart: an array's bytes, the expression of others."""
+    if type(value) is np.ndarray and value.dtype.kind in _NUMERIC:
+        return f"{value.dtype.str} {value.shape} {hashlib.blake2b(np.ascontiguousarray(value).tobytes()).hexdigest()}"
+    if type(value) in (list, tuple):
+        return f"{type(value).__name__}({', '.join(_fingerprint(writer, each) for each in value)})"
+    return writer.write(value)
+
+
+def _public(module: str, given: Any) -> str:
+    """Returns the package that shows a name of ours, or its module."""
+    package = module.partition(".")[0]
+    shown = getattr(sys.modules.get(package), given.__qualname__.partition(".")[0], None)
+    return package if package == "privcheck" and shown is not None else module
