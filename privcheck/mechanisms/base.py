@@ -34,6 +34,7 @@ _ABILITIES: Final = {
     "loss_masses": "law of the privacy loss on a grid",
     "of_std": "scale for a standard deviation",
     "cdf": "distribution function",
+    "spread_cdf": "distribution function of the noise plus a uniform number",
     "largest": "bound on its largest draw",
     "std": "standard deviation",
     "events": "event of the numeric accountant",
@@ -137,10 +138,17 @@ class Noise:
         """Returns the distribution function of one coordinate's noise; additive noise is continuous and symmetric."""
         raise refusal(type(self), "cdf")
 
+    def spread_cdf(self, x: Array) -> Array:
+        """Returns the distribution function that is tested: `cdf`.
+
+        Of noise on the integers (`whole`) that of the noise plus a uniform number in [−½, ½], which is continuous.
+        """
+        return self.cdf(x)
+
     def size(self, numbers: Array) -> float:
         """Returns the sum over drawn numbers that `scale_statistic` tests; −Σ ln P(|noise| ≥ |x|) unless overridden."""
         with np.errstate(divide="ignore"):
-            return -float(np.log(2 * self.cdf(-np.abs(numbers))).sum())
+            return -float(np.log(2 * self.spread_cdf(-np.abs(numbers))).sum())
 
     def scale_statistic(self, number: int, size: float) -> tuple[float, int]:
         """Returns a statistic and its degrees of freedom: it is χ² where so many numbers drawn are of this noise.
@@ -151,7 +159,7 @@ class Noise:
             number: n.
             size: The sum of `size` over all of them.
         """
-        if lacks(type(self), "cdf"):
+        if lacks(type(self), "cdf") and lacks(type(self), "spread_cdf"):
             raise refusal(type(self), "cdf")
         return 2 * size, 2 * number
 

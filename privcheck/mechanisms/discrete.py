@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _UP: Final = 1 + 1e-12  # covers the roundings of a few dozen operations
 _MOST_MOVED: Final = 500_000  # of one cell, up to which a law of its own is computed
 _MOST_POINTS: Final = 2**20  # of a discrete Gaussian's law
+_SUMMED: Final = 1e4  # σ of a discrete Gaussian up to which its masses are summed for the distribution function …
+_REACH_BELOW: Final = 38.0  # … from so many σ below 0, where 1e-313 is left
 _REACH: Final = (9.0, 40.0)  # standard deviations: cells of their own, and all that is summed
 
 
@@ -77,6 +80,18 @@ class DiscreteLaplaceNoise(Noise):
     def of_std(self, std: float) -> Self:
         """Returns noise of this standard deviation."""
         return replace(self, scale=0.5 / math.asinh(1 / (math.sqrt(2) * std)))
+
+    def spread_cdf(self, x: Array) -> Array:
+        """Returns the distribution function of the noise plus a uniform number in [−½, ½].
+
+        P(X < k) = a^(1−k)/(1 + a) for whole k ≤ 0, a = e^(−1/b), and P(X = k) = (1 − a)/(1 + a)·a^|k|.
+        """
+        below = np.floor(0.5 - np.abs(x))  # of −|x|, by symmetry
+        part = 0.5 - np.abs(x) - below
+        a = math.exp(-1 / self.scale)
+        left = np.exp((below - 1) / self.scale) / (1 + a) + part * (1 - a) / (1 + a) * np.exp(below / self.scale)
+        distribution: Array = np.where(x > 0, 1 - left, left)
+        return distribution
 
     def largest(self, numbers: int, failure: float) -> float:
         """Returns b·ln(2n/δ): P(|X| > t) ≤ 2e^(−t/b), over n draws."""
@@ -184,6 +199,28 @@ class DiscreteGaussianNoise(Noise):
     def std(self) -> float:
         """Returns σ, which the standard deviation does not exceed (Canonne, Kamath & Steinke 2020, Corollary 9)."""
         return self.scale
+
+    def of_std(self, std: float) -> Self:
+        """Returns noise of this σ, which is what `std` says."""
+        return replace(self, scale=std)
+
+    def spread_cdf(self, x: Array) -> Array:
+        """Returns the distribution function of the noise plus a uniform number in [−½, ½].
+
+        From σ = 10⁴ on it is Φ(x/σ) up to 1/24σ² (the trapezoidal rule), which no test of so many draws sees.
+        """
+        if self.scale > _SUMMED:
+            from scipy.special import ndtr
+
+            smooth: Array = ndtr(x / self.scale)
+            return smooth
+        before, masses = _left_half(self.scale)
+        below = np.clip(np.floor(0.5 - np.abs(x)), 1.0 - masses.size, 0.0)  # of −|x|, by symmetry
+        part = np.clip(0.5 - np.abs(x) - below, 0.0, 1.0)
+        index = (below + masses.size - 1).astype(np.int64)
+        left = before[index] + part * masses[index]
+        distribution: Array = np.where(x > 0, 1 - left, left)
+        return distribution
 
     def largest(self, numbers: int, failure: float) -> float:
         """Returns σ√(2 ln(2n/δ)): P(|X| > t) ≤ 2·exp(−t²/2σ²), as of the Gaussian (ibid.), over n draws."""
@@ -355,6 +392,15 @@ class DiscreteGaussian:
     def at(self, values: Mapping[str, Fraction]) -> Noise:
         """Returns discrete Gaussian noise whose σ is rounded up."""
         return DiscreteGaussianNoise(scale=positive_scale(self.std, values))
+
+
+@functools.lru_cache(maxsize=16)
+def _left_half(sigma: float) -> tuple[Array, Array]:
+    """Returns P(X < k) and P(X = k) of a discrete Gaussian at k = −38σ, …, 0."""
+    k = np.arange(-math.ceil(_REACH_BELOW * sigma) - 1, 1, dtype=np.float64)
+    weights = np.exp(-0.5 * (k / sigma) ** 2)
+    masses = weights / (2 * weights[:-1].sum() + 1)
+    return np.concatenate([[0.0], np.cumsum(masses)[:-1]]), masses
 
 
 def _divergence(change: float, scale: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.errors import FileFormatError
+from privcheck.errors import FileFormatError, ParameterError
 from privcheck.reading.problems import Problems
 
 CONVENTIONS = {"line": "lines count the header as line 1", "row": "rows count from 1"}
@@ -87,6 +87,42 @@ def read_table(path: Path, *, needed: Sequence[str], optional: Sequence[str], pr
     if not table.rows and not problems.lines:
         raise FileFormatError(f"{path} has a header and no rows: expected a row a step")
     return table
+
+
+def as_table(held: Any, *, needed: Sequence[str], optional: Sequence[str]) -> Table:
+    """Returns the columns of a table in memory, as `read_table` does of one in a file.
+
+    Args:
+        held: A pandas frame or a pyarrow table.
+        needed: Columns that must be there.
+        optional: Columns that are read if they are there.
+
+    Raises:
+        FileFormatError: It has no rows, a needed column is missing, one occurs twice, or Arrow has no form for one.
+        ParameterError: It is neither.
+    """
+    import pyarrow as pa
+
+    kind, path = type(held).__name__, Path(type(held).__name__)
+    frame = hasattr(held, "columns") and hasattr(held, "to_numpy")
+    if not (isinstance(held, pa.Table) or frame):
+        message = f"expected a file, a pandas frame, a pyarrow table or Trajectories; got a value of type {kind}"
+        raise ParameterError(message, name="data")
+    names = list(map(str, held.columns if frame else held.column_names))
+    chosen = _choose(path, names, needed, optional)
+    try:
+        read = pa.Table.from_pandas(held[chosen], preserve_index=False) if frame else held.select(chosen)
+    except pa.ArrowException as error:
+        raise FileFormatError(f"{kind}: a column cannot be read: {_first_line(error)}") from None
+    if not read.num_rows:
+        raise FileFormatError(f"{kind} has no rows: expected a row a step")
+    return Table(
+        format=kind,
+        unit="row",
+        lines=np.arange(1, read.num_rows + 1),
+        columns={name: read.column(name) for name in chosen},
+        ignored=tuple(name for name in names if name not in chosen),
+    )
 
 
 def _read_parquet(path: Path, needed: Sequence[str], optional: Sequence[str]) -> Table:

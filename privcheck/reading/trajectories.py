@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.brief import Brief
 from privcheck.errors import ParameterError, TrajectoryError
 from privcheck.reading.archives import load_arrays
 from privcheck.reading.columns import as_whole, check_range, check_unit_interval
 from privcheck.reading.door import NEEDED, OPTIONAL, admit, largest_id, refuse_too_large
 from privcheck.reading.problems import Problems
-from privcheck.reading.tables import CONVENTIONS, read_table, require_file
+from privcheck.reading.tables import CONVENTIONS, Table, read_table, require_file
 from privcheck.trajectories import Trajectories
 
 EXTENSIONS = (".parquet", ".csv", ".npz")
@@ -23,8 +24,8 @@ _ARRAYS = ("states", "actions", "rewards")
 _SIZES = ("num_states", "num_actions")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FileTrajectories:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class FileTrajectories(Brief):
     """What came from a file.
 
     Attributes:
@@ -68,15 +69,43 @@ def read_trajectories(
         TrajectoryError: Rows are wrong. One message has all kinds of problems, each with its first places: lines of a
             CSV file count the header as line 1, rows of a Parquet file count from 1.
     """
-    given = (*zip(_SIZES, (num_states, num_actions), strict=True), ("trajectories", trajectories))
-    for name, size in given:
-        if size is not None and not (isinstance(size, int) and not isinstance(size, bool) and size >= 1):
-            raise ParameterError(f"{name}: expected a whole number, at least 1, got {size!r}", name=name, given=size)
+    refuse_sizes(num_states, num_actions, trajectories)
     path = require_file(path, EXTENSIONS)
     if path.suffix.lower() == ".npz":
         return _read_npz(path, num_states, num_actions, rows="users" if trajectories == 1 else "episodes")
     problems = Problems()
     table = read_table(path, needed=NEEDED, optional=OPTIONAL, problems=problems)
+    return admit_table(table, path, (num_states, num_actions), trajectories, problems)
+
+
+def refuse_sizes(num_states: int | None, num_actions: int | None, trajectories: int) -> None:
+    """Refuses S, A or a number of trajectories that is given and no positive whole number.
+
+    Raises:
+        ParameterError: One is none.
+    """
+    given = (*zip(_SIZES, (num_states, num_actions), strict=True), ("trajectories", trajectories))
+    for name, size in given:
+        if size is not None and not (isinstance(size, int) and not isinstance(size, bool) and size >= 1):
+            raise ParameterError(f"{name}: expected a whole number, at least 1, got {size!r}", name=name, given=size)
+
+
+def admit_table(
+    table: Table, path: Path, sizes: tuple[int | None, int | None], trajectories: int, problems: Problems
+) -> FileTrajectories:
+    """Returns the trajectories in a table's rows.
+
+    Args:
+        table: The columns.
+        path: How messages call where they come from.
+        sizes: S and A, where they are known.
+        trajectories: How many episodes a user has at most.
+        problems: Those that were found so far.
+
+    Raises:
+        TrajectoryError: Rows are wrong.
+    """
+    num_states, num_actions = sizes
     admitted = admit(
         table, num_states=num_states, num_actions=num_actions, trajectories=trajectories, problems=problems
     )
@@ -85,12 +114,20 @@ def read_trajectories(
     facts: dict[str, str | int] = {"file": path.name, "format": table.format, "rows": table.rows}
     if table.ignored:
         facts["ignored columns"] = ", ".join(table.ignored)
-    return _gather_facts(admitted, facts, (num_states, num_actions), rows="users" if trajectories == 1 else "episodes")
+    return gather_facts(admitted, facts, sizes, rows="users" if trajectories == 1 else "episodes")
 
 
-def _gather_facts(
+def gather_facts(
     data: Trajectories, facts: dict[str, str | int], given: tuple[int | None, int | None], *, rows: str
 ) -> FileTrajectories:
+    """Returns trajectories with their sizes among the facts, and a warning where S or A was taken from the data.
+
+    Args:
+        data: The trajectories.
+        facts: What is known of where they come from.
+        given: S and A, where somebody said them.
+        rows: What a row is.
+    """
     facts |= {rows: data.users, "H": data.horizon, "S": data.num_states, "A": data.num_actions}
     inferred = [
         f"{name}={size}"
@@ -131,7 +168,7 @@ def _read_npz(path: Path, num_states: int | None, num_actions: int | None, *, ro
     facts: dict[str, str | int] = {"file": path.name, "format": "NPZ", "rows": int(np.prod(shape))}
     if ignored:
         facts["ignored columns"] = ", ".join(ignored)
-    return _gather_facts(data, facts, given, rows=rows)
+    return gather_facts(data, facts, given, rows=rows)
 
 
 def _from_arrays(

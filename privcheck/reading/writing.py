@@ -35,7 +35,7 @@ def write_trajectories(path: Path | str, trajectories: Trajectories) -> None:
         with whole_file(path) as file:
             write(file, trajectories)
     except OSError as error:
-        raise FileFormatError(f"{path}: cannot be written: {error}") from None
+        raise FileFormatError(f"{path}: cannot be written: {error}") from error
 
 
 def _write_parquet(file: BinaryIO, data: Trajectories) -> None:

@@ -16,6 +16,7 @@ from privcheck.errors import ChannelError
 from privcheck.runtime.billboard import Billboard, digest
 from privcheck.runtime.ledger import Ledger
 from privcheck.runtime.noise import NoiseSource
+from privcheck.statistics.on_grid import OnGrid
 
 
 class ReleaseChannel(Protocol):
@@ -68,6 +69,7 @@ class Channel:
         self._billboard = billboard
         self._ledger = ledger
         self._position = {release.name: i for i, release in enumerate(declaration.releases)}
+        self._statistic = {r.name: r.statistic for r in declaration.releases}
         self._shape = {r.name: r.statistic.shape(values) for r in declaration.releases}
         self._law = {r.name: r.mechanism.at(values) for r in declaration.releases}
         self._charge = {r.name: charge(r, declaration.relation, values) for r in declaration.releases}
@@ -102,6 +104,9 @@ class Channel:
         """
         self._refuse(name, value, part)
         noisy = self._noise.add(self._law[name], value, release=self._position[name], part=part)
+        statistic = self._statistic[name]
+        if isinstance(statistic, OnGrid):  # whole numbers of its unit leave; readers know it in its own
+            noisy = statistic.shown(noisy)
         first = not self._released[name]
         self._released[name].add(part)
         output = digest(noisy)

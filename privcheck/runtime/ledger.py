@@ -21,7 +21,7 @@ from privcheck.declaration import Declaration
 from privcheck.errors import LedgerError
 from privcheck.whole_files import partial_path
 
-VERSION = 1
+VERSION = 2  # since 2 `protects` is true of release noise alone
 FILE_NAME = "ledger.jsonl"
 PLANNED = "before the run: a plan of spending, from the declaration"
 RECORDED = "release by release, as they left"
@@ -51,7 +51,8 @@ class Ledger:
         declaration: What may be released.
         values: Its parameters.
         noise: The noise source in words.
-        protects: Whether that source draws the declared noise.
+        as_declared: Whether that source draws fresh noise of the declared law; else the run has no finite cost.
+        protects: Whether the outputs may be published; simulated noise follows the declared law and protects nobody.
         path: Where the ledger is written; None keeps it in memory.
         planned: It is a plan of spending, written from the declaration before anything was drawn; otherwise each line
             is written by the release that it records.
@@ -68,7 +69,8 @@ class Ledger:
         values: Mapping[str, Fraction],
         *,
         noise: str,
-        protects: bool = True,
+        as_declared: bool = True,
+        protects: bool = False,
         path: Path | None = None,
         planned: bool = False,
     ) -> None:
@@ -78,6 +80,7 @@ class Ledger:
             "parameters": {name: str(value) for name, value in sorted(values.items())},
             "relation": declaration.relation.words,
             "noise": noise,
+            "as_declared": as_declared,
             "protects": protects,
             "written": PLANNED if planned else RECORDED,
         }

@@ -21,8 +21,13 @@ class NoiseSource(Protocol):
         ...
 
     @property
+    def as_declared(self) -> bool:
+        """Returns whether the noise is fresh and follows the declared law, up to floating point: what a run costs."""
+        ...
+
+    @property
     def protects(self) -> bool:
-        """Returns whether the noise follows the declared law (up to floating point)."""
+        """Returns whether its outputs may be published: exact noise of the declared law, from system entropy."""
         ...
 
     def add(self, noise: Noise, value: NDArray[np.float64], *, release: int, part: int) -> NDArray[np.float64]:
@@ -46,7 +51,8 @@ class SimulatedNoise:
     """
 
     words = "simulated: NumPy PCG64 floating-point noise, seeded; not for a public release"
-    protects = True
+    as_declared = True
+    protects = False
 
     def __init__(self, seed: int) -> None:
         if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
@@ -71,6 +77,7 @@ class NoNoise:
     """Adds nothing: for non-private twins and tests. A ledger written with it states that nothing is protected."""
 
     words = "none: the exact statistics are published, no privacy"
+    as_declared = False
     protects = False
 
     def add(self, noise: Noise, value: NDArray[np.float64], *, release: int, part: int) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ from privcheck.statistics.bits import OneStepEach, RewardBits
 from privcheck.statistics.counts import CellSums, CostSums, RewardSums, TransitionCounts, VisitCounts
 from privcheck.statistics.eigenvalues import SmallestEigenvalue
 from privcheck.statistics.linear import FeatureSums, GramMatrices
+from privcheck.statistics.on_grid import OnGrid
 from privcheck.statistics.pooled import PooledSums
 from privcheck.statistics.stated import Stated
 from privcheck.statistics.vectors import ClippedSums
@@ -23,6 +24,8 @@ _TABLES = (_COSTS, *(table(1, 1, 1) for table in (VisitCounts, TransitionCounts,
 
 def is_derived(statistic: Any) -> bool:
     """Returns whether the sensitivity is derived here: one of our statistics with our own cells and weights."""
+    if type(statistic) is OnGrid:
+        return is_derived(statistic.of)
     if type(statistic) in {GramMatrices, FeatureSums, ClippedSums, SmallestEigenvalue}:
         return True
     table = _table(statistic)
@@ -31,6 +34,8 @@ def is_derived(statistic: Any) -> bool:
 
 def is_whole(statistic: Any) -> bool:
     """Returns whether its values are whole numbers: counts of ours, sums of bits, or as `Stated` checks it."""
+    if type(statistic) is OnGrid:
+        return True
     if type(statistic) is Stated:
         return statistic.whole
     table = _table(statistic)
@@ -56,6 +61,8 @@ def find_complement(statistic: Any) -> Literal["rewards", "costs", ""]:
 
 
 def _table(statistic: Any) -> CellSums | None:
+    if type(statistic) is OnGrid:
+        return _table(statistic.of)
     if type(statistic) is PooledSums:
         return _table(statistic.by_step)
     if type(statistic) is OneStepEach:

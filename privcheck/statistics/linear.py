@@ -137,6 +137,12 @@ class GramMatrices:
         matrices: NDArray[np.float64] = np.einsum("uhi,uhj->hij", x * w[..., np.newaxis], x)
         return matrices if step is None else matrices[0]
 
+    def contributions(self, data: Regressors, *, step: int, rows: slice) -> NDArray[np.float64]:
+        """Returns w·x xᵀ of some users at one step counted from 0, (rows, d, d), symmetric to the last bit."""
+        x, w = (column[rows, 0] for column in _columns(data, self.vector, self.weight, step))
+        matrices: NDArray[np.float64] = x[:, :, np.newaxis] * x[:, np.newaxis] * w[:, np.newaxis, np.newaxis]
+        return matrices
+
     def difference(self, pair: tuple[Regressors | None, Regressors | None]) -> SparseDifference:
         """Returns the change in the entries on and above the diagonal, flat over (H, d, d).
 
@@ -249,6 +255,13 @@ class FeatureSums:
         y = data.column("targets", self.target.name)[:, steps] ** self.power
         sums: NDArray[np.float64] = np.einsum("uhi,uh->hi", x, w * y)
         return sums if step is None else sums[0]
+
+    def contributions(self, data: Regressors, *, step: int, rows: slice) -> NDArray[np.float64]:
+        """Returns w·y·x of some users at one step counted from 0, (rows, d)."""
+        x, w = (column[rows, 0] for column in _columns(data, self.vector, self.weight, step))
+        y = data.column("targets", self.target.name)[rows, step] ** self.power
+        vectors: NDArray[np.float64] = x * (w * y)[:, np.newaxis]
+        return vectors
 
     def difference(self, pair: tuple[Regressors | None, Regressors | None]) -> SparseDifference:
         """Returns the change, flat over (H, d)."""

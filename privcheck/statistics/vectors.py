@@ -15,6 +15,7 @@ from typing import Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.brief import Brief
 from privcheck.domains import Condition
 from privcheck.errors import TrajectoryError
 from privcheck.fields import number, one_of, text
@@ -27,8 +28,8 @@ Ball = Literal["l1", "l2", "linf"]
 _ORDERS: Final[Mapping[str, float]] = {"l1": 1, "l2": 2, "linf": math.inf}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Vectors:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Vectors(Brief):
     """A vector of every record, or of every user, clipped: v·min(1, C/‖v‖) in ℓ₂ or another norm.
 
     Attributes:

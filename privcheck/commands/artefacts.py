@@ -1,0 +1,139 @@
+"""What a run leaves to be used: the policy, with why it may be published."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.commands.provenance import exact_parameters, packages
+from privcheck.commands.setting import Chosen
+from privcheck.errors import ParameterError
+from privcheck.policies import ARRAY_NAME, Policy, describe_policy, load_policy
+from privcheck.reports.values import (
+    PolicyGuarantee,
+    PolicyLabels,
+    PolicyRecord,
+    PolicyValue,
+    ShownPolicy,
+    SpentCost,
+)
+from privcheck.runtime.ledger import Ledger
+
+_PICTURES = (".svg", ".png", ".pdf")
+_ROWS = 20  # that are shown where nobody asked for all
+_SIMULATED = "the noise was simulated and protects nobody: this policy is not to be published"
+_PLAIN = "not a private algorithm: the policy is as public as what it was learned from"
+_KNOWN = "true: its exact expected return in the model; claimed: the agent's own pessimistic estimate"
+_UNKNOWN = "claimed: the agent's own pessimistic estimate, from noisy releases; nobody knows the true value"
+
+
+def keep_policy(
+    setting: Chosen,
+    probabilities: NDArray[np.float64],
+    directory: Path | None,
+    *,
+    learned_from: str,
+    true: float | None,
+    claimed: float | None,
+    spent: SpentCost | None,
+    ledger: Ledger | None,
+    labels: PolicyLabels = PolicyLabels(),  # noqa: B008 - frozen
+) -> Policy:
+    """Returns the policy, with its files written where there is a directory for them.
+
+    Args:
+        setting: What learned it.
+        probabilities: (H, S, A).
+        directory: Where to; None for nowhere.
+        learned_from: The data or the environment.
+        true: Its expected return, where a model says.
+        claimed: The agent's own estimate.
+        spent: What the ledger has cost.
+        ledger: Of the run that learned it; None without privacy.
+        labels: What users call states and actions.
+
+    Raises:
+        OSError: They cannot be written.
+    """
+    guarantee = None
+    if setting.declaration is not None and ledger is not None:
+        guarantee = PolicyGuarantee(
+            claim=_claim_at(setting.declaration.claim_words, exact_parameters(setting)),
+            relation=setting.declaration.relation.words,
+            spent=spent,
+            noise=ledger.header["noise"],
+            protects=ledger.header["protects"],
+            ledger=ledger.digest,
+        )
+    steps, states, actions = probabilities.shape
+    record = PolicyRecord(
+        policy="",
+        digest="",
+        algorithm=setting.algorithm.name,
+        learned_from=learned_from,
+        steps=steps,
+        states=states,
+        actions=actions,
+        labels=labels,
+        parameters=exact_parameters(setting),
+        options=setting.options_used,
+        guarantee=guarantee,
+        value=PolicyValue(true=true, claimed=claimed, note=_note(guarantee, true)),
+        versions={name: version(name) for name in packages()},
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    policy = Policy(probabilities=probabilities, record=record)
+    if directory is not None:
+        policy.save(directory)
+    return policy
+
+
+def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy:
+    """Returns what a policy's files say, and writes its heat map where a picture is asked for.
+
+    Args:
+        path: Of a policy's file, or of the directory of both.
+        picture: Where the heat map goes: a name that ends in .svg, .png or .pdf.
+        whole: Every row, not only the first ones.
+
+    Raises:
+        FileFormatError: There is no policy, or its files do not belong together.
+        ParameterError: The picture's name ends otherwise.
+    """
+    policy = load_policy(path)
+    if picture is not None:
+        if picture.suffix not in _PICTURES:
+            message = f"--out {picture}: expected a picture's name that ends in {', '.join(_PICTURES)}"
+            raise ParameterError(message, name="out", given=str(picture))
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        policy.plot().savefig(picture)
+    rows = describe_policy(policy, most=policy.probabilities.size if whole else _ROWS)
+    return ShownPolicy(
+        policy=str((path if path.is_dir() else path.parent) / ARRAY_NAME),
+        algorithm=policy.record.algorithm,
+        learned_from=policy.record.learned_from,
+        labels=PolicyLabels(states=policy.states, actions=policy.actions),
+        guarantee=policy.record.guarantee,
+        value=policy.record.value,
+        rows=tuple(rows),
+        picture=None if picture is None else str(picture),
+    )
+
+
+def _claim_at(words: str, parameters: Mapping[str, str]) -> str:
+    """Returns the claim with the values of the parameters in it."""
+    named = [f"{name} = {value}" for name, value in parameters.items() if re.search(rf"\b{re.escape(name)}\b", words)]
+    return f"{words} with {', '.join(named)}" if named else words
+
+
+def _note(guarantee: PolicyGuarantee | None, true: float | None) -> str:
+    worth = _UNKNOWN if true is None else _KNOWN
+    if guarantee is None:
+        return f"{worth}; {_PLAIN}"
+    return worth if guarantee.protects else f"{worth}; {_SIMULATED}"

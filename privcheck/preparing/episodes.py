@@ -1,0 +1,259 @@
+"""Episodes of a chunk as tables of one width: relabelled, rescaled, cut, padded, dropped; every change counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privcheck.errors import TrajectoryError
+from privcheck.preparing.plan import PreparationPlan
+from privcheck.preparing.raw import Chunk
+
+Change = tuple[int, str, str]  # row of the file, what was done, with what
+_SHOWN: Final = 5
+_REMEDY: Final = {
+    "missing": "--missing drop leaves such episodes out",
+    "unknown": "the codebook is the public list of all of them: add it there, or mend the data",
+    "reward": "--reward-range LOW HIGH gives the public bounds, --clip-rewards moves what is beyond them",
+    "step": "rows of an episode have to count 0, 1, 2, … or 1, 2, 3, …: --sort sorts them, --missing drop drops gaps",
+    "chain": "next_state has to be the state of the next row; leave the column out to have it made",
+    "short": "--horizon H with --short pad or --short drop says what becomes of them",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Dense:
+    """Episodes of H steps.
+
+    Attributes:
+        rows: (episodes,) the first row of each in the file.
+        users: Of each; None where the file has none.
+        states: (episodes, H + 1) codes.
+        actions: (episodes, H) codes.
+        rewards: (episodes, H), in [0, 1].
+        changes: What was changed, in the order of the file's rows.
+    """
+
+    rows: NDArray[np.int64]
+    users: list[Any] | None
+    states: NDArray[np.int64]
+    actions: NDArray[np.int64]
+    rewards: NDArray[np.float64]
+    changes: list[Change]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Rows:
+    """A chunk's values by row, with what is wrong with each."""
+
+    state: NDArray[np.int64]
+    action: NDArray[np.int64]
+    reward: NDArray[np.float64]
+    following: NDArray[np.int64] | None
+    missing: NDArray[np.bool_]
+    clipped: NDArray[np.bool_]
+
+
+def shape_episodes(chunk: Chunk, plan: PreparationPlan, horizon: int, wanted: NDArray[np.bool_] | None) -> Dense:
+    """Returns the chunk's episodes, H steps each.
+
+    Args:
+        chunk: Whole episodes.
+        plan: What is asked for.
+        horizon: H.
+        wanted: (episodes,) which are kept at all; None for every one.
+
+    Raises:
+        TrajectoryError: A value, a gap or a length that the plan does not say what to do with; with the rows.
+    """
+    starts = chunk.starts
+    ends = np.append(starts[1:], chunk.rows)
+    rows = _read(chunk, plan, ends)
+    lengths = ends - starts
+    episode = np.repeat(np.arange(starts.size), lengths)
+    place = np.arange(chunk.rows) - starts[episode]
+    gaps = _find_gaps(chunk, starts, episode, place)
+    _refuse(chunk, (rows.missing | gaps) if plan.missing == "refuse" else np.zeros(chunk.rows, bool), rows, gaps)
+    _check_chain(chunk, rows, ends, gaps)
+    kept = np.ones(starts.size, bool) if wanted is None else wanted.copy()
+    changes: list[Change] = []
+    broken = np.zeros(starts.size, bool)
+    broken[episode[rows.missing | gaps]] = True
+    short = lengths < horizon
+    long = lengths > horizon
+    if plan.short == "refuse" and (kept & ~broken & short).any():
+        _complain(chunk, starts[kept & ~broken & short], f"an episode of fewer than {horizon} steps", "short")
+    if plan.horizon is None and (kept & ~broken & long).any():
+        _complain(chunk, starts[kept & ~broken & long], f"an episode of more than {horizon} steps", "short")
+    _note(changes, chunk, starts[kept & broken], "episode dropped", "a value or a step is missing")
+    kept &= ~broken
+    if plan.short == "drop":
+        _note(changes, chunk, starts[kept & short], "episode dropped", f"fewer than {horizon} steps")
+        kept &= ~short
+    _note(changes, chunk, starts[kept & long], "episode cut", f"after step {horizon}")
+    _note(changes, chunk, ends[kept & short] - 1, "episode padded", f"up to step {horizon}, in the ended state")
+    used = kept[episode] & (place < horizon)
+    _note(changes, chunk, np.flatnonzero(rows.clipped & used), "reward clipped", "to its public bounds")
+    dense = _fill(rows, plan, kept, (starts, lengths, episode, place, used), horizon)
+    users = chunk.columns.get("user")
+    return Dense(
+        rows=chunk.first + starts[kept],
+        users=None if users is None else users.take(pa.array(starts[kept])).to_pylist(),
+        states=dense[0],
+        actions=dense[1],
+        rewards=dense[2],
+        changes=sorted(changes),
+    )
+
+
+def _fill(
+    rows: _Rows, plan: PreparationPlan, kept: NDArray[np.bool_], where: tuple[NDArray[Any], ...], horizon: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    starts, lengths, episode, place, used = where
+    number = np.cumsum(kept) - 1  # of each kept episode
+    count = int(kept.sum())
+    low, high = plan.bounds
+    ended = 0 if plan.ended is None else plan.ended
+    states = np.full((count, horizon + 1), ended, np.int64)
+    actions = np.zeros((count, horizon), np.int64)
+    rewards = np.full((count, horizon), (plan.padded_with - low) / (high - low))
+    at = number[episode[used]], place[used]
+    states[at], actions[at], rewards[at] = rows.state[used], rows.action[used], rows.reward[used]
+    last = starts[kept] + np.minimum(lengths[kept], horizon) - 1
+    after = np.minimum(lengths[kept], horizon)
+    if rows.following is not None:
+        states[np.arange(count), after] = rows.following[last]
+    else:  # the state of the row after the cut
+        longer = lengths[kept] > horizon
+        states[np.flatnonzero(longer), horizon] = rows.state[last[longer] + 1]
+        if plan.ended is None and not longer.all():
+            message = "the state after an episode's last step is not in the file: give a next_state column, or a state "
+            raise TrajectoryError(f"{message}of its own for ended episodes with --states S or --codebook")
+    return states, actions, rewards
+
+
+def _read(chunk: Chunk, plan: PreparationPlan, ends: NDArray[np.intp]) -> _Rows:
+    states = None if plan.codebook is None else plan.codebook.states
+    actions = None if plan.codebook is None else plan.codebook.actions
+    state = _codes(chunk, "state", states, plan)
+    action = _codes(chunk, "action", actions, plan)
+    following = _codes(chunk, "next_state", states, plan) if "next_state" in chunk.columns else None
+    reward = _numbers(chunk, "reward")
+    low, high = plan.bounds
+    scaled = (reward - low) / (high - low)
+    with np.errstate(invalid="ignore"):
+        beyond = (scaled < 0) | (scaled > 1)
+    if beyond.any() and not plan.clip_rewards:
+        _complain(chunk, np.flatnonzero(beyond), f"a reward outside {low:g} to {high:g}", "reward", of="reward")
+    missing = (state < 0) | (action < 0) | np.isnan(reward)
+    if following is not None:
+        if plan.ended is not None:  # no state after the last step: the episode has ended
+            following = following.copy()
+            following[ends - 1] = np.where(following[ends - 1] < 0, plan.ended, following[ends - 1])
+        missing |= following < 0
+    return _Rows(
+        state=state, action=action, reward=np.clip(scaled, 0, 1), following=following, missing=missing, clipped=beyond
+    )
+
+
+def _codes(chunk: Chunk, name: str, labels: tuple[str, ...] | None, plan: PreparationPlan) -> NDArray[np.int64]:
+    """Returns the codes of a column; −1 where a value is missing."""
+    column = chunk.columns[name]
+    if labels is None:
+        if pa.types.is_floating(column.type):  # whole numbers beside missing ones
+            column = _whole(chunk, name, column)
+        if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
+            message = f"column {plan.find(name)} holds {column.type}, not codes: give the public list of labels with "
+            raise TrajectoryError(f"{message}--codebook FILE, or have one drafted with --draft-codebook FILE")
+        values: NDArray[np.int64] = pc.fill_null(column.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+        negative = values < 0
+        if (negative & ~_nulls(column)).any():
+            at = np.flatnonzero(negative & ~_nulls(column))
+            _complain(chunk, at, f"a {name} below 0", "unknown", of=name)
+        if plan.states is not None and name != "action" and (values >= plan.states).any():
+            at = np.flatnonzero(values >= plan.states)
+            _complain(chunk, at, f"a {name} that is not below --states {plan.states}", "unknown", of=name)
+        return values
+    texts = column if pa.types.is_string(column.type) else column.cast(pa.string())
+    found = pc.index_in(texts, value_set=pa.array(labels, pa.string()))
+    unknown = _nulls(found) & ~_nulls(texts)
+    if unknown.any():
+        _complain(chunk, np.flatnonzero(unknown), f"a {name} that is not in the codebook", "unknown", of=name)
+    codes: NDArray[np.int64] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def _whole(chunk: Chunk, name: str, column: pa.Array) -> pa.Array:
+    values = pc.fill_null(column, np.nan).to_numpy(zero_copy_only=False)
+    missing = np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        odd = ~missing & ((values != np.floor(values)) | (np.abs(values) > 2**31))
+    if odd.any():
+        _complain(chunk, np.flatnonzero(odd), f"a {name} that is no whole number", "unknown", of=name)
+    return pa.array(np.where(missing, 0, values).astype(np.int64), mask=missing)
+
+
+def _numbers(chunk: Chunk, name: str) -> NDArray[np.float64]:
+    column = chunk.columns[name]
+    try:
+        numbers = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
+    except pa.ArrowException as error:
+        raise TrajectoryError(f"column {name}: expected numbers; {str(error).splitlines()[0]}") from None
+    values: NDArray[np.float64] = numbers
+    return values
+
+
+def _nulls(column: pa.Array) -> NDArray[np.bool_]:
+    nulls: NDArray[np.bool_] = pc.is_null(column).to_numpy(zero_copy_only=False)
+    return nulls
+
+
+def _find_gaps(
+    chunk: Chunk, starts: NDArray[np.intp], episode: NDArray[np.intp], place: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Returns which rows are not the step that their place asks for; steps count from 0 or from 1."""
+    if "step" not in chunk.columns:
+        return np.zeros(place.size, bool)
+    column = chunk.columns["step"]
+    try:
+        step = pc.fill_null(column.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+    except pa.ArrowException as error:
+        raise TrajectoryError(f"column step: expected whole numbers; {str(error).splitlines()[0]}") from None
+    first = step[starts][episode]
+    gaps: NDArray[np.bool_] = (step - first != place) | (first < 0) | (first > 1)
+    return gaps
+
+
+def _check_chain(chunk: Chunk, rows: _Rows, ends: NDArray[np.intp], gaps: NDArray[np.bool_]) -> None:
+    if rows.following is None:
+        return
+    inside = np.ones(chunk.rows, bool)
+    inside[ends - 1] = False
+    at = np.flatnonzero(inside)
+    wrong = at[(rows.following[at] != rows.state[at + 1]) & ~(rows.missing | gaps)[at] & ~(rows.missing | gaps)[at + 1]]
+    if wrong.size:
+        _complain(chunk, wrong, "a next_state that is not the state of the next row", "chain", of="next_state")
+
+
+def _refuse(chunk: Chunk, bad: NDArray[np.bool_], rows: _Rows, gaps: NDArray[np.bool_]) -> None:
+    if (bad & rows.missing).any():
+        _complain(chunk, np.flatnonzero(bad & rows.missing), "a missing value", "missing")
+    if (bad & gaps).any():
+        _complain(chunk, np.flatnonzero(bad & gaps), "a step that does not follow the one before", "step", of="step")
+
+
+def _complain(chunk: Chunk, at: NDArray[np.intp], what: str, kind: str, *, of: str | None = None) -> None:
+    shown = [f"row {chunk.first + int(i)}" + ("" if of is None else f" ({chunk.columns[of][int(i)]})") for i in at]
+    more = f" and {len(shown) - _SHOWN:,} more at least" if len(shown) > _SHOWN else ""
+    problems = [f"{what}: {', '.join(shown[:_SHOWN])}{more}; {_REMEDY[kind]}"]
+    raise TrajectoryError("the raw table cannot be prepared", problems=problems)
+
+
+def _note(changes: list[Change], chunk: Chunk, at: Iterable[np.intp], what: str, how: str) -> None:
+    changes.extend((chunk.first + int(i), what, how) for i in at)

@@ -1,0 +1,236 @@
+"""The preparation itself: the raw table is read in chunks, and what comes out is written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyarrow import csv
+
+from privcheck.brief import Brief
+from privcheck.errors import FileFormatError, ParameterError
+from privcheck.preparing.codebooks import FILE_NAME, Codebook
+from privcheck.preparing.episodes import Change, Dense, shape_episodes
+from privcheck.preparing.plan import PreparationPlan
+from privcheck.preparing.raw import Chunk, read_chunks
+from privcheck.results import Progress, silent
+from privcheck.whole_files import whole_file
+
+_ENDINGS: Final = (".parquet", ".csv")
+_COLUMNS: Final = pa.schema(
+    [("episode", pa.int64()), ("step", pa.int32()), ("state", pa.int32()), ("action", pa.int32()),
+     ("reward", pa.float64()), ("next_state", pa.int32())]
+)  # fmt: skip
+ENDED: Final = "(ended)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Prepared(Brief):
+    """What a preparation did.
+
+    Attributes:
+        data: The file that was written.
+        rows: Of the raw table.
+        episodes: That were written.
+        steps: H.
+        changed: How often each thing was done.
+        changes: The file with every change, by the row of the raw table; as private as the data.
+        codebook: The file with the labels; None where the raw table holds codes.
+        depends_on_data: Choices that looked at the data.
+    """
+
+    data: str
+    rows: int
+    episodes: int
+    steps: int
+    changed: dict[str, int]
+    changes: str
+    codebook: str | None
+    depends_on_data: tuple[str, ...]
+
+
+def prepare(raw: Path, out: Path, plan: PreparationPlan, *, progress: Progress = silent) -> Prepared:
+    """Writes trajectories made of a raw table, with the codebook and the list of changes beside them.
+
+    Args:
+        raw: A table that pyarrow reads, a row a step.
+        out: Where the trajectories go: .parquet or .csv.
+        plan: What is asked for.
+        progress: Called with (rows, rows) after each chunk; nobody knows how many there will be.
+
+    Raises:
+        FileFormatError: A file cannot be read or written, or ends in something else.
+        TrajectoryError: A value that the plan does not say what to do with; nothing is written.
+        ParameterError: Nothing is left.
+    """
+    if out.suffix.lower() not in _ENDINGS:
+        raise FileFormatError(f"--out {out}: expected a file that ends in {', '.join(_ENDINGS)}")
+    if out.resolve() == raw.resolve():
+        raise FileFormatError(f"--out {out} is the raw table itself: choose another name")
+    chosen = _choose_episodes(raw, plan)
+    changed: Counter[str] = Counter()
+    log = out.with_name(out.stem + ".changes.csv")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    sizes = _Sizes()
+    try:
+        as_csv = out.suffix.lower() == ".csv"
+        with whole_file(out) as file, whole_file(log) as notes, _Writer(file, as_csv=as_csv) as writer:
+            notes.write(b"row,what,how\n")
+            for dense, rows in _shape(raw, plan, chosen):
+                changed.update(what for _, what, _ in dense.changes)
+                notes.write("".join(map(_line, dense.changes)).encode())
+                sizes.add(dense, rows)
+                writer.write(dense)
+                progress(sizes.rows, sizes.rows)
+            if not sizes.episodes:
+                raise ParameterError(f"no episode of {raw} is left: {dict(changed) or 'it has no rows'}")
+    except OSError as error:
+        raise FileFormatError(f"{out}: cannot be written: {error.strerror or error}") from error
+    book = None if plan.codebook is None else out.with_name(FILE_NAME)
+    if plan.codebook is not None and book is not None:
+        _with_ended(plan.codebook, out.name).save(book)
+    return Prepared(
+        data=str(out),
+        rows=sizes.rows,
+        episodes=sizes.episodes,
+        steps=sizes.steps,
+        changed=dict(changed),
+        changes=str(log),
+        codebook=None if book is None else str(book),
+        depends_on_data=plan.depends_on_data,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sizes:
+    """What has gone through so far."""
+
+    rows: int = 0
+    episodes: int = 0
+    steps: int = 0
+
+    def add(self, dense: Dense, rows: int) -> None:
+        self.rows += rows
+        self.episodes += len(dense.rows)
+        self.steps = dense.actions.shape[1]
+
+
+def find_labels(raw: Path, columns: Mapping[str, str]) -> tuple[set[str], set[str]]:
+    """Returns the states and the actions that occur in a raw table, as texts: they are private until confirmed.
+
+    Args:
+        raw: The table.
+        columns: What it calls the columns, by our names.
+    """
+    states: set[str] = set()
+    actions: set[str] = set()
+    everything = PreparationPlan(columns=columns, codebook=Codebook(states=("?",), actions=("?",)))  # read as texts
+    for chunk in read_chunks(raw, everything):
+        for name, found in (("state", states), ("next_state", states), ("action", actions)):
+            if name in chunk.columns:
+                texts = pc.unique(chunk.columns[name].cast(pa.string())).to_pylist()
+                found.update(text for text in texts if text is not None)
+    return states, actions
+
+
+def _shape(raw: Path, plan: PreparationPlan, chosen: set[int] | None) -> Iterator[tuple[Dense, int]]:
+    horizon = plan.horizon
+    for chunk in read_chunks(raw, plan):
+        if horizon is None:
+            horizon = int(chunk.starts[1] - chunk.starts[0]) if chunk.starts.size > 1 else chunk.rows
+        wanted = None
+        if chosen is not None:
+            wanted = np.array([chunk.first + int(start) in chosen for start in chunk.starts], dtype=bool)
+        dense = shape_episodes(chunk, plan, horizon, wanted)
+        if wanted is not None:
+            rows = (chunk.first + chunk.starts[~wanted]).tolist()
+            dense.changes.extend((row, "episode dropped", "another one of its user is kept") for row in rows)
+        yield dense, chunk.rows
+
+
+def _choose_episodes(raw: Path, plan: PreparationPlan) -> set[int] | None:
+    """Returns the first rows of the episodes that are kept, one a user; None for all.
+
+    The random one has the least hash of seed, user and number, so that it depends on its own user's rows alone.
+    """
+    if plan.one_episode == "all":
+        return None
+    best: dict[Any, tuple[bytes, int]] = {}
+    seen: Counter[Any] = Counter()
+    for chunk in read_chunks(raw, plan):
+        users = chunk.columns["user"]
+        _refuse_two_users(chunk, users)
+        for start, user in zip(chunk.starts.tolist(), users.take(pa.array(chunk.starts)).to_pylist(), strict=True):
+            if plan.one_episode == "first":
+                rank = seen[user].to_bytes(8)
+            else:
+                rank = hashlib.blake2b(f"{plan.seed}|{user!r}|{seen[user]}".encode(), digest_size=16).digest()
+            seen[user] += 1
+            best[user] = min(best.get(user, (b"\xff" * 17, 0)), (rank, chunk.first + start))
+    return {row for _, row in best.values()}
+
+
+def _refuse_two_users(chunk: Chunk, users: pa.Array) -> None:
+    codes: NDArray[np.int64] = (
+        pc.fill_null(pc.dictionary_encode(users).indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    )
+    lengths = np.diff(np.append(chunk.starts, chunk.rows))
+    other = np.flatnonzero((codes != np.repeat(codes[chunk.starts], lengths)) | (codes < 0))
+    if other.size:
+        row = chunk.first + int(other[0])
+        raise FileFormatError(f"row {row}: no user, or another one than in the rows of its episode before it")
+
+
+def _with_ended(codebook: Codebook, name: str) -> Codebook:
+    """Returns the codebook with the state of ended episodes, which has the last code."""
+    return replace(codebook, states=(*codebook.states, ENDED), data=name)
+
+
+def _line(change: Change) -> str:
+    row, what, how = change
+    return f'{row},{what},"{how}"\n'
+
+
+class _Writer:
+    """Trajectories to a file, as `read_trajectories` reads them: episodes from 0, steps from 1."""
+
+    def __init__(self, file: BinaryIO, *, as_csv: bool) -> None:
+        self._file, self._csv = file, as_csv
+        self._writer: Any = None
+        self._episode = 0
+
+    def write(self, dense: Dense) -> None:
+        count, steps = dense.actions.shape
+        columns = [
+            np.repeat(np.arange(self._episode, self._episode + count), steps),
+            np.tile(np.arange(1, steps + 1, dtype=np.int32), count),
+            dense.states[:, :-1].ravel().astype(np.int32),
+            dense.actions.ravel().astype(np.int32),
+            dense.rewards.ravel(),
+            dense.states[:, 1:].ravel().astype(np.int32),
+        ]
+        table = pa.table(columns, schema=_COLUMNS)
+        if dense.users is not None:
+            user = pa.array([str(user) for user in dense.users], pa.string())
+            table = table.append_column("user", user.take(pa.array(np.repeat(np.arange(count), steps))))
+        self._episode += count
+        if self._writer is None:
+            made = csv.CSVWriter if self._csv else pq.ParquetWriter
+            self._writer = made(self._file, table.schema)
+        self._writer.write_table(table)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
