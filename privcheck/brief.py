@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from itertools import accumulate
 
+_LINE = 500  # characters of a whole result
 _LONGEST = 60  # characters of a field
 _MOST = 4  # items of a tuple, list or mapping that are shown one by one
 
@@ -14,14 +16,17 @@ class Brief:
     """A dataclass whose long fields are shown by their size: derive from it, and pass `repr=False` to `@dataclass`.
 
     Texts are cut, collections of many items counted, arrays named by their shape, longer dataclasses by their name.
-    Fields with `repr=False` are not shown.
+    Fields with `repr=False` are not shown, nor are those for which a line of 500 characters has no room.
     """
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={text}" for name, text in _describe(self))
-        return f"{type(self).__name__}({shown})"
+        parts = [f"{name}={text}" for name, text in _describe(self)]
+        room = _LINE - len(type(self).__name__) - len("(…)")
+        ends = accumulate(len(part) + len(", ") for part in parts)
+        shown = sum(end <= room for end in ends)
+        return f"{type(self).__name__}({', '.join([*parts[:shown], *(['…'] if shown < len(parts) else [])])})"
 
     def _repr_html_(self) -> str:
         """Returns the same fields as a table, which notebooks show."""

@@ -6,7 +6,10 @@ Every message says what was given, what was expected and what to do; the offendi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, Final
+
+_MANY: Final = 12  # names that a message lists where some of them are spelt alike
 
 
 class PrivcheckError(Exception):
@@ -41,12 +44,16 @@ class UnknownNameError(PrivcheckError, KeyError):
     Attributes:
         name: The name that was given.
         known: The names that exist.
+        alike: Those of them that are spelt alike; where there are many names, the message lists only these.
     """
 
     def __init__(self, kind: str, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"unknown {kind} {name!r}; expected one of: {', '.join(known) or '(none registered)'}")
         self.name = name
         self.known = tuple(known)
+        self.alike = tuple(get_close_matches(name, known, n=3, cutoff=0.6))
+        asked = f"; did you mean {' or '.join(self.alike)}?" if self.alike else ""
+        every = f"{' Expected' if asked else '; expected'} one of: {', '.join(known) or '(none registered)'}"
+        super().__init__(f"unknown {kind} {name!r}{asked}{'' if asked and len(known) > _MANY else every}")
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show the repr

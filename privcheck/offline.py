@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declaration import Declaration
+from privcheck.drawn import as_drawn
 from privcheck.errors import ParameterError
 from privcheck.features import FeatureMap
 from privcheck.results import Remark, RunRequest, RunResult
 from privcheck.runtime import Billboard, Channel, Ledger, NoiseSource, Privatizer, SimulatedNoise
 from privcheck.runtime.channel import ReleaseChannel
+from privcheck.runtime.release_noise import ReleaseNoise
 from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
 
@@ -126,21 +128,26 @@ class OfflineAgent:
         """
         if self.regressing is not None:
             return self.regressing(data, setting, channel, billboard)
-        return self.privatizer(data, setting.declared, channel)
+        return self.privatizer(data, setting.released, channel)
 
 
 def run(agent: OfflineAgent, request: RunRequest) -> RunResult:
     """Returns the runs of all replicates; each has noise of its own, spawned from the seed by its number.
 
-    A replicate's result depends on the seed and its number alone, not on how many replicates there are.
+    A replicate's result depends on the seed and its number alone, not on how many replicates there are. Release noise
+    has no seed, and one run is one release.
 
     Raises:
-        ParameterError: No declaration, sizes that are not the data's, or what the agent refuses.
+        ParameterError: No declaration, sizes that are not the data's, or what the agent refuses; release noise for
+            several replicates, or of what it cannot be drawn for.
     """
     data = request.data
+    source = release_source(request.replicates) if request.noise == "release" else None
     features = data.features if agent.regressing is None else data.feature_map
     _refuse_sizes(request, features)
     setting = replace(request.setting, features=features)
+    if source is not None and setting.drawn is None:
+        setting = replace(setting, drawn=as_drawn(setting.declared, setting.values))
     prepared = agent.make(setting, reward=data.reward)
     total, finished = request.replicates * data.trajectories.horizon, 0
 
@@ -156,7 +163,7 @@ def run(agent: OfflineAgent, request: RunRequest) -> RunResult:
             prepared,
             setting,
             data.trajectories,
-            noise=SimulatedNoise(replicate_seed(request.seed, replicate)),
+            noise=source or SimulatedNoise(replicate_seed(request.seed, replicate)),
             path=request.ledger if replicate == 0 else None,
             done=tick,
         )
@@ -197,8 +204,10 @@ def run_once(
         path: Where the ledger is written, or None.
         done: Called after each step.
     """
-    declaration, values, billboard = setting.declared, setting.values, Billboard()
-    ledger = Ledger(declaration, values, noise=noise.words, protects=noise.protects, path=path)
+    declaration, values, billboard = setting.released, setting.values, Billboard()
+    ledger = Ledger(
+        declaration, values, noise=noise.words, as_declared=noise.as_declared, protects=noise.protects, path=path
+    )
     try:
         channel = Channel(declaration, values, noise=noise, billboard=billboard, ledger=ledger)
         privatizer = agent.hold(data, setting, channel, billboard)
@@ -208,6 +217,30 @@ def run_once(
         ledger.abandon()
         raise
     return learnt, ledger
+
+
+def release_source(replicates: int) -> ReleaseNoise:
+    """Returns the source of release noise of one run.
+
+    Raises:
+        ParameterError: Several replicates are asked for, or OpenDP is not there.
+    """
+    refuse_replicates(replicates)
+    return ReleaseNoise()
+
+
+def refuse_replicates(replicates: int) -> None:
+    """Refuses several replicates with release noise.
+
+    Raises:
+        ParameterError: There are.
+    """
+    if replicates > 1:
+        message = (
+            f"{replicates} replicates with release noise are {replicates} releases: use --replicates 1, and simulated "
+            "noise to see how results vary"
+        )
+        raise ParameterError(message, name="replicates", given=replicates)
 
 
 def replicate_seed(seed: int, replicate: int) -> int:

@@ -112,8 +112,10 @@ class Bars:
         quantity: The axis: "distance moved / sensitivity charged".
         one_sided: Whether only ratios above 1 are wrong.
         bars: The ratios.
+        caption: What is drawn, where it is neither releases nor their noise.
     """
 
     quantity: str
     one_sided: bool
     bars: tuple[Bar, ...]
+    caption: str = ""

@@ -118,6 +118,8 @@ class Algorithm:
             policy view draws the declared noise for it, at the sizes of `instance`. None where there is none.
         instance: Where audits run the agent.
         twin: The registered online algorithm that does the same without privacy; None where there is none.
+        release_noise: Whether a fast online agent draws release noise where it is asked for; plain ones and those that
+            learn from data do.
         environment: The registered environment that `check` takes where none is named; empty for the usual one.
     """
 
@@ -134,6 +136,7 @@ class Algorithm:
     policies: MakePolicies | None = None
     instance: AuditInstance = field(default_factory=AuditInstance)
     twin: str | None = None
+    release_noise: bool = False
     environment: str = ""
 
     def learn_from(self, request: RunRequest) -> RunResult:
@@ -162,6 +165,13 @@ class Algorithm:
         if self.online is None:
             raise ParameterError(f"{self.name} does not learn as it acts", name=self.name)
         return run(self.online, request)
+
+    @property
+    def publishes(self) -> bool:
+        """Returns whether it can be run with release noise."""
+        from privcheck.online.plain import PlainAgent
+
+        return self.offline is not None or self.release_noise or isinstance(self.online, PlainAgent)
 
     @property
     def runs(self) -> bool:

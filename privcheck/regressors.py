@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.brief import Brief
 from privcheck.errors import TrajectoryError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Regressors:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Regressors(Brief):
     """Columns of floats, frozen.
 
     Attributes:

@@ -22,6 +22,7 @@ from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
 
 Progress = Callable[[int, int], None]  # (done, of how many)
+NoiseKind = Literal["simulated", "release"]
 
 
 def silent(done: int, total: int) -> None:
@@ -80,6 +81,7 @@ class RunRequest:
         data: What to learn from.
         replicates: Independent repetitions with noise of their own.
         seed: Of the simulated noise.
+        noise: Where it comes from: "simulated", from the seed, or "release", for what is published.
         ledger: Where the first replicate's ledger is written, or None.
         progress: Called after each unit of work.
     """
@@ -88,6 +90,7 @@ class RunRequest:
     data: Dataset
     replicates: int = 1
     seed: int = 0
+    noise: NoiseKind = "simulated"
     ledger: Path | None = None
     progress: Progress = silent
 
@@ -205,6 +208,7 @@ class OnlineRequest:
         episodes: K.
         replicates: Independent repetitions, each with randomness of its own.
         seed: Of the users' responses and of the simulated noise.
+        noise: Where it comes from. With release noise there is no checkpoint: what left is not drawn again.
         directory: Where the first replicate's ledger and the checkpoint go, or None. A checkpoint of the same run that
             lies there is continued.
         workers: Threads; the result does not depend on it.
@@ -216,6 +220,7 @@ class OnlineRequest:
     episodes: int
     replicates: int = 1
     seed: int = 0
+    noise: NoiseKind = "simulated"
     directory: Path | None = None
     workers: int = 1
     progress: Progress = silent

@@ -21,6 +21,8 @@ class Setting:
         options: The agent's own options, all of them.
         readings: The chosen readings by name.
         features: Public features of states and actions of the data that is learned from, where it has any.
+        drawn: The declaration that noise is drawn for and charged by, where that is not `declaration` itself: under
+            release noise (`privcheck.drawn`). Agents plan with what is declared.
     """
 
     declaration: Declaration | None
@@ -28,6 +30,16 @@ class Setting:
     options: Mapping[str, Fraction] = field(default_factory=dict)
     readings: Mapping[str, str] = field(default_factory=dict)
     features: FeatureMap | None = None
+    drawn: Declaration | None = None
+
+    @property
+    def released(self) -> Declaration:
+        """Returns what privatizers compute and channels draw: `drawn`, else the declaration.
+
+        Raises:
+            ParameterError: There is no declaration.
+        """
+        return self.drawn or self.declared
 
     @property
     def declared(self) -> Declaration:

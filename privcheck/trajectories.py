@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.brief import Brief
 from privcheck.errors import TrajectoryError
 
 _SHOWN = 5  # problems of one kind that a message lists
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Trajectories:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Trajectories(Brief):
     """Episodes of equal length, one a row: one a user, or several of one user's under a relation that says so.
 
     Attributes:

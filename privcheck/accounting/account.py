@@ -83,8 +83,8 @@ class Account(Brief):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumericAccount:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class NumericAccount(Brief):
     """The cost of a declaration at given parameters.
 
     Attributes:

@@ -21,7 +21,7 @@ class Spent:
     """What a run has cost its users, rounded up.
 
     Attributes:
-        rho: In zCDP; ∞ where the noise source does not protect.
+        rho: In zCDP; ∞ where the noise source does not draw what is declared.
         pure_epsilon: In pure DP; ∞ where a release is not pure.
         mu: μ of the exact Gaussian curve; None where a release is not Gaussian.
     """
@@ -69,7 +69,7 @@ def price_shares(
         shares: The share of every release by its name, in [0, 1]; 1 where it is left out.
         laws: As in `spent`.
     """
-    if not header.get("protects", False) and entries:
+    if not header.get("as_declared", False) and entries:
         return [Spent(rho=math.inf, pure_epsilon=math.inf, mu=None)] * len(shares)
     charges: dict[tuple[str, str], list[Charge]] = {}
     for entry in entries:
@@ -113,12 +113,15 @@ def check_ledger(
         "algorithm": declaration.name,
         "parameters": {name: str(value) for name, value in sorted(values.items())},
         "relation": declaration.relation.words,
-        "protects": not shared_draws(declaration),
+        "as_declared": not shared_draws(declaration),
     }
     for field, declared in wanted.items():
         if (written := header.get(field)) != declared or type(written) is not type(declared):
             message = f"line 1: the ledger's {field} is {written!r}, the declaration's {declared!r}"
             raise LedgerError(message, line=1)
+    if (protects := header.get("protects")) and not all(r.mechanism.law.whole for r in declaration.releases):
+        message = f"line 1: the ledger's protects is {protects!r}, and only discrete noise may be published"
+        raise LedgerError(message, line=1)
     expected = {
         r.name: (charge(r, declaration.relation, values), r.statistic.shape(values)[0]) for r in declaration.releases
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from privcheck import registry
 from privcheck.commands.provenance import Began, about, exact_parameters, provenance
@@ -19,10 +20,11 @@ _SAME = ("algorithm", "parameters", "options", "choices", "privcheck")
 
 
 def earlier_views(setting: Chosen, directory: Path) -> Views:
-    """Returns the views that an earlier audit of the same reported into the directory; none where it was another.
+    """Returns the views that an earlier audit of the same reported into the directory.
 
     Raises:
-        ParameterError: The directory holds the report of a check, which would be lost.
+        ParameterError: The directory holds the report of a check, or of an audit of other settings, which would be
+            lost.
         FileFormatError: What is there is no report that this version can read.
     """
     if not (directory / JSON_NAME).exists():
@@ -32,8 +34,20 @@ def earlier_views(setting: Chosen, directory: Path) -> Views:
         message = f"{directory} holds the report of a check, of which audits are a part: choose another --out"
         raise ParameterError(message, name="out", given=str(directory))
     here = begin_report(setting)
-    same = all(getattr(report, name) == getattr(here, name) for name in _SAME)
-    return report.audit.views if same and report.audit is not None else {}
+    others = [name for name in _SAME if getattr(report, name) != getattr(here, name)]
+    if others:
+        told = "; ".join(_difference(name, getattr(report, name), getattr(here, name)) for name in others)
+        message = f"{directory} holds the report of another audit, which would be lost ({told}): choose another --out"
+        raise ParameterError(message, name="out", given=str(directory))
+    return {} if report.audit is None else report.audit.views
+
+
+def _difference(name: str, there: Any, here: Any) -> str:
+    """Returns in what two reports differ: of mappings the first entry that does."""
+    if isinstance(there, Mapping) and isinstance(here, Mapping):
+        key = next(key for key in {**there, **here} if there.get(key) != here.get(key))
+        return f"there {key} = {there.get(key, 'not given')}, here {here.get(key, 'not given')}"
+    return f"{name}: there {there}, here {here}"
 
 
 def audit_report(setting: Chosen, result: Audited, earlier: Views, *, command: Sequence[str], began: Began) -> Report:

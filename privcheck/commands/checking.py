@@ -20,7 +20,7 @@ from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.registry import AuditPlan
 from privcheck.reports.values import CalibratedNoise, Ran, RanOnline, Report, VerdictBrief, together
-from privcheck.results import Progress, World
+from privcheck.results import NoiseKind, Progress, World
 
 SAMPLED = ("releases", "policy")
 PURE_DELTA = 1e-5  # at which a pure claim is compared with what composition really needs
@@ -33,11 +33,12 @@ def check(
     *,
     delta: float,
     replicates: int | None,
+    noise: NoiseKind = "simulated",
     seed: int,
     trials: int | None,
     confidence: float,
     workers: int | None,
-    out: Path,
+    out: Path | None,
     command: Sequence[str],
     progress: Callable[[str], Progress],
 ) -> Report:
@@ -49,21 +50,24 @@ def check(
             is a declaration only, and nothing is run.
         delta: δ of the ε that are reported.
         replicates: Repetitions of the run; None for 5 on simulated users and 1 on a user's own data, whom every
-            repetition would cost the budget again.
-        seed: Of noise, data and audits, which spawn their own from it.
+            repetition would cost the budget again, and with release noise.
+        noise: Of the run; audits draw simulated noise.
+        seed: Of simulated noise, data and audits, which spawn their own from it.
         trials: Runs under each neighbour in the views that bound ε, `SAMPLED`; None for each plan's default. Lockstep
             and noise audits, of which a few runs say all, keep their own numbers.
         confidence: Of each audit.
         workers: Threads; None for all cores.
-        out: Where the ledger goes.
-        command: The command line, for the report.
+        out: Where the ledger and the policy go; None for nowhere.
+        command: What the report was made by.
         progress: Makes a progress callback for a named part of the work.
     """
     began = Began()
-    repeated = replicates or (1 if isinstance(source, Source) and not source.data.public else REPLICATES)
+    once = noise == "release" or (isinstance(source, Source) and not source.data.public)
+    repeated = replicates or (1 if once else REPLICATES)
     if isinstance(source, Source):
-        refuse_second_release(setting, source, repeated, out)
-    verdict = verify_claim(setting)
+        refuse_second_release(setting, source, repeated, out, noise=noise)
+    drawn = setting.with_noise(noise)  # what cannot be drawn is refused before the audits run
+    verdict = verify_claim(drawn.judged)  # of the discrete mechanism, where that is what is released
     plan = registry.plan_for(setting.algorithm)
     views = {
         view: audit(
@@ -77,9 +81,15 @@ def check(
             workers=workers,
             progress=progress(f"audit, {view}"),
         )
-        for view in _views(setting, plan)
+        for view in audited_views(setting, plan)
     }
-    how: dict[str, Any] = {"replicates": repeated, "seed": seed, "out": out, "progress": progress("run")}
+    how: dict[str, Any] = {
+        "replicates": repeated,
+        "noise": noise,
+        "seed": seed,
+        "out": out,
+        "progress": progress("run"),
+    }
     learned: Ran | RanOnline | None = None
     if isinstance(source, World):
         learned = run_online(setting, source, workers=workers, **how)
@@ -94,8 +104,13 @@ def check(
         calibrate=_enough(setting, delta),
         audit=together(views),
         run=learned,
-        provenance=provenance(began, command=command, seeds={"data": seed, "noise": seed, "audit": seed}),
+        provenance=provenance(began, command=command, seeds=_seeds(seed, noise)),
     )
+
+
+def _seeds(seed: int, noise: NoiseKind) -> dict[str, int]:
+    """Returns what was seeded; release noise is not."""
+    return {"data": seed, **({"noise": seed} if noise == "simulated" else {}), "audit": seed}
 
 
 def _enough(setting: Chosen, delta: float) -> CalibratedNoise | None:
@@ -112,7 +127,8 @@ def _enough(setting: Chosen, delta: float) -> CalibratedNoise | None:
         return None
 
 
-def _views(setting: Chosen, plan: AuditPlan) -> list[str]:
+def audited_views(setting: Chosen, plan: AuditPlan) -> list[str]:
+    """Returns the views that a check looks from."""
     return [view for view in plan.views if not plan.lacks(setting.declared, view)]
 
 

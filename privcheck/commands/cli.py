@@ -1,7 +1,6 @@
 """The command line: parses, shows progress, prints, sets the exit code. What is computed is in `privcheck.commands`.
 
-Exit codes: 0 done, and the claim holds where one was checked; 1 a claim fails or an audit found a violation; 2 misuse
-or bad input; 3 undecided.
+Exit codes are in `privcheck.commands.failures`.
 """
 
 from __future__ import annotations
@@ -11,18 +10,20 @@ from pathlib import Path
 
 import click
 
+from privcheck.commands.failures import Front
+from privcheck.commands.kinds import Place, complete_algorithms, name_argument
 from privcheck.commands.options import (
     VERDICTS,
     delta_option,
     finish,
     json_option,
-    report_errors,
     set_option,
 )
+from privcheck.commands.preparing import prepare
 from privcheck.commands.running import audit, check, run
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("privcheck", cls=Front, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="privcheck")
 def main() -> None:
     """Check privacy claims of reinforcement-learning algorithms: what is released, what it costs, is it true?"""
@@ -30,9 +31,14 @@ def main() -> None:
 
 @main.command("list")
 @json_option
-@report_errors
 def list_command(*, as_json: bool) -> None:
-    """Show the registered algorithms."""
+    """Show the registered algorithms.
+
+    \b
+    Examples:
+      privcheck list
+      privcheck list --json
+    """  # noqa: D301 - Click reads a backspace
     from privcheck.commands.declared import list_algorithms
     from privcheck.commands.printing import describe_algorithms
 
@@ -40,12 +46,17 @@ def list_command(*, as_json: bool) -> None:
 
 
 @main.command()
-@click.argument("name")
+@name_argument
 @set_option
 @json_option
-@report_errors
 def show(name: str, *, sets: tuple[str, ...], as_json: bool) -> None:
-    """Show what NAME releases and how its cost is derived, in words and LaTeX."""
+    """Show what NAME releases and how its cost is derived, in words and LaTeX.
+
+    \b
+    Examples:
+      privcheck show dp-apvi
+      privcheck show private-ucb-vi-central --set K=1e6
+    """  # noqa: D301 - Click reads a backspace
     from privcheck.commands import declared
     from privcheck.commands.printing import describe_declaration
     from privcheck.commands.setting import parse_sets, resolve_setting
@@ -54,33 +65,42 @@ def show(name: str, *, sets: tuple[str, ...], as_json: bool) -> None:
 
 
 @main.command()
-@click.argument("name")
+@name_argument
 @set_option
 @delta_option
 @json_option
-@report_errors
 def budget(name: str, *, sets: tuple[str, ...], delta: str | None, as_json: bool) -> None:
-    """Show what the releases of NAME cost."""
-    from privcheck.commands import declared
-    from privcheck.commands.printing import describe_budget
-    from privcheck.commands.setting import parse_delta, parse_sets, resolve_setting
+    """Show what the releases of NAME cost.
 
-    setting = resolve_setting(name, parse_sets(sets))
-    finish(declared.price_releases(setting, parse_delta(delta, setting)), describe_budget, as_json=as_json)
+    \b
+    Examples:
+      privcheck budget dp-apvi --set rho=1/10 --delta 1e-6
+    """  # noqa: D301 - Click reads a backspace
+    from privcheck import api
+    from privcheck.commands.printing import describe_budget
+    from privcheck.commands.setting import parse_sets
+
+    finish(api.budget(name, delta=delta, parameters=parse_sets(sets)), describe_budget, as_json=as_json)
 
 
 @main.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_algorithms)
 @click.option("--all", "everything", is_flag=True, help="Every declared algorithm, at its defaults.")
-@click.option("--pages", type=click.Path(path_type=Path), help="With --all: write a page of findings a paper here.")
+@click.option("--pages", type=Place(), help="With --all: write a page of findings a paper here.")
 @set_option
 @json_option
-@report_errors
 def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tuple[str, ...], as_json: bool) -> None:
-    """Judge the claim of NAME, or of all: does it hold for the declared releases?"""
-    from privcheck.commands.declared import verify_all, verify_claim
+    """Judge the claim of NAME, or of all: does it hold for the declared releases?
+
+    \b
+    Examples:
+      privcheck verify sdp-pe-as-printed
+      privcheck verify --all --json
+    """  # noqa: D301 - Click reads a backspace
+    from privcheck import api
+    from privcheck.commands.declared import verify_all
     from privcheck.commands.printing import describe_verdict, describe_verdicts
-    from privcheck.commands.setting import parse_sets, resolve_setting
+    from privcheck.commands.setting import parse_sets
 
     if everything == (name is not None):
         raise click.UsageError("give one algorithm's NAME or --all")
@@ -88,49 +108,51 @@ def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tupl
         raise click.UsageError("--pages goes with --all: a page is about a whole paper")
     if everything and sets:
         raise click.UsageError("--set goes with one NAME: parameters differ between algorithms")
-    if pages is not None:
-        from privcheck.commands.pages import write_pages
-
-        for path in write_pages(pages):
-            click.echo(f"page: {path}", err=True)
     if name is not None:
-        result = verify_claim(resolve_setting(name, parse_sets(sets)))
+        result = api.verify_claim(name, parameters=parse_sets(sets))
         finish(result, describe_verdict, as_json=as_json)
         sys.exit(VERDICTS[result.verdict])
     every = verify_all()
+    if pages is not None:
+        from privcheck.commands.pages import write_pages
+
+        for path in write_pages(pages, every):
+            click.echo(f"page: {path}", err=True)
     finish(every, describe_verdicts, as_json=as_json)
     sys.exit(max((VERDICTS[r.verdict] for r in every.results), key=lambda code: (code == 1, code), default=0))
 
 
 @main.command()
-@click.argument("name")
+@name_argument
 @click.option("--epsilon", required=True, metavar="E", help="Target ε, in nats.")
 @delta_option
 @set_option
 @json_option
-@report_errors
 def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ...], as_json: bool) -> None:
-    """Find the least noise for which the releases of NAME are (E, D)-DP, against the published one."""
-    from privcheck.commands import declared
-    from privcheck.commands.printing import describe_calibration
-    from privcheck.commands.setting import parse_delta, parse_sets, resolve_setting
-    from privcheck.symbols import exact, to_float
+    """Find the least noise for which the releases of NAME are (E, D)-DP, against the published one.
 
-    setting = resolve_setting(name, parse_sets(sets))
-    target, at = to_float(exact(epsilon), rounding="down"), parse_delta(delta, setting)
-    finish(
-        declared.calibrate_noise(setting, epsilon=target, delta=at),
-        describe_calibration,
-        as_json=as_json,
-    )
+    \b
+    Examples:
+      privcheck calibrate dp-apvi --epsilon 1 --delta 1e-5
+    """  # noqa: D301 - Click reads a backspace
+    from privcheck import api
+    from privcheck.commands.printing import describe_calibration
+    from privcheck.commands.setting import parse_sets
+
+    result = api.calibrate(name, epsilon=epsilon, delta=delta, parameters=parse_sets(sets))
+    finish(result, describe_calibration, as_json=as_json)
 
 
 @main.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=Place())
 @json_option
-@report_errors
 def report(directory: Path, *, as_json: bool) -> None:
-    """Render the finished check, audits or online run in DIRECTORY again, from report.json or run.json."""
+    """Render the finished check, audits or online run in DIRECTORY again, from report.json or run.json.
+
+    \b
+    Examples:
+      privcheck report runs/dp-apvi
+    """  # noqa: D301 - Click reads a backspace
     from privcheck.reports import JSON_NAME, render_again
     from privcheck.reports.values import RenderedReport
 
@@ -144,12 +166,33 @@ def report(directory: Path, *, as_json: bool) -> None:
 
 
 @main.command()
-@click.argument("name")
-@click.option("--out", type=click.Path(path_type=Path), help="Directory of the package; NAME by default.")
+@click.argument("file", type=Place())
+@click.option("--out", type=Place(), help="A heat map of the policy: a .svg, .png or .pdf file.")
 @json_option
-@report_errors
+def policy(file: Path, *, out: Path | None, as_json: bool) -> None:
+    """Show the policy in FILE, which `run` and `check` write as policy.npz: a table, and a heat map with --out.
+
+    \b
+    Examples:
+      privcheck policy runs/dp-apvi/policy.npz --out policy.svg
+    """  # noqa: D301 - Click reads a backspace
+    from privcheck.commands.artefacts import show_policy
+    from privcheck.commands.printing import describe_shown_policy
+
+    finish(show_policy(file, picture=out, whole=as_json), describe_shown_policy, as_json=as_json)
+
+
+@main.command()
+@click.argument("name")
+@click.option("--out", type=Place(), help="Directory of the package; NAME by default.")
+@json_option
 def new(name: str, *, out: Path | None, as_json: bool) -> None:
-    """Write a package of your own: a declaration, a statistic, an agent, tests and a CI file that pass."""
+    """Write a package of your own: a declaration, a statistic, an agent, tests and a CI file that pass.
+
+    \b
+    Examples:
+      privcheck new my-ucb-vi
+    """  # noqa: D301 - Click reads a backspace
     from privcheck.commands.printing import describe_started
     from privcheck.commands.starting import start_package
 
@@ -158,9 +201,13 @@ def new(name: str, *, out: Path | None, as_json: bool) -> None:
 
 @main.command()
 @json_option
-@report_errors
 def doctor(*, as_json: bool) -> None:
-    """Look for problems of this installation."""
+    """Look for problems of this installation.
+
+    \b
+    Examples:
+      privcheck doctor
+    """  # noqa: D301 - Click reads a backspace
     from privcheck.commands.doctor import diagnose
     from privcheck.commands.printing import describe_diagnosis
 
@@ -169,5 +216,5 @@ def doctor(*, as_json: bool) -> None:
     sys.exit(0 if result.ok else 2)
 
 
-for command in (audit, run, check):
+for command in (audit, run, check, prepare):
     main.add_command(command)

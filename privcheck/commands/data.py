@@ -1,17 +1,19 @@
-"""From `--env ENV` or `--data FILE` to a dataset and the sizes that the declaration has to agree with."""
+"""From `--env ENV`, `--data FILE` or data in memory to a dataset, with the sizes that a declaration must agree with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from privcheck import registry
 from privcheck.declaration import resolve
 from privcheck.errors import ParameterError
-from privcheck.reading import read_features, read_rewards, read_trajectories
+from privcheck.preparing import read_labels
+from privcheck.reading import Held, hold_trajectories, read_features, read_rewards, read_trajectories
 from privcheck.registry import Algorithm
 from privcheck.relations import most_trajectories
+from privcheck.reports.values import PolicyLabels
 from privcheck.results import Dataset
 
 
@@ -23,17 +25,19 @@ class Source:
         data: The dataset.
         given: The NAME=VALUE pairs that were not the environment's own.
         sizes: H, S and A of the data, and the dimensions of its features.
+        labels: What the codebook beside a prepared file calls states and actions.
     """
 
     data: Dataset
     given: Mapping[str, str]
     sizes: Mapping[str, int]
+    labels: PolicyLabels = field(default_factory=PolicyLabels)
 
 
 def load(
     *,
     env: str | None,
-    data: str | None,
+    data: str | Path | Held | None,
     rewards: Path | None,
     given: Mapping[str, str],
     algorithm: Algorithm,
@@ -44,7 +48,7 @@ def load(
 
     Args:
         env: An environment's name.
-        data: An environment's name or a file's path.
+        data: An environment's name, a file's path, or trajectories or a table in memory.
         rewards: A file with the public reward function, for data from a file.
         given: The user's NAME=VALUE pairs.
         algorithm: Whose choices say which readings go with data that have no public reward function.
@@ -59,15 +63,15 @@ def load(
     """
     if (env is None) == (data is None):
         raise ParameterError("give exactly one of --env ENVIRONMENT and --data FILE (or an environment's name)")
-    name = env if env is not None else data
-    assert name is not None
-    if env is not None or registry.has_environment(name):
+    name = data if env is None else env
+    if isinstance(name, str) and (env is not None or registry.has_environment(name)):
         if rewards is not None:
             raise ParameterError(f"--rewards goes with a file: {name} brings its own reward function")
         if features is not None:
             raise ParameterError(f"--features goes with a file: {name} is a simulated environment with its own")
         return _from_environment(name, given, seed)
-    return _from_file(Path(name), rewards, features, given, algorithm)
+    assert name is not None
+    return _from_users(name, rewards, features, given, algorithm)
 
 
 def _from_environment(name: str, given: Mapping[str, str], seed: int) -> Source:
@@ -84,14 +88,22 @@ def _from_environment(name: str, given: Mapping[str, str], seed: int) -> Source:
     return Source(data=dataset, given=rest, sizes=sizes)
 
 
-def _from_file(
-    path: Path, rewards: Path | None, features: Path | None, given: Mapping[str, str], algorithm: Algorithm
+def _from_users(
+    data: str | Path | Held, rewards: Path | None, features: Path | None, given: Mapping[str, str], algorithm: Algorithm
 ) -> Source:
     several, S, A = _trajectories(given, algorithm), _count(given, "S"), _count(given, "A")
     known = None if features is None else read_features(features, num_states=S, num_actions=A)
     if known is not None:  # public sizes, rather than the largest numbers in the users' data
         S, A = known.phi.shape[:2]
-    read = read_trajectories(path, num_states=S, num_actions=A, trajectories=several)
+    book = read_labels(Path(data)) if isinstance(data, str | Path) else None
+    if book is not None:  # the public lists, not the largest codes in the users' data
+        S, A = S or len(book.states), A or len(book.actions)
+    if isinstance(data, str | Path):
+        name = Path(data).name
+        read = read_trajectories(data, num_states=S, num_actions=A, trajectories=several)
+    else:
+        name = type(data).__name__
+        read = hold_trajectories(data, num_states=S, num_actions=A, trajectories=several)
     trajectories = read.trajectories
     public = (
         None
@@ -99,8 +111,8 @@ def _from_file(
         else read_rewards(rewards, num_states=trajectories.num_states, num_actions=trajectories.num_actions)
     )
     dataset = Dataset(
-        name=path.name,
-        description=f"{trajectories.users} {'users' if several == 1 else 'trajectories'} from {path.name}",
+        name=name,
+        description=f"{trajectories.users} {'users' if several == 1 else 'trajectories'} from {name}",
         trajectories=trajectories,
         reward=public,
         evaluate=None,
@@ -111,7 +123,10 @@ def _from_file(
     )
     readings = algorithm.readings if public is None else ()
     asked = {reading.name: reading.private_rewards for reading in readings if reading.private_rewards}
-    return Source(data=dataset, given=asked | dict(given), sizes=_sizes(dataset))
+    labels = PolicyLabels()
+    if book is not None and (len(book.states), len(book.actions)) == (S, A):
+        labels = PolicyLabels(states=book.states, actions=book.actions)
+    return Source(data=dataset, given=asked | dict(given), sizes=_sizes(dataset), labels=labels)
 
 
 def _trajectories(given: Mapping[str, str], algorithm: Algorithm) -> int:

@@ -10,8 +10,10 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from privcheck import registry
 from privcheck.commands.provenance import packages
 from privcheck.entry_points import load_entry
+from privcheck.errors import ParameterError
 from privcheck.reports.values import Diagnosis
 from privcheck.runtime import NoNoise, SimulatedNoise
+from privcheck.runtime.release_noise import ReleaseNoise
 
 OWN = ("privcheck", "privcheck_algorithms", "privcheck_audits")
 
@@ -34,9 +36,17 @@ def diagnose() -> Diagnosis:
         platform=platform.platform(),
         executable=sys.executable,
         cores=os.cpu_count(),
-        noise_sources={"simulated": SimulatedNoise.words, "none": NoNoise.words},
+        noise_sources={"release": _release_noise(), "simulated": SimulatedNoise.words, "none": NoNoise.words},
         registered={group: tuple(registry.names(group)) for group in ("algorithms", "environments")},
     )
+
+
+def _release_noise() -> str:
+    """Returns what release noise is drawn by, or how to install it: an extra that is not there is no problem."""
+    try:
+        return ReleaseNoise().words
+    except ParameterError as error:
+        return str(error)
 
 
 def _clashes() -> list[str]:

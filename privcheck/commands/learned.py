@@ -13,18 +13,32 @@ from typing import get_args
 from privcheck import registry
 from privcheck.accounting import check_ledger, price_ledger
 from privcheck.accounting.spending import laws_of
+from privcheck.commands.artefacts import keep_policy
 from privcheck.commands.cluster import cluster_executor
 from privcheck.commands.data import Source
 from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
+from privcheck.offline import refuse_replicates
+from privcheck.policies import ARRAY_NAME
 from privcheck.registry import AuditPlan
 from privcheck.reports.values import Audited, Gap, LearnedValue, LedgerRelease, LedgerSummary, Ran, RunRemark, SpentCost
-from privcheck.results import AuditMethod, AuditRequest, AuditResult, Progress, RunRequest, RunResult, silent
+from privcheck.results import (
+    AuditMethod,
+    AuditRequest,
+    AuditResult,
+    AuditView,
+    NoiseKind,
+    Progress,
+    RunRequest,
+    RunResult,
+    silent,
+)
 from privcheck.runtime import Ledger
 from privcheck.runtime.ledger import FILE_NAME as LEDGER
 from privcheck.trivial_policies import share_of_uniform
 from privcheck.verification import verify
+from privcheck.whole_files import partial_path
 
 _UNKNOWN = (
     "The true value of a policy is unknown for a user's own data; shown is the agent's own estimate from the "
@@ -43,6 +57,7 @@ def run(
     source: Source,
     *,
     replicates: int = 1,
+    noise: NoiseKind = "simulated",
     seed: int = 0,
     out: Path | None = None,
     progress: Progress = silent,
@@ -55,32 +70,45 @@ def run(
         setting: The algorithm.
         source: The data.
         replicates: Independent repetitions, noise of their own.
-        seed: Of the noise.
+        noise: Where it comes from; release noise has no seed.
+        seed: Of the simulated noise.
         out: Where the first replicate's ledger goes, as ledger.jsonl.
         progress: Called as the work goes on.
 
     Raises:
         ParameterError: The algorithm has no agent; or a user's own data would be released more than once, by several
-            replicates or over the ledger of an earlier run.
+            replicates or over the ledger of an earlier run; or release noise cannot be drawn.
         LedgerError: The run released something else than was declared.
     """
-    if not setting.algorithm.from_data:
-        message = f"{setting.algorithm.name} is declared but has no agent to run; `privcheck list` shows which have one"
-        raise ParameterError(message, name=setting.algorithm.name)
+    refuse_no_agent(setting)
     if replicates < 1:
         raise ParameterError(f"--replicates expects a whole number, at least 1, got {replicates}", name="replicates")
-    refuse_second_release(setting, source, replicates, out)
+    refuse_second_release(setting, source, replicates, out, noise=noise)
+    setting = setting.with_noise(noise)
     result = setting.algorithm.learn_from(
         RunRequest(
             setting=setting.setting,
             data=source.data,
             replicates=replicates,
             seed=seed,
+            noise=noise,
             ledger=out / LEDGER if out is not None and setting.declaration is not None else None,
             progress=progress,
         )
     )
     episodes = source.data.trajectories.users
+    spent = _price_ledger(result.ledger, setting)
+    policy = keep_policy(
+        setting,
+        result.policy,
+        out,
+        learned_from=source.data.name,
+        true=None if result.returns is None else float(result.returns[0]),
+        claimed=float(result.claimed[0]),
+        spent=spent,
+        ledger=result.ledger,
+        labels=source.labels,
+    )
     return Ran(
         algorithm=setting.algorithm.name,
         environment=source.data.name,
@@ -92,22 +120,41 @@ def run(
         options=setting.options_used,
         value=_summarise_value(result, source, private=setting.declaration is not None),
         gap=_measure_gap(result, source),
-        spent=_price_ledger(result.ledger, setting),
+        spent=spent,
         ledger=summarise_ledger(result.ledger, out),
         diagnostics=result.diagnostics,
+        policy_file=None if out is None else ARRAY_NAME,
+        _policy=policy,
         remarks=tuple(RunRemark(title=remark.title, text=remark.text) for remark in result.remarks),
         seconds=result.seconds,
         episodes_per_second=episodes * replicates / max(result.seconds, 1e-9),
     )
 
 
-def refuse_second_release(setting: Chosen, source: Source, replicates: int, out: Path | None) -> None:
-    """Refuses to release about a user's own data more often than is charged.
+def refuse_no_agent(setting: Chosen) -> None:
+    """Refuses to run what has no agent that learns from data.
 
     Raises:
-        ParameterError: Several replicates, or a directory that holds the ledger of an earlier run.
+        ParameterError: It has none.
     """
-    if setting.declaration is None or source.data.public:
+    if not setting.algorithm.from_data:
+        message = f"{setting.algorithm.name} is declared but has no agent to run; `privcheck list` shows which have one"
+        raise ParameterError(message, name=setting.algorithm.name)
+
+
+def refuse_second_release(
+    setting: Chosen, source: Source, replicates: int, out: Path | None, *, noise: NoiseKind = "simulated"
+) -> None:
+    """Refuses to release about a user's own data, or with release noise, more often than is charged.
+
+    Raises:
+        ParameterError: Several replicates, or a directory that holds the ledger of an earlier run, of release noise
+            also that of one that was cut short.
+    """
+    if noise == "release":
+        refuse_replicates(replicates)
+        refuse_torn_ledger(out)
+    elif setting.declaration is None or source.data.public:
         return
     if replicates > 1:
         message = (
@@ -119,6 +166,20 @@ def refuse_second_release(setting: Chosen, source: Source, replicates: int, out:
         message = (
             f"{out} holds the ledger of an earlier run, the record of what that run has spent: choose another --out. "
             "The two runs together cost the sum of both ledgers"
+        )
+        raise ParameterError(message, name="out", given=str(out))
+
+
+def refuse_torn_ledger(out: Path | None) -> None:
+    """Refuses a directory in which a run was cut short: what it drew is spent, and is not drawn again.
+
+    Raises:
+        ParameterError: There is the ledger of one.
+    """
+    if out is not None and (torn := partial_path(out / LEDGER)).exists():
+        message = (
+            f"{torn} is the ledger of a run that was cut short. What stands in it is spent, if anything of it left "
+            "this machine, and drawing again would be a second release: keep it, charge both, and choose another --out"
         )
         raise ParameterError(message, name="out", given=str(out))
 
@@ -151,8 +212,8 @@ def _measure_gap(result: RunResult, source: Source) -> Gap:
 def _price_ledger(ledger: Ledger | None, setting: Chosen) -> SpentCost | None:
     if ledger is None or setting.declaration is None:
         return None
-    check_ledger(ledger.header, ledger.entries, setting.declaration, setting.values)
-    cost = price_ledger(ledger.header, ledger.entries, laws=laws_of(setting.declaration))
+    check_ledger(ledger.header, ledger.entries, setting.released, setting.values)
+    cost = price_ledger(ledger.header, ledger.entries, laws=laws_of(setting.released))
     pure = None if math.isinf(cost.pure_epsilon) else cost.pure_epsilon
     return SpentCost(rho=cost.rho, pure_epsilon=pure, mu=cost.mu)
 
@@ -167,6 +228,7 @@ def summarise_ledger(ledger: Ledger | None, out: Path | None) -> LedgerSummary |
         entries=len(ledger.entries),
         digest=ledger.digest,
         noise=ledger.header["noise"],
+        as_declared=ledger.header["as_declared"],
         protects=ledger.header["protects"],
         written=ledger.header["written"],
         releases=tuple(
@@ -220,20 +282,10 @@ def audit(
             cannot be used, or `out` holds blocks of another audit.
     """
     plan = plan or registry.plan_for(setting.algorithm)
-    asked = next((known for known in plan.views if known == view), None)
-    if asked is None:
-        raise ParameterError(f"--view expects one of {', '.join(plan.views)}; got {view!r}", name="view", given=view)
-    if why := plan.lacks(setting.declared, asked):
-        message = f"{setting.algorithm.name} has no view {view}: {why}"
-        raise ParameterError(message, name="view", given=view)
-    if method not in METHODS:
-        message = f"--method expects one of {', '.join(METHODS)}; got {method!r}"
-        raise ParameterError(message, name="method", given=method)
-    runs = plan.trials[view] if trials is None else trials
+    asked = choose_view(setting, plan, view, method=method, confidence=confidence)
+    runs = plan.trials[asked] if trials is None else trials
     if runs < 1:
         raise ParameterError(f"--trials expects a whole number, at least 1, got {runs}", name="trials", given=runs)
-    if not 0.5 <= confidence < 1:
-        raise ParameterError(f"--confidence expects a number in [0.5, 1), got {confidence}", name="confidence")
     cores = os.cpu_count() or 1
     if workers is not None and workers < 1:
         raise ParameterError(f"--workers expects a whole number, at least 1, got {workers}", name="workers")
@@ -257,6 +309,27 @@ def audit(
             result = plan.audit(replace(request, executor=executor))
     said = _describe_audit(setting, result, seed, time.perf_counter() - started)
     return replace(said, asks=plan.by_name[asked].asks, leaves_open=plan.by_name[asked].leaves_open)
+
+
+def choose_view(setting: Chosen, plan: AuditPlan, view: str, *, method: str, confidence: float) -> AuditView:
+    """Returns the view that is asked for, which the plan has.
+
+    Raises:
+        ParameterError: It has no such view, the method is none, or the confidence is out of range.
+    """
+    asked = next((known for known in plan.views if known == view), None)
+    if asked is None:
+        raise ParameterError(f"--view expects one of {', '.join(plan.views)}; got {view!r}", name="view", given=view)
+    if why := plan.lacks(setting.declared, asked):
+        message = f"{setting.algorithm.name} has no view {view}: {why}"
+        raise ParameterError(message, name="view", given=view)
+    if method not in METHODS:
+        message = f"--method expects one of {', '.join(METHODS)}; got {method!r}"
+        raise ParameterError(message, name="method", given=method)
+    if not 0.5 <= confidence < 1:
+        message = f"--confidence expects a number in [0.5, 1), got {confidence}"
+        raise ParameterError(message, name="confidence", given=confidence)
+    return asked
 
 
 def _describe_audit(setting: Chosen, result: AuditResult, seed: int, seconds: float) -> Audited:

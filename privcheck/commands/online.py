@@ -16,15 +16,18 @@ from numpy.typing import NDArray
 from privcheck import registry
 from privcheck.accounting import Spent, check_ledger, price_ledger
 from privcheck.accounting.spending import laws_of, price_shares
+from privcheck.commands.artefacts import keep_policy
 from privcheck.commands.declared import finite
-from privcheck.commands.learned import summarise_ledger
+from privcheck.commands.learned import refuse_torn_ledger, summarise_ledger
 from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.setting import Chosen, settle
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
+from privcheck.offline import refuse_replicates
+from privcheck.policies import ARRAY_NAME
 from privcheck.registry import Algorithm
 from privcheck.reports.values import Band, Compared, OdometerReading, RanOnline, Regret, RunCurves, SpentCost
-from privcheck.results import OnlineRequest, OnlineResult, Progress, World, silent
+from privcheck.results import NoiseKind, OnlineRequest, OnlineResult, Progress, World, silent
 from privcheck.runtime import Ledger, read_ledger
 from privcheck.runtime.ledger import FILE_NAME
 from privcheck.schedules import EveryEpisode, Schedule, Tree
@@ -125,6 +128,7 @@ def run_online(
     world: World,
     *,
     replicates: int = 1,
+    noise: NoiseKind = "simulated",
     seed: int = 0,
     workers: int | None = None,
     out: Path | None = None,
@@ -140,7 +144,8 @@ def run_online(
         setting: The algorithm.
         world: Where it acts.
         replicates: Independent repetitions.
-        seed: Of the users' responses and the noise.
+        noise: Where it comes from. A run with release noise is not continued: what left is not drawn again.
+        seed: Of the users' responses and the simulated noise.
         workers: Threads; None for all cores. The result does not depend on it.
         out: Where the first replicate's ledger and the checkpoint go.
         progress: Called as the work goes on.
@@ -156,6 +161,9 @@ def run_online(
     if setting.algorithm.online is None:
         raise ParameterError(f"{setting.algorithm.name} does not learn as it acts", name=setting.algorithm.name)
     K = episodes_of(setting)
+    if noise == "release":
+        _refuse_release(setting, replicates, out)
+    setting = setting.with_noise(noise)
     _refuse_ledger(setting, out)
     asked = OnlineRequest(
         setting=setting.setting,
@@ -163,13 +171,25 @@ def run_online(
         episodes=K,
         replicates=replicates,
         seed=seed,
+        noise=noise,
         directory=out,
         workers=workers or os.cpu_count() or 1,
         progress=progress,
     )
     result = setting.algorithm.play(asked)
     if result.ledger is not None and setting.declaration is not None:
-        check_ledger(result.ledger.header, result.ledger.entries, setting.declaration, setting.values)
+        check_ledger(result.ledger.header, result.ledger.entries, setting.released, setting.values)
+    spent = _whole_cost(result.ledger, setting) if result.ledger else None
+    policy = keep_policy(
+        setting,
+        result.policy,
+        out,
+        learned_from=world.name,
+        true=float(result.value[0, -1]),
+        claimed=None,
+        spent=spent,
+        ledger=result.ledger,
+    )
     return RanOnline(
         algorithm=setting.algorithm.name,
         title=setting.algorithm.title,
@@ -184,13 +204,33 @@ def run_online(
         optimal_value=result.optimal,
         regret=_regret(result, K, trivial or judge_trivial_policies(world.mdp, world.features), _twin(setting, asked)),
         curves=_curves(result),
-        spent=_whole_cost(result.ledger, setting) if result.ledger else None,
+        spent=spent,
+        policy_file=None if out is None else ARRAY_NAME,
+        _policy=policy,
         odometer=odometer(result.ledger, setting, _readings(result.episodes, K)) if result.ledger else None,
         ledger=summarise_ledger(result.ledger, out),
         diagnostics=result.diagnostics,
         seconds=result.seconds,
         episodes_per_second=K * replicates / max(result.seconds, 1e-9),
     )
+
+
+def _refuse_release(setting: Chosen, replicates: int, out: Path | None) -> None:
+    """Refuses release noise for agents that have none, for several replicates, and where a run has left its ledger.
+
+    Raises:
+        ParameterError: It is one of these.
+    """
+    refuse_replicates(replicates)
+    if not setting.algorithm.publishes:
+        known = [registry.algorithm(name) for name in registry.names("algorithms")]
+        able = ", ".join(one.name for one in known if one.runs and one.declare is not None and one.publishes)
+        message = f"{setting.algorithm.name} draws its noise inside a compiled kernel, which has simulated noise alone"
+        raise ParameterError(f"{message}; release noise have {able}, and agents of yours that are plain", name="noise")
+    refuse_torn_ledger(out)
+    if out is not None and (out / FILE_NAME).exists():
+        message = f"{out} holds the ledger of an earlier run, and a run with release noise is not continued"
+        raise ParameterError(f"{message}: choose another --out", name="out", given=str(out))
 
 
 def _refuse_ledger(setting: Chosen, out: Path | None) -> None:
@@ -307,11 +347,11 @@ def odometer(ledger: Ledger, setting: Chosen, episodes: Sequence[int]) -> tuple[
         setting: Whose schedules say when a charge falls due.
         episodes: Ascending.
     """
-    schedules = {release.name: release.schedule for release in setting.declared.releases}
+    schedules = {release.name: release.schedule for release in setting.released.releases}
     shares = [{name: _share(schedule, setting.values, k) for name, schedule in schedules.items()} for k in episodes]
     readings: list[OdometerReading] = []
     last = None
-    costs = price_shares(ledger.header, ledger.entries, shares, laws=laws_of(setting.declaration))
+    costs = price_shares(ledger.header, ledger.entries, shares, laws=laws_of(setting.released))
     for k, cost in zip(episodes, map(_cost, costs), strict=True):
         if cost != last:
             readings.append(OdometerReading(episode=k, rho=cost.rho, pure_epsilon=cost.pure_epsilon, mu=cost.mu))
@@ -336,7 +376,7 @@ def _share(schedule: Schedule, values: Mapping[str, Fraction], k: int) -> Fracti
 
 
 def _whole_cost(ledger: Ledger, setting: Chosen) -> SpentCost:
-    return _cost(price_ledger(ledger.header, ledger.entries, laws=laws_of(setting.declaration)))
+    return _cost(price_ledger(ledger.header, ledger.entries, laws=laws_of(setting.released)))
 
 
 def _cost(cost: Spent) -> SpentCost:

@@ -1,54 +1,22 @@
-"""What the commands share: options, errors as one message, progress bars, and how a result is printed or kept."""
+"""What the commands share: options, progress bars, and how a result is printed or kept."""
 
 from __future__ import annotations
 
-import functools
 import json
 import sys
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
-from privcheck.errors import PrivcheckError
+from privcheck.commands.kinds import Count, Place, complete_environments
 
 if TYPE_CHECKING:
     from privcheck.results import Progress
 
 VERDICTS = {"holds": 0, "consistent": 0, "fails": 1, "violation": 1, "undecided": 3}
 
-Command = Callable[..., Any]
 Result = TypeVar("Result")
-
-
-def report_errors(command: Command) -> Command:
-    """Turns every error of ours into one message and exit code 2, an interrupt into 130."""
-
-    @functools.wraps(command)
-    def run_reporting(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return command(*args, **kwargs)
-        except PrivcheckError as error:
-            click.echo(f"privcheck: {error}", err=True)
-            sys.exit(2)
-        except MemoryError:
-            click.echo("privcheck: out of memory: make H, S, A or --trials smaller (--set S=…, --set H=…)", err=True)
-            sys.exit(2)
-        except OSError as error:
-            click.echo(f"privcheck: {error.strerror or error}: {error.filename or ''}".rstrip(": "), err=True)
-            sys.exit(2)
-        except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as error:
-            # a bug of ours must not end with 1, which means that a claim fails
-            traceback.print_exc()
-            click.echo(f"privcheck: internal error, nothing was decided: {error!r}; please report it", err=True)
-            sys.exit(2)
-        except KeyboardInterrupt:
-            click.echo("privcheck: interrupted; what was finished is kept", err=True)
-            sys.exit(130)
-
-    return run_reporting
 
 
 json_option = click.option(
@@ -58,29 +26,46 @@ set_option = click.option(
     "--set", "sets", multiple=True, metavar="NAME=VALUE", help="A parameter, reading or option; repeat."
 )
 delta_option = click.option("--delta", metavar="D", help="δ at which ε is reported; 0 under a pure claim, else 1e-5.")
-seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
-workers_option = click.option(
-    "--workers", type=click.IntRange(min=1), help="Threads; all cores. Results do not depend on it."
+noise_option = click.option(
+    "--noise",
+    type=click.Choice(["simulated", "release"]),
+    default="simulated",
+    show_default=True,
+    help="Where the run's noise comes from: simulated is seeded and protects nobody; release is exact and unseedable, "
+    "for what is published (extra [release]).",
 )
+seed_option = click.option("--seed", type=Count(least=0), default=0, show_default=True, help="Random seed.")
+workers_option = click.option("--workers", type=Count(), help="Threads; all cores. Results do not depend on it.")
 confidence_option = click.option(
     "--confidence", type=float, default=0.99, show_default=True, help="1 − α of the whole audit."
 )
-trials_option = click.option("--trials", type=click.IntRange(min=1), help="Runs under each of the two neighbours.")
-env_option = click.option("--env", metavar="ENV", help="A registered environment; users are sampled from it.")
+trials_option = click.option("--trials", type=Count(), help="Runs under each of the two neighbours; 1e6 is a million.")
+env_option = click.option(
+    "--env",
+    metavar="ENV",
+    shell_complete=complete_environments,
+    help="A registered environment; users are sampled from it.",
+)
 data_option = click.option(
     "--data", metavar="FILE", help="Trajectories (.parquet, .csv, .npz), or an environment's name."
 )
 rewards_option = click.option(
-    "--rewards", type=click.Path(path_type=Path), help="The public reward function (state, action, reward), for --data."
+    "--rewards", type=Place(), help="The public reward function (state, action, reward), for --data."
 )
 features_option = click.option(
     "--features",
-    type=click.Path(path_type=Path),
+    type=Place(),
     help="Public features of states and actions, for --data: .npz with phi (S, A, d), or a table with the columns "
     "state, action, phi1, phi2, …; never computed from the users' data.",
 )
-out_option = click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Directory for what is written."
+out_option = click.option("--out", type=Place(file_okay=False), help="Directory for what is written.")
+dry_run_option = click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Say what would be done, at which sizes and cost, and about how long it takes; nothing is drawn or written.",
+)
+yes_option = click.option(
+    "--yes", is_flag=True, help="Start even what takes more than about an hour or 8 GB of memory."
 )
 
 

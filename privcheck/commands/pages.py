@@ -11,7 +11,7 @@ from privcheck.commands.declared import calibrate_noise, price_releases, verify_
 from privcheck.commands.setting import Chosen, resolve_setting, settle
 from privcheck.errors import ParameterError
 from privcheck.guarantees import PureDP, claimed_delta
-from privcheck.reports.values import Verified
+from privcheck.reports.values import AllVerified, Verified
 from privcheck.reports.wording import figure, spell_out
 from privcheck.whole_files import write_whole
 
@@ -21,26 +21,30 @@ _DELTA = 1e-5  # where the claim itself has no δ
 System = tuple[Chosen, Verified]
 
 
-def write_pages(directory: Path) -> list[Path]:
-    """Writes one page a paper, each whole or not at all, and returns their paths."""
+def write_pages(directory: Path, every: AllVerified) -> list[Path]:
+    """Writes one page a paper, each whole or not at all, and returns their paths.
+
+    Args:
+        directory: Where they go.
+        every: The verdicts on all registered declarations, at their defaults.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, text in paper_pages().items():
+    for name, text in paper_pages(every).items():
         path = directory / f"{name}.md"
         write_whole(path, text)
         written.append(path)
     return written
 
 
-def paper_pages() -> dict[str, str]:
+def paper_pages(every: AllVerified) -> dict[str, str]:
     """Returns the pages as Markdown, by the paper's name; systems in the order of their names."""
-    papers: dict[registry.Paper, list[Chosen]] = {}
-    for name in registry.names("algorithms"):
-        setting = resolve_setting(name, {})
-        if setting.declaration is not None and setting.algorithm.paper is not None:
-            papers.setdefault(setting.algorithm.paper, []).append(setting)
-    papers = dict(sorted(papers.items(), key=lambda item: item[0].name))
-    verdicts = {paper: [(setting, verify_claim(setting)) for setting in settings] for paper, settings in papers.items()}
+    papers: dict[registry.Paper, list[System]] = {}
+    for result in every.results:
+        setting = resolve_setting(result.algorithm, {})
+        if setting.algorithm.paper is not None:
+            papers.setdefault(setting.algorithm.paper, []).append((setting, result))
+    verdicts = dict(sorted(papers.items(), key=lambda item: item[0].name))
     pages = {paper.name: "\n".join(_page(paper, systems)) + "\n" for paper, systems in verdicts.items()}
     return {"index": "\n".join(_index(verdicts)) + "\n", **pages}
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from privcheck.commands.estimates import BYTES, SECONDS, say_bytes, say_seconds
+from privcheck.commands.widths import columns, cut_columns, wrap, wrapped_columns
+from privcheck.preparing.stream import Prepared
 from privcheck.reports import render_text
+from privcheck.reports.keeping import as_report
 from privcheck.reports.values import (
-    About,
     AllVerified,
     Audited,
     Budget,
@@ -17,26 +19,25 @@ from privcheck.reports.values import (
     Diagnosis,
     Listing,
     NeededNoise,
+    PlannedWork,
     Ran,
     RanOnline,
-    Report,
     Shown,
+    ShownPolicy,
     SpentCost,
     StartedPackage,
-    VerdictBrief,
     Verified,
-    together,
 )
 from privcheck.reports.wording import spell_out
 
 
 def describe_algorithms(result: Listing) -> str:
-    """Returns one line an algorithm."""
+    """Returns one line an algorithm, cut to the terminal's width."""
     rows = [
         (one.name, one.claim or "none", one.model or "not private", "yes" if one.agent else "no", one.title)
         for one in result.algorithms
     ]
-    return columns([("name", "claim", "model", "agent", "title"), *rows])
+    return cut_columns([("name", "claim", "model", "agent", "title"), *rows])
 
 
 def describe_declaration(result: Shown) -> str:
@@ -111,8 +112,7 @@ def _noise_rows(rows: Sequence[NeededNoise]) -> list[tuple[str, ...]]:
 
 def describe_verdict(result: Verified) -> str:
     """Returns the verdict with its findings."""
-    brief = VerdictBrief(verdict=result.verdict, method=result.method, sentence=result.sentence)
-    return _as_report(result.algorithm, verify=result, verdict=brief)
+    return render_text(as_report(result))
 
 
 def describe_verdicts(result: AllVerified) -> str:
@@ -132,12 +132,44 @@ def describe_verdicts(result: AllVerified) -> str:
 
 def describe_audit(result: Audited) -> str:
     """Returns the audit's verdict and bound."""
-    return _as_report(result.algorithm, audit=together({result.view: result}))
+    return render_text(as_report(result))
 
 
 def describe_run(result: Ran) -> str:
     """Returns what was learned and spent."""
-    return _as_report(result.algorithm, run=result)
+    return render_text(as_report(result))
+
+
+def describe_prepared(result: Prepared) -> str:
+    """Returns what was written, what was changed, and what looked at the data."""
+    changed = [f"{what}: {count:,}" for what, count in sorted(result.changed.items())]
+    lines = [
+        f"{result.data}: {result.episodes:,} episodes of {result.steps} steps, from {result.rows:,} rows",
+        f"changed: {', '.join(changed) or 'nothing'} (row by row in {result.changes}, which is as private as the data)",
+        *([] if result.codebook is None else [f"labels: {result.codebook}"]),
+        *(f"depends on the data: {choice}" for choice in result.depends_on_data),
+    ]
+    return "\n".join(lines)
+
+
+def describe_shown_policy(result: ShownPolicy) -> str:
+    """Returns why the policy may be published, what it is worth, and what it does."""
+    given = result.guarantee
+    if given is None:
+        public = "no guarantee: not learned by a private algorithm"
+    else:
+        allowed = "may be published" if given.protects else "NOT to be published: its noise was simulated"
+        public = f"{allowed}; {given.claim} for: {given.relation}; spent {_say_spent(given.spent)}"
+    worth = [f"{name} {value:.6g}" for name, value in (("true", result.value.true), ("claimed", result.value.claimed))
+             if value is not None]  # fmt: skip
+    return "\n".join(
+        [
+            f"policy of {result.algorithm}, learned from {result.learned_from}: {public}",
+            f"value: {', '.join(worth) or 'not known'} ({result.value.note})",
+            "",
+            columns([("state", "steps", "likeliest action", "probability"), *result.rows]),
+        ]
+    )
 
 
 def describe_online_runs(result: RanOnline | Compared) -> str:
@@ -208,11 +240,33 @@ def _say_spent(cost: SpentCost | None) -> str:
 
 def describe_diagnosis(result: Diagnosis) -> str:
     """Returns problems first, then versions."""
-    lines = ["no problems found"] if result.ok else [f"problem: {p}" for p in result.problems]
+    lines = ["no problems found"] if result.ok else [wrap(f"problem: {p}") for p in result.problems]
     facts = [*result.versions.items(), ("platform", result.platform), ("cores", str(result.cores))]
     facts += [(f"noise, {name}", words) for name, words in result.noise_sources.items()]
     facts += [(group, ", ".join(names)) for group, names in result.registered.items()]
-    return "\n".join([*lines, "", columns([("what", "found"), *facts])])
+    return "\n".join([*lines, "", wrapped_columns([("what", "found"), *facts])])
+
+
+def describe_planned(result: PlannedWork) -> str:
+    """Returns what a command would do, part by part."""
+    rows = [
+        (p.what, ", ".join(f"{n} {size:,}" for n, size in p.sizes.items()), say_seconds(p.seconds), say_bytes(p.bytes))
+        for p in result.parts
+    ]
+    total = f"about {say_seconds(result.seconds)} and {say_bytes(result.bytes)} of memory in all"
+    parameters = result.parameters.items()
+    limits = f"{say_seconds(SECONDS)} and {say_bytes(BYTES)}"
+    needed = f"within the limits of {limits}" if result.within else f"beyond the limits of {limits}: needs --yes"
+    return "\n".join([
+        f"dry run of {result.command}: nothing is drawn or written",
+        "",
+        columns([("part", "sizes", "about", "memory"), *rows]),
+        "",
+        wrap(f"{total}, {needed}; an estimate that may be wrong by a factor of ten"),
+        *(wrap(f"{name}: {words}") for name, words in result.guarantee.items()),
+        *(wrap(f"{name}: {', '.join(f'{n} = {v}' for n, v in given.items())}") for name, given in parameters if given),
+        f"written to: {result.writes or 'nothing, without --out'}",
+    ])  # fmt: skip
 
 
 def describe_started(result: StartedPackage) -> str:
@@ -225,17 +279,6 @@ def describe_started(result: StartedPackage) -> str:
         "python -m pytest",
         f"privcheck check {result.name}",
     ])  # fmt: skip
-
-
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Returns rows as aligned columns, the first one as a heading."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:]])
-
-
-def _as_report(algorithm: str, **sections: Any) -> str:
-    return render_text(Report(privcheck=About(), algorithm=algorithm, **sections))
 
 
 def _plain(symbol: str) -> str:

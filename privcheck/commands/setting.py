@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
 from privcheck import registry
 from privcheck.declaration import Declaration, resolve
+from privcheck.drawn import as_drawn
 from privcheck.errors import ParameterError, UnknownNameError
 from privcheck.guarantees import claimed_delta
+from privcheck.parameters import LEAST
 from privcheck.registry import Algorithm
+from privcheck.results import NoiseKind
+from privcheck.runtime.release_noise import opendp_version
 from privcheck.setting import Setting
 from privcheck.symbols import exact
 
@@ -51,6 +55,36 @@ class Chosen:
         return self.setting.readings
 
     @property
+    def released(self) -> Declaration:
+        """Returns the declaration that noise is drawn for: the discrete one under release noise.
+
+        Raises:
+            ParameterError: The algorithm is a non-private baseline.
+        """
+        return self.declared if self.setting.drawn is None else self.setting.drawn
+
+    @property
+    def judged(self) -> Chosen:
+        """Returns the setting in which what is drawn is what is declared, for verdicts on a release."""
+        return (
+            self
+            if self.setting.drawn is None
+            else replace(self, setting=replace(self.setting, declaration=self.released, drawn=None))
+        )
+
+    def with_noise(self, noise: NoiseKind) -> Chosen:
+        """Returns the setting with what is drawn by noise of that kind.
+
+        Raises:
+            ParameterError: Release noise cannot be drawn for it, or OpenDP is not there.
+        """
+        if noise == "simulated":
+            return self
+        opendp_version()
+        drawn = as_drawn(self.declared, self.values)
+        return replace(self, setting=replace(self.setting, drawn=drawn))
+
+    @property
     def options_used(self) -> dict[str, str]:
         """Returns the options as the agent uses them, as floats in shortest form."""
         return {name: repr(float(value)).removesuffix(".0") for name, value in self.options.items()}
@@ -74,14 +108,25 @@ def parse_sets(sets: Iterable[str]) -> dict[str, str]:
     Raises:
         ParameterError: One is not of this form, or a name is given twice.
     """
+    return parse_pairs(sets, option="--set", example="H=20 or rho=1/2")
+
+
+def parse_pairs(texts: Iterable[str], *, option: str, example: str = "episode=patient_id") -> dict[str, str]:
+    """Returns NAME=VALUE pairs of an option by name.
+
+    Raises:
+        ParameterError: One is not of this form, or a name is given twice.
+    """
     parsed: dict[str, str] = {}
-    for text in sets:
+    for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip()
         if not (equals and name and value.strip()):
-            raise ParameterError(f"--set expects NAME=VALUE, such as H=20 or rho=1/2; got {text!r}", given=text)
+            raise ParameterError(f"{option} expects NAME=VALUE, such as {example}; got {text!r}", given=text)
         if name in parsed:
-            raise ParameterError(f"--set gives {name} twice: {parsed[name]} and {value.strip()}", name=name, given=text)
+            raise ParameterError(
+                f"{option} gives {name} twice: {parsed[name]} and {value.strip()}", name=name, given=text
+            )
         parsed[name] = value.strip()
     return parsed
 
@@ -135,16 +180,39 @@ def settle(algorithm: Algorithm, given: Mapping[str, str], *, sizes: Mapping[str
     return Chosen(algorithm=algorithm, setting=setting)
 
 
-def parse_delta(text: str | None, setting: Chosen) -> float:
+def parse_delta(given: str | float | Fraction | None, setting: Chosen) -> float:
     """Returns δ as a float: the given one, else that of the claim (0 of pure DP) and 1e-5 where it names none.
 
     Raises:
-        ParameterError: It is not a number in [0, 1).
+        ParameterError: It is not a number in [0, 1), or so close to 0 that no float holds it.
     """
-    if text is None:
+    if given is None:
         claimed = claimed_delta(setting.declared.claim.guarantee)
         return 1e-5 if claimed is None else claimed.number(setting.values, rounding="down")
-    value = exact(text)
-    if not 0 <= value < 1:
-        raise ParameterError(f"--delta expects a number in [0, 1), got {text}", name="delta", given=text)
+    outside = isinstance(given, float) and not 0 <= given < 1  # NaN too
+    value = Fraction(0) if outside else parse_number(given, option="--delta")
+    if outside or not 0 <= value < 1:
+        raise ParameterError(f"--delta expects a number in [0, 1), got {given}", name="delta", given=given)
     return float(value)
+
+
+def parse_number(given: str | float | Fraction, *, option: str) -> Fraction:
+    """Returns the value of an option exactly; it will be a float, which must neither vanish nor overflow.
+
+    Args:
+        given: As it was given; a level to report at may well be a float.
+        option: Its name, for messages.
+
+    Raises:
+        ParameterError: It is no number, or neither 0 nor between 1e-300 and 1e300.
+    """
+    name = option.lstrip("-")
+    try:
+        value = Fraction(given) if isinstance(given, float) else exact(given)
+    except (ParameterError, ValueError, OverflowError):
+        message = f"{option} expects a number such as 1/2, 0.5 or 1e-5, got {str(given)[:40]!r}"
+        raise ParameterError(message, name=name, given=given) from None
+    if value != 0 and not LEAST <= abs(value) <= 1 / LEAST:
+        message = f"{option} expects 0 or a number between 1e-300 and 1e300, got {str(given)[:40]}"
+        raise ParameterError(message, name=name, given=given)
+    return value

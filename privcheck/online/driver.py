@@ -16,6 +16,7 @@ import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from privcheck.accounting.account import shared_draws
 from privcheck.charges import charge
 from privcheck.checkpoints import open_checkpoint, save_checkpoint
+from privcheck.drawn import as_drawn
 from privcheck.errors import ParameterError, PrivcheckError
 from privcheck.online.player import NOISELESS, MakePlayer, Player, Replicate
 from privcheck.online.recording import DONE, grid
@@ -61,7 +63,13 @@ def run(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) ->
         ParameterError: The agent refuses the request, or the directory holds the checkpoint of another run.
         PrivcheckError: The checkpoint cannot be read or written.
     """
+    if request.noise == "release" and request.setting.drawn is None:
+        drawn = as_drawn(request.setting.declared, request.values)
+        request = replace(request, setting=replace(request.setting, drawn=drawn))
     player = ready(make, request, noiseless=noiseless)
+    if request.noise == "release" and not player.protects:
+        message = f"{request.setting.declared.name} draws simulated noise alone; it has no release noise"
+        raise ParameterError(message, name="noise", given="release")
     refuse_other(request, player.label)
     ledger = None if request.declaration is None else open_ledger(request, player, noiseless=noiseless)
     try:
@@ -96,11 +104,13 @@ def open_ledger(request: OnlineRequest, player: Player, *, noiseless: bool) -> L
     noise view audits. A release is a stream of noisy tables, charged as a whole with its first slice; its entries name
     the stream by the run's fingerprint. A run that is killed and continued writes the same lines again.
     """
-    declaration, values = request.setting.declared, request.values
+    declaration, values = request.setting.released, request.values
     path = None if request.directory is None else request.directory / FILE_NAME
     words, planned = NOISELESS if noiseless else player.noise, player.keep_ledger is None
-    protects = not noiseless and not shared_draws(declaration)  # outputs that share a draw differ by exact data
-    ledger = Ledger(declaration, values, noise=words, protects=protects, path=path, planned=planned)
+    fresh = not noiseless and not shared_draws(declaration)  # outputs that share a draw differ by exact data
+    ledger = Ledger(
+        declaration, values, noise=words, as_declared=fresh, protects=player.protects, path=path, planned=planned
+    )
     mark = fingerprint(request, player.label)
     for release in declaration.releases if planned else ():
         for part in range(release.statistic.shape(values)[0]):
@@ -123,8 +133,10 @@ def learn(request: OnlineRequest, player: Player, ledger: Ledger | None = None) 
     """
     start, play = player.start, player.play
     K, mark = request.episodes, fingerprint(request, player.label)
-    path = None if request.directory is None else request.directory / CHECKPOINT
-    play(start(0), 1)  # compiles what is not compiled, which is not learning
+    seeded = request.noise == "simulated"  # release noise has no state to go on from
+    path = None if request.directory is None or not seeded else request.directory / CHECKPOINT
+    if seeded:
+        play(start(0), 1)  # compiles what is not compiled, which is not learning
     replicates = [start(number) for number in range(request.replicates)]
     before = 0.0 if path is None else _load(path, replicates, mark)
     if player.keep_ledger is not None and ledger is not None:
@@ -203,7 +215,7 @@ def _save(path: Path, replicates: list[Replicate], mark: str, seconds: float) ->
         save_checkpoint(path, {"fingerprint": mark, "seconds": seconds, "generators": states}, arrays)
     except OSError as error:
         kept = "the one before is kept: the same command continues from it" if path.exists() else "none was before"
-        raise PrivcheckError(f"{path}: the checkpoint cannot be written: {error.strerror or error}; {kept}") from None
+        raise PrivcheckError(f"{path}: the checkpoint cannot be written: {error.strerror or error}; {kept}") from error
 
 
 def refuse_other(request: OnlineRequest, label: str) -> None:

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from privcheck.errors import ParameterError
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.online.driver import seeds
-from privcheck.online.player import Player, Replicate
+from privcheck.online.player import SIMULATED, Player, Replicate
 from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, blank, grid, note
 from privcheck.online.streams import TOLD, Contribute, Streams
 from privcheck.planning import evaluate, one_hot, solve
 from privcheck.results import OnlineRequest
 from privcheck.runtime.ledger import Ledger
+from privcheck.runtime.release_noise import ReleaseNoise
 from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
 
@@ -86,6 +87,7 @@ class PlainAgent:
             contribute=None if self.contribute is None else self.contribute(setting),
             ends=() if self.ends is None else self.ends(setting, sizes.K),
             noiseless=noiseless,
+            noise=request.noise,
         )
         agent = self.agent(setting, sizes)
         run = _Run(request=request, sizes=sizes, streams=streams, agent=agent, users=_Users(mdp))
@@ -97,6 +99,8 @@ class PlainAgent:
             told=TOLD,
             optimal=run.optimal,
             face=streams,
+            noise=SIMULATED if request.noise == "simulated" else ReleaseNoise().words,
+            protects=request.noise == "release" and not noiseless,
             keep_ledger=run.keep_ledger,
         )
 

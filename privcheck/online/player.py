@@ -164,6 +164,7 @@ class Player:
         optimal: V*₁, against which regret is counted.
         face: What auditors see; None for an agent that declares nothing.
         noise: Where its noise comes from, in words; goes into the ledger.
+        protects: Whether that is release noise, which `OnlineRequest.noise` asks for.
         keep_ledger: Lets the releases of a replicate write the ledger themselves; None for an agent whose ledger is a
             plan of spending, written from the declaration before anything is drawn.
         diagnostics: The privatizer's numbers, by name.
@@ -176,6 +177,7 @@ class Player:
     optimal: float
     face: Face | None = None
     noise: str = SIMULATED
+    protects: bool = False
     keep_ledger: Callable[[Ledger, Replicate], None] | None = None
     diagnostics: Mapping[str, float] = field(default_factory=dict)
 

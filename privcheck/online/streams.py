@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -20,10 +21,14 @@ from privcheck.declaration import Release
 from privcheck.errors import ChannelError, ParameterError
 from privcheck.mechanisms import Noise
 from privcheck.online.player import Replicate, Tables
+from privcheck.results import NoiseKind
 from privcheck.runtime import Billboard, Channel, Ledger
 from privcheck.runtime.counters import lowest_bit
+from privcheck.runtime.noise import NoiseSource
+from privcheck.runtime.release_noise import ReleaseNoise
 from privcheck.schedules import Batches, EveryEpisode, PerUser, Tree
 from privcheck.setting import Setting
+from privcheck.statistics.on_grid import OnGrid
 from privcheck.trajectories import Trajectories
 
 Array = NDArray[np.float64]
@@ -39,8 +44,10 @@ class _Drawn:
     rng: np.random.Generator | None
     words: str = "simulated: NumPy PCG64 floating-point noise, seeded; not for a public release"
 
+    protects: bool = False
+
     @property
-    def protects(self) -> bool:
+    def as_declared(self) -> bool:
         return self.rng is not None
 
     def add(self, noise: Noise, value: Array, *, release: int, part: int) -> Array:
@@ -59,9 +66,11 @@ class Streams:
         contribute: What a user contributes; None for the declared statistics.
         ends: The last user of each batch.
         noiseless: Nothing is drawn.
+        noise: Where it comes from; "release" draws anew whatever the replicate's generators say.
 
     Raises:
-        ParameterError: Releases leave once, or by schedules of several kinds; or batches without their ends.
+        ParameterError: Releases leave once, or by schedules of several kinds; batches without their ends; or release
+            noise for contributions of the agent's own that would have to be rounded.
     """
 
     def __init__(
@@ -72,8 +81,13 @@ class Streams:
         contribute: Contribute | None = None,
         ends: tuple[int, ...] = (),
         noiseless: bool = False,
+        noise: NoiseKind = "simulated",
     ) -> None:
-        self._declaration, self._values = setting.declared, setting.values
+        self._declaration, self._values = setting.released, setting.values
+        self._released = noise == "release" and not noiseless
+        if self._released and contribute is not None and any(on_grid(r) for r in self._declaration.releases):
+            message = f"{self._declaration.name} computes contributions of its own, which nobody rounds to a grid"
+            raise ParameterError(f"{message}: release noise is for declared statistics", name="noise", given=noise)
         self._releases: tuple[Release, ...] = self._declaration.releases
         self._kind = _schedule(self._releases, self._declaration.name)
         self._ends, self._noiseless, self._contribute = ends, noiseless, contribute
@@ -85,6 +99,7 @@ class Streams:
             raise ParameterError(message, name="ends", given=ends)
         self._last = _last_output(self._releases[0], setting, episodes)
         self._shapes = {r.name: r.statistic.shape(self._values) for r in self._releases}
+        self._shown = {r.name: _shape_on_board(r, self._values) for r in self._releases}
         self._channel = Channel(
             self._declaration,
             self._values,
@@ -135,7 +150,9 @@ class Streams:
         arrays: dict[str, NDArray[Any]] = {}
         for name, shape in self._shapes.items():
             kept = (max(1, self._last.bit_length()), *shape) if self._kind is Tree else shape
-            arrays |= {f"exact/{name}": np.zeros(kept), f"noisy/{name}": np.zeros(kept), f"sum/{name}": np.zeros(shape)}
+            board = self._shown[name]
+            arrays |= {f"exact/{name}": np.zeros(kept), f"noisy/{name}": np.zeros((*kept[: -len(shape)], *board))}
+            arrays[f"sum/{name}"] = np.zeros(board)
             arrays[f"digest/{name}"] = np.zeros((shape[0], _DIGEST), np.uint8)
         return arrays
 
@@ -158,7 +175,9 @@ class Streams:
         if self._kind is Batches and (episode == 1 or episode - 1 in self._ends):
             for name in self._shapes:
                 one.arrays[f"exact/{name}"][...] = 0.0
-        source = _Drawn(rng=None if self._noiseless else one.generators["noise"])
+        source: NoiseSource = _Drawn(rng=None if self._noiseless else one.generators["noise"])
+        if self._released:
+            source = ReleaseNoise()  # of this output, whose slices it draws once each
         for release in self._releases:
             value = self._take(one, release.name, np.asarray(given[release.name]), episode)
             if output is not None:
@@ -200,7 +219,7 @@ class Streams:
             exact += value
         return exact
 
-    def _draw(self, one: Replicate, name: str, value: Array, source: _Drawn) -> Array:
+    def _draw(self, one: Replicate, name: str, value: Array, source: NoiseSource) -> Array:
         """Returns an output, fresh from the channel; keeps the digests of the first."""
         billboard, first = Billboard(), not one.arrays[f"digest/{name}"].any()
         channel = self._channel.again(noise=source, billboard=billboard, ledger=self._make_silent_ledger())
@@ -237,6 +256,17 @@ class Streams:
 
     def _make_silent_ledger(self) -> Ledger:
         return Ledger(self._declaration, self._values, noise="")
+
+
+def on_grid(release: Release) -> bool:
+    """Returns whether a release's statistic is rounded to a grid, user by user."""
+    return isinstance(release.statistic, OnGrid)
+
+
+def _shape_on_board(release: Release, values: Mapping[str, Fraction]) -> tuple[int, ...]:
+    """Returns the shape in which a release stands on the board."""
+    statistic = release.statistic.of if isinstance(release.statistic, OnGrid) else release.statistic
+    return statistic.shape(values)
 
 
 def _schedule(releases: tuple[Release, ...], name: str) -> type:

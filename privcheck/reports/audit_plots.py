@@ -151,7 +151,9 @@ def bars_plot(view: Audited, *, name: str) -> Plot | None:
         return None
     drawn.sort(key=lambda one: (not one[0].violated, -abs(math.log(max(one[1], 1e-9)))))
     kept = drawn[:_MOST_BARS]
-    if part.one_sided:
+    if part.caption:
+        caption = part.caption
+    elif part.one_sided:
         caption = "How far one user moved each release, over what is charged for it; above 1 more than is charged."
     else:
         level = percent(view.confidence, rounding="down")

@@ -64,7 +64,7 @@ def render_html(report: Report, *, fingerprint: str | None = None) -> str:
         run=_run(run) if run else (),
         diagnostics=tables.facts(run.diagnostics) if run else (),
         ledger=tables.ledger_table(ledger),
-        recorded=tables.facts(ledger, leave=("digest", "protects")),
+        recorded=tables.facts(ledger, leave=("digest", "as_declared")),
         ledger_digest=ledger.digest if ledger else "",
         spent=tables.facts(run.spent) if run else (),
         provenance=_provenance(made) if made else [],

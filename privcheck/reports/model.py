@@ -98,4 +98,4 @@ def parse(text: str, file: Path) -> Report:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f'{constant} is not allowed; infinities are written as "inf"')
+    raise ValueError(f'{constant} is not allowed; an infinite number is null, with "inf" beside it')

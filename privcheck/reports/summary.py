@@ -313,7 +313,8 @@ def _noise(report: Report) -> Iterator[Notice]:
     ledger = None if report.run is None else report.run.ledger
     if ledger is None:
         return
-    if ledger.protects is False or ledger.noise.startswith("none"):
+    drawn = ledger.protects if ledger.as_declared is None else ledger.as_declared  # older reports know one of the two
+    if drawn is False or ledger.noise.startswith("none"):
         text = "The run published exact statistics. Nothing in it is private, whatever the claim says."
         yield Notice(tone="bad", title="No noise was drawn", text=text)
     elif ledger.noise.startswith("simulated"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from privcheck.brief import Brief
 from privcheck.verification.witness import Witness
 
 Severity = Literal["critical", "theoretical", "negligible"]
@@ -38,8 +39,8 @@ CODES: Final[dict[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Finding(Brief):
     """One finding.
 
     Attributes:

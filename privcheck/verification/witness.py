@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
+from privcheck.brief import Brief
 from privcheck.declaration import Declaration, Release
 from privcheck.guarantees import ApproxDP
 from privcheck.regressors import Regressors
@@ -24,8 +25,8 @@ from privcheck.verification.units import unit_of
 _ROWS: Final = 3  # trajectories of a user that are compared before they are told as alike
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Witness:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Witness(Brief):
     """Two neighbouring datasets, as the one user in which they differ, and how far they can be told apart.
 
     Attributes:

@@ -102,6 +102,11 @@ def test_a_run_spends_what_is_declared_and_writes_a_ledger_that_says_so(name, tm
         return
     header, entries = read_ledger(path)
     check_ledger(header, entries, setting.declaration, setting.values)
+    assert (
+        header["protects"] is False
+    )  # simulated noise follows the declared law, and hides nothing from who has the seed
+    with pytest.raises(LedgerError, match=r"line 1: .*protects"):
+        check_ledger({**header, "protects": True}, entries, setting.declaration, setting.values)
     declared, found = account(setting.declaration).at(setting.values), price_ledger(header, entries)
     assert found.rho == pytest.approx(declared.rho, rel=1e-12)
     if math.isfinite(declared.pure):
@@ -112,7 +117,7 @@ def test_a_run_spends_what_is_declared_and_writes_a_ledger_that_says_so(name, tm
         check_ledger(header, [*entries, entries[0]], setting.declaration, setting.values)
     with pytest.raises(LedgerError, match="line 1"):
         check_ledger(header, entries, setting.declaration, {**setting.values, "H": 99})
-    for field, other in (("relation", "add or remove one trajectory"), ("protects", False), ("protects", "no")):
+    for field, other in (("relation", "add or remove one trajectory"), ("as_declared", False), ("as_declared", "no")):
         with pytest.raises(LedgerError, match=f"line 1: the ledger's {field}"):
             check_ledger({**header, field: other}, entries, setting.declaration, setting.values)
     for part in ("x", [1], 2.5, True):
@@ -123,7 +128,7 @@ def test_a_run_spends_what_is_declared_and_writes_a_ledger_that_says_so(name, tm
 
 def test_a_ledger_without_noise_has_spent_everything():
     setting = resolve_setting("dp-apvi", {})
-    ledger = Ledger(setting.declared, setting.values, noise="none", protects=False)
+    ledger = Ledger(setting.declared, setting.values, noise="none", as_declared=False)
     ledger.record("visits", 0, charge=None, output="")
     assert math.isinf(price_ledger(ledger.header, ledger.entries).rho)
 

@@ -64,11 +64,15 @@ def test_views_of_one_directory_stand_on_one_page_and_a_violation_leads_it(tmp_p
     assert (out / "report.html").read_text(encoding="utf-8") == page
 
 
-def test_other_parameters_begin_a_report_of_their_own(tmp_path):
+def test_the_report_of_other_settings_is_not_replaced(tmp_path):
     out = tmp_path / "out"
     assert audit(out, "--view", "lockstep", "--trials", "2").exit_code == 0
-    assert audit(out, "--view", "noise", "--trials", "2", "--set", "rho=2").exit_code == 0
-    assert list(report(out)["audit"]["views"]) == ["noise"]
+    for given, told in (("rho=2", "there rho = 1, here 2"), ("bonus_scale=2", "bonus_scale")):
+        refused = audit(out, "--view", "noise", "--trials", "2", "--set", given)
+        assert refused.exit_code == 2
+        assert "holds the report of another audit" in json.loads(refused.stdout)["message"]
+        assert told in json.loads(refused.stdout)["message"]
+    assert list(report(out)["audit"]["views"]) == ["lockstep"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +89,7 @@ def test_the_report_of_a_check_is_not_written_over(held, says, tmp_path):
     (out / "report.json").write_text(json.dumps(held), encoding="utf-8")
     result = audit(out, "--trials", "100")
     assert result.exit_code == 2
-    assert says in result.stderr
+    assert says in result.stdout
     assert json.loads((out / "report.json").read_text(encoding="utf-8")) == held
     assert sorted(p.name for p in out.iterdir()) == ["report.json"]  # refused before anything was drawn
 

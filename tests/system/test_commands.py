@@ -89,13 +89,6 @@ def test_verify():
     assert (found["upper_ratio"], found["lower_ratio"]) == (1.0, 1.0)
 
 
-@pytest.mark.slow
-def test_verify_all_judges_every_declared_system():
-    results = {r["algorithm"]: r["verdict"] for r in as_json("verify", "--all", code=1)["results"]}
-    assert results["dp-apvi"] == results["dp-apvi-laplace"] == "holds"
-    assert results["dp-lsvi-ucb-pp-as-printed"] == "fails"
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -107,7 +100,7 @@ def test_verify_all_judges_every_declared_system():
         (["budget", "dp-apvi", "--set", "H"], "--set expects NAME=VALUE"),
         (["budget", "dp-apvi", "--set", "H=2", "--set", "H=3"], "gives H twice"),
         (["budget", "dp-apvi", "--delta", "1"], r"--delta expects a number in \[0, 1\)"),
-        (["budget", "dp-apvi", "--delta", "x"], "expected an exact number"),
+        (["budget", "dp-apvi", "--delta", "x"], "--delta expects a number"),
         (["budget", "apvi"], "apvi is not private"),
         (["calibrate", "dp-apvi", "--epsilon", "0"], "ε above 0"),
         (["calibrate", "dp-apvi", "--epsilon", "1", "--delta", "0"], "give --delta above 0"),
@@ -115,7 +108,8 @@ def test_verify_all_judges_every_declared_system():
         (["verify"], "NAME or --all"),
         (["verify", "dp-apvi", "--all"], "NAME or --all"),
         (["audit", "dp-apvi", "--set", "H=1000000000"], "written out up to 1000000 steps"),
-        (["run", "dp-apvi", "--env", "riverswim", "--set", "H=1000000000"], "at most 200000000 are sampled"),
+        (["run", "dp-apvi", "--env", "riverswim", "--set", "H=1000000000"], "takes about 1.2 days and 40 TB of memory"),
+        (["run", "dp-apvi", "--env", "riverswim", "--set", "H=1e9", "--yes"], "at most 200000000 are sampled"),
         (["audit", "dp-apvi", "--view", "vibes"], "--view expects one of"),
         (["audit", "dp-apvi", "--confidence", "1.5"], "--confidence expects"),
         (["audit", "apvi"], "apvi is not private"),
@@ -257,5 +251,5 @@ def test_a_bug_does_not_end_with_the_code_of_a_failing_claim(monkeypatch):
 
     monkeypatch.setattr("privcheck.commands.declared.show", broken)
     result = call("show", "dp-apvi")
-    assert result.exit_code == 2
+    assert result.exit_code == 70
     assert "internal error" in result.stderr

@@ -1,10 +1,14 @@
 """The Python in README and docs runs, every finding's code has its section, and what is named exists."""
 
+import contextlib
 import importlib
+import io
+import json
 import re
 from pathlib import Path
 
 import pytest
+from mypy import api as mypy
 
 from privcheck.verification import CODES
 
@@ -14,11 +18,12 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("name", "promises"),
     [
-        ("README.md", 3),
+        ("README.md", 5),
         ("docs/declare.md", 0),
         ("docs/white-box.md", 1),
         ("docs/numbers.md", 4),
         ("docs/own-mechanism.md", 2),
+        ("docs/shuffle.md", 4),
     ],
 )
 def test_the_python_in_the_documents_runs_and_prints_what_it_promises(name, promises, capsys):
@@ -28,6 +33,30 @@ def test_the_python_in_the_documents_runs_and_prints_what_it_promises(name, prom
     said = capsys.readouterr().out
     comments = re.findall(r"^print\(.*\)  # ([^,:\n]+)", "\n".join(blocks), re.MULTILINE)  # outputs, some are words
     assert len([text for text in comments if text.strip().rstrip("…") in said]) == promises, said
+
+
+def test_the_python_in_the_readme_is_well_typed(tmp_path, monkeypatch):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    monkeypatch.chdir(ROOT)
+    file = tmp_path / "readme.py"
+    for ending, status in (("", 0), ("\ncost.no_such_field\n", 1)):
+        file.write_text("\n".join(blocks) + ending, encoding="utf-8")
+        said, wrong, code = mypy.run(["--strict", "--cache-dir", str(tmp_path / "cache"), str(file)])
+        assert code == status, said + wrong
+        assert ('"Budget" has no attribute "no_such_field"' in said) == bool(status)
+
+
+def test_the_notebook_runs_and_says_what_it_holds():
+    path = ROOT / "docs/notebook.ipynb"
+    assert path.stat().st_size < 20_000  # pictures and tables are made by who runs it
+    scope = {}
+    cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    for cell in cells:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(compile("".join(cell["source"]), "notebook", "exec"), scope)  # noqa: S102 - our own document
+        assert said.getvalue() == "".join(text for output in cell["outputs"] for text in output["text"])
+    assert sum(bool(cell["outputs"]) for cell in cells) == 5
 
 
 def test_every_code_has_a_section():

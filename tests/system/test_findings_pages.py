@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from privcheck.commands.cli import main
-from privcheck.commands.pages import paper_pages
 
 PAGES = Path(__file__).parents[2] / "docs" / "findings"
 
 
 @pytest.mark.slow
-def test_the_committed_pages_are_the_generated_ones():
-    made = paper_pages()
-    assert {path.stem for path in PAGES.glob("*.md")} == set(made)
-    for name, text in made.items():
-        assert (PAGES / f"{name}.md").read_text(encoding="utf-8") == text, (
+def test_the_committed_pages_are_the_generated_ones(tmp_path):
+    ended = CliRunner().invoke(main, ["verify", "--all", "--pages", str(tmp_path), "--json"])
+    assert ended.exit_code == 1, ended.output
+    results = {r["algorithm"]: r["verdict"] for r in json.loads(ended.stdout)["results"]}
+    assert results["dp-apvi"] == results["dp-apvi-laplace"] == "holds"
+    assert results["dp-lsvi-ucb-pp-as-printed"] == "fails"
+    assert {path.name for path in PAGES.glob("*.md")} == {path.name for path in tmp_path.iterdir()}
+    for made in tmp_path.iterdir():
+        assert (PAGES / made.name).read_text(encoding="utf-8") == made.read_text(encoding="utf-8"), (
             f"run: privcheck verify --all --pages {PAGES.name}"
         )
 

@@ -66,6 +66,19 @@ def test_several_agents_are_compared(tmp_path):
     assert "Policies that learn nothing: the uniform one has regret" in table
 
 
+def test_policy_elimination_behind_a_shuffler_runs_in_a_bandit():
+    names, given = ("sdp-pe", "sdp-pe-calibrated", "shuffled-arms"), ["--env", "bandit", "--replicates", "2"]
+    printed = json.loads(invoked("run", *names, *given, "--set", "K=900", "--set", "epsilon=3", "--json").stdout)
+    assert printed["algorithms"] == list(names)
+    for one in printed["results"]:
+        assert (one["parameters"].get("H", "1"), one["parameters"]["A"], one["parameters"]["epsilon"]) == (
+            "1",
+            "20",
+            "3",
+        )
+        assert one["regret"]["share_of_uniform"] < 1.2
+
+
 def test_regret_is_shown_beside_that_of_policies_that_learn_nothing(tmp_path):
     given = ["--env", "linear-mixture", "--set", "S=3", "--set", "H=4", "--set", "K=60", "--replicates", "2"]
     printed = json.loads(invoked("run", "ucb-vi", *given, "--out", str(tmp_path), "--json").stdout)
@@ -150,7 +163,7 @@ def test_check_of_an_online_agent(tmp_path):
 def test_an_interrupted_run_is_continued_with_the_same_result(tmp_path):
     script = [
         sys.executable, "-c", "from privcheck.commands.cli import main; main()", "run", "private-ucb-vi-central",
-        "--env", "riverswim", "--set", "K=400000", "--replicates", "2", "--json", "--out", str(tmp_path),
+        "--env", "riverswim", "--set", "K=100000", "--replicates", "2", "--json", "--out", str(tmp_path),
     ]  # fmt: skip
     killed = subprocess.Popen(script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     patience = time.monotonic() + 120

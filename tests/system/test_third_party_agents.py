@@ -134,4 +134,4 @@ def test_check_runs_the_agent_in_every_view(name, more, code, lockstep, tmp_path
 def test_check_of_an_agent_without_a_face_ends_with_the_reason(tmp_path):
     done = CliRunner().invoke(main, ["check", "own-faceless", "--json", "--out", str(tmp_path / "out")])
     assert done.exit_code == 2
-    assert "has no face" in done.stderr
+    assert "has no face" in json.loads(done.stdout)["message"]

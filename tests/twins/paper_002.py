@@ -39,7 +39,7 @@ class KernelNoise:
     """A noise source that repeats the kernels' stream: one vector of fresh noise an episode, as they lay it out."""
 
     words = "simulated: the kernels' own stream, for their naive twin"
-    protects = True
+    as_declared, protects = True, False
 
     def __init__(self, request: OnlineRequest, given: Curator, number: int) -> None:
         mdp = request.world.mdp

@@ -22,7 +22,7 @@ class Bench:
         self.ledger = Ledger(declaration, values, noise="counted", path=path)
         self.channel = Channel(declaration, values, noise=self, billboard=self.billboard, ledger=self.ledger)
 
-    words, protects = "counted", True
+    words, as_declared, protects = "counted", True, False
 
     def add(self, noise, value, *, release, part):
         self.draws += 1
@@ -184,7 +184,7 @@ def test_without_noise_the_exact_value_is_published_and_the_source_says_so(tiny,
     bench = Bench(tiny, values, noise=NoNoise())
     exact = tiny.releases[0].statistic.compute(data, step=0)
     assert np.array_equal(bench.channel.release("visits", exact, part=0), exact)
-    assert NoNoise.protects is False
+    assert NoNoise.as_declared is NoNoise.protects is SimulatedNoise.protects is False
     assert "no privacy" in NoNoise.words
     exact[0, 0] += 1  # the published array is another one
     assert bench.billboard.read("visits", part=0)[0, 0] == exact[0, 0] - 1

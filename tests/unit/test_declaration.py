@@ -61,7 +61,7 @@ def test_kinds(kind, fine, refused):
 
 
 def test_unknown_names_are_refused_with_the_known_ones(tiny):
-    with pytest.raises(UnknownNameError, match="unknown parameter of tiny 'Rho'; expected one of: A, H, S, rho"):
+    with pytest.raises(UnknownNameError, match=r"tiny 'Rho'; did you mean rho\? Expected one of: A, H, S, rho"):
         tiny.values({"Rho": 1})
     with pytest.raises(UnknownNameError, match="expected one of: visits, transitions"):
         tiny.release("rewards")

@@ -79,7 +79,7 @@ def test_a_symbol_for_whole_numbers_has_no_parameter_between_them():
 @pytest.mark.parametrize("step", [1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.4999, 0.5, 3.0, 1e3])
 def test_what_a_ledger_says_of_faint_laplace_releases_is_rounded_up_and_not_by_much(step):
     cost = Charge(law="laplace", scale=1.0, l1=step, l2=step, linf=step)
-    found = price_ledger({"protects": True}, [Entry(release="a", part=0, charge=cost, output="")]).rho
+    found = price_ledger({"as_declared": True}, [Entry(release="a", part=0, charge=cost, output="")]).rho
     with mpmath.workdps(60):
         true = mpmath.mpf(step) + mpmath.expm1(-mpmath.mpf(step))
         assert true <= found <= true * (1 + mpmath.mpf(10) ** -12)
@@ -87,7 +87,7 @@ def test_what_a_ledger_says_of_faint_laplace_releases_is_rounded_up_and_not_by_m
 
 def test_a_release_that_nobody_moves_costs_a_ledger_nothing():
     cost = Charge(law="laplace", scale=1.0, l1=0.0, l2=0.0, linf=0.0)
-    found = price_ledger({"protects": True}, [Entry(release="a", part=0, charge=cost, output="")])
+    found = price_ledger({"as_declared": True}, [Entry(release="a", part=0, charge=cost, output="")])
     assert (found.rho, found.pure_epsilon) == (0.0, 0.0)
 
 
@@ -173,11 +173,13 @@ def test_a_share_of_the_outputs_costs_that_share():
         return [Entry(release=name, part=i, charge=cost, output="") for i, (name, cost) in enumerate(cut)]
 
     shares = [Fraction(0), Fraction(1, 3), Fraction(1)]
-    found = price_shares({"protects": True}, ledger(1), [{"a": s, "b": s} for s in shares])
+    found = price_shares({"as_declared": True}, ledger(1), [{"a": s, "b": s} for s in shares])
     for cost, share in zip(found, shares, strict=True):
-        naive = price_ledger({"protects": True}, ledger(float(share)))
+        naive = price_ledger({"as_declared": True}, ledger(float(share)))
         assert cost.rho == pytest.approx(naive.rho, rel=1e-12)
         assert cost.mu is None or share == 0
         assert cost.pure_epsilon == (naive.pure_epsilon if share > 0 else pytest.approx(1.0, rel=1e-12))
     only = [Entry(release="a", part=0, charge=one, output="")]
-    assert price_shares({"protects": True}, only, [{"a": Fraction(1, 4)}])[0].mu == pytest.approx(0.75 / 2, rel=1e-12)
+    assert price_shares({"as_declared": True}, only, [{"a": Fraction(1, 4)}])[0].mu == pytest.approx(
+        0.75 / 2, rel=1e-12
+    )

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from privcheck import PureDP, audit_float_noise, audit_mechanism, audit_one_run, registry
+from privcheck import PureDP, audit_agent, audit_float_noise, audit_mechanism, audit_one_run, registry
 from privcheck.commands.doctor import diagnose
 from privcheck.entry_points import list_entries, load_entry
 from privcheck.errors import ParameterError, UnknownNameError
@@ -28,7 +28,12 @@ def test_a_third_partys_auditor_is_called_by_its_name_with_every_argument(regist
 
 @pytest.mark.parametrize(
     ("name", "function"),
-    [("blackbox", audit_mechanism), ("float-noise", audit_float_noise), ("one-run", audit_one_run)],
+    [
+        ("blackbox", audit_mechanism),
+        ("float-noise", audit_float_noise),
+        ("one-run", audit_one_run),
+        ("agent", audit_agent),
+    ],
 )
 def test_ours_take_what_their_functions_hand_on(name, function):
     handed = set(inspect.signature(function).parameters) - {"auditor"}

@@ -39,6 +39,8 @@ from privcheck.reports.values.learned import (
     RunRemark,
     SpentCost,
 )
+from privcheck.reports.values.planned import PlannedPart, PlannedWork
+from privcheck.reports.values.policy import PolicyGuarantee, PolicyLabels, PolicyRecord, PolicyValue, ShownPolicy
 from privcheck.reports.values.report import (
     About,
     Diagnosis,
@@ -48,6 +50,7 @@ from privcheck.reports.values.report import (
     StartedPackage,
     VerdictBrief,
 )
+from privcheck.reports.values.result import Result
 from privcheck.reports.values.verified import (
     AllVerified,
     Change,
@@ -86,6 +89,12 @@ __all__ = [
     "MethodBound",
     "NeededNoise",
     "OdometerReading",
+    "PlannedPart",
+    "PlannedWork",
+    "PolicyGuarantee",
+    "PolicyLabels",
+    "PolicyRecord",
+    "PolicyValue",
     "Provenance",
     "Ran",
     "RanOnline",
@@ -94,9 +103,11 @@ __all__ = [
     "ReleaseSensitivity",
     "RenderedReport",
     "Report",
+    "Result",
     "RunCurves",
     "RunRemark",
     "Shown",
+    "ShownPolicy",
     "ShownRelease",
     "SpentCost",
     "StartedPackage",

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from privcheck.brief import Brief
 from privcheck.pictures import Bars, History, ShownPair, TradeOff
+from privcheck.reports.values.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from privcheck.reports.picture import Picture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Audited(Brief):
+class Audited(Result):
     """One audit; see `privcheck.results.AuditResult`.
 
     Attributes:
@@ -68,6 +73,29 @@ class Audited(Brief):
     history: History | None = None
     pair: ShownPair | None = None
     bars: Bars | None = None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a pandas frame, one row a view.
+
+        Raises:
+            ParameterError: pandas is not installed.
+        """
+        from privcheck.reports.frames import make_frame
+
+        views = self.views.values() if isinstance(self, Audits) else (self,)
+        names = ("algorithm", "view", "verdict", "epsilon_lower", "epsilon_upper", "epsilon_claimed", "delta",
+                 "trials", "confidence")  # fmt: skip
+        return make_frame([{name: getattr(view, name) for name in names} for view in views])
+
+    def plot(self) -> Picture:
+        """Returns trade-off curve, bound against the number of trials, a ratio a release.
+
+        Raises:
+            ParameterError: There is nothing to draw.
+        """
+        from privcheck.reports.picture import draw_result
+
+        return draw_result(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

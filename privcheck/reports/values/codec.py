@@ -1,7 +1,10 @@
 """Report values to JSON and back: the one encoder, and the one decoder, which says where a document is wrong.
 
-Infinities are written as the strings "inf" and "-inf"; NaN is refused on the way out and on the way in. Fields that a
-document lacks or that are null take their default, fields that a class does not know are ignored: documents may grow.
+In a document a number is a number or null; where it is infinite it is null, and a text beside it says so:
+`{"epsilon": null, "epsilon_infinite": "inf"}`, and of a list by position, `{"curve": [0, null], "curve_infinite":
+{"1": "inf"}}`. Parts of documents have the strings "inf" and "-inf" themselves. NaN is refused on the way out and
+on the way in. Fields that a document lacks or that are null take their default, fields that a class does not know are
+ignored: documents may grow.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -19,9 +22,11 @@ from privcheck.errors import ParameterError
 
 T = TypeVar("T")
 
-SCHEMA = 1  # of every JSON document
+SCHEMA = 2  # of every JSON document
 
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
+_INFINITE_TEXTS = ("inf", "-inf")
+_BESIDE = "_infinite"  # the end of the name of the text beside a number
 _CALLED = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", type(None): "null"}
 
 
@@ -41,7 +46,7 @@ def to_json(value: Any, where: str = "report") -> Any:
     elif isinstance(value, float):
         plain = _float(value, where)
     elif dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value)]
+        names = [field.name for field in _list_fields(cast("Any", type(value)))]
         plain = {name: to_json(getattr(value, name), f"{where}.{name}") for name in names}
     elif isinstance(value, Mapping):
         plain = {_text(str(key), where): to_json(item, f"{where}.{key}") for key, item in value.items()}
@@ -63,7 +68,7 @@ def document(value: Any) -> dict[str, Any]:
     Raises:
         ParameterError: As `to_json`.
     """
-    return {"schema": SCHEMA, **to_json(value)}
+    return {"schema": SCHEMA, **_part_infinite(to_json(value))}
 
 
 def from_json(kind: type[T], data: Any, where: str = "report") -> T:
@@ -78,7 +83,63 @@ def from_json(kind: type[T], data: Any, where: str = "report") -> T:
         ParameterError: A field without a default is missing, or one is of another type; the message says which, what
             was expected and what was given.
     """
-    return cast("T", _read(kind, to_json(data, where), where))
+    return cast("T", _read(kind, _join_infinite(to_json(data, where)), where))
+
+
+def _part_infinite(plain: Any) -> Any:
+    """Returns plain JSON in which infinite numbers are null, with a text of their own beside them."""
+    if isinstance(plain, list):
+        return [_part_infinite(item) for item in plain]
+    if not isinstance(plain, dict):
+        return plain
+    parted: dict[str, Any] = {}
+    for key, item in plain.items():
+        if item in _INFINITE_TEXTS:
+            parted |= {key: None, key + _BESIDE: item}
+        elif isinstance(item, list) and (places := dict(_find_infinite(item))):
+            parted |= {key: _part_infinite(_without(item)), key + _BESIDE: places}
+        else:
+            parted[key] = _part_infinite(item)
+    return parted
+
+
+def _find_infinite(items: list[Any], before: str = "") -> Iterator[tuple[str, str]]:
+    for index, item in enumerate(items):
+        if isinstance(item, list):
+            yield from _find_infinite(item, f"{before}{index}.")
+        elif item in _INFINITE_TEXTS:
+            yield f"{before}{index}", item
+
+
+def _without(items: list[Any]) -> list[Any]:
+    return [_without(i) if isinstance(i, list) else None if i in _INFINITE_TEXTS else i for i in items]
+
+
+def _join_infinite(plain: Any) -> Any:
+    """Returns plain JSON with its infinite numbers back in their places."""
+    if isinstance(plain, list):
+        return [_join_infinite(item) for item in plain]
+    if not isinstance(plain, dict):
+        return plain
+    joined = {key: _join_infinite(item) for key, item in plain.items()}
+    for key in [key for key in joined if key.endswith(_BESIDE) and key.removesuffix(_BESIDE) in joined]:
+        places, owner = joined.pop(key), key.removesuffix(_BESIDE)
+        if isinstance(places, dict):
+            for path, text in places.items():
+                _put(joined[owner], path, text)
+        else:
+            joined[owner] = places
+    return joined
+
+
+def _put(items: Any, path: str, text: str) -> None:
+    first, _, rest = path.partition(".")
+    if not isinstance(items, list) or not first.isdecimal() or int(first) >= len(items):
+        raise ParameterError(f"no place {path} for an infinite number", name=path, given=text)
+    if rest:
+        _put(items[int(first)], rest, text)
+    else:
+        items[int(first)] = text
 
 
 def _read(kind: Any, data: Any, where: str) -> Any:
@@ -102,7 +163,7 @@ def _read(kind: Any, data: Any, where: str) -> Any:
 
 def _read_fields(kind: type, data: dict[str, Any], where: str) -> Any:
     hints, read = _hints(kind), {}
-    for field in dataclasses.fields(kind):
+    for field in _list_fields(kind):
         if data.get(field.name) is None and field.name not in _list_required(kind):  # null is as good as missing
             continue
         if field.name not in data:
@@ -150,6 +211,12 @@ def _pair_up(kinds: tuple[Any, ...], data: Any, where: str) -> list[tuple[Any, A
     if len(kinds) != len(data):
         raise ParameterError(f"{where}: expected {len(kinds)} items, got {len(data)}", name=where, given=data)
     return list(zip(kinds, data, strict=True))
+
+
+@cache
+def _list_fields(kind: Any) -> tuple[dataclasses.Field[Any], ...]:
+    """Returns the fields that documents have: those that are not private."""
+    return tuple(field for field in dataclasses.fields(kind) if not field.name.startswith("_"))
 
 
 @cache

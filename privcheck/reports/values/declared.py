@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from privcheck.brief import Brief
+from privcheck.reports.values.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from privcheck.reports.picture import Picture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +60,23 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Listing(Brief):
+class Listing(Result):
     """What `privcheck list` prints."""
 
     algorithms: tuple[Listed, ...]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a pandas frame, one row an algorithm.
+
+        Raises:
+            ParameterError: pandas is not installed.
+        """
+        from privcheck.reports.frames import make_frame
+
+        return make_frame([
+            {"name": one.name, "title": one.title, "claim": one.claim, "model": one.model, "agent": one.agent}
+            for one in self.algorithms
+        ])  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +154,7 @@ class CostTrend:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Shown(Brief):
+class Shown(Result):
     """A declaration in words and LaTeX, with the derivation of its cost."""
 
     name: str
@@ -225,7 +244,7 @@ class DeltaCurve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Budget(Brief):
+class Budget(Result):
     """What the declared releases cost.
 
     Attributes:
@@ -247,6 +266,33 @@ class Budget(Brief):
     guarantee: TotalCost
     methods: tuple[MethodBound, ...]
     curve: DeltaCurve | None = None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a pandas frame, one row a release.
+
+        Raises:
+            ParameterError: pandas is not installed.
+        """
+        from privcheck.reports.frames import make_frame
+
+        return make_frame([
+            {
+                "release": one.name, "outputs": one.count, "sensitivity": one.sensitivity.charged,
+                "mechanism": one.mechanism, "std": one.std, "rho": one.cost.rho,
+                "pure_epsilon": one.cost.pure_epsilon, "cost": one.cost.expression,
+            }
+            for one in self.releases
+        ])  # fmt: skip
+
+    def plot(self) -> Picture:
+        """Returns δ against ε, of a budget that was asked for with its curve.
+
+        Raises:
+            ParameterError: There is nothing to draw.
+        """
+        from privcheck.reports.picture import draw_result
+
+        return draw_result(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +326,7 @@ class Certified:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class CalibratedNoise(Brief):
+class CalibratedNoise(Result):
     """The least noise for a target; with Gaussian noise or disjoint batches instead where that is another question."""
 
     algorithm: str
@@ -290,3 +336,31 @@ class CalibratedNoise(Brief):
     guarantee: Certified
     gaussian: tuple[NeededNoise, ...] | None = None
     batches: tuple[NeededNoise, ...] | None = None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a pandas frame, one row a release and way of releasing it.
+
+        Raises:
+            ParameterError: pandas is not installed.
+        """
+        from privcheck.reports.frames import make_frame
+
+        ways = {"declared": self.releases, "gaussian": self.gaussian or (), "batches": self.batches or ()}
+        return make_frame([
+            {
+                "way": way, "release": one.name, "law": one.law, "published_std": one.published_std,
+                "needed_std": one.needed_std, "ratio": one.ratio,
+            }
+            for way, rows in ways.items()
+            for one in rows
+        ])  # fmt: skip
+
+    def plot(self) -> Picture:
+        """Returns the least noise beside the published one.
+
+        Raises:
+            ParameterError: There is nothing to draw.
+        """
+        from privcheck.reports.picture import draw_result
+
+        return draw_result(self)

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privcheck.brief import Brief
+from privcheck.errors import ParameterError
+from privcheck.reports.values.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from privcheck.policies import Policy
+    from privcheck.reports.picture import Picture
+
+
+def _made(policy: Policy | None) -> Policy:
+    if policy is None:
+        raise ParameterError("a result from a file has no policy in it: `privcheck.load_policy(directory)` reads it")
+    return policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +53,8 @@ class LedgerSummary:
         entries: Slices.
         digest: The last link of its hash chain.
         noise: Where the noise came from.
-        protects: Whether noise of that source protects anybody; None where an older report does not say.
+        as_declared: Whether it was fresh noise of the declared law; None where an older report does not say.
+        protects: Whether the outputs may be published, as release noise alone allows; likewise.
         written: When: by the releases as they left, or before the run, as a plan of spending; empty in older reports.
         releases: Release by release.
     """
@@ -48,6 +63,7 @@ class LedgerSummary:
     entries: int
     digest: str
     noise: str
+    as_declared: bool | None = None
     protects: bool | None = None
     written: str = ""
     releases: tuple[LedgerRelease, ...]
@@ -100,7 +116,7 @@ class RunRemark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Ran(Brief):
+class Ran(Result):
     """What an agent learned from data; see `privcheck.results.RunResult`."""
 
     algorithm: str
@@ -117,8 +133,47 @@ class Ran(Brief):
     ledger: LedgerSummary | None
     diagnostics: Mapping[str, float]
     remarks: tuple[RunRemark, ...] = ()
+    policy_file: str | None = None
     seconds: float
     episodes_per_second: float
+    _policy: Any = field(default=None, repr=False, compare=False)  # a Policy; in no document
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a pandas frame, one row a policy: what it is worth and how that is known.
+
+        Raises:
+            ParameterError: pandas is not installed.
+        """
+        from privcheck.reports.frames import make_frame
+
+        value = self.value
+        rows: list[tuple[str, float | None, float | None, str]] = [
+            (self.algorithm, value.mean, value.std, "true"),
+            (self.algorithm, value.claimed, None, "the agent's own estimate"),
+            ("without privacy", value.baseline, None, "true"),
+            *((name, known, None, "true") for name, known in value.references.items()),
+        ]
+        shown = [row for row in rows if row[1] is not None]
+        return make_frame([dict(zip(("policy", "value", "std", "known"), row, strict=True)) for row in shown])
+
+    def plot(self) -> Picture:
+        """Returns the learned policy's value among those it is compared with.
+
+        Raises:
+            ParameterError: There is nothing to draw.
+        """
+        from privcheck.reports.picture import draw_result
+
+        return draw_result(self)
+
+    @property
+    def policy(self) -> Policy:
+        """Returns the first replicate's policy.
+
+        Raises:
+            ParameterError: The result was read from a file, which lies beside the policy's own.
+        """
+        return _made(self._policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +225,19 @@ class RunCurves(Brief):
     value: Band
     switches: Band
 
+    def rows(self, **given: str) -> list[dict[str, Any]]:
+        """Returns a row for each number of episodes: mean and standard deviation of each curve behind what is given."""
+        curves = {"regret": self.regret, "value": self.value, "switches": self.switches}
+        return [
+            {
+                **given,
+                "episodes": episodes,
+                **{name: band.mean[k] for name, band in curves.items()},
+                **{f"{name}_std": None if band.std is None else band.std[k] for name, band in curves.items()},
+            }
+            for k, episodes in enumerate(self.episodes)
+        ]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OdometerReading:
@@ -182,7 +250,7 @@ class OdometerReading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RanOnline(Brief):
+class RanOnline(Result):
     """What an agent did that learns as it acts; see `privcheck.results.OnlineResult`."""
 
     algorithm: str
@@ -202,14 +270,65 @@ class RanOnline(Brief):
     odometer: tuple[OdometerReading, ...] | None
     ledger: LedgerSummary | None
     diagnostics: Mapping[str, float]
+    policy_file: str | None = None
     seconds: float
     episodes_per_second: float
+    _policy: Any = field(default=None, repr=False, compare=False)  # a Policy; in no document
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a pandas frame, one row a number of episodes.
+
+        Raises:
+            ParameterError: pandas is not installed.
+        """
+        from privcheck.reports.frames import make_frame
+
+        return make_frame(self.curves.rows())
+
+    def plot(self) -> Picture:
+        """Returns regret, value, switches and privacy over episodes.
+
+        Raises:
+            ParameterError: There is nothing to draw.
+        """
+        from privcheck.reports.picture import draw_result
+
+        return draw_result(self)
+
+    @property
+    def policy(self) -> Policy:
+        """Returns the first replicate's last policy.
+
+        Raises:
+            ParameterError: The result was read from a file, which lies beside the policy's own.
+        """
+        return _made(self._policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Compared(Brief):
+class Compared(Result):
     """Several online agents in one environment."""
 
     environment: str
     algorithms: tuple[str, ...]
     results: tuple[RanOnline, ...]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a pandas frame, one row an agent and number of episodes.
+
+        Raises:
+            ParameterError: pandas is not installed.
+        """
+        from privcheck.reports.frames import make_frame
+
+        return make_frame([row for one in self.results for row in one.curves.rows(algorithm=one.algorithm)])
+
+    def plot(self) -> Picture:
+        """Returns regret, value, switches and privacy over episodes.
+
+        Raises:
+            ParameterError: There is nothing to draw.
+        """
+        from privcheck.reports.picture import draw_result
+
+        return draw_result(self)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from privcheck.brief import Brief
 from privcheck.reports.values.audited import Audits
 from privcheck.reports.values.codec import SCHEMA
 from privcheck.reports.values.declared import Budget, CalibratedNoise, Shown
 from privcheck.reports.values.learned import Ran, RanOnline
+from privcheck.reports.values.result import Result
 from privcheck.reports.values.verified import Verified
+
+if TYPE_CHECKING:
+    from privcheck.reports.picture import Picture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Report(Brief):
+class Report(Result):
     """What a page shows; a section that is None was not asked for, or there is none.
 
     Attributes:
@@ -81,6 +84,16 @@ class Report(Brief):
     audit: Audits | None = None
     run: Ran | RanOnline | None = None
     provenance: Provenance | None = None
+
+    def plot(self) -> Picture:
+        """Returns all plots of its page.
+
+        Raises:
+            ParameterError: There is nothing to draw.
+        """
+        from privcheck.reports.picture import draw_result
+
+        return draw_result(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from privcheck.brief import Brief
+from privcheck.reports.values.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +63,7 @@ class VerdictFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Verified(Brief):
+class Verified(Result):
     """The verdict on a claim; see `privcheck.verification.verdict.Verification`."""
 
     algorithm: str
@@ -77,9 +81,31 @@ class Verified(Brief):
     repair: str
     sentence: str
 
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a pandas frame, one row a finding.
+
+        Raises:
+            ParameterError: pandas is not installed.
+        """
+        from privcheck.reports.frames import make_frame
+
+        names = ("code", "severity", "where", "message")
+        return make_frame({name: [getattr(one, name) for one in self.findings] for name in names})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class AllVerified(Brief):
+class AllVerified(Result):
     """What `privcheck verify --all` prints."""
 
     results: tuple[Verified, ...]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a pandas frame, one row an algorithm.
+
+        Raises:
+            ParameterError: pandas is not installed.
+        """
+        from privcheck.reports.frames import make_frame
+
+        names = ("algorithm", "verdict", "method", "joint", "upper_ratio", "lower_ratio", "claim")
+        return make_frame({name: [getattr(one, name) for one in self.results] for name in names})

@@ -1,0 +1,357 @@
+"""What the command line does, as functions: the commands parse their options and call these.
+
+An algorithm is named as on the command line. Its parameters, options and readings are keyword arguments, or a mapping
+`parameters` where their names are taken (`parameters={"delta": "1e-6"}`). They are exact: `rho="1/2"`,
+`Fraction(1, 2)` or `1`; the float `0.5` is refused. What a function returns has `to_dict()`, the JSON that the command
+prints, `save(path)`, a short `repr`, a table in notebooks, and `to_frame()` and `plot()` where there is a table or a
+picture of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
+
+from privcheck import registry
+from privcheck.commands import auditing, checking, declared, learned, online
+from privcheck.commands.provenance import Began
+from privcheck.commands.setting import Chosen, parse_delta, parse_number, resolve_setting
+from privcheck.commands.sources import Place, anything_to_check, source_to_run, world_to_run
+from privcheck.errors import ParameterError
+from privcheck.reading import Held
+from privcheck.registry import Algorithm
+from privcheck.reports import save_report, save_result
+from privcheck.reports.runs import save_runs
+from privcheck.reports.values import Audited, Budget, CalibratedNoise, Compared, Ran, RanOnline, Report, Verified
+from privcheck.results import AuditMethod, NoiseKind, Progress, silent
+from privcheck.symbols import exact, to_float
+
+Value: TypeAlias = str | int | Fraction  # of a parameter: a reading's name, or an exact number
+Level: TypeAlias = str | float | Fraction  # an ε or δ that is asked about
+Data: TypeAlias = str | Path | Held
+
+
+def quiet(_: str) -> Progress:
+    """Returns a progress callback that reports nothing, for any part of the work: the default."""
+    return silent
+
+
+def budget(
+    name: str, *, delta: Level | None = None, curve: bool = False, parameters: Mapping[str, Value] | None = None,
+    **settings: Value,
+) -> Budget:  # fmt: skip
+    """Returns what the releases of an algorithm cost, as `privcheck budget`.
+
+    Args:
+        name: The registered algorithm.
+        delta: At which ε is reported; None for the claim's own, 0 under a pure claim, else 1e-5.
+        curve: Whether δ(ε) is computed too, which `plot()` shows, with a second opinion on Gaussian releases.
+        parameters: Parameters, options and readings by name.
+        settings: More of them.
+
+    Raises:
+        UnknownNameError: There is no such algorithm, or a name in `parameters` is not known.
+        ParameterError: A value is refused.
+    """
+    setting = _resolve(name, parameters, settings)
+    return declared.price_releases(setting, parse_delta(delta, setting), full=curve)
+
+
+def verify_claim(name: str, *, parameters: Mapping[str, Value] | None = None, **settings: Value) -> Verified:
+    """Returns the verdict on an algorithm's claim, as `privcheck verify`.
+
+    `privcheck.verify` judges a declaration that is not registered, and returns the neighbours themselves.
+
+    Args:
+        name: The registered algorithm.
+        parameters: Parameters and readings by name.
+        settings: More of them.
+
+    Raises:
+        UnknownNameError: There is no such algorithm, or a name in `parameters` is not known.
+        ParameterError: A value is refused.
+    """
+    return declared.verify_claim(_resolve(name, parameters, settings))
+
+
+def calibrate(
+    name: str, *, epsilon: Level, delta: Level | None = None, parameters: Mapping[str, Value] | None = None,
+    **settings: Value,
+) -> CalibratedNoise:  # fmt: skip
+    """Returns the least noise for which an algorithm's releases are (ε, δ)-DP, as `privcheck calibrate`.
+
+    Args:
+        name: The registered algorithm.
+        epsilon: The target, in nats.
+        delta: As for `budget`.
+        parameters: Parameters and readings by name.
+        settings: More of them.
+
+    Raises:
+        UnknownNameError: There is no such algorithm, or a name in `parameters` is not known.
+        ParameterError: A value is refused, or no amount of noise would do.
+    """
+    target = to_float(parse_number(epsilon, option="--epsilon"), rounding="down")
+    if target <= 0:
+        raise ParameterError(f"--epsilon expects a target ε above 0, got {epsilon}", name="epsilon", given=epsilon)
+    setting = _resolve(name, parameters, settings)
+    return declared.calibrate_noise(setting, epsilon=target, delta=parse_delta(delta, setting))
+
+
+def audit(
+    name: str, *, view: str = "releases", method: AuditMethod = "auto", trials: int | None = None,
+    confidence: float = 0.99, delta: Level | None = None, seed: int = 0, workers: int | None = None,
+    cluster: str | None = None, out: Path | str | None = None, progress: Callable[[str], Progress] = quiet,
+    command: Sequence[str] = (), parameters: Mapping[str, Value] | None = None, **settings: Value,
+) -> Audited:  # fmt: skip
+    """Returns a lower bound on the privacy loss of an algorithm, as `privcheck audit`.
+
+    Functions that are not registered are audited by `audit_mechanism` and `audit_agent`.
+
+    Args:
+        name: The registered algorithm.
+        view: "releases", "policy", "lockstep", "noise", or another registered one.
+        method: Which statistical test; "auto" for the view's own.
+        trials: Runs under each of the two neighbours; None for the view's own number.
+        confidence: 1 − α of the whole audit.
+        delta: As for `budget`.
+        seed: Of the trials.
+        workers: Threads; None for all cores. The result does not depend on it.
+        cluster: Address of a Dask scheduler whose workers run the trials instead.
+        out: Where finished blocks, audit.json and the report's page go; the same call goes on with an audit that was
+            stopped.
+        progress: Makes a callback (done, total) for a named part of the work.
+        command: What the report says it was made by; empty for this call.
+        parameters: Parameters, options and readings by name.
+        settings: More of them.
+
+    Raises:
+        UnknownNameError: There is no such algorithm, or a name in `parameters` is not known.
+        ParameterError: A value is refused, or `out` holds something else.
+    """
+    setting = _resolve(name, parameters, settings)
+    at, began, directory = parse_delta(delta, setting), Began(), _directory(out)
+    _refuse_numbers(seed=seed, workers=workers, trials=trials, confidence=confidence)
+    earlier = {} if directory is None else auditing.earlier_views(setting, directory)  # refused before any draw
+    result = learned.audit(
+        setting, view=view, method=method, trials=trials, confidence=confidence, delta=at, seed=seed, workers=workers,
+        cluster=cluster, out=directory, progress=progress(view),
+    )  # fmt: skip
+    if directory is not None:
+        save_result(result, directory / "audit.json")
+        said = command or _call("audit", name, {"view": view, "delta": delta, "seed": seed}, parameters, settings)
+        save_report(auditing.audit_report(setting, result, earlier, command=said, began=began), directory)
+    return result
+
+
+def run(
+    name: str, *, env: str | None = None, data: Data | None = None, rewards: Path | str | None = None,
+    features: Path | str | None = None, replicates: int = 1, noise: NoiseKind = "simulated", seed: int = 0,
+    workers: int | None = None, out: Path | str | None = None, progress: Callable[[str], Progress] = quiet,
+    parameters: Mapping[str, Value] | None = None, **settings: Value,
+) -> Ran | RanOnline:  # fmt: skip
+    """Returns what an agent learned and what that has cost, as `privcheck run`; its `policy` is what it learned.
+
+    Args:
+        name: The registered algorithm.
+        env: A registered environment; users are sampled from it, or the agent acts in it.
+        data: What an agent learns from that does not act: a file, a pandas frame, a pyarrow table, `Trajectories`, or
+            an environment's name. They are users' own data: several replicates are refused, and figures are shown only
+            if they come from noisy releases.
+        rewards: A file with the public reward function, for data.
+        features: A file with public features, for data.
+        replicates: Independent repetitions.
+        noise: "simulated", from the seed, or "release", for what is published.
+        seed: Of sampled users and simulated noise.
+        workers: Threads of agents that act; None for all cores. The result does not depend on it.
+        out: Where run.json, the ledger and the policy go; a stopped run of an agent that acts is continued.
+        progress: Makes a callback (done, total) for a named part of the work.
+        parameters: Parameters, options and readings by name.
+        settings: More of them.
+
+    Raises:
+        UnknownNameError: There is no such algorithm or environment, or a name in `parameters` is not known.
+        ParameterError: A value is refused, or `out` holds something else.
+        PrivcheckError: The data are refused, or the run released something else than was declared.
+    """
+    algorithm = registry.algorithm(name)
+    place = _place(env, data, rewards, features)
+    given, directory = _texts(parameters, settings), _directory(out)
+    _refuse_numbers(replicates=replicates, seed=seed, workers=workers, noise=noise)
+    how: dict[str, Any] = {"replicates": replicates, "noise": noise, "seed": seed, "out": directory}
+    if algorithm.online is None:
+        setting, source = source_to_run(algorithm, given, place, seed=seed)
+        ran = learned.run(setting, source, progress=progress("run"), **how)
+        if directory is not None:
+            save_result(ran, directory / "run.json")
+        return ran
+    chosen, world = world_to_run([algorithm], given, place, seed=seed)
+    acted = online.run_online(chosen[0], world, workers=workers, progress=progress(name), **how)
+    if directory is not None:
+        save_runs(acted, directory)
+    return acted
+
+
+def compare(
+    names: Sequence[str], *, env: str, replicates: int = 1, noise: NoiseKind = "simulated", seed: int = 0,
+    workers: int | None = None, out: Path | str | None = None, progress: Callable[[str], Progress] = quiet,
+    parameters: Mapping[str, Value] | None = None, **settings: Value,
+) -> Compared:  # fmt: skip
+    """Returns what several agents did that learn as they act, in one environment, as `privcheck run` with several.
+
+    Args:
+        names: The registered algorithms.
+        env: The environment.
+        replicates: Independent repetitions.
+        noise: As for `run`.
+        seed: Of users' responses and simulated noise.
+        workers: Threads; None for all cores. The result does not depend on it.
+        out: Where the page goes, and a folder for each agent.
+        progress: Makes a callback (done, total) for each agent.
+        parameters: Parameters, options and readings; each goes to every algorithm that knows its name.
+        settings: More of them.
+
+    Raises:
+        UnknownNameError: There is no such algorithm or environment, or none of them knows a name.
+        ParameterError: A value is refused, or an algorithm does not learn as it acts.
+    """
+    if isinstance(names, str) or not names:
+        raise ParameterError(f"expected a list of algorithms' names, got {names!r}", name="names", given=names)
+    algorithms: list[Algorithm] = [registry.algorithm(name) for name in names]
+    if not online.online_only(algorithms):
+        message = f"{names[0]} does not learn as it acts: `run` is for agents that learn from data"
+        raise ParameterError(message, name="names", given=names)
+    _refuse_numbers(replicates=replicates, seed=seed, workers=workers, noise=noise)
+    directory, place = _directory(out), _place(env, None, None, None)
+    chosen, world = world_to_run(algorithms, _texts(parameters, settings), place, seed=seed)
+    result = online.compare(
+        chosen, world, out=directory, progress=progress, replicates=replicates, noise=noise, seed=seed, workers=workers
+    )
+    if directory is not None:
+        save_runs(result, directory)
+    return result
+
+
+def check(
+    name: str, *, env: str | None = None, data: Data | None = None, rewards: Path | str | None = None,
+    features: Path | str | None = None, delta: Level | None = None, replicates: int | None = None,
+    noise: NoiseKind = "simulated", trials: int | None = None, confidence: float = 0.99, seed: int = 0,
+    workers: int | None = None, out: Path | str | None = None, progress: Callable[[str], Progress] = quiet,
+    command: Sequence[str] = (), parameters: Mapping[str, Value] | None = None, **settings: Value,
+) -> Report:  # fmt: skip
+    """Returns everything about one algorithm, as `privcheck check`: accounted, verified, audited, run.
+
+    Args:
+        name: The registered algorithm.
+        env: As for `run`; without an environment and data, a usual one.
+        data: As for `run`.
+        rewards: As for `run`.
+        features: As for `run`.
+        delta: As for `budget`.
+        replicates: Repetitions of the run; None for 5 on simulated users, else 1.
+        noise: Of the run; audits draw simulated noise.
+        trials: Runs under each neighbour of the audits that bound ε; None for each view's own number.
+        confidence: Of each audit.
+        seed: Of sampled users, simulated noise and audits.
+        workers: Threads; None for all cores.
+        out: Where report.json, report.html, the ledger and the policy go; None for nowhere.
+        progress: Makes a callback (done, total) for a named part of the work.
+        command: What the report says it was made by; empty for this call.
+        parameters: Parameters, options and readings by name.
+        settings: More of them.
+
+    Raises:
+        UnknownNameError: There is no such algorithm or environment, or a name in `parameters` is not known.
+        ParameterError: A value is refused, or `out` holds something else.
+        PrivcheckError: The data are refused, or the run released something else than was declared.
+    """
+    place, directory = _place(env, data, rewards, features), _directory(out)
+    _refuse_numbers(
+        replicates=replicates, seed=seed, workers=workers, noise=noise, trials=trials, confidence=confidence
+    )
+    setting, source = anything_to_check(registry.algorithm(name), _texts(parameters, settings), place, seed=seed)
+    at = parse_delta(delta, setting)  # everything is parsed before anything is written
+    named = {"env": env, "data": data, "delta": delta, "seed": seed}
+    report = checking.check(
+        setting, source, delta=at, replicates=replicates, noise=noise, seed=seed, trials=trials, confidence=confidence,
+        workers=workers, out=directory, progress=progress,
+        command=command or _call("check", name, named, parameters, settings),
+    )  # fmt: skip
+    if directory is not None:
+        save_report(report, directory)
+    return report
+
+
+def _resolve(name: str, parameters: Mapping[str, Value] | None, settings: Mapping[str, Value]) -> Chosen:
+    return resolve_setting(name, _texts(parameters, settings))
+
+
+def _texts(parameters: Mapping[str, Value] | None, settings: Mapping[str, Value]) -> dict[str, str]:
+    """Returns what was set as the texts of NAME=VALUE pairs.
+
+    Raises:
+        ParameterError: A name is given twice, or a value is no exact number.
+    """
+    given = dict(parameters or {})
+    for name in settings:
+        if name in given:
+            raise ParameterError(f"{name} is given twice: in parameters and as {name}=…", name=name)
+    return {name: _text(name, value) for name, value in {**given, **settings}.items()}
+
+
+def _text(name: str, value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return str(exact(value))
+    except ParameterError as error:
+        raise type(error)(f"{name}: {error}", name=name, given=value) from None
+
+
+def _place(
+    env: str | None, data: Data | None, rewards: Path | str | None, features: Path | str | None
+) -> Place:  # fmt: skip
+    if env is not None and not isinstance(env, str):
+        raise ParameterError(f"--env expects an environment's name, got {env!r:.100}", name="env", given=env)
+    public = [None if one is None else Path(one) for one in (rewards, features)]
+    return Place(env=env, data=data, rewards=public[0], features=public[1])
+
+
+def _directory(out: Path | str | None) -> Path | None:
+    if out is not None and not str(out):
+        raise ParameterError("out: expected a directory's name, got an empty one", name="out", given=out)
+    return None if out is None else Path(out)
+
+
+def _refuse_numbers(
+    *, replicates: int | None = None, seed: int = 0, workers: int | None = None, noise: str = "simulated",
+    trials: int | None = None, confidence: float = 0.99,
+) -> None:  # fmt: skip
+    whole = {"replicates": (replicates, 1), "seed": (seed, 0), "workers": (workers, 1), "trials": (trials, 1)}
+    for name, (number, least) in whole.items():
+        if number is not None and not (_is_whole(number) and number >= least):
+            message = f"--{name} expects a whole number, at least {least}, got {number!r}"
+            raise ParameterError(message, name=name, given=number)
+    if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
+        message = f"--confidence expects a number in [0.5, 1), got {confidence!r}"
+        raise ParameterError(message, name="confidence", given=confidence)
+    if noise not in get_args(NoiseKind):
+        raise ParameterError(f"--noise expects simulated or release, got {noise!r}", name="noise", given=noise)
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
+
+
+def _call(function: str, name: str, *given: Mapping[str, Any] | None) -> list[str]:
+    """Returns the call, for a report; data in memory are named by their kind."""
+    every = {key: value for part in given for key, value in (part or {}).items() if value is not None}
+    return [f"privcheck.{function}({', '.join([repr(name), *(f'{k}={_spell(v)}' for k, v in every.items())])})"]
+
+
+def _spell(value: object) -> str:
+    if isinstance(value, Fraction | Path):
+        return repr(str(value))
+    return repr(value) if isinstance(value, str | int | float) else f"<{type(value).__name__}>"

@@ -1,0 +1,122 @@
+"""What an agent learns from or acts in: from what a user names or hands over to a setting with data or a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from privcheck import registry
+from privcheck.commands.data import Source, load
+from privcheck.commands.online import load_world, online_only, settle_together
+from privcheck.commands.setting import Chosen, settle
+from privcheck.errors import ParameterError
+from privcheck.reading import Held
+from privcheck.registry import Algorithm
+from privcheck.results import World
+
+_FILES = "--data, --rewards or --features"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an agent is to learn, as a user says it.
+
+    Attributes:
+        env: A registered environment's name, or None.
+        data: A file, an environment's name or data in memory, or None.
+        rewards: A file with the public reward function, or None.
+        features: A file with public features, or None.
+    """
+
+    env: str | None = None
+    data: str | Path | Held | None = None
+    rewards: Path | None = None
+    features: Path | None = None
+
+    @property
+    def files(self) -> bool:
+        """Returns whether anything but an environment is named."""
+        return any(one is not None for one in (self.data, self.rewards, self.features))
+
+    @property
+    def environment(self) -> str | None:
+        """Returns the environment that users are sampled from; None where they are in a file or in memory."""
+        if self.env is not None or not isinstance(self.data, str):
+            return self.env if self.data is None else None  # both are refused where the data are loaded
+        return self.data if registry.has_environment(self.data) else None
+
+    def or_else(self, env: str) -> Place:
+        """Returns the same place; the environment where neither one nor data are named."""
+        chosen = env if self.env is None and self.data is None else self.env
+        return Place(env=chosen, data=self.data, rewards=self.rewards, features=self.features)
+
+
+def source_to_run(algorithm: Algorithm, given: Mapping[str, str], place: Place, *, seed: int) -> tuple[Chosen, Source]:
+    """Returns the setting of an agent that learns from data, and its data.
+
+    Raises:
+        ParameterError: Neither or both of an environment and data are named, or a value is refused.
+        PrivcheckError: The data are refused.
+    """
+    source = load(
+        env=place.env, data=place.data, rewards=place.rewards, features=place.features,
+        given=given, algorithm=algorithm, seed=seed,
+    )  # fmt: skip
+    return settle(algorithm, source.given, sizes=source.sizes), source
+
+
+def world_to_run(
+    algorithms: Sequence[Algorithm], given: Mapping[str, str], place: Place, *, seed: int
+) -> tuple[list[Chosen], World]:
+    """Returns the settings of agents that learn as they act, and where they act.
+
+    Raises:
+        ParameterError: No environment is named, or files are, or a value is refused.
+    """
+    refuse_files(algorithms, place)
+    assert place.env is not None
+    world, rest = load_world(place.env, given, seed=seed)
+    return settle_together(algorithms, rest, world), world
+
+
+def refuse_files(algorithms: Sequence[Algorithm], place: Place) -> None:
+    """Refuses files, or no environment, for agents that learn as they act.
+
+    Raises:
+        ParameterError: There are files, or there is no environment; or several are named and some do not act.
+    """
+    if online_only(algorithms) and (place.env is None or place.files):
+        names = ", ".join(algorithm.name for algorithm in algorithms)
+        raise ParameterError(f"{names} learns as it acts: give --env ENV, not {_FILES}", name="env")
+
+
+def anything_to_check(
+    algorithm: Algorithm, given: Mapping[str, str], place: Place, *, seed: int
+) -> tuple[Chosen, Source | World | None]:
+    """Returns the setting with the data it learns from, or with the model it acts in; defaults where none is named.
+
+    Where there is a declaration only, the setting and None.
+
+    Raises:
+        ParameterError: Something is named that nothing learns from, or a value is refused.
+        PrivcheckError: The data are refused.
+    """
+    if not algorithm.runs and algorithm.declare is not None:
+        if place.env is not None or place.files:
+            message = f"{algorithm.name} has no agent: nothing learns from --env, --data, --rewards or --features"
+            raise ParameterError(message, name="env")
+        return settle(algorithm, given), None
+    where = usual_place(algorithm, place)
+    if algorithm.online is None:
+        return source_to_run(algorithm, given, where, seed=seed)
+    settings, world = world_to_run([algorithm], given, where, seed=seed)
+    return settings[0], world
+
+
+def usual_place(algorithm: Algorithm, place: Place) -> Place:
+    """Returns the place, or where an algorithm is checked if none is named."""
+    if algorithm.online is not None:
+        return place.or_else(algorithm.environment or registry.usual_environment("online"))
+    regresses = algorithm.offline is not None and algorithm.offline.regressing is not None
+    return place.or_else(registry.usual_environment("features" if regresses else "datasets"))
