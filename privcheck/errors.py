@@ -6,7 +6,6 @@ Every message says what was given, what was expected and what to do; the offendi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final
 
 _MANY: Final = 12  # names that a message lists where some of them are spelt alike
@@ -48,6 +47,8 @@ class UnknownNameError(PrivcheckError, KeyError):
     """
 
     def __init__(self, kind: str, name: str, known: Sequence[str]) -> None:
+        from difflib import get_close_matches
+
         self.name = name
         self.known = tuple(known)
         self.alike = tuple(get_close_matches(name, known, n=3, cutoff=0.6))

@@ -8,11 +8,9 @@ is run, so a folder that somebody else could have filled is not used.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import stat
 import sys
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +35,8 @@ def place_cache(package: Path) -> Path | None:
     os.environ[VARIABLE] = str(folder)
     if "numba" in sys.modules:  # it has read its environment
         sys.modules["numba"].config.CACHE_DIR = str(folder)
+    import logging  # 7 ms that every `import privcheck` would pay
+
     logging.getLogger("privcheck").warning(
         "privcheck: %s cannot be written: compiled code is kept in %s; set %s to keep it elsewhere",
         package,
@@ -65,6 +65,8 @@ def _can_write(folder: Path) -> bool:
 
 
 def _own_folder() -> Path:
+    import tempfile  # 6 ms, likewise
+
     if os.name == "nt":
         return Path(tempfile.mkdtemp(prefix="privcheck-numba-"))
     folder = Path(tempfile.gettempdir()) / f"privcheck-numba-{os.getuid()}"
