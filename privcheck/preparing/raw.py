@@ -142,8 +142,15 @@ def _chunk(table: pa.Table, starts: NDArray[np.intp], first: int, ended: set[Any
     names = episode.take(pa.array(starts)).to_pylist()
     here = set(names)
     if len(here) < len(names) or not ended.isdisjoint(here):
-        again = next(i for i, name in enumerate(names) if name in ended or name in names[:i])
-        message = f"row {first + int(starts[again])}: episode {names[again]} began before and ended"
-        raise FileFormatError(f"{message}; rows of an episode have to stand together: --sort (needs memory)")
+        _refuse_again(names, ended, first + starts)
     ended |= here
     return Chunk(first=first, columns=columns, starts=starts)
+
+
+def _refuse_again(names: list[Any], ended: set[Any], rows: NDArray[np.intp]) -> None:
+    before = set(ended)
+    for name, row in zip(names, rows.tolist(), strict=True):
+        if name in before:
+            message = f"row {row}: episode {name} began before and ended"
+            raise FileFormatError(f"{message}; rows of an episode have to stand together: --sort (needs memory)")
+        before.add(name)
