@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from privcheck.errors import TrajectoryError
 from privcheck.preparing.plan import PreparationPlan
 from privcheck.preparing.raw import Chunk
+from privcheck.reading.problems import Problems
 
 Change = tuple[int, str, str]  # row of the file, what was done, with what
-_SHOWN: Final = 5
 _REMEDY: Final = {
     "missing": "--missing drop leaves such episodes out",
     "unknown": "the codebook is the public list of all of them: add it there, or mend the data",
@@ -83,6 +83,7 @@ def shape_episodes(chunk: Chunk, plan: PreparationPlan, horizon: int, wanted: ND
     _check_chain(chunk, rows, ends, gaps)
     kept = np.ones(starts.size, bool) if wanted is None else wanted.copy()
     changes: list[Change] = []
+    _note(changes, chunk, starts[~kept], "episode dropped", "another one of its user is kept")
     broken = np.zeros(starts.size, bool)
     broken[episode[rows.missing | gaps]] = True
     short = lengths < horizon
@@ -249,10 +250,13 @@ def _refuse(chunk: Chunk, bad: NDArray[np.bool_], rows: _Rows, gaps: NDArray[np.
 
 
 def _complain(chunk: Chunk, at: NDArray[np.intp], what: str, kind: str, *, of: str | None = None) -> None:
-    shown = [f"row {chunk.first + int(i)}" + ("" if of is None else f" ({chunk.columns[of][int(i)]})") for i in at]
-    more = f" and {len(shown) - _SHOWN:,} more at least" if len(shown) > _SHOWN else ""
-    problems = [f"{what}: {', '.join(shown[:_SHOWN])}{more}; {_REMEDY[kind]}"]
-    raise TrajectoryError("the raw table cannot be prepared", problems=problems)
+    def show(i: int) -> str:
+        return f"row {chunk.first + i}" + ("" if of is None else f" ({chunk.columns[of][i]})")
+
+    problems = Problems()
+    problems.add(f"{what} ({_REMEDY[kind]})", at, show)
+    read = chunk.first + chunk.rows - 1
+    raise TrajectoryError(f"the raw table cannot be prepared; among its rows 1 to {read:,}:", problems=problems.lines)
 
 
 def _note(changes: list[Change], chunk: Chunk, at: Iterable[np.intp], what: str, how: str) -> None:

@@ -150,11 +150,7 @@ def _shape(raw: Path, plan: PreparationPlan, chosen: set[int] | None) -> Iterato
         wanted = None
         if chosen is not None:
             wanted = np.array([chunk.first + int(start) in chosen for start in chunk.starts], dtype=bool)
-        dense = shape_episodes(chunk, plan, horizon, wanted)
-        if wanted is not None:
-            rows = (chunk.first + chunk.starts[~wanted]).tolist()
-            dense.changes.extend((row, "episode dropped", "another one of its user is kept") for row in rows)
-        yield dense, chunk.rows
+        yield shape_episodes(chunk, plan, horizon, wanted), chunk.rows
 
 
 def _choose_episodes(raw: Path, plan: PreparationPlan) -> set[int] | None:

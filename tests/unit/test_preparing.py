@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from privcheck import load_policy
 from privcheck.commands.cli import main
-from privcheck.errors import FileFormatError, ParameterError, PrivcheckError
+from privcheck.errors import FileFormatError, ParameterError, PrivcheckError, TrajectoryError
 from privcheck.preparing import Codebook, PreparationPlan, prepare, raw, read_codebook, read_labels
 from privcheck.reading import read_trajectories
 
@@ -99,7 +99,9 @@ def test_it_is_what_a_loop_over_rows_makes(tmp_path_factory, episodes, choices):
     np.testing.assert_allclose(np.array([made.column(name).to_numpy() for name in NAMES]).T, wanted, atol=1e-12)
     assert (done.rows, done.episodes) == (sum(len(s) for _, s in episodes), len(wanted) // horizon)
     with (folder / "trips.changes.csv").open(encoding="utf-8") as file:
-        assert len(list(csv.DictReader(file))) == sum(done.changed.values())
+        changed = [int(change["row"]) for change in csv.DictReader(file)]
+    assert len(changed) == sum(done.changed.values())
+    assert changed == sorted(changed)
     if which == "first":
         read = read_trajectories(out, num_states=4, num_actions=2)
         assert read.trajectories.users == done.episodes
@@ -130,23 +132,23 @@ LONG = {"episode": [1, 1, 1, 2], "step": [0, 1, 2, 0]}
 @pytest.mark.parametrize(
     ("changes", "plan", "says"),
     [
-        ({"state": ["well", "ill", "dead", "gone"]}, {}, r"row 3 \(dead\); the codebook is the public list"),
-        ({"state": ["well", None, "ill", "gone"]}, {}, r"a missing value: row 2; --missing drop"),
-        ({"reward": [0.0, math.nan, 0.5, 0.5]}, {}, r"a missing value: row 2"),
-        ({**LONG, "reward": [0.0, 1.5, math.inf, 0.5]}, {}, r"outside 0 to 1: row 2 \(1\.5\), row 3 \(inf\)"),
-        ({"step": [0, 2, 0, 1]}, {}, r"a step that does not follow the one before: row 2 \(2\)"),
+        ({"state": ["well", "ill", "dead", "gone"]}, {}, r"codebook \(the codebook is .*\): row 3 \(dead\)"),
+        ({"state": ["well", None, "ill", "gone"]}, {}, r"a missing value \(--missing drop .*\): row 2$"),
+        ({"reward": [0.0, math.nan, 0.5, 0.5]}, {}, r"a missing value \(.*\): row 2"),
+        ({**LONG, "reward": [0.0, 1.5, math.inf, 0.5]}, {}, r"outside 0 to 1 \(.*\): row 2 \(1\.5\); row 3 \(inf\)"),
+        ({"step": [0, 2, 0, 1]}, {}, r"a step that does not follow the one before \(.*\): row 2 \(2\)"),
         ({"step": [3, 4, 0, 1]}, {}, r"does not follow .* row 1 \(3\)"),
-        (LONG, {}, r"fewer than 3 steps: row 4; --horizon H"),
-        ({"episode": [1, 2, 2, 2], "step": [0, 0, 1, 2]}, {}, r"more than 1 steps: row 2"),
+        (LONG, {}, r"fewer than 3 steps \(--horizon H .*\): row 4"),
+        ({"episode": [1, 2, 2, 2], "step": [0, 0, 1, 2]}, {}, r"more than 1 steps \(.*\): row 2"),
         ({"episode": [1, 2, 1, 2], "step": [0, 0, 1, 1]}, {}, r"row 3: episode 1 began before and ended; .* --sort"),
         ({"episode": [None, 1, 2, 2]}, {}, "row 1 belongs to no episode"),
-        ({"next_state": ["ill", "ill", "well", "gone"]}, {}, r"not the state of the next row: row 3 \(well\)"),
+        ({"next_state": ["ill", "ill", "well", "gone"]}, {}, r"not the state of the next row \(.*\): row 3 \(well\)"),
         ({"action": None}, {}, "no column action; it has episode, step, state, reward"),
         ({"state": [0, 1, 1, 2], "action": [0, 1, 0, 0]}, {"codebook": None}, "state of its own for ended episodes"),
         ({}, {"codebook": None}, "holds string, not codes: .* --draft-codebook"),
-        ({"state": [0, 1, -1, 2], "action": [0, 1, 0, 0]}, {"codebook": None, "states": 3}, r"below 0: row 3 \(-1\)"),
+        ({"state": [0, 1, -1, 2], "action": [0, 1, 0, 0]}, {"codebook": None, "states": 3}, r"0 \(.*\): row 3 \(-1\)"),
         ({"state": [0, 1, 3, 2], "action": [0, 1, 0, 0]}, {"codebook": None, "states": 3}, "not below --states 3"),
-        ({"state": [0, 0.5, 1, 2], "action": [0, 1, 0, 0]}, {"codebook": None, "states": 3}, "no whole number: row"),
+        ({"state": [0, 0.5, 1, 2], "action": [0, 1, 0, 0]}, {"codebook": None, "states": 3}, r"whole number \(.*row 2"),
         ({}, {"one_episode": "first"}, "no column user"),
         ({"user": ["a", "b", "c", "c"]}, {"one_episode": "first"}, "row 2: no user, or another one"),
     ],
@@ -157,6 +159,13 @@ def test_what_the_plan_does_not_cover_is_refused_with_its_row(tmp_path, changes,
     with pytest.raises(PrivcheckError, match=says):
         prepare(path, tmp_path / "trips.parquet", asked)
     assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_of_many_bad_rows_the_first_five_are_shown(tmp_path):
+    columns = {name: values * 2 for name, values in ROWS.items()} | {"episode": [1, 1, 2, 2, 3, 3, 4, 4]}
+    path = write(tmp_path / "raw.parquet", columns | {"reward": [2.0] * 8})
+    with pytest.raises(TrajectoryError, match=r"among its rows 1 to 6:\n.* row 5 \(2\.0\); and 1 more$"):
+        prepare(path, tmp_path / "trips.parquet", PreparationPlan(codebook=BOOK))
 
 
 @pytest.mark.parametrize(
