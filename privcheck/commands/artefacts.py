@@ -26,6 +26,7 @@ from privcheck.reports.values import (
 from privcheck.runtime.ledger import Ledger
 
 _PICTURES = (".svg", ".png", ".pdf")
+_NO_LABELS = PolicyLabels()
 _ROWS = 20  # that are shown where nobody asked for all
 _SIMULATED = "the noise was simulated and protects nobody: this policy is not to be published"
 _PLAIN = "not a private algorithm: the policy is as public as what it was learned from"
@@ -43,7 +44,7 @@ def keep_policy(
     claimed: float | None,
     spent: SpentCost | None,
     ledger: Ledger | None,
-    labels: PolicyLabels = PolicyLabels(),  # noqa: B008 - frozen
+    labels: PolicyLabels = _NO_LABELS,
 ) -> Policy:
     """Returns the policy, with its files written where there is a directory for them.
 

@@ -309,7 +309,7 @@ class _Walk:
 def _fields(x: Any) -> list[tuple[str, Any]] | None:
     """Returns an object's fields in their order; None where it has none that can be seen."""
     if isinstance(x, tuple):
-        return list(zip(x._fields, x, strict=True))  # type: ignore[attr-defined]
+        return list(zip(x._fields, x, strict=True))  # type: ignore[attr-defined] # named: plain ones are no objects
     if is_dataclass(x):
         return [(each.name, getattr(x, each.name, None)) for each in fields(x)]
     slots = [

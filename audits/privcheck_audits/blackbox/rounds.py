@@ -6,7 +6,7 @@ promised what calls of their own then contradict, everything is done a second ti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Literal
@@ -24,6 +24,7 @@ from privcheck_audits.blackbox.weights import weigh
 _LOOKS: Final = 0.5  # of α, for the looks of an audit that may stop early
 
 Ended = Literal["done", "stopped", "interrupted"]
+_Phase = Callable[[], Generator[None, None, None]]  # one pair's part of a phase, block by block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +143,7 @@ class Round:
         )
 
 
-def _through(phases: Sequence[Callable[[], Iterator[None]]], stop: Callable[[], bool], *, in_turn: bool) -> Ended:
+def _through(phases: Sequence[_Phase], stop: Callable[[], bool], *, in_turn: bool) -> Ended:
     """Goes through all pairs block by block, one pair after the other or a block of each in turn."""
     waiting = [phase() for phase in phases]
     try:
@@ -156,7 +157,7 @@ def _through(phases: Sequence[Callable[[], Iterator[None]]], stop: Callable[[], 
         return "interrupted"
     finally:
         for steps in waiting:
-            steps.close()  # type: ignore[attr-defined]
+            steps.close()
     return "done"
 
 

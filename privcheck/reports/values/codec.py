@@ -25,7 +25,7 @@ T = TypeVar("T")
 SCHEMA = 2  # of every JSON document
 
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
-_INFINITE_TEXTS = ("inf", "-inf")
+_INFINITE_TEXTS = tuple(_INFINITE)
 _BESIDE = "_infinite"  # the end of the name of the text beside a number
 _CALLED = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", type(None): "null"}
 
