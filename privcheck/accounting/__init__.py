@@ -19,6 +19,7 @@ from privcheck.accounting.calibrating import (
     error_bound,
     spread_for_error,
 )
+from privcheck.accounting.compressing import Compressed, compress_to_mu
 from privcheck.accounting.conversions import (
     claim_delta,
     claim_epsilon,
@@ -72,6 +73,7 @@ from privcheck.accounting.figures import Figure, Figures
 from privcheck.accounting.filters import Filter
 from privcheck.accounting.groups import group, user_level
 from privcheck.accounting.odometers import Odometer
+from privcheck.accounting.plans import Plan
 from privcheck.accounting.repeating import repeat_and_select
 from privcheck.accounting.spending import Spent, check_ledger, price_ledger
 from privcheck.accounting.to_dp_events import to_dp_event
@@ -83,6 +85,7 @@ __all__ = [
     "Calibrated",
     "CalibratedWhole",
     "Check",
+    "Compressed",
     "Cost",
     "Currency",
     "Curve",
@@ -95,6 +98,7 @@ __all__ = [
     "Method",
     "NumericAccount",
     "Odometer",
+    "Plan",
     "Posterior",
     "Reconstruction",
     "ReleaseCost",
@@ -110,6 +114,7 @@ __all__ = [
     "claim_delta",
     "claim_epsilon",
     "compose",
+    "compress_to_mu",
     "discrete_gaussian",
     "discrete_laplace",
     "error_bound",

@@ -119,7 +119,7 @@ class Filter:
             raise ParameterError(f"{message}; a larger delta, less of it lost, or another order may", name="epsilon")
         return cls(kind.name, cap=cap, lost=aside, order=kind.order)
 
-    def can_afford(self, event: Event | Curve | Real) -> bool:
+    def can_afford(self, event: Event | Curve | Cost | Real) -> bool:
         """Returns whether `spend` would admit it.
 
         Raises:
@@ -127,8 +127,8 @@ class Filter:
         """
         return self._fits(self._after(charge_of(event, self.currency)))
 
-    def spend(self, event: Event | Curve | Real) -> Cost:
-        """Charges an event, a curve or an amount of the currency; returns its cost.
+    def spend(self, event: Event | Curve | Cost | Real) -> Cost:
+        """Charges an event, a curve, a cost or an amount of the currency; returns its cost.
 
         Spend first, release afterwards.
 

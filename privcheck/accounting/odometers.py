@@ -89,8 +89,8 @@ class Odometer:
         self.theorem = THEOREMS[self.currency.name]
         self._index, self._level = 0, self._first
 
-    def spend(self, event: Event | Curve | Real) -> Cost:
-        """Charges an event, a curve or an amount of the currency; returns its cost.
+    def spend(self, event: Event | Curve | Cost | Real) -> Cost:
+        """Charges an event, a curve, a cost or an amount of the currency; returns its cost.
 
         Raises:
             ParameterError: It has no finite cost in the currency.

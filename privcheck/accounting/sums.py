@@ -54,7 +54,9 @@ def probability(name: str, value: object) -> Fraction:
 
 
 def charge_of(event: object, currency: Currency) -> Cost:
-    """Returns the cost of an event, a curve or an amount."""
+    """Returns the cost of an event, a curve or an amount; of a cost itself."""
+    if isinstance(event, Cost):
+        return event
     if isinstance(event, Event | Curve):
         return cost_of(event, currency)
     return Cost(amount=amount_of("event", event))

@@ -50,6 +50,17 @@ def gdp_log_delta(mu: float, epsilon: float) -> float:
     return _log_delta(mu, _standard(mu, epsilon))[0]
 
 
+def gdp_tangent(mu: float, epsilon: float) -> tuple[float, float]:
+    """Returns ln δ(ε) and −d ln δ/dε: the tangent there, over e^ε, lies below the whole curve, which is convex in e^ε.
+
+    Args:
+        mu: Δ/std, above 0 and finite.
+        epsilon: In nats, at least 0 and finite.
+    """
+    log_delta, slope = _log_delta(mu, _standard(mu, epsilon))
+    return log_delta, slope / mu
+
+
 def gdp_delta(mu: float, epsilon: float, *, rounding: Rounding = "up") -> float:
     """Returns δ(ε) of N(0, 1) against N(μ, 1).
 

@@ -1,0 +1,160 @@
+"""Spending that is fixed in advance: a plan of events with counts, of which what is released is counted down."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from privcheck.accounting.combining import combine
+from privcheck.accounting.curve import Curve, compose
+from privcheck.accounting.events import Event
+from privcheck.accounting.figures import Figure
+from privcheck.accounting.reals import Real
+from privcheck.errors import BudgetError, ParameterError
+
+_SCHEMA: Final = 1  # of what is hashed
+_SHORTENED: Final = ("mixture_of_gaussians", "matrix_poisson_gaussian")  # their parameters leave something out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Events with counts, fixed in advance: the guarantee is their exact curve, whatever of them is released.
+
+    Which of its events comes next, and whether one goes on at all, may depend on every earlier answer; parameters and
+    counts may not. With S what is left, δ of the rest is at most that of all of S composed: after an event X of S it
+    is E_X[δ_{S∖X}(ε − L_X)], which is δ_S(ε) by induction whichever X was chosen, and stopping leaves less. So a plan
+    has a curve where spending chosen as one goes has only a sum (`privcheck.accounting.filters`).
+
+    Attributes:
+        events: What may be released, every event once with its count, in a fixed order; made by `of`.
+        used: How many of each have been.
+
+    >>> from privcheck import accounting as acc
+    >>> plan = acc.Plan.of(acc.gaussian(std=30, count=1000), acc.laplace(scale=50, count=500))
+    >>> round(plan.epsilon(delta=1e-6).value, 4)
+    5.7011
+    >>> after = plan.charge(acc.laplace(scale=50, count=499))
+    >>> [event.count for event in after.remaining], after.digest == plan.digest
+    ([1000, 1], True)
+    >>> after.charge(acc.laplace(scale=50, count=2))
+    Traceback (most recent call last):
+      ...
+    privcheck.errors.BudgetError: 2 × laplace(scale=50.0, sensitivity=1.0) is not left in the plan: 1 of 500 are
+    """
+
+    events: tuple[Event, ...]
+    used: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Checks that the events are as `of` leaves them and no more are used than there are."""
+        if not self.events or self.events != combine(self.events):
+            message = "expected a plan's events as Plan.of(…) makes them: at least one, each once, in a fixed order"
+            raise ParameterError(message, name="events", given=self.events)
+        if any(type(n) is not int for n in self.used) or len(self.used) != len(self.events):
+            message = f"expected a whole number used of each of {len(self.events)} events, got {self.used!r}"
+            raise ParameterError(message, name="used", given=self.used)
+        for event, n in zip(self.events, self.used, strict=True):
+            if not 0 <= n <= event.count:
+                raise ParameterError(f"expected 0 to {event.count} used of {event}, got {n}", name="used", given=n)
+
+    @classmethod
+    def of(cls, *parts: object) -> Plan:
+        """Returns a plan of which nothing has been used; neither order nor grouping of its events matters.
+
+        Args:
+            parts: Events, one by one or in lists.
+
+        Raises:
+            ParameterError: Something else than events was given, or nothing.
+        """
+        events: list[Event] = []
+        for part in parts:
+            given = [part] if isinstance(part, Event) or not isinstance(part, Iterable) else list(part)
+            for event in given:
+                if not isinstance(event, Event):
+                    message = f"expected events such as gaussian(std=30, count=10), got {event!r}"
+                    raise ParameterError(message, name="parts", given=event)
+                events.append(event)
+        joined = combine(events)
+        return cls(events=joined, used=(0,) * len(joined))
+
+    @property
+    def curve(self) -> Curve:
+        """Returns the curve of all of it: the guarantee, however much is used."""
+        return compose(*self.events)
+
+    def epsilon(self, *, delta: Real) -> Figure:
+        """Returns ε at δ of all of it.
+
+        Raises:
+            ParameterError: δ is out of range.
+        """
+        return self.curve.epsilon(delta=delta)
+
+    def delta(self, *, epsilon: Real) -> Figure:
+        """Returns δ at ε of all of it.
+
+        Raises:
+            ParameterError: ε is out of range.
+        """
+        return self.curve.delta(epsilon=epsilon)
+
+    @property
+    def digest(self) -> str:
+        """Returns SHA-256 of the events and their counts, in hexadecimal; what was used does not matter.
+
+        Raises:
+            ParameterError: An event is given by a function, which has no form to hash.
+        """
+        lines = [[e.kind, [list(pair) for pair in e.parameters], e.count, *_rest(e)] for e in self.events]
+        text = json.dumps([_SCHEMA, lines], ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def remaining(self) -> tuple[Event, ...]:
+        """Returns what may still be released."""
+        pairs = zip(self.events, self.used, strict=True)
+        return tuple(replace(e, count=e.count - n) for e, n in pairs if n < e.count)
+
+    def can_afford(self, event: Event) -> bool:
+        """Returns whether `charge` would admit it."""
+        place = self._place(event)
+        return place is not None and self.used[place] + event.count <= self.events[place].count
+
+    def charge(self, event: Event) -> Plan:
+        """Returns the plan with an event counted down, as often as it says.
+
+        Charge first, release afterwards.
+
+        Raises:
+            BudgetError: It is not in the plan, or not so often any more.
+        """
+        if self.can_afford(event):
+            place = self._place(event)
+            return replace(self, used=tuple(n + event.count * (i == place) for i, n in enumerate(self.used)))
+        place = self._place(event)
+        if place is None:
+            known = ", ".join(map(str, self.events[:5])) + (", …" if len(self.events) > 5 else "")
+            message = f"{event} is not in the plan; expected one of {known}, with exactly these parameters"
+        else:
+            whole = self.events[place].count
+            message = f"{event} is not left in the plan: {whole - self.used[place]} of {whole} are"
+        raise BudgetError(message, cost=event, remaining=self.remaining)
+
+    def _place(self, event: Event) -> int | None:
+        alone = replace(event, count=1)
+        return next((i for i, e in enumerate(self.events) if replace(e, count=1) == alone), None)
+
+
+def _rest(event: Event) -> list[str]:
+    """Returns what an event is beside its parameters: nothing, for nearly all."""
+    told = " ".join(f"{name}={value}" for name, value in event.parameters)
+    if "function=" in told:
+        message = f"{event} is given by a function, which has no form to hash; give a table of its values"
+        raise ParameterError(message, name="events", given=event)
+    if not any(kind in event.kind or kind in told for kind in _SHORTENED):
+        return []
+    return sorted(f"{times} {piece!r}" for piece, times in event.pieces)
