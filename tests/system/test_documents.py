@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
         ("README.md", 5),
         ("docs/declare.md", 0),
         ("docs/white-box.md", 1),
-        ("docs/numbers.md", 4),
+        ("docs/numbers.md", 5),
         ("docs/own-mechanism.md", 2),
         ("docs/shuffle.md", 4),
     ],
