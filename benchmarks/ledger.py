@@ -72,7 +72,7 @@ def check():
     yield "| step | seconds | share of a PLD step | goal |"
     yield "| --- | --- | --- | --- |"
     yield f"| check of a release by a filter in Σμ² | {ours:.1e} | 1/{other / ours:,.0f} | 1/1000 |"
-    yield f"| … with making its event, and finding its price for the first time | {first:.1e} | 1/{other / first:,.0f} | |"
+    yield f"| … with making its event and pricing it for the first time | {first:.1e} | 1/{other / first:,.0f} | |"
     yield f"| dp-accounting's PLD: compose one more, ask for ε; {HISTORY} before it | {other:.1e} | 1 | |"
     if other / ours < 1000:
         yield "\n**Goal missed.**"

@@ -63,7 +63,7 @@ class Filter:
     5.222
     """
 
-    __slots__ = ("cap", "currency", "spent", "theorem")
+    __slots__ = ("_room", "cap", "currency", "spent", "theorem")
 
     def __init__(self, currency: Name, *, cap: Real, lost: Real = 0, order: Real | None = None) -> None:
         """Makes a filter.
@@ -81,6 +81,7 @@ class Filter:
         self.cap = Cost(amount=amount_of("cap", cap), lost=probability("lost", lost))
         self.spent = Cost(amount=Fraction(0))
         self.theorem = THEOREMS[self.currency.name]
+        self._room = (self.spent, self._surely_left())
 
     @classmethod
     def within(
@@ -125,7 +126,12 @@ class Filter:
         Raises:
             ParameterError: It has no finite cost in the currency.
         """
-        return self._fits(self._after(charge_of(event, self.currency)))
+        cost = charge_of(event, self.currency)
+        if self._room[0] is not self.spent:
+            self._room = (self.spent, self._surely_left())
+        if not cost.lost and to_float(cost.amount, rounding="nearest") < self._room[1]:
+            return True
+        return self._fits(self._after(cost))
 
     def spend(self, event: Event | Curve | Cost | Real) -> Cost:
         """Charges an event, a curve, a cost or an amount of the currency; returns its cost.
@@ -171,6 +177,11 @@ class Filter:
         at = real("epsilon", epsilon, strict=False)
         delta = delta_at(self.currency, to_float(self.cap.amount, rounding="up"), at)
         return bound_figure(min(1.0, add_lost(delta, self.cap.lost)), f"filter, {self.theorem}")
+
+    def _surely_left(self) -> float:
+        """Returns less than what is left: most questions need no long fractions."""
+        left, whole = (to_float(f, rounding="nearest") for f in (self.remaining.amount, self.cap.amount))
+        return left * (1 - 1e-9) if left > 1e-9 * whole else 0.0
 
     def _after(self, cost: Cost) -> Cost:
         return add_up(self.spent, cost, self.cap.amount)
