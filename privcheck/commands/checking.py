@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from privcheck import registry
-from privcheck.accounting import claim_epsilon
+from privcheck.accounting import account, claim_epsilon
 from privcheck.commands.auditing import begin_report
 from privcheck.commands.data import Source
 from privcheck.commands.declared import calibrate_noise, price_releases, show, verify_claim
@@ -19,7 +19,7 @@ from privcheck.commands.provenance import Began, provenance
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.registry import AuditPlan
-from privcheck.reports.values import CalibratedNoise, Ran, RanOnline, Report, VerdictBrief, together
+from privcheck.reports.values import Budget, CalibratedNoise, Ran, RanOnline, Report, VerdictBrief, together
 from privcheck.results import NoiseKind, Progress, World
 
 SAMPLED = ("releases", "policy")
@@ -66,8 +66,8 @@ def check(
     repeated = replicates or (1 if once else REPLICATES)
     if isinstance(source, Source):
         refuse_second_release(setting, source, repeated, out, noise=noise)
-    drawn = setting.with_noise(noise)  # what cannot be drawn is refused before the audits run
-    verdict = verify_claim(drawn.judged)  # of the discrete mechanism, where that is what is released
+    judged = setting.with_noise(noise).judged  # what cannot be drawn is refused before the audits run
+    verdict = verify_claim(judged)  # of the discrete mechanism, where that is what is released
     plan = registry.plan_for(setting.algorithm)
     views = {
         view: audit(
@@ -99,9 +99,9 @@ def check(
         begin_report(setting),
         verdict=VerdictBrief(verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence),
         show=show(setting),
-        budget=price_releases(setting, delta, full=True),
+        budget=_price(setting, judged, delta),
         verify=verdict,
-        calibrate=_enough(setting, delta),
+        calibrate=_enough(judged, delta),
         audit=together(views),
         run=learned,
         provenance=provenance(began, command=command, seeds=_seeds(seed, noise)),
@@ -111,6 +111,19 @@ def check(
 def _seeds(seed: int, noise: NoiseKind) -> dict[str, int]:
     """Returns what was seeded; release noise is not."""
     return {"data": seed, **({"noise": seed} if noise == "simulated" else {}), "audit": seed}
+
+
+def _price(setting: Chosen, judged: Chosen, delta: float) -> Budget:
+    """Returns what the releases cost as they are drawn.
+
+    Its curve bounds the declared mechanism too, of which the audits draw: they are compared with it.
+    """
+    budget = price_releases(judged, delta, full=True)
+    if judged is setting or budget.curve is None:
+        return budget
+    declared = account(setting.declared).at(setting.values)
+    both = ((upper, declared.delta(e)) for upper, e in zip(budget.curve.delta_upper, budget.curve.epsilon, strict=True))
+    return replace(budget, curve=replace(budget.curve, delta_upper=tuple(map(max, both))))
 
 
 def _enough(setting: Chosen, delta: float) -> CalibratedNoise | None:

@@ -323,6 +323,13 @@ def _noise(report: Report) -> Iterator[Notice]:
             "release: whoever has the seed can remove the noise, and floating-point outputs tell neighbours apart."
         )
         yield Notice(tone="open", title="Simulated noise: not for release", text=text)
+    elif ledger.noise.startswith("release") and report.budget is not None:
+        text = (
+            "Verdict, budget, least noise and ledger are those of the discrete noise that was drawn; sensitivities and "
+            "standard deviations of statistics that are no counts are in units of the grid that they were rounded to. "
+            "The formulas and the audits are those of the declared noise."
+        )
+        yield Notice(tone="plain", title="Release noise is discrete", text=text)
     elif not ledger.noise:
         text = "The ledger does not say where its noise came from; treat the run's outputs as not private."
         yield Notice(tone="open", title="Noise source not recorded", text=text)

@@ -100,17 +100,19 @@ class OnGrid:
     def sensitivity(self, relation: Relation) -> Sensitivity:
         """Returns the statistic's in units, with what rounding adds."""
         base, units = self.of.sensitivity(relation), 1 / self.unit
+        counted = "" if self.unit == 1 else f"; in units of {self.unit}"
         if self.symmetric == "goe":  # D_ij² counts twice in ‖D‖_F², and the diagonal is taken over √2
             base = replace(base, l2=base.l2 / sqrt(2), linf=base.l2 / sqrt(2))
         if self.rounding != "contributions":
-            return replace(base, l1=base.l1 * units, l2=base.l2 * units, linf=base.linf * units)
+            reason = base.reason + counted
+            return replace(base, l1=base.l1 * units, l2=base.l2 * units, linf=base.linf * units, reason=reason)
         most = (2 if isinstance(relation, ReplaceOne) else 1) * relation.trajectories / 2  # in units, a coordinate
         wide, m = (1 + IN_FLOATS) * units, expression(self.coordinates)
         return Sensitivity(
             l1=base.l1 * wide + most * m,
             l2=base.l2 * wide + most * sqrt(m),
             linf=base.linf * wide + (most if self.coordinates else 0),
-            reason=f"{base.reason}; each contribution is rounded in {self.coordinates} coordinates",
+            reason=f"{base.reason}; each contribution is rounded in {self.coordinates} coordinates{counted}",
         )
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:

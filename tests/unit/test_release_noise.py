@@ -22,6 +22,7 @@ from privcheck import (
     PureDP,
     Release,
     ReplaceOne,
+    check,
     load_policy,
     registry,
 )
@@ -171,6 +172,22 @@ def test_a_release_is_judged_as_the_discrete_mechanism():
     assert {release.mechanism.law.name for release in judged.declared.releases} == {"discrete gaussian"}
     assert verify_claim(judged).verdict == "holds"
     assert setting.with_noise("simulated").judged == setting
+
+
+def test_a_report_of_a_release_prices_what_was_drawn_and_says_so():
+    """And its curve bounds both mechanisms: the audits, which are compared with it, draw the declared noise."""
+    setting, _ = choose("dp-apvi")
+    report = check("dp-apvi", env="riverswim", n=40, H=3, trials=100, noise="release", workers=1)
+    assert {release.mechanism.split(",")[0] for release in report.budget.releases} == {"discrete Gaussian"}
+    assert {release.law for release in report.calibrate.releases} == {"discrete gaussian"}
+    assert {release.mechanism.split(",")[0] for release in report.show.releases} == {"Gaussian"}
+    assert "Release noise is discrete" in [notice.title for notice in notices(report)]
+    drawn, declared = (
+        account(one).at(setting.values) for one in (as_drawn(setting.declared, setting.values), setting.declared)
+    )
+    priced, curve = report.budget.guarantee, report.budget.curve
+    assert priced.epsilon == drawn.epsilon(priced.delta) > declared.epsilon(priced.delta)
+    assert curve.delta_upper == tuple(max(drawn.delta(e), declared.delta(e)) for e in curve.epsilon)
 
 
 def test_simulated_runs_protect_nobody_and_cost_what_is_declared(tmp_path):
