@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -88,14 +88,34 @@ class MechanismAudit(Brief):
     def __str__(self) -> str:
         letter = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}[self.unit]
         bound = f"{letter} ≥ {self.lower:.4g} at {self.confidence:.4g} confidence (pair {self.pair}, {self.method})"
-        asked = f"{self.trials:,} runs under each neighbour"
-        if "canaries" in self.evidence:
-            each = "" if self.trials == 1 else " each"
-            asked = f"{self.trials:,} run{each and 's'} with {self.evidence['canaries']:,} canaries{each}"
-        made = asked if self.ended == "done" else f"{self.ended} after {self.runs:,} runs of {asked}"
+        made = self._count_runs()
         best = f"at most about {self.reachable:.4g} could be shown with them, were the claim exactly true"
         lines = [f"{self.verdict}: {self.claim} claimed, {bound}; {made}, seed {self.seed}; {best}", *self.notes]
         return "\n".join(lines)
+
+    def _count_runs(self) -> str:
+        """Returns how many runs were made, and of how many where the audit ended early."""
+        stopped = "" if self.ended == "done" else f"{self.ended} after {self.runs:,} of "
+        if "canaries" in self.evidence:
+            each = "" if self.trials == 1 else " each"
+            return f"{stopped}{self.trials:,} run{each and 's'} with {self.evidence['canaries']:,} canaries{each}"
+        pairs = len(self.neighbours)
+        under = f"under each neighbour{f' of each of {pairs:,} pairs' if pairs > 1 else ''}"
+        if not stopped:
+            return f"{self.trials:,} runs {under}"
+        return f"{stopped}{2 * self.trials * max(1, pairs):,} runs, {self.trials:,} {under}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the audit as a JSON document, as other results have it; without the neighbours, which are data.
+
+        Raises:
+            ParameterError: There is a NaN in it.
+        """
+        from privcheck.reports.values.codec import document
+
+        plain = document(replace(self, neighbours=()))
+        del plain["neighbours"]
+        return plain
 
 
 class MechanismError(AuditError):

@@ -5,6 +5,8 @@ Results are compared for equality, or fixed by the seed; the two simulations say
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +17,7 @@ from scipy.stats import binom
 
 import blackbox_work as work
 from privcheck import ZCDP, ApproxDP, GaussianDP, PureDP
-from privcheck.auditors import MechanismError
+from privcheck.auditors import MechanismAudit, MechanismError
 from privcheck.errors import ParameterError
 from privcheck_audits.engine.pools import processes
 
@@ -142,13 +144,27 @@ def test_gross_violations_stop_after_few_runs(mechanism, claim, most):
     assert (found.verdict, found.ended) == ("violation", "stopped")
     assert found.runs <= most
     assert found.lower >= found.claimed
-    assert f"stopped after {found.runs:,} runs" in str(found)
+    assert f"stopped after {found.runs:,} of 200,000 runs, 100,000 under each neighbour, seed" in str(found)
 
 
 def test_the_pair_that_tells_stops_the_audit_however_many_others_there_are():
     found = audit(neighbours=[(0.0, 0.0), (1.0, 1.0), (0.0, 1.0)], trials=100_000, stop=True)
     assert (found.ended, found.pair) == ("stopped", 2)
     assert found.runs < 6_000
+    assert "of 600,000 runs, 100,000 under each neighbour of each of 3 pairs, seed" in str(found)
+
+
+def test_an_audit_is_a_document_without_the_data_of_its_neighbours():
+    found = audit(
+        neighbours=[(np.zeros(3), object()), (0.0, 0.0)], mechanism=lambda _, runs, rng: rng.normal(size=runs)
+    )
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    fields = {field.name for field in dataclasses.fields(MechanismAudit)} - {"neighbours"}
+    assert fields <= set(document)
+    assert set(document) - fields <= {"schema", "visible_infinite"}
+    for name in fields - {"evidence", "notes", "trade_off", "visible"}:
+        assert document[name] == getattr(found, name)
+    assert document["trade_off"]["type_one"] == list(found.trade_off.type_one)
 
 
 def test_an_audit_that_never_stops_ends_with_nearly_the_bound_of_one_that_does_not_look():

@@ -44,6 +44,7 @@ def test_what_is_saved_is_loaded(tmp_path_factory, sizes, seed):
         again = load_policy(place)
         np.testing.assert_array_equal(again.probabilities, policy.probabilities)
         assert dataclasses.replace(again.record, policy="", digest="") == policy.record
+        assert again.record.to_dict() == json.loads(path.with_name("policy.json").read_text(encoding="utf-8"))
 
 
 def test_labels_name_states_and_actions(tmp_path):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from privcheck.brief import Brief
 from privcheck.reports.values.learned import SpentCost
+from privcheck.reports.values.result import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class ShownPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PolicyRecord(Brief):
+class PolicyRecord(Result):
     """What policy.json holds.
 
     Attributes:
