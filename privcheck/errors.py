@@ -115,6 +115,48 @@ class BudgetError(PrivcheckError):
         self.remaining = remaining
 
 
+class AuthorityError(PrivcheckError):
+    """Somebody may not do what was asked for: a token is missing, unknown or over, or its role does not allow it.
+
+    Attributes:
+        action: What was to be done.
+        known: Whether it is known who asked: without that a token is needed, with it another role.
+    """
+
+    def __init__(self, message: str, *, action: str = "", known: bool = True) -> None:
+        super().__init__(message)
+        self.action = action
+        self.known = known
+
+
+class IdempotencyError(PrivcheckError):
+    """An idempotency key came again, with another request than the first time."""
+
+
+class StateError(PrivcheckError):
+    """A charge is not in a state that what was asked for could follow; nothing was changed.
+
+    Attributes:
+        state: The one that it is in.
+    """
+
+    def __init__(self, message: str, *, state: str) -> None:
+        super().__init__(message)
+        self.state = state
+
+
+class StoreError(PrivcheckError):
+    """A store that cannot be read or written now; what was asked for may be asked for again with the same key.
+
+    Attributes:
+        read_only: It stays so until somebody looks at it: the disk is full, or a chain does not fit together.
+    """
+
+    def __init__(self, message: str, *, read_only: bool = False) -> None:
+        super().__init__(message)
+        self.read_only = read_only
+
+
 class AuditError(PrivcheckError):
     """A trial of an audit that cannot be judged: its score is not a number.
 

@@ -12,6 +12,7 @@ import click
 
 from privcheck.commands.failures import Front
 from privcheck.commands.kinds import Place, complete_algorithms, name_argument
+from privcheck.commands.ledger import ledger
 from privcheck.commands.options import (
     VERDICTS,
     delta_option,
@@ -216,5 +217,5 @@ def doctor(*, as_json: bool) -> None:
     sys.exit(0 if result.ok else 2)
 
 
-for command in (audit, run, check, prepare):
+for command in (audit, run, check, prepare, ledger):
     main.add_command(command)

@@ -1,0 +1,99 @@
+"""Short text of the ledger's answers, from the same values that `--json` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privcheck.commands.widths import columns
+
+
+def describe_new(result: dict[str, Any]) -> str:
+    """Returns the first token, and what to do with it."""
+    return "\n".join([
+        f"a new ledger: {result['store']}",
+        f"the officer's token, which is not shown again: {result['officer_token']}",
+        "keep it in a file that only you can read, for --token-file, or in PRIVCHECK_LEDGER_TOKEN",
+    ])  # fmt: skip
+
+
+def describe_granted(result: dict[str, Any]) -> str:
+    """Returns the grant, and the policy that it is a part of."""
+    grant = result["grant"]
+    head = f"grant {grant['name']}: {grant['currency']} ≤ {grant['cap']} of {grant['dataset']}"
+    at = f"ε ≤ {float(grant['epsilon']):.6g} at δ = {grant['delta']}, by {grant['theorem']}"
+    implied = "implied by this grant, as the dataset had none: " if result["policy_implied"] else ""
+    return "\n".join([head, at, f"policy, {implied}{_say_policy(result['policy'])}"])
+
+
+def describe_policy(result: dict[str, Any]) -> str:
+    """Returns the policy."""
+    return f"dataset {result['policy']['dataset']}: {_say_policy(result['policy'])}"
+
+
+def describe_quote(result: dict[str, Any]) -> str:
+    """Returns what it would cost, and how often it fits."""
+    times = "any number of times" if result["times"] is None else f"{result['times']:,} times"
+    what = f"it would cost {_cost(result)}; {result['remaining']} is left, in which it fits {times}"
+    return what if result["reason"] is None else f"{what}\nrefused: {result['reason']}"
+
+
+def describe_decision(result: dict[str, Any]) -> str:
+    """Returns what became of the request."""
+    left = f"{result['remaining']} of {result['balance']['cap']} ({result['balance']['currency']}) is left"
+    if result["state"] == "refused":
+        return f"refused: {result['reason']}; {left}"
+    lines = [f"{result['state']}: {result['id']}, {_cost(result)}; {left}"]
+    if result["expires"] is not None:
+        lines.append(f"until {result['expires']}; afterwards it counts as spent until an officer releases it")
+    receipt = result["receipt"]
+    return "\n".join([*lines, f"receipt: {receipt['dataset']}, row {receipt['seq']}, {receipt['hash']}"])
+
+
+def describe_shown(result: dict[str, Any]) -> str:
+    """Returns datasets with their grants."""
+    if not result["datasets"]:
+        return "no datasets yet: privcheck ledger grant, or privcheck ledger policy"
+    return "\n\n".join(_dataset(one) for one in result["datasets"])
+
+
+def describe_checked(result: dict[str, Any]) -> str:
+    """Returns whether the chains fit together."""
+    found = [f"problem: {problem}" for problem in result["problems"]] or ["no problems found"]
+    heads = [(name, str(head["seq"]), head["hash"]) for name, head in result["datasets"].items()]
+    note = "a chain that was cut at its end fits together too: give a --receipt that was kept"
+    return "\n".join([*found, "", columns([("dataset", "rows", "head"), *heads]), "", note])
+
+
+def describe_token(result: dict[str, Any]) -> str:
+    """Returns the token."""
+    if result.get("revoked"):
+        return f"the token of {result['name']} is ended"
+    return f"{result['role']} {result['name']}; the token, which is not shown again: {result['token']}"
+
+
+def _say_policy(policy: dict[str, Any]) -> str:
+    keeps = f"({float(policy['epsilon']):.6g}, {policy['delta']})-DP"
+    until = "" if policy["until"] is None else f", until {policy['until']}"
+    return f"{keeps} for {policy['relation']} {policy['unit']}, {policy['trust']} model{until}"
+
+
+def _dataset(one: dict[str, Any]) -> str:
+    heading = ("grant", "currency", "cap", "committed", "reserved", "free", "state", "ε of the cap")
+    lines = [
+        (g["name"], g["currency"], g["cap"], *(_short(g["balance"][n]) for n in ("committed", "reserved", "free")),
+         g["balance"]["state"], f"{float(g['epsilon']):.6g} at δ = {g['delta']}")
+        for g in one["grants"]
+    ]  # fmt: skip
+    note = one["grants"][0]["note"] if one["grants"] else "no grants yet"
+    return "\n".join([f"{one['name']}: {_say_policy(one['policy'])}", columns([heading, *lines]), note])
+
+
+def _cost(result: dict[str, Any]) -> str:
+    cost = result["cost"]
+    lost = "" if cost["lost"] == "0" else f" and δ = {cost['lost']}"
+    return f"{result['balance']['currency']} = {_short(cost['amount'])}{lost}"
+
+
+def _short(number: str) -> str:
+    top, _, bottom = number.partition("/")
+    return number if len(number) <= 12 else f"{float(top) / float(bottom or 1):.9g}"

@@ -1,0 +1,134 @@
+"""What the ledger's commands do: the store is opened, who acts is found, and what is released is read."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from privcheck.errors import ParameterError
+from privcheck.ledger import Actor, Book, Receipt, Spending, create_store, open_store, parse_event
+
+TOKEN: Final = "PRIVCHECK_LEDGER_TOKEN"  # noqa: S105 - where it is looked for
+_WAYS: Final = "--event, --event-file, --gaussian-rho, --gaussian-std, --laplace-epsilon or --pure-epsilon"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """An open ledger, and who acts.
+
+    Attributes:
+        book: The ledger.
+        actor: Who acts.
+    """
+
+    book: Book
+    actor: Actor
+
+
+def make_ledger(url: str) -> dict[str, Any]:
+    """Returns the first officer's token of a new ledger."""
+    store = create_store(url)
+    _, token = Book.init(store)
+    return {"store": store.url, "officer_token": token}
+
+
+def open_desk(url: str, token_file: Path | None) -> Desk:
+    """Returns a ledger and who acts: by a token, or the user who may write the file.
+
+    Raises:
+        AuthorityError: The token is unknown, revoked or over.
+        StoreError: There is no ledger.
+    """
+    book = Book(open_store(url))
+    token = os.environ.get(TOKEN, "") if token_file is None else token_file.read_text(encoding="utf-8")
+    return Desk(book=book, actor=book.find_actor(token.strip()) if token.strip() else local_officer())
+
+
+def local_officer() -> Actor:
+    """Returns the user of this computer, who may do all that the file's permissions allow."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a user id without a name
+        user = str(os.getuid())
+    return Actor(name=f"local-{re.sub(r'[^A-Za-z0-9._-]', '-', user)}", role="officer")
+
+
+def give(desk: Desk, **fields: Any) -> dict[str, Any]:
+    """Returns a new grant, and the policy that it is a part of, or has implied."""
+    grant, policy = desk.book.grant(desk.actor, **fields)
+    return {"grant": grant.to_dict(), "policy": policy.to_dict(), "policy_implied": policy.implied}
+
+
+def change_token(
+    desk: Desk, *, name: str, role: str | None, grants: tuple[str, ...], expires: str | None
+) -> dict[str, Any]:
+    """Returns a new token, or which one was ended where there is no role."""
+    if role is None:
+        desk.book.revoke_token(desk.actor, name)
+        return {"name": name, "revoked": True}
+    token = desk.book.make_token(desk.actor, name=name, role=role, grants=grants, expires=expires)
+    return {"name": name, "role": role, "grants": list(grants), "expires": expires, "token": token}
+
+
+def read_event(
+    *,
+    event: str | None,
+    event_file: Path | None,
+    gaussian_rho: str | None,
+    gaussian_std: str | None,
+    laplace_epsilon: str | None,
+    pure_epsilon: str | None,
+    sensitivity: str | None,
+    count: str | None,
+) -> Spending:
+    """Returns what is released, as the options say it.
+
+    Raises:
+        click.UsageError: They say it twice, or not at all.
+        ParameterError: It is no event.
+    """
+    short: dict[str, Any] = {
+        "rho": ("gaussian", gaussian_rho),
+        "std": ("gaussian", gaussian_std),
+        "epsilon": ("laplace", laplace_epsilon),
+        "pure": ("pure", pure_epsilon),
+    }
+    given = {field: pair for field, pair in short.items() if pair[1] is not None}
+    if len(given) + (event is not None) + (event_file is not None) != 1:
+        raise click.UsageError(f"say once what is released: {_WAYS}")
+    if event is not None or event_file is not None:
+        if sensitivity is not None or count is not None:
+            raise click.UsageError("--sensitivity and --count go into the event's JSON")
+        return parse_event(event if event_file is None else event_file.read_text(encoding="utf-8"))
+    if sensitivity is not None and gaussian_std is None:
+        raise click.UsageError("--sensitivity goes with --gaussian-std")
+    field, (kind, value) = next(iter(given.items()))
+    more = {"sensitivity": sensitivity, "count": count}
+    fields = {"epsilon" if field == "pure" else field: value, **{n: v for n, v in more.items() if v is not None}}
+    return parse_event({"type": kind, **fields})
+
+
+def read_receipt(text: str) -> Receipt:
+    """Returns a receipt: its JSON, that of a charge that has one, or a file with either.
+
+    Raises:
+        ParameterError: It is none.
+    """
+    given = text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8")
+    try:
+        data = json.loads(given)
+        found = data.get("receipt", data)
+        fields = {name: found[name] for name in ("dataset", "seq", "hash", "at", "signature")}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        message = "expected a receipt: the JSON that a charge printed, or its field receipt"
+        raise ParameterError(message, name="receipt", given=text) from None
+    if not isinstance(fields["seq"], int) or not all(isinstance(v, str) for n, v in fields.items() if n != "seq"):
+        raise ParameterError("expected a receipt as a charge printed it", name="receipt", given=text)
+    return Receipt(**fields)

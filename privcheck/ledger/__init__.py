@@ -1,0 +1,35 @@
+"""The budget ledger of a team: what has been spent on which data, by whom, and what is left.
+
+A dataset's policy (ε, δ) is divided into grants, whose caps are fixed; a charge is admitted where its cost fits into
+its grant's cap, and recorded before noise is drawn. Everything is a row of an append-only chain in a store, SQLite
+without a server; `privcheck.ledger.book` says what may follow what, `privcheck.ledger.policies` why the whole keeps
+its (ε, δ).
+"""
+
+from privcheck.ledger.book import Book, Prepared
+from privcheck.ledger.opening import create_store, open_store
+from privcheck.ledger.roles import Actor, Role, may
+from privcheck.ledger.store import Store, Transaction
+from privcheck.ledger.values import Balance, Charge, Decision, Grant, Policy, Quote, Receipt
+from privcheck.ledger.wire import Spending, parse_event
+
+__all__ = [
+    "Actor",
+    "Balance",
+    "Book",
+    "Charge",
+    "Decision",
+    "Grant",
+    "Policy",
+    "Prepared",
+    "Quote",
+    "Receipt",
+    "Role",
+    "Spending",
+    "Store",
+    "Transaction",
+    "create_store",
+    "may",
+    "open_store",
+    "parse_event",
+]

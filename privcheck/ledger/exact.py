@@ -1,0 +1,126 @@
+"""Exact numbers, names and texts at the ledger's door, and how they are written down."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+
+from privcheck.accounting.currencies import decimal
+from privcheck.errors import ParameterError
+from privcheck.symbols import exact, to_float
+
+_LEAST: Final = Fraction(1, 10**30)
+_MOST: Final = Fraction(10**30)
+_LONGEST: Final = 40  # characters of a number
+_NAME: Final = re.compile(r"[^\W_][\w.-]{0,63}")
+_PLACES: Final = 60  # of a number that is written as a decimal
+_BITS: Final = 128  # of a denominator that is kept
+
+
+def read_number(name: str, value: object) -> Fraction:
+    """Returns a number of at least 0: an int, a decimal string, a Decimal, or a float as the decimal that it prints as.
+
+    It has at most 15 digits that count, so that nothing is rounded where a law is computed from it in floats.
+
+    Raises:
+        ParameterError: It is no such number, or neither 0 nor between 1e-30 and 1e30.
+    """
+    number = read_fraction(name, value)
+    if isinstance(value, str) and "/" in value:
+        raise ParameterError(f"expected {name} as a decimal, got {value[:60]!r}", name=name, given=value)
+    if decimal(to_float(number, rounding="nearest")) != number:
+        message = f"expected {name} as a decimal of at most 15 digits, got {str(value)[:60]}: longer ones are rounded"
+        raise ParameterError(message, name=name, given=value)
+    return number
+
+
+def read_fraction(name: str, value: object) -> Fraction:
+    """Returns a number of at least 0, which may also be written as "1/3".
+
+    Raises:
+        ParameterError: It is no such number, or neither 0 nor between 1e-30 and 1e30.
+    """
+    wanted = f"expected {name} as a number that is 0 or from 1e-30 to 1e30, such as 0.01"
+    text = str(value) if isinstance(value, (int, float, Decimal, Fraction)) and not isinstance(value, bool) else value
+    try:
+        number = exact(text if isinstance(text, str) and len(text) <= _LONGEST else "not a number")
+    except ParameterError:
+        raise ParameterError(f"{wanted}, got {str(value)[:60]!r}", name=name, given=value) from None
+    if number != 0 and not _LEAST <= number <= _MOST:
+        raise ParameterError(f"{wanted}, got {str(value)[:60]!r}", name=name, given=value)
+    return number
+
+
+def write_number(number: Fraction) -> str:
+    """Returns a number exactly: as a decimal where it is one, as p/q otherwise.
+
+    >>> write_number(Fraction(1, 100)), write_number(Fraction(1, 3))
+    ('0.01', '1/3')
+    """
+    rest, twos, fives = number.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest != 1 or places > _PLACES:
+        return str(number)
+    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
+    sign = "-" if number < 0 else ""
+    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
+
+
+def round_up(number: Fraction) -> Fraction:
+    """Returns a number whose denominator is long, as that of a cost that is irrational, rounded up to 18 digits.
+
+    >>> round_up(Fraction(1, 900)), round_up(Fraction(1, 3**90))
+    (Fraction(1, 900), Fraction(2291056571880173, 20000000000000000000000000000000000000000000000000000000000))
+    """
+    if number.denominator.bit_length() <= _BITS:
+        return number
+    places = 18 + len(str(number.denominator)) - len(str(number.numerator))
+    return Fraction(-(-number * 10**places // 1), 10**places)
+
+
+def read_name(what: str, value: object) -> str:
+    """Returns the name of a dataset, a grant or a person.
+
+    Raises:
+        ParameterError: It is not 1 to 64 letters, digits, dots, hyphens and underscores, a letter or digit first.
+    """
+    if not isinstance(value, str) or not _NAME.fullmatch(value) or unicodedata.normalize("NFC", value) != value:
+        message = f"expected {what} as 1 to 64 letters, digits, '.', '-' and '_', a letter or digit first"
+        raise ParameterError(f"{message}; got {str(value)[:80]!r}", name=what, given=value)
+    return value
+
+
+def read_text(what: str, value: object, *, most: int = 200) -> str:
+    """Returns a text on one line.
+
+    Raises:
+        ParameterError: It is empty, too long, or holds a control character.
+    """
+    bad = not isinstance(value, str) or not 0 < len(value) <= most
+    if bad or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in str(value)):
+        message = f"expected {what} as 1 to {most} characters without control characters, got {str(value)[:80]!r}"
+        raise ParameterError(message, name=what, given=value)
+    return str(value)
+
+
+def canonical(value: Any) -> str:
+    """Returns the one way in which a JSON value is written down: what is stored and hashed."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(*parts: str) -> str:
+    """Returns the BLAKE2b-256 of texts, each with its length."""
+    state = hashlib.blake2b(digest_size=32)
+    for part in parts:
+        data = part.encode()
+        state.update(len(data).to_bytes(8, "big") + data)
+    return state.hexdigest()

@@ -1,0 +1,204 @@
+"""Policies and grants: what is divided, and the one certified composition that holds it together."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from fractions import Fraction
+from typing import Final
+
+from privcheck.accounting.currencies import Cost
+from privcheck.accounting.sums import bound_epsilon
+from privcheck.errors import BudgetError, ParameterError, UnknownNameError
+from privcheck.ledger import rows
+from privcheck.ledger.exact import read_fraction, read_name, read_text
+from privcheck.ledger.policies import bound_grants, imply_epsilon
+from privcheck.ledger.store import Transaction
+from privcheck.ledger.values import CURRENCIES, Balance, Entry, Grant, Policy, read_unit, theorem_of
+
+RELATION: Final = "replace-one"
+TRUSTS: Final = ("central", "joint", "shuffle", "local")
+
+
+def read_policy(
+    *,
+    dataset: object,
+    epsilon: object,
+    delta: object,
+    relation: object = RELATION,
+    unit: object = "user",
+    trust: object = "central",
+    remainder: object = "rho",
+    until: object = None,
+) -> Policy:
+    """Returns a policy of checked fields.
+
+    Raises:
+        ParameterError: A field is out of its range.
+    """
+    if trust not in TRUSTS:
+        raise ParameterError(f"expected trust one of {', '.join(TRUSTS)}; got {trust!r}", name="trust", given=trust)
+    return Policy(
+        dataset=read_name("dataset", dataset),
+        epsilon=_above_zero("epsilon", epsilon),
+        delta=read_delta("delta", delta),
+        relation=read_text("relation", relation),
+        unit=read_text("unit", unit),
+        trust=str(trust),
+        remainder=read_unit(remainder),
+        until=None if until is None else read_time("until", until),
+    )
+
+
+def read_adaptive(
+    *, name: object, dataset: object, currency: object, cap: object, lost: object = 0, delta: object = None
+) -> Grant:
+    """Returns an adaptive grant of checked fields.
+
+    Raises:
+        ParameterError: A field is out of its range, or no δ was given where the cap says nothing without one.
+    """
+    unit, most, aside = read_unit(currency), _above_zero("cap", cap), read_delta("lost", lost)
+    at = aside if delta is None else read_delta("delta", delta)
+    value = bound_epsilon(CURRENCIES[unit], Cost(amount=most, lost=aside), at)
+    if not math.isfinite(value):
+        message = f"expected delta above {float(aside):g} for a cap in {unit}, at which its ε is stated"
+        raise ParameterError(message, name="delta", given=delta)
+    return Grant(
+        name=read_name("name", name),
+        dataset=read_name("dataset", dataset),
+        kind="adaptive",
+        currency=unit,
+        cap=most,
+        lost=aside,
+        delta=at,
+        epsilon=value,
+        theorem=theorem_of(unit),
+    )
+
+
+def write_policy(transaction: Transaction, policy: Policy, *, actor: str, at: str) -> Entry:
+    """Opens a dataset's chain with its policy.
+
+    Raises:
+        ParameterError: The dataset has one already.
+    """
+    if find_policy(transaction, policy.dataset) is not None:
+        message = f"dataset {policy.dataset!r} has its policy already, and it is never changed; take another name"
+        raise ParameterError(message, name="dataset", given=policy.dataset)
+    transaction.run("INSERT INTO dataset (name) VALUES (?)", (policy.dataset,))
+    body = policy.to_dict()
+    return rows.append(transaction, dataset=policy.dataset, kind="policy", actor=actor, body=body, at=at)
+
+
+def write_grant(transaction: Transaction, grant: Grant, *, actor: str, at: str) -> tuple[Entry, Policy]:
+    """Adds a grant; returns its row and the policy, which the first grant of a new dataset implies.
+
+    Raises:
+        ParameterError: The name is taken.
+        BudgetError: With it the dataset's grants would exceed its policy; nothing was changed.
+    """
+    if transaction.one("SELECT 1 FROM budget WHERE name = ?", (grant.name,)) is not None:
+        raise ParameterError(f"there is a grant of the name {grant.name!r} already", name="name", given=grant.name)
+    policy = find_policy(transaction, grant.dataset)
+    if policy is None:
+        policy = Policy(
+            dataset=grant.dataset,
+            epsilon=imply_epsilon(grant.currency, grant.cap, grant.lost, grant.delta),
+            delta=grant.delta,
+            relation=RELATION,
+            unit="user",
+            trust="central",
+            remainder=grant.currency,
+            implied=True,
+        )
+        write_policy(transaction, policy, actor=actor, at=at)
+    else:
+        transaction.lock(grant.dataset)
+    _check_whole(transaction, policy, grant)
+    transaction.run("INSERT INTO budget (name, dataset) VALUES (?, ?)", (grant.name, grant.dataset))
+    body = {"grant": grant.to_dict(), "balance": Balance().to_dict()}
+    row = rows.append(transaction, dataset=grant.dataset, kind="grant", actor=actor, body=body, at=at, grant=grant.name)
+    return row, policy
+
+
+def find_policy(transaction: Transaction, dataset: str) -> Policy | None:
+    """Returns a dataset's policy, None where there is none."""
+    found = rows.rows_of_kind(transaction, dataset, "policy")
+    return Policy.of(found[0].body) if found else None
+
+
+def find_grant(transaction: Transaction, name: str) -> Grant:
+    """Returns a grant.
+
+    Raises:
+        UnknownNameError: There is none of the name.
+    """
+    row = rows.first_of_grant(transaction, name)
+    if row is None:
+        raise UnknownNameError("grant", name, rows.grants(transaction))
+    return Grant.of(row.body["grant"])
+
+
+def grants_of(transaction: Transaction, dataset: str) -> list[Grant]:
+    """Returns a dataset's grants, in the order in which they were made."""
+    return [Grant.of(row.body["grant"]) for row in rows.rows_of_kind(transaction, dataset, "grant")]
+
+
+def read_delta(name: str, value: object) -> Fraction:
+    """Returns a δ.
+
+    Raises:
+        ParameterError: It is not at least 0 and below 1.
+    """
+    delta = read_fraction(name, value)
+    if not delta < 1:
+        raise ParameterError(f"expected {name} below 1, got {value!s:.40}", name=name, given=value)
+    return delta
+
+
+def read_time(name: str, value: object) -> str:
+    """Returns a moment in UTC, as it is written in rows.
+
+    Raises:
+        ParameterError: It is none, or without its zone.
+    """
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        message = f"expected {name} as a time with its zone, such as 2027-01-31T12:00:00Z, got {str(value)[:60]!r}"
+        raise ParameterError(message, name=name, given=value)
+    return write_time(moment)
+
+
+def write_time(moment: datetime) -> str:
+    """Returns a moment in UTC as text that sorts as the moments do."""
+    from datetime import UTC
+
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _above_zero(name: str, value: object) -> Fraction:
+    number = read_fraction(name, value)
+    if number == 0:
+        raise ParameterError(f"expected {name} above 0, got {value!s:.40}", name=name, given=value)
+    return number
+
+
+def _check_whole(transaction: Transaction, policy: Policy, grant: Grant) -> None:
+    if rows.is_charged(transaction, policy.dataset):
+        message = (
+            f"dataset {policy.dataset!r} was charged before: what is granted now may have been chosen from what was "
+            "released, and no remainder was set aside for that"
+        )
+        raise BudgetError(message, cost=None, remaining=None)
+    others = grants_of(transaction, policy.dataset)
+    epsilon = bound_grants([*others, grant], delta=policy.delta)
+    if not Fraction(epsilon) <= policy.epsilon if math.isfinite(epsilon) else True:
+        message = (
+            f"with grant {grant.name!r} the {len(others) + 1} grants of {policy.dataset!r} come to ε = {epsilon:.6g} "
+            f"at δ = {float(policy.delta):g}, and its policy allows {float(policy.epsilon):.6g}; expected a smaller cap"
+        )
+        raise BudgetError(message, cost=None, remaining=None)

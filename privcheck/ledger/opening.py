@@ -1,0 +1,45 @@
+"""From a store's URL to the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from privcheck.errors import ParameterError
+from privcheck.ledger.sqlite import SqliteStore
+from privcheck.ledger.store import Store
+
+_EXPECTED: Final = "expected a store as a path, sqlite:///path or postgresql://host/name"
+
+
+def open_store(url: str) -> Store:
+    """Returns the ledger at a URL, which is there already.
+
+    Args:
+        url: A path, `sqlite:///path` (relative; four slashes for an absolute one).
+
+    Raises:
+        ParameterError: It is no such URL.
+        StoreError: There is no ledger, or it cannot be opened.
+    """
+    return SqliteStore(_path(url))
+
+
+def create_store(url: str) -> Store:
+    """Returns a new, empty ledger at a URL.
+
+    Raises:
+        ParameterError: It is no such URL.
+        StoreError: There is something already, or it cannot be made.
+    """
+    return SqliteStore(_path(url), create=True)
+
+
+def _path(url: str) -> Path:
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        scheme, rest = "sqlite", f"/{url}" if url else ""
+    path = rest.removeprefix("/")
+    if scheme != "sqlite" or not rest.startswith("/") or not path.strip() or "\0" in path:
+        raise ParameterError(f"{_EXPECTED}, got {url[:80]!r}", name="store", given=url)
+    return Path(path)

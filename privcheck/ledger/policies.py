@@ -1,0 +1,64 @@
+"""Why a dataset's grants together keep its (ε, δ): one certified composition of their caps.
+
+A grant is a filter (`privcheck.accounting.filters`), and a filter as a whole is one mechanism, which is as private as
+its cap: ε-DP, ρ-zCDP or μ-GDP, beside a δ that is lost outright. Grants whose caps are fixed before anything was
+released compose as mechanisms do, however their charges interleave (Vadhan & Zhang 2023), so that the whole privacy
+curve may be used. What is granted later may have been chosen after looking; it draws on the remainder, the largest cap
+in one ordered currency that fits beside the first grants, of which it is a part as every charge is of a grant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from privcheck.accounting import compose
+from privcheck.accounting import events as acc
+from privcheck.accounting.currencies import Cost, decimal
+from privcheck.accounting.events import Event
+from privcheck.accounting.sums import bound_epsilon
+from privcheck.ledger.values import CURRENCIES, Grant, Unit
+from privcheck.ledger.wire import parse_event
+from privcheck.symbols import to_float
+
+
+def bound_grants(grants: Sequence[Grant], *, delta: Fraction) -> float:
+    """Returns ε at δ of all that grants will ever admit together, rounded up; ∞ where δ is not above what may be lost.
+
+    Args:
+        grants: Whose caps were fixed before anything was released.
+        delta: δ of the whole.
+    """
+    units = {grant.currency for grant in grants if grant.kind == "adaptive"}
+    if all(grant.kind == "adaptive" for grant in grants) and len(units) == 1:
+        total = Cost(amount=sum((g.cap for g in grants), Fraction(0)), lost=sum((g.lost for g in grants), Fraction(0)))
+        return bound_epsilon(CURRENCIES[units.pop()], total, delta)
+    if not grants:
+        return 0.0
+    events = [event for grant in grants for event in _events(grant)]
+    return compose(events).epsilon(delta=to_float(delta, rounding="down")).upper
+
+
+def imply_epsilon(unit: Unit, cap: Fraction, lost: Fraction, delta: Fraction) -> Fraction:
+    """Returns ε at δ of one grant, as the decimal that it prints as; the number is at or above the bound.
+
+    Raises:
+        OverflowError: It is infinite; the caller has said why.
+    """
+    value = bound_epsilon(CURRENCIES[unit], Cost(amount=cap, lost=lost), delta)
+    short = decimal(value)
+    return short if to_float(short, rounding="down") >= value else decimal(math.nextafter(value, math.inf))
+
+
+def _events(grant: Grant) -> list[Event]:
+    """Returns what a grant as a whole is, rounded up."""
+    if grant.kind == "plan":
+        return [event for line in grant.plan for event in parse_event(line).events()]
+    cap = to_float(grant.cap, rounding="up")
+    whole = {
+        "epsilon": lambda: acc.pure(epsilon=cap),
+        "rho": lambda: acc.zcdp(rho=cap),
+        "mu2": lambda: acc.gaussian(std=(1 / math.sqrt(cap)) * (1 - 1e-15)),
+    }[grant.currency]()
+    return [whole, acc.approximate(epsilon=0, delta=to_float(grant.lost, rounding="up"))] if grant.lost else [whole]

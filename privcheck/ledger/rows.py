@@ -1,0 +1,164 @@
+"""Rows of the ledger: read, checked against their hash, and appended to a dataset's chain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from privcheck.errors import LedgerError
+from privcheck.ledger.exact import canonical, digest
+from privcheck.ledger.store import Row, Transaction
+from privcheck.ledger.values import Entry
+
+_COLUMNS: Final = "dataset, seq, kind, budget, charge, actor, request_key, held, lost, body, written_at, prev, hash"
+_SELECT: Final = f"SELECT {_COLUMNS} FROM entry"  # noqa: S608 - a constant
+_PAGE: Final = 1000
+
+
+def append(
+    transaction: Transaction,
+    *,
+    dataset: str,
+    kind: str,
+    actor: str,
+    body: dict[str, Any],
+    at: str,
+    grant: str | None = None,
+    charge: str | None = None,
+    key: str | None = None,
+    shares: tuple[int, int] = (0, 0),
+) -> Entry:
+    """Appends a row to a dataset's chain; returns it.
+
+    Raises:
+        LedgerError: The last row does not have the hash that it says.
+        StoreError: A guard of the store refuses it.
+    """
+    last = last_of_dataset(transaction, dataset)
+    entry = seal(
+        dataset=dataset,
+        seq=1 if last is None else last.seq + 1,
+        kind=kind,
+        grant=grant,
+        charge=charge,
+        actor=actor,
+        key=key,
+        held=shares[0],
+        lost=shares[1],
+        body=body,
+        at=at,
+        prev="" if last is None else last.hash,
+    )
+    fields = (
+        entry.dataset, entry.seq, entry.kind, entry.grant, entry.charge, entry.actor, entry.key, entry.held,
+        entry.lost, canonical(entry.body), entry.at, entry.prev, entry.hash,
+    )  # fmt: skip
+    marks = ", ".join("?" * len(fields))
+    transaction.run(f"INSERT INTO entry ({_COLUMNS}) VALUES ({marks})", fields)  # noqa: S608 - marks are constants
+    return entry
+
+
+def seal(**fields: Any) -> Entry:
+    """Returns the row of its fields, with its hash."""
+    return Entry(**fields, hash=digest(fields["prev"], canonical({n: fields[n] for n in fields if n != "prev"})))
+
+
+def last_of_dataset(transaction: Transaction, dataset: str) -> Entry | None:
+    """Returns the head of a dataset's chain."""
+    return _read(transaction.one(f"{_SELECT} WHERE dataset = ? ORDER BY seq DESC LIMIT 1", (dataset,)))
+
+
+def last_of_grant(transaction: Transaction, grant: str) -> Entry | None:
+    """Returns the last row about a grant, which has its balance."""
+    return _read(transaction.one(f"{_SELECT} WHERE budget = ? ORDER BY seq DESC LIMIT 1", (grant,)))
+
+
+def first_of_grant(transaction: Transaction, grant: str) -> Entry | None:
+    """Returns the row that made a grant."""
+    return _read(transaction.one(f"{_SELECT} WHERE budget = ? ORDER BY seq LIMIT 1", (grant,)))
+
+
+def find_key(transaction: Transaction, grant: str, actor: str, key: str) -> Entry | None:
+    """Returns the row that an actor's request with that key wrote."""
+    where = "WHERE budget = ? AND actor = ? AND request_key = ?"
+    return _read(transaction.one(f"{_SELECT} {where}", (grant, actor, key)))
+
+
+def rows_of_charge(transaction: Transaction, charge: str) -> list[Entry]:
+    """Returns the rows about a charge, in order."""
+    return [_sure(row) for row in transaction.all(f"{_SELECT} WHERE charge = ? ORDER BY seq", (charge,))]
+
+
+def find_hash(transaction: Transaction, value: str) -> Entry | None:
+    """Returns the row with a hash."""
+    return _read(transaction.one(f"{_SELECT} WHERE hash = ?", (value,)))
+
+
+def rows_of_dataset(transaction: Transaction, dataset: str, *, after: int = 0) -> Iterator[Entry]:
+    """Yields the rows of a dataset's chain, in order, unchecked."""
+    while True:
+        page = transaction.all(f"{_SELECT} WHERE dataset = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}", (dataset, after))
+        for row in page:
+            yield parse_row(row)
+        if len(page) < _PAGE:
+            return
+        after = int(page[-1][1] or 0)
+
+
+def rows_of_kind(transaction: Transaction, dataset: str, kind: str) -> list[Entry]:
+    """Returns the rows of one kind of a dataset, in order."""
+    return [_sure(row) for row in transaction.all(f"{_SELECT} WHERE dataset = ? AND kind = ? ORDER BY seq",
+                                                  (dataset, kind))]  # fmt: skip
+
+
+def is_charged(transaction: Transaction, dataset: str) -> bool:
+    """Returns whether anything was ever charged to a dataset."""
+    return transaction.one("SELECT 1 FROM entry WHERE dataset = ? AND kind = 'charge' LIMIT 1", (dataset,)) is not None
+
+
+def datasets(transaction: Transaction) -> list[str]:
+    """Returns the names of all datasets."""
+    return [str(row[0]) for row in transaction.all("SELECT name FROM dataset ORDER BY name")]
+
+
+def grants(transaction: Transaction, dataset: str | None = None) -> list[str]:
+    """Returns the names of all grants, or of a dataset's."""
+    if dataset is None:
+        return [str(row[0]) for row in transaction.all("SELECT name FROM budget ORDER BY name")]
+    return [str(r[0]) for r in transaction.all("SELECT name FROM budget WHERE dataset = ? ORDER BY name", (dataset,))]
+
+
+def parse_row(row: Row) -> Entry:
+    """Returns a row as it is, whether or not its hash is right.
+
+    Raises:
+        LedgerError: It is no row of a ledger.
+    """
+    names = (
+        "dataset", "seq", "kind", "grant", "charge", "actor", "key", "held", "lost", "body", "at", "prev", "hash",
+    )  # fmt: skip
+    fields: dict[str, Any] = dict(zip(names, row, strict=True))
+    try:
+        fields["body"] = json.loads(fields["body"])
+    except (ValueError, TypeError):
+        raise LedgerError(f"{row[0]}, row {row[1]}: not a row of a ledger") from None
+    return Entry(**fields)
+
+
+def is_sealed(entry: Entry) -> bool:
+    """Returns whether a row has the hash of its fields."""
+    fields = {name: getattr(entry, name) for name in entry.__slots__ if name != "hash"}
+    return seal(**fields).hash == entry.hash
+
+
+def _read(row: Row | None) -> Entry | None:
+    return None if row is None else _sure(row)
+
+
+def _sure(row: Row) -> Entry:
+    entry = parse_row(row)
+    if not is_sealed(entry):
+        message = f"{entry.dataset}, row {entry.seq}: it was changed after it was written: its hash does not fit"
+        raise LedgerError(message, line=entry.seq)
+    return entry

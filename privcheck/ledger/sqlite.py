@@ -1,0 +1,177 @@
+"""The store without a server: one SQLite file, written through to the disk."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from privcheck.errors import StoreError
+from privcheck.ledger.schema import migrate
+from privcheck.ledger.store import Field, Row
+
+_WAIT: Final = 30.0  # seconds for another writer to finish
+_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_GUARDS: Final = tuple(
+    f"CREATE TRIGGER entry_no_{verb.lower()} BEFORE {verb} ON entry "
+    "BEGIN SELECT RAISE(ABORT, 'rows of the ledger are only added'); END"
+    for verb in ("UPDATE", "DELETE")
+)
+
+
+class SqliteTransaction:
+    """One transaction on a SQLite connection."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
+        """Runs a statement."""
+        self._connection.execute(statement, parameters)
+
+    def one(self, statement: str, parameters: Sequence[Field] = ()) -> Row | None:
+        """Returns the first row of an answer, None where there is none."""
+        row: Row | None = self._connection.execute(statement, parameters).fetchone()
+        return row
+
+    def all(self, statement: str, parameters: Sequence[Field] = ()) -> list[Row]:
+        """Returns the rows of an answer."""
+        return self._connection.execute(statement, parameters).fetchall()
+
+    def lock(self, dataset: str) -> None:
+        """Does nothing: a SQLite file has one writer at a time."""
+
+
+class SqliteStore:
+    """A ledger in a SQLite file: write-ahead log, every commit on the disk before it is acknowledged.
+
+    Args:
+        path: The file.
+        create: Whether it is to be made; it must not be there yet. Otherwise it has to be there.
+
+    Attributes:
+        url: The file, as `sqlite:///path`.
+        read_only: Why nothing can be written any more; empty where it can.
+
+    Raises:
+        StoreError: It is there and should not be, is not there and should be, or is no ledger.
+    """
+
+    def __init__(self, path: Path, *, create: bool = False) -> None:
+        self.url = f"sqlite:///{path}"
+        self.read_only = ""
+        self._path = path
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._guard = threading.Lock()
+        if create:
+            self._create()
+        elif not path.is_file():
+            raise StoreError(f"{path}: no ledger there; expected one made by: privcheck ledger init --store {path}")
+        else:
+            self._bring_up_to_date()
+
+    @contextmanager
+    def write(self) -> Iterator[SqliteTransaction]:
+        """Yields a transaction that may write."""
+        if self.read_only:
+            raise StoreError(f"{self._path}: read-only: {self.read_only}", read_only=True)
+        with self._translating():
+            connection = self._connect()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield SqliteTransaction(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # where the disk is full, SQLite has rolled back already
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def read(self) -> Iterator[SqliteTransaction]:
+        """Yields a transaction that sees one state."""
+        with self._translating():
+            connection = self._connect()
+            connection.execute("BEGIN")
+            try:
+                yield SqliteTransaction(connection)
+            finally:
+                connection.execute("ROLLBACK")
+
+    def stop_writing(self, reason: str) -> None:
+        """Makes the store read-only from now on."""
+        self.read_only = reason
+
+    def close(self) -> None:
+        """Closes the connections of all threads."""
+        with self._guard:
+            for connection in self._opened:
+                with suppress(sqlite3.Error):
+                    connection.close()
+            self._opened.clear()
+            self._local = threading.local()
+
+    def _create(self) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            message = f"{self._path}: there is a file already; expected a new path, or use that ledger as it is"
+            raise StoreError(message) from None
+        except OSError as error:
+            raise StoreError(f"{self._path}: cannot be made: {error.strerror}") from error
+        try:
+            with self.write() as transaction:
+                migrate(transaction, version=0)
+                for statement in _GUARDS:
+                    transaction.run(statement)
+        except BaseException:
+            self.close()
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+            raise
+
+    def _bring_up_to_date(self) -> None:
+        with self.read() as transaction:
+            table = transaction.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'")
+            row = None if table is None else transaction.one("SELECT value FROM meta WHERE name = 'version'")
+        if row is None:
+            message = f"{self._path}: a database, but no ledger; expected one made by: privcheck ledger init"
+            raise StoreError(message)
+        with self.write() as transaction:
+            migrate(transaction, version=int(row[0] or 0))
+
+    def _connect(self) -> sqlite3.Connection:
+        """Returns this thread's connection; a process that was forked gets one of its own."""
+        known: tuple[int, sqlite3.Connection] | None = getattr(self._local, "connection", None)
+        if known is not None and known[0] == os.getpid():
+            return known[1]
+        connection = sqlite3.connect(self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        with self._guard:
+            self._opened.append(connection)
+        self._local.connection = (os.getpid(), connection)
+        return connection
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """Tells what SQLite says as an error of ours; what does not go away makes the store read-only."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            if code in _BUSY:
+                message = f"{self._path}: another writer is at it; ask again with the same key"
+                raise StoreError(message) from error
+            if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_READONLY):
+                self.stop_writing(str(error))
+                raise StoreError(f"{self._path}: read-only from now on: {error}", read_only=True) from error
+            raise StoreError(f"{self._path}: {error}") from error

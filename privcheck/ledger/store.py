@@ -1,0 +1,62 @@
+"""What a store has to be able to do: transactions in the SQL that all stores share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+Field = str | int | None
+Row = tuple[Field, ...]
+
+
+class Transaction(Protocol):
+    """One transaction: what is written in it is on the disk once it has ended, or none of it."""
+
+    def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
+        """Runs a statement, with `?` for parameters.
+
+        Raises:
+            StoreError: It breaks a guard, or the store cannot be used.
+        """
+
+    def one(self, statement: str, parameters: Sequence[Field] = ()) -> Row | None:
+        """Returns the first row of an answer, None where there is none."""
+
+    def all(self, statement: str, parameters: Sequence[Field] = ()) -> list[Row]:
+        """Returns the rows of an answer."""
+
+    def lock(self, dataset: str) -> None:
+        """Keeps every other writer out of a dataset until the transaction ends; datasets are locked in order."""
+
+
+class Store(Protocol):
+    """Where a ledger is kept.
+
+    Attributes:
+        url: Where that is, without secrets.
+        read_only: Why nothing can be written any more; empty where it can.
+    """
+
+    url: str
+    read_only: str
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Returns a transaction that may write; it ends on the disk, or with an error and without effect.
+
+        Raises:
+            StoreError: The store cannot be written now.
+        """
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """Returns a transaction that sees one state and writes nothing.
+
+        Raises:
+            StoreError: The store cannot be read now.
+        """
+
+    def stop_writing(self, reason: str) -> None:
+        """Makes the store read-only from now on."""
+
+    def close(self) -> None:
+        """Lets go of its connections."""

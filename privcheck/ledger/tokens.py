@@ -1,0 +1,108 @@
+"""Tokens: 256 random bits, told once, of which only the SHA-256 is kept; and the store's key, which signs receipts."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from typing import Final
+
+from privcheck.errors import AuthorityError, ParameterError
+from privcheck.ledger.exact import canonical, read_name
+from privcheck.ledger.roles import ROLES, Actor, Role
+from privcheck.ledger.store import Transaction
+from privcheck.ledger.values import Entry, Receipt
+
+_PREFIX: Final = "privcheck_"
+_UNKNOWN: Final = "the token is unknown, revoked or over; ask an officer for one: privcheck ledger token"
+
+
+def make_token(
+    transaction: Transaction,
+    *,
+    name: str,
+    role: str,
+    grants: tuple[str, ...],
+    expires: str | None,
+    by: str,
+    at: str,
+) -> str:
+    """Writes a new token; returns it, for the one time that it can be told.
+
+    Raises:
+        ParameterError: The name is taken, the role unknown, or a CI token is without its one grant or its end.
+    """
+    read_name("name", name)
+    if role not in ROLES:
+        raise ParameterError(f"expected role one of {', '.join(ROLES)}; got {role!r}", name="role", given=role)
+    if role == "ci" and (len(grants) != 1 or expires is None):
+        raise ParameterError("expected exactly one grant and a time at which it ends for a CI token", name="role")
+    if transaction.one("SELECT 1 FROM token WHERE name = ?", (name,)) is not None:
+        raise ParameterError(f"there is a token of the name {name!r} already", name="name", given=name)
+    for grant in grants:
+        if transaction.one("SELECT 1 FROM budget WHERE name = ?", (grant,)) is None:
+            raise ParameterError(f"expected grants that there are, got {grant!r}", name="grant", given=grant)
+    token = _PREFIX + secrets.token_urlsafe(32)
+    transaction.run(
+        "INSERT INTO token (hash, name, role, grants, expires, revoked, made_by, made_at) "
+        "VALUES (?, ?, ?, ?, ?, NULL, ?, ?)",
+        (_hash(token), name, role, canonical(list(grants)), expires, by, at),
+    )
+    return token
+
+
+def find_actor(transaction: Transaction, token: str, *, now: str) -> Actor:
+    """Returns whose token it is.
+
+    Raises:
+        AuthorityError: It is unknown, revoked or over.
+    """
+    row = transaction.one("SELECT name, role, grants, expires, revoked FROM token WHERE hash = ?", (_hash(token),))
+    if row is None or row[4] is not None or (row[3] is not None and str(row[3]) <= now):
+        raise AuthorityError(_UNKNOWN, known=False)
+    role: Role = next(role for role in ROLES if role == row[1])
+    return Actor(name=str(row[0]), role=role, grants=tuple(json.loads(str(row[2]))))
+
+
+def revoke_token(transaction: Transaction, name: str, *, now: str) -> None:
+    """Ends a token.
+
+    Raises:
+        ParameterError: There is none of the name.
+    """
+    if transaction.one("SELECT 1 FROM token WHERE name = ?", (name,)) is None:
+        raise ParameterError(f"expected the name of a token, got {name!r}", name="name", given=name)
+    transaction.run("UPDATE token SET revoked = ? WHERE name = ? AND revoked IS NULL", (now, name))
+
+
+def make_key(transaction: Transaction) -> None:
+    """Writes the store's key, once."""
+    transaction.run("INSERT INTO meta (name, value) VALUES ('key', ?)", (secrets.token_hex(32),))
+
+
+def read_key(transaction: Transaction) -> str:
+    """Returns the store's key."""
+    row = transaction.one("SELECT value FROM meta WHERE name = 'key'")
+    return "" if row is None else str(row[0])
+
+
+def sign(entry: Entry, key: str) -> Receipt:
+    """Returns the receipt of a row."""
+    signature = _sign(key, entry.dataset, entry.seq, entry.hash, entry.at)
+    return Receipt(dataset=entry.dataset, seq=entry.seq, hash=entry.hash, at=entry.at, signature=signature)
+
+
+def is_signed(receipt: Receipt, key: str) -> bool:
+    """Returns whether a store gave a receipt, by its key."""
+    expected = _sign(key, receipt.dataset, receipt.seq, receipt.hash, receipt.at)
+    return hmac.compare_digest(expected.encode(), receipt.signature.encode())
+
+
+def _sign(key: str, dataset: str, seq: int, value: str, at: str) -> str:
+    text = canonical([dataset, seq, value, at])
+    return hmac.new(bytes.fromhex(key), text.encode(), hashlib.sha256).hexdigest()
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,404 @@
+"""What the ledger holds and answers, as values; `to_dict()` is what is printed and sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+from privcheck.accounting.currencies import THEOREMS, Cost, Currency, Name
+from privcheck.accounting.sums import add_up
+from privcheck.errors import ParameterError
+from privcheck.ledger.exact import write_number
+
+State = Literal["reserved", "committed", "released"]
+Unit = Literal["epsilon", "rho", "mu2"]
+SHARES: Final = 2**62  # of a cap: what the store's CHECK counts in
+CURRENCIES: Final[dict[Unit, Currency]] = {
+    "epsilon": Currency(name="pure"),
+    "rho": Currency(name="zcdp"),
+    "mu2": Currency(name="gdp"),
+}
+_ALIASES: Final[dict[str, Unit]] = {"pure": "epsilon", "zcdp": "rho", "gdp": "mu2", "mu_squared": "mu2"}
+NOT_A_GUARANTEE: Final = "the guarantee is the cap's; what is spent so far is none at a time chosen from the answers"
+
+
+def read_unit(value: object) -> Unit:
+    """Returns the currency of a grant.
+
+    Raises:
+        ParameterError: It is not epsilon, rho or mu2 (or pure, zcdp, gdp).
+    """
+    for unit in CURRENCIES:
+        if value == unit or (isinstance(value, str) and _ALIASES.get(value) == unit):
+            return unit
+    message = f"expected currency epsilon, rho or mu2, got {str(value)[:40]!r}"
+    raise ParameterError(message, name="currency", given=value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What all grants of a dataset together keep.
+
+    Attributes:
+        dataset: Its name.
+        epsilon: ε of the whole, in nats.
+        delta: δ of the whole.
+        relation: Which data are neighbours.
+        unit: Whose data a neighbour differs in.
+        trust: Where the noise is drawn: central, joint, shuffle or local.
+        remainder: The currency of what is granted after the first charge.
+        until: When charges end, in UTC; None: never.
+        implied: It was not set by itself, but by the dataset's first grant.
+    """
+
+    dataset: str
+    epsilon: Fraction
+    delta: Fraction
+    relation: str
+    unit: str
+    trust: str
+    remainder: Unit
+    until: str | None = None
+    implied: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields, exact numbers as text."""
+        return {
+            "dataset": self.dataset,
+            "epsilon": write_number(self.epsilon),
+            "delta": write_number(self.delta),
+            "relation": self.relation,
+            "unit": self.unit,
+            "trust": self.trust,
+            "remainder": self.remainder,
+            "until": self.until,
+            "implied": self.implied,
+        }
+
+    @staticmethod
+    def of(data: dict[str, Any]) -> Policy:
+        """Returns the policy of its own fields."""
+        exact = {name: Fraction(data[name]) for name in ("epsilon", "delta")}
+        return Policy(**{**data, **exact})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A part of a dataset's budget, with a cap that is fixed.
+
+    Attributes:
+        name: Its name.
+        dataset: Whose budget it is a part of.
+        kind: "adaptive": what is charged may depend on everything released before; "plan": events fixed in advance.
+        currency: What an adaptive grant is summed in.
+        cap: The most that may be spent.
+        lost: The most δ that may be lost outright.
+        delta: δ at which its ε is reported.
+        epsilon: ε of all that the grant will ever admit, at that δ; rounded up.
+        theorem: Why the sum is a filter, or the plan's curve is one.
+        late: It was made after the dataset's first charge.
+        plan: The events of a plan, in their canonical form, with counts.
+    """
+
+    name: str
+    dataset: str
+    kind: Literal["adaptive", "plan"]
+    currency: Unit
+    cap: Fraction
+    lost: Fraction
+    delta: Fraction
+    epsilon: float
+    theorem: str
+    late: bool = False
+    plan: tuple[dict[str, Any], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields, exact numbers as text."""
+        return {
+            "name": self.name,
+            "dataset": self.dataset,
+            "kind": self.kind,
+            "currency": self.currency,
+            "cap": write_number(self.cap),
+            "lost": write_number(self.lost),
+            "delta": write_number(self.delta),
+            "epsilon": repr(self.epsilon),
+            "theorem": self.theorem,
+            "late": self.late,
+            "plan": list(self.plan),
+        }
+
+    @staticmethod
+    def of(data: dict[str, Any]) -> Grant:
+        """Returns the grant of its own fields."""
+        exact = {name: Fraction(data[name]) for name in ("cap", "lost", "delta")}
+        return Grant(**{**data, **exact, "epsilon": float(data["epsilon"]), "plan": tuple(data["plan"])})
+
+
+def theorem_of(unit: Unit) -> str:
+    """Returns why a sum in a currency is a filter."""
+    name: Name = CURRENCIES[unit].name
+    return THEOREMS[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balance:
+    """What of a grant is committed and what is reserved, exactly; both count as spent.
+
+    Attributes:
+        committed: What may have been released.
+        reserved: What may still be, expired reservations included.
+        used: Of a plan: how often each of its events has been charged.
+        frozen: Nothing more may be charged.
+    """
+
+    committed: Cost = field(default_factory=lambda: Cost(amount=Fraction(0)))
+    reserved: Cost = field(default_factory=lambda: Cost(amount=Fraction(0)))
+    used: tuple[int, ...] = ()
+    frozen: bool = False
+
+    def add(self, grant: Grant, cost: Cost, state: Literal["reserved", "committed"]) -> Balance:
+        """Returns the balance with a cost more."""
+        if state == "reserved":
+            return replace(self, reserved=add_up(self.reserved, cost, grant.cap))
+        return replace(self, committed=add_up(self.committed, cost, grant.cap))
+
+    def held(self, grant: Grant) -> Cost:
+        """Returns what counts as spent."""
+        return add_up(self.committed, self.reserved, grant.cap)
+
+    def free(self, grant: Grant) -> Cost:
+        """Returns what is left."""
+        held = self.held(grant)
+        return Cost(amount=grant.cap - held.amount, lost=grant.lost - held.lost)
+
+    def shares(self, grant: Grant) -> tuple[int, int]:
+        """Returns what counts as spent of the cap and of the δ, in 2⁻⁶²ths of them, rounded up."""
+        held = self.held(grant)
+        return _share(held.amount, grant.cap), _share(held.lost, grant.lost)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields, exact numbers as text."""
+        return {
+            "committed": write_cost(self.committed),
+            "reserved": write_cost(self.reserved),
+            "used": list(self.used),
+            "frozen": self.frozen,
+        }
+
+    @staticmethod
+    def of(data: dict[str, Any]) -> Balance:
+        """Returns the balance of its own fields."""
+        committed, reserved = read_cost(data["committed"]), read_cost(data["reserved"])
+        return Balance(committed=committed, reserved=reserved, used=tuple(data["used"]), frozen=data["frozen"])
+
+
+def _share(amount: Fraction, cap: Fraction) -> int:
+    return -(-amount * SHARES // cap) if cap else (0 if amount == 0 else SHARES + 1)
+
+
+def write_cost(cost: Cost) -> dict[str, str]:
+    """Returns a cost as text."""
+    return {"amount": write_number(cost.amount), "lost": write_number(cost.lost)}
+
+
+def read_cost(data: dict[str, str]) -> Cost:
+    """Returns a cost from its text."""
+    return Cost(amount=Fraction(data["amount"]), lost=Fraction(data["lost"]))
+
+
+def describe_balance(grant: Grant, balance: Balance) -> dict[str, Any]:
+    """Returns a grant's balance for those who ask: cap, committed, reserved and what is free."""
+    free = balance.free(grant)
+    return {
+        "currency": grant.currency,
+        "cap": write_number(grant.cap),
+        "committed": write_number(balance.committed.amount),
+        "reserved": write_number(balance.reserved.amount),
+        "free": write_number(free.amount),
+        "lost": {"cap": write_number(grant.lost), "free": write_number(free.lost)},
+        "used": list(balance.used),
+        "state": "frozen" if balance.frozen else "open",
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One row of a dataset's chain.
+
+    Attributes:
+        dataset: Whose chain.
+        seq: Its place, from 1.
+        kind: policy, grant, charge, commit, release, freeze or evidence.
+        grant: The grant that it is about, or None.
+        charge: The charge that it is about, or None.
+        actor: Who wrote it.
+        key: The idempotency key, or None.
+        held: What then counted as spent of the grant's cap, in 2⁻⁶²ths, rounded up.
+        lost: The same of the δ that may be lost.
+        body: Everything else.
+        at: When, in UTC.
+        prev: The hash of the row before, or empty.
+        hash: BLAKE2b-256 over all of this.
+    """
+
+    dataset: str
+    seq: int
+    kind: str
+    grant: str | None
+    charge: str | None
+    actor: str
+    key: str | None
+    held: int
+    lost: int
+    body: dict[str, Any]
+    at: str
+    prev: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """The head of a dataset's chain when something was written, signed: whoever keeps it can show a cut tail.
+
+    Attributes:
+        dataset: Whose chain.
+        seq: The place of the head.
+        hash: Its hash.
+        at: When it was written, in UTC.
+        signature: HMAC-SHA256 of the four by the store's key, which shows that this store gave it.
+    """
+
+    dataset: str
+    seq: int
+    hash: str
+    at: str
+    signature: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields."""
+        return {
+            "dataset": self.dataset, "seq": self.seq, "hash": self.hash, "at": self.at, "signature": self.signature,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """One charge, as it stands now.
+
+    Attributes:
+        id: Its name.
+        dataset: Of its grant.
+        grant: What it is charged to.
+        seq: Of the row that opened it.
+        key: The idempotency key, or None.
+        actor: Who asked for it.
+        event: What is released, in its canonical form.
+        cost: What it costs.
+        state: reserved, committed or released.
+        expires: When a reservation ends, in UTC; None where it was committed at once.
+        expired: It is reserved and that time is over: only an officer may release it.
+        claim: What it is charged for, or None.
+        evidence: Why it was released, or None.
+        prev: The hash before its last row.
+        hash: Of its last row.
+        at: When that was written, in UTC.
+    """
+
+    id: str
+    dataset: str
+    grant: str
+    seq: int
+    key: str | None
+    actor: str
+    event: dict[str, Any]
+    cost: Cost
+    state: State
+    expires: str | None
+    expired: bool
+    claim: dict[str, Any] | None
+    evidence: str | None
+    prev: str
+    hash: str
+    at: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields, exact numbers as text."""
+        names = [name for name in self.__slots__ if name != "cost"]
+        return {**{name: getattr(self, name) for name in names}, "cost": write_cost(self.cost)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """What a charge would cost; nothing is written.
+
+    Attributes:
+        grant: Of which grant.
+        event: What would be released, in its canonical form.
+        cost: What it would cost.
+        fits: Whether it would be admitted now.
+        reason: Why not; None where it would.
+        times: How often it fits into what is free now; None where it costs nothing.
+        balance: The grant's, now, as `describe_balance`.
+    """
+
+    grant: str
+    event: dict[str, Any]
+    cost: Cost
+    fits: bool
+    reason: str | None
+    times: int | None
+    balance: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields, exact numbers as text."""
+        return {
+            "state": "quoted" if self.fits else "refused",
+            "grant": self.grant,
+            "event": self.event,
+            "cost": write_cost(self.cost),
+            "times": self.times,
+            "reason": self.reason,
+            "remaining": self.balance["free"],
+            "balance": self.balance,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What became of a request to spend.
+
+    Attributes:
+        state: reserved, committed, released or refused.
+        grant: Of which grant.
+        charge: The charge's name; None where it was refused.
+        cost: What it costs.
+        balance: The grant's, after it, as `describe_balance`.
+        receipt: The signed head; None where it was refused, which writes nothing.
+        reason: Why it was refused; None where it was not.
+        expires: When a reservation ends, in UTC.
+    """
+
+    state: Literal["reserved", "committed", "released", "refused"]
+    grant: str
+    charge: str | None
+    cost: Cost
+    balance: dict[str, Any]
+    receipt: Receipt | None = None
+    reason: str | None = None
+    expires: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields, exact numbers as text; `remaining` is what is free, in the grant's currency."""
+        return {
+            "state": self.state,
+            "grant": self.grant,
+            "id": self.charge,
+            "cost": write_cost(self.cost),
+            "receipt": None if self.receipt is None else self.receipt.to_dict(),
+            "remaining": self.balance["free"],
+            "balance": self.balance,
+            "reason": self.reason,
+            "expires": self.expires,
+        }
