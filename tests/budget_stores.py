@@ -1,0 +1,21 @@
+"""The kinds of store that the budget ledger's tests run over; a new kind joins by a line in STORES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from privcheck.ledger import Store, create_store
+
+
+@contextmanager
+def sqlite_store(directory: Path) -> Iterator[Store]:
+    store = create_store(str(directory / "budget.db"))
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+STORES: dict[str, Callable[[Path], object]] = {"sqlite": sqlite_store}

@@ -1,0 +1,116 @@
+"""The budget ledger against an exact model in fractions: any order of requests, keys asked again, clocks that jump."""
+
+import tempfile
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+import budget_stores
+from privcheck.errors import AuthorityError, IdempotencyError, StateError
+from privcheck.ledger import Actor, Book
+
+ANA, OTTO = Actor(name="ana", role="analyst", grants=("rho", "mu2")), Actor(name="otto", role="officer")
+CAPS = {"rho": Fraction(1, 3), "mu2": Fraction(7, 10)}
+parts = st.fractions(min_value=0, max_value=Fraction(2, 5), max_denominator=40).map(lambda f: Fraction(round(f, 3)))
+
+
+class Model:
+    """What should be: every charge with its state, grant, cost and end; sums are taken anew each time."""
+
+    def __init__(self):
+        self.charges, self.keys, self.time = {}, {}, datetime(2027, 1, 1, tzinfo=UTC)
+
+    def free(self, grant):
+        held = [c for g, c, state, _ in self.charges.values() if g == grant and state != "released"]
+        return CAPS[grant] - sum(held, Fraction(0))
+
+    def expired(self, name):
+        return self.charges[name][3] <= self.time
+
+
+class Machine(RuleBasedStateMachine):
+    make = None
+    names = Bundle("names")
+
+    def __init__(self):
+        super().__init__()
+        self.model = Model()
+        self.directory = tempfile.TemporaryDirectory()
+        self.manager = self.make(Path(self.directory.name))
+        self.book, _ = Book.init(self.manager.__enter__(), clock=lambda: self.model.time)
+        for unit, cap in CAPS.items():
+            self.book.grant(OTTO, name=unit, dataset=f"of-{unit}", currency=unit, cap=cap, delta="1e-6")
+
+    def teardown(self):
+        self.manager.__exit__(None, None, None)
+        self.directory.cleanup()
+
+    @rule(
+        target=names, grant=st.sampled_from(sorted(CAPS)), part=parts, key=st.sampled_from("abcd"), keep=st.booleans()
+    )
+    def spend(self, grant, part, key, keep):
+        action = self.book.reserve if keep else self.book.charge
+        asked, event = (grant, part, keep), {"type": "gaussian", grant: f"{float(part)}"}
+        before = self.model.keys.get((grant, key))
+        if before is not None and before[0] != asked:
+            with pytest.raises(IdempotencyError):
+                action(ANA, grant=grant, event=event, key=key)
+            return before[1].charge
+        decision = action(ANA, grant=grant, event=event, key=key)
+        if before is not None:
+            assert decision == before[1]
+            return decision.charge
+        if part > self.model.free(grant):
+            assert (decision.state, decision.charge, decision.receipt) == ("refused", None, None)
+            return "none"
+        assert decision.state == ("reserved" if keep else "committed")
+        end = self.model.time + timedelta(seconds=3600)
+        self.model.charges[decision.charge] = (grant, part, decision.state, end)
+        self.model.keys[grant, key] = (asked, decision)
+        assert Fraction(decision.to_dict()["remaining"]) == self.model.free(grant)
+        return decision.charge
+
+    @rule(name=names, actor=st.sampled_from([ANA, OTTO]), commit=st.booleans())
+    def end(self, name, actor, commit):
+        if name == "none":
+            return
+        grant, part, state, end = self.model.charges[name]
+        wanted = "committed" if commit else "released"
+
+        def act():
+            return self.book.commit(actor, name) if commit else self.book.release(actor, name, evidence="it never ran")
+
+        if state not in ("reserved", wanted):
+            with pytest.raises(StateError):
+                act()
+        elif state == "reserved" and not commit and actor is ANA and self.model.expired(name):
+            with pytest.raises(AuthorityError):
+                act()
+        else:
+            assert act().state == wanted
+            self.model.charges[name] = (grant, part, wanted, end)
+
+    @rule(seconds=st.sampled_from([1, 3599, 3601, -7200, 10**8]))
+    def jump(self, seconds):
+        self.model.time += timedelta(seconds=seconds)
+
+    @invariant()
+    def what_is_left_is_exact(self):
+        shown = {g["name"]: g for one in self.book.show(ANA)["datasets"] for g in one["grants"]}
+        assert {name: Fraction(g["remaining"]) for name, g in shown.items()} == {n: self.model.free(n) for n in CAPS}
+
+    @rule()
+    def check(self):
+        assert self.book.verify(ANA, receipts=[d.receipt for _, d in self.model.keys.values()]).ok
+
+
+@pytest.mark.parametrize("kind", sorted(budget_stores.STORES))
+def test_the_ledger_is_its_model(kind):
+    machine = type("Machine", (Machine,), {"make": staticmethod(budget_stores.STORES[kind])})
+    limits = settings(max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+    run_state_machine_as_test(machine, settings=limits)
