@@ -157,6 +157,10 @@ class StoreError(PrivcheckError):
         self.read_only = read_only
 
 
+class FullError(StoreError):
+    """Too many requests wait for a store: this one was not queued and wrote nothing; ask again later."""
+
+
 class AuditError(PrivcheckError):
     """A trial of an audit that cannot be judged: its score is not a number.
 

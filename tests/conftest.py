@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, settings
 import privcheck
 import privcheck_algorithms
 import privcheck_audits
+from postgres_cluster import Cluster
 
 # dev: new examples every time · ci: the same examples every time · nightly: many new ones
 settings.register_profile("dev", deadline=None)
@@ -52,3 +54,21 @@ def register(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
         monkeypatch.syspath_prepend(site)
 
     return add
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """Returns a PostgreSQL server of this session's own; fails with what to install where there is none."""
+    cluster = Cluster()
+    yield cluster
+    cluster.remove()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def new_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    """Returns a function that gives URLs at which there is no ledger yet, of every kind of store."""
+    if request.param == "postgresql":
+        cluster: Cluster = request.getfixturevalue("postgres")
+        return cluster.new
+    names = (f"sqlite:///{tmp_path}/ledger{i}.db" for i in itertools.count())
+    return lambda: next(names)

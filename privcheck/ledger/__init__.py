@@ -12,6 +12,7 @@ from privcheck.ledger.roles import Actor, Role, may
 from privcheck.ledger.store import Store, Transaction
 from privcheck.ledger.values import Balance, Charge, Decision, Grant, Policy, Quote, Receipt
 from privcheck.ledger.wire import Spending, parse_event
+from privcheck.ledger.writer import Writer
 
 __all__ = [
     "Actor",
@@ -28,6 +29,7 @@ __all__ = [
     "Spending",
     "Store",
     "Transaction",
+    "Writer",
     "create_store",
     "may",
     "open_store",

@@ -16,13 +16,14 @@ def open_store(url: str) -> Store:
     """Returns the ledger at a URL, which is there already.
 
     Args:
-        url: A path, `sqlite:///path` (relative; four slashes for an absolute one).
+        url: A path, `sqlite:///path` (relative; four slashes for an absolute one), or `postgresql://user@host/database`
+            (extra `[postgres]`), with libpq's options and environment.
 
     Raises:
         ParameterError: It is no such URL.
         StoreError: There is no ledger, or it cannot be opened.
     """
-    return SqliteStore(_path(url))
+    return _make(url, create=False)
 
 
 def create_store(url: str) -> Store:
@@ -32,7 +33,15 @@ def create_store(url: str) -> Store:
         ParameterError: It is no such URL.
         StoreError: There is something already, or it cannot be made.
     """
-    return SqliteStore(_path(url), create=True)
+    return _make(url, create=True)
+
+
+def _make(url: str, *, create: bool) -> Store:
+    if url.startswith(("postgresql://", "postgres://")):
+        from privcheck.ledger.postgres import PostgresStore
+
+        return PostgresStore(url, create=create)
+    return SqliteStore(_path(url), create=create)
 
 
 def _path(url: str) -> Path:

@@ -1,0 +1,245 @@
+"""The store for several machines: one PostgreSQL database, the same tables as SQLite's.
+
+A dataset's row in `dataset` is its lock (`SELECT … FOR UPDATE`), taken in the order of names, so that no two writers
+wait for each other; every statement after it sees what the writer before has left. What happens nevertheless (a
+deadlock with somebody else's statements, a server that went away) undoes the transaction and is said as a `StoreError`:
+the same request may be asked again with the same key.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from privcheck.errors import StoreError
+from privcheck.ledger.schema import migrate
+from privcheck.ledger.store import Field, Row
+
+if TYPE_CHECKING:
+    import psycopg
+
+_WAIT: Final = 30  # seconds for another writer to finish, and for a server that does not answer
+_IDLE: Final = 8  # connections that are kept
+_SCHEMA_LOCK: Final = 4_611_686_018  # of the advisory lock under which tables are made
+# what the ledger says is committed has to be on the disk, whatever the server's default is
+_SESSION: Final = (
+    "SET synchronous_commit = on",
+    f"SET lock_timeout = '{_WAIT}s'",
+    f"SET statement_timeout = '{2 * _WAIT}s'",
+    f"SET idle_in_transaction_session_timeout = '{2 * _WAIT}s'",
+)
+_GUARDS: Final = (
+    """CREATE FUNCTION entry_only_added() RETURNS trigger LANGUAGE plpgsql AS
+       $$ BEGIN RAISE EXCEPTION 'rows of the ledger are only added'; END $$""",
+    """CREATE TRIGGER entry_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON entry
+       FOR EACH STATEMENT EXECUTE FUNCTION entry_only_added()""",
+)
+_AGAIN: Final = "ask again with the same key"
+# SQLSTATE: disk full, I/O, corrupted data or index, read-only server
+_LASTING: Final = ("53100", "58030", "XX001", "XX002", "25006")
+_BUSY: Final = ("40001", "40P01", "55P03")  # serialisation, deadlock, lock not had in time
+
+
+class PostgresTransaction:
+    """One transaction on a PostgreSQL connection."""
+
+    __slots__ = ("_connection", "_locked")
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self._locked: set[str] = set()
+
+    def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
+        """Runs a statement."""
+        self._connection.execute(_marked(statement), parameters)
+
+    def one(self, statement: str, parameters: Sequence[Field] = ()) -> Row | None:
+        """Returns the first row of an answer, None where there is none."""
+        row: Row | None = self._connection.execute(_marked(statement), parameters).fetchone()
+        return row
+
+    def all(self, statement: str, parameters: Sequence[Field] = ()) -> list[Row]:
+        """Returns the rows of an answer."""
+        return self._connection.execute(_marked(statement), parameters).fetchall()
+
+    def lock(self, dataset: str) -> None:
+        """Keeps every other writer out of a dataset until the transaction ends."""
+        if dataset not in self._locked:
+            row = self._connection.execute("SELECT 1 FROM dataset WHERE name = %s FOR UPDATE", (dataset,)).fetchone()
+            self._locked |= set() if row is None else {dataset}
+
+
+class PostgresStore:
+    """A ledger in a PostgreSQL database of its own.
+
+    Args:
+        url: `postgresql://user@host/database`, or anything else that libpq takes as a URI; a password is best left to
+            `PGPASSWORD` or `~/.pgpass`.
+        create: Whether the tables are to be made; they must not be there yet. Otherwise they have to be there.
+
+    Attributes:
+        url: Where it is, without a password.
+        read_only: Why nothing can be written any more; empty where it can.
+
+    Raises:
+        StoreError: psycopg is not installed, the database cannot be reached, has a ledger and should not, or none.
+    """
+
+    def __init__(self, url: str, *, create: bool = False) -> None:
+        try:
+            import psycopg
+        except ImportError:
+            message = "a ledger in PostgreSQL needs psycopg: pip install 'privcheck[postgres]'"
+            raise StoreError(message) from None
+        self.url = without_password(url)
+        self.read_only = ""
+        self._psycopg = psycopg
+        self._target = url
+        self._idle: list[psycopg.Connection[Any]] = []
+        self._process = os.getpid()
+        self._guard = threading.Lock()
+        weakref.finalize(self, _close_all, self._idle, self._process)
+        with self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") as transaction:
+            self._prepare(transaction, create=create)
+
+    @contextmanager
+    def write(self) -> Iterator[PostgresTransaction]:
+        """Yields a transaction that may write; each of its statements sees what was committed before it."""
+        if self.read_only:
+            raise StoreError(f"{self.url}: read-only: {self.read_only}", read_only=True)
+        with self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") as transaction:
+            yield transaction
+
+    @contextmanager
+    def read(self) -> Iterator[PostgresTransaction]:
+        """Yields a transaction that sees one state."""
+        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as transaction:
+            yield transaction
+
+    def stop_writing(self, reason: str) -> None:
+        """Makes the store read-only from now on."""
+        self.read_only = reason
+
+    def close(self) -> None:
+        """Closes the connections that are not in use."""
+        with self._guard:
+            _close_all(self._idle, self._process)
+
+    def _prepare(self, transaction: PostgresTransaction, *, create: bool) -> None:
+        """Makes the tables, or brings them up to date; two who do so at once wait for each other."""
+        settings = transaction.one("SELECT current_setting('server_encoding'), current_setting('fsync')")
+        if settings != ("UTF8", "on"):
+            message = f"{self.url}: expected a database in UTF8 on a server with fsync = on, got {settings}"
+            raise StoreError(f"{message}: what the ledger says is committed could be lost")
+        transaction.run(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
+        there = transaction.one("SELECT to_regclass('meta') IS NOT NULL, to_regclass('entry') IS NOT NULL")
+        if create:
+            if there != (False, False):
+                message = f"{self.url}: there is a ledger already; expected an empty database, or use it as it is"
+                raise StoreError(message)
+            migrate(transaction, version=0)
+            for statement in _GUARDS:
+                transaction.run(statement)
+            return
+        row = transaction.one("SELECT value FROM meta WHERE name = 'version'") if there == (True, True) else None
+        if row is None:
+            message = f"{self.url}: a database, but no ledger; expected one made by: privcheck ledger init"
+            raise StoreError(message)
+        migrate(transaction, version=int(row[0] or 0))
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[PostgresTransaction]:
+        with self._translating():
+            connection = self._begin(begin)
+            try:
+                yield PostgresTransaction(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(self._psycopg.Error):
+                    connection.execute("ROLLBACK")
+                self._give_back(connection)
+                raise
+            self._give_back(connection)
+
+    def _begin(self, begin: str) -> psycopg.Connection[Any]:
+        """Returns a connection in a transaction: one that is kept, or a new one where the server let go of it."""
+        while (connection := self._take()) is not None:
+            try:
+                connection.execute(begin)
+            except self._psycopg.OperationalError:
+                _close(connection)
+            else:
+                return connection
+        connection = self._psycopg.connect(
+            self._target, autocommit=True, connect_timeout=_WAIT, application_name="privcheck", prepare_threshold=2
+        )
+        for statement in (*_SESSION, begin):
+            connection.execute(statement)
+        return connection
+
+    def _take(self) -> psycopg.Connection[Any] | None:
+        with self._guard:
+            if self._process != os.getpid():  # a process that was forked must not speak on its parent's connections
+                self._idle.clear()
+                self._process = os.getpid()
+            return self._idle.pop() if self._idle else None
+
+    def _give_back(self, connection: psycopg.Connection[Any]) -> None:
+        usable = not connection.closed and connection.info.transaction_status == 0  # idle
+        with self._guard:
+            if usable and len(self._idle) < _IDLE:
+                self._idle.append(connection)
+                return
+        _close(connection)
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """Tells what PostgreSQL says as an error of ours; what does not go away makes the store read-only."""
+        try:
+            yield
+        except self._psycopg.Error as error:
+            said = " ".join((error.diag.message_primary or str(error)).split())[:300] or type(error).__name__
+            if error.sqlstate in _LASTING:
+                self.stop_writing(said)
+                raise StoreError(f"{self.url}: read-only from now on: {said}", read_only=True) from error
+            if error.sqlstate in _BUSY:
+                raise StoreError(f"{self.url}: another writer is at it; {_AGAIN}") from error
+            if isinstance(error, self._psycopg.OperationalError):
+                raise StoreError(f"{self.url}: cannot be reached; {_AGAIN}: {said}") from error
+            raise StoreError(f"{self.url}: {said}") from error
+
+
+def without_password(url: str) -> str:
+    """Returns a URL that may be shown.
+
+    >>> without_password("postgresql://ann:secret@host:5432/budget?sslmode=require&password=secret")
+    'postgresql://ann@host:5432/budget?sslmode=require'
+    """
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    shown = [(name, value) for name, value in parse_qsl(parts.query) if name != "password"]
+    query = f"?{urlencode(shown, safe='/')}" if shown else ""
+    return f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}{query}"
+
+
+def _marked(statement: str) -> str:
+    """Returns a statement with PostgreSQL's marks for parameters; no statement of the ledger has a `?` in a text."""
+    return statement.replace("%", "%%").replace("?", "%s")
+
+
+def _close_all(connections: list[psycopg.Connection[Any]], process: int) -> None:
+    """Closes connections; a process that was forked only forgets its parent's."""
+    if process == os.getpid():
+        for connection in connections:
+            _close(connection)
+    connections.clear()
+
+
+def _close(connection: psycopg.Connection[Any]) -> None:
+    with suppress(Exception):  # it is of no use any more, whatever it says
+        connection.close()

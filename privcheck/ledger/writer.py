@@ -1,0 +1,173 @@
+"""One writer for all threads of a process: what waits together is written together, in one transaction.
+
+A disk writes through some hundreds of times a second, whoever asks; so the requests that came in while one transaction
+was written share the next one. Each is read, allowed and priced before it is queued (`Book.prepare`). What fails
+nevertheless takes its transaction with it, and then every request of it is written by itself: a poisoned one touches no
+other. Nobody is answered before the transaction is on the disk.
+"""
+
+from __future__ import annotations
+
+import queue
+import secrets
+import threading
+from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import TimeoutError as Late
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from privcheck.errors import FullError, IdempotencyError, StoreError
+from privcheck.ledger.book import SECONDS, Book, Prepared
+from privcheck.ledger.roles import Actor
+from privcheck.ledger.values import Decision
+
+MOST: Final = 256  # requests of a transaction
+WAITING: Final = 1024  # requests that may wait; more are refused at once
+TIMEOUT: Final = 10.0  # seconds until a request is told that its outcome is not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Request:
+    prepared: Prepared
+    answer: Future[Decision] = field(default_factory=Future)
+
+
+class Writer:
+    """Writes charges and reservations to a book, many in one transaction; its calls are those of `Book`.
+
+    Args:
+        book: Whose charges are written.
+        most: Requests of a transaction, at most.
+        waiting: Requests that may wait, at most.
+        timeout: Seconds until a request that was not answered is told so.
+    """
+
+    def __init__(self, book: Book, *, most: int = MOST, waiting: int = WAITING, timeout: float = TIMEOUT) -> None:
+        self.book = book
+        self._most, self._timeout = most, timeout
+        self._queue: queue.Queue[_Request | None] = queue.Queue(maxsize=waiting)
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="privcheck-ledger-writer", daemon=True)
+        self._thread.start()
+
+    def charge(
+        self, actor: Actor, *, grant: str, event: object, key: str | None = None, claim: dict[str, Any] | None = None
+    ) -> Decision:
+        """Charges what is about to be released, as `Book.charge` does.
+
+        Raises:
+            FullError: Too many requests wait.
+            PrivcheckError: What `Book.charge` raises.
+        """
+        return self.submit(self.book.prepare(actor, "charge", grant=grant, event=event, key=key, claim=claim))
+
+    def reserve(
+        self,
+        actor: Actor,
+        *,
+        grant: str,
+        event: object,
+        key: str | None = None,
+        seconds: int = SECONDS,
+        claim: dict[str, Any] | None = None,
+    ) -> Decision:
+        """Sets budget aside for a run, as `Book.reserve` does.
+
+        Raises:
+            FullError: Too many requests wait.
+            PrivcheckError: What `Book.reserve` raises.
+        """
+        return self.submit(
+            self.book.prepare(actor, "reserve", grant=grant, event=event, key=key, seconds=seconds, claim=claim)
+        )
+
+    def submit(self, prepared: Prepared) -> Decision:
+        """Returns what became of a prepared request, once that is on the disk.
+
+        A request without a key gets one, so that writing it a second time, where it is not known whether the first
+        succeeded, does not charge twice.
+
+        Raises:
+            FullError: Too many requests wait.
+            PrivcheckError: What `Book.apply` raises.
+            StoreError: It is not known whether it was written: ask again with the same key.
+        """
+        request = _Request(prepared=prepared if prepared.key else replace(prepared, key=f"w-{secrets.token_hex(12)}"))
+        if self._closed:
+            raise StoreError(f"{self.book.store.url}: the ledger is being closed; ask again with the same key")
+        try:
+            self._queue.put_nowait(request)
+        except queue.Full:
+            message = f"{self._queue.maxsize} requests wait already; ask again later with the same key"
+            raise FullError(message) from None
+        try:
+            return request.answer.result(self._timeout)
+        except Late:
+            request.answer.cancel()  # it is left out where it was not begun
+            message = f"{self.book.store.url}: no answer within {self._timeout:g} s; ask again with the same key"
+            raise StoreError(message) from None
+
+    def close(self, *, timeout: float = TIMEOUT) -> None:
+        """Writes what waits and ends; what is not written by then is told that its outcome is not known.
+
+        Args:
+            timeout: Seconds, at most.
+        """
+        self._closed = True
+        with suppress(queue.Full):
+            self._queue.put(None, timeout=timeout)
+        self._thread.join(timeout)
+        while True:
+            try:
+                request = self._queue.get_nowait()
+            except queue.Empty:
+                return
+            if request is not None:
+                _fail(request, StoreError("the ledger was closed; ask again with the same key"))
+
+    def _work(self) -> None:
+        while True:
+            request = self._queue.get()
+            taken = [request]
+            with suppress(queue.Empty):
+                while len(taken) < self._most:
+                    taken.append(self._queue.get_nowait())
+            batch = [r for r in taken if r is not None and r.answer.set_running_or_notify_cancel()]
+            # datasets are locked in the order of their names, whoever else writes
+            batch.sort(key=lambda r: r.prepared.grant.dataset)
+            if batch:
+                self._write(batch)
+            if None in taken:
+                return
+
+    def _write(self, batch: list[_Request]) -> None:
+        """Writes requests together; one by one where that fails."""
+        answers: list[Decision | IdempotencyError] = []
+        try:
+            with self.book.write() as transaction:
+                for request in batch:
+                    try:
+                        answers.append(self.book.apply(transaction, request.prepared))
+                    except IdempotencyError as error:  # told before anything is written
+                        answers.append(error)
+        except BaseException as error:  # noqa: BLE001 - every one of them has to be answered
+            lasting = isinstance(error, StoreError) and error.read_only
+            if len(batch) > 1 and not lasting:
+                for request in batch:
+                    self._write([request])
+                return
+            for request in batch:
+                _fail(request, error)
+            return
+        for request, answer in zip(batch, answers, strict=True):
+            if isinstance(answer, IdempotencyError):
+                _fail(request, answer)
+            else:
+                with suppress(InvalidStateError):
+                    request.answer.set_result(answer)
+
+
+def _fail(request: _Request, error: BaseException) -> None:
+    with suppress(InvalidStateError):
+        request.answer.set_exception(error)
