@@ -47,7 +47,7 @@ from privcheck.ledger.values import (
     read_cost,
     write_cost,
 )
-from privcheck.ledger.wire import Spending, parse_event
+from privcheck.ledger.wire import Spending, count_lines, parse_event
 
 SECONDS: Final = 3600  # of a reservation, unless told
 _MOST_SECONDS: Final = 30 * 24 * 3600
@@ -66,6 +66,7 @@ class Prepared:
         policy: Of its dataset.
         spending: What is to be released.
         cost: What that costs.
+        lines: Of a plan: how many of each event.
         key: The idempotency key, or None.
         state: Which state it is to have.
         seconds: How long a reservation runs.
@@ -78,6 +79,7 @@ class Prepared:
     policy: Policy
     spending: Spending
     cost: Cost
+    lines: tuple[int, ...]
     key: str | None
     state: Literal["reserved", "committed"]
     seconds: int
@@ -187,8 +189,23 @@ class Book:
         require(actor, "grant")
         grant = granting.read_adaptive(**fields)
         with self.write() as transaction:
-            _, policy = granting.write_grant(transaction, grant, actor=actor.name, at=self.now())
-        return grant, policy
+            return granting.write_grant(transaction, grant, actor=actor.name, at=self.now())
+
+    def plan(self, actor: Actor, **fields: object) -> tuple[Grant, Policy]:
+        """Makes a grant that is a plan; the fields are those of `granting.read_plan`.
+
+        Returns:
+            The grant, and the policy of its dataset, which it has implied where the dataset was new.
+
+        Raises:
+            AuthorityError: The actor may not.
+            BudgetError: The dataset's grants would exceed its policy; nothing was changed.
+            ParameterError: A field is out of its range, or the name is taken.
+        """
+        require(actor, "grant")
+        grant = granting.read_plan(**fields)
+        with self.write() as transaction:
+            return granting.write_grant(transaction, grant, actor=actor.name, at=self.now())
 
     def quote(self, actor: Actor, *, grant: str, event: object) -> Quote:
         """Returns what a charge would cost, and whether it would fit now; writes nothing.
@@ -204,14 +221,15 @@ class Book:
         cost = spending.cost(found.currency)
         with self.store.read() as transaction:
             balance = _balance(transaction, grant)
-        reason = self._refusal(found, policy, balance, balance.add(found, cost, "committed"))
+        after = balance.add(found, cost, "committed").count(_lines(found, spending))
+        reason = self._refusal(found, policy, balance, after)
         return Quote(
             grant=grant,
             event=spending.to_dict(),
             cost=cost,
             fits=reason is None,
             reason=reason,
-            times=_times(balance.free(found), cost),
+            times=_times(found, balance, spending, cost),
             balance=describe_balance(found, balance),
         )
 
@@ -287,6 +305,7 @@ class Book:
             policy=policy,
             spending=spending,
             cost=spending.cost(found.currency),
+            lines=_lines(found, spending),
             key=None if key is None else read_text("key", key),
             state="committed" if action == "charge" else "reserved",
             seconds=seconds,
@@ -309,7 +328,7 @@ class Book:
             if earlier is not None:
                 return self._decide(transaction, grant, earlier)
         balance = _balance(transaction, grant.name)
-        after = balance.add(grant, prepared.cost, prepared.state)
+        after = balance.add(grant, prepared.cost, prepared.state).count(prepared.lines)
         reason = self._refusal(grant, prepared.policy, balance, after)
         if reason is not None:
             return Decision(
@@ -392,9 +411,85 @@ class Book:
                     message = f"reservation {charge} has expired: another officer than {actor.name} has to attest"
                     raise AuthorityError(message, action="attest")
             balance = _balance(transaction, grant.name)
-            after = replace(balance, reserved=_less(balance.reserved, found.cost))
+            lines = _lines(grant, parse_event(found.event))
+            after = replace(balance, reserved=_less(balance.reserved, found.cost)).count(lines, sign=-1)
             body = {"state": "released", "cost": write_cost(found.cost), "evidence": evidence}
             return self._write(transaction, grant, after, body, actor=actor, kind="release", charge=charge)
+
+    def add_evidence(
+        self, actor: Actor, charge: str, *, verdict: Literal["consistent", "violation"], report: str
+    ) -> str:
+        """Adds what an audit found of a charge; a violation freezes the grant. Returns the row's hash.
+
+        Args:
+            actor: Who says so: who may spend on the grant, or an officer.
+            charge: Of which charge.
+            verdict: As the audit's.
+            report: Where it can be read, or its digest.
+
+        Raises:
+            AuthorityError: The actor may not.
+            ParameterError: The verdict is none.
+            UnknownNameError: There is no such charge.
+        """
+        if verdict not in ("consistent", "violation"):
+            message = f"expected verdict consistent or violation, got {str(verdict)[:40]!r}"
+            raise ParameterError(message, name="verdict", given=verdict)
+        body = {"verdict": verdict, "report": read_text("report", report, most=2000)}
+        with self.write() as transaction:
+            found, _ = self._own(transaction, actor, "evidence", charge)
+            row = self._note(transaction, found.grant, "evidence", {**body, "of": charge}, actor=actor)
+            if verdict == "violation":
+                reason = f"an audit found a violation: charge {charge}"
+                row = self._note(transaction, found.grant, "freeze", {"reason": reason}, actor=actor)
+            return row.hash
+
+    def freeze(self, actor: Actor, grant: str, *, reason: str) -> str:
+        """Stops all spending on a grant, for good; returns the row's hash.
+
+        Raises:
+            AuthorityError: The actor may not.
+            UnknownNameError: There is no such grant.
+        """
+        require(actor, "freeze")
+        self._find(grant)
+        with self.write() as transaction:
+            body = {"reason": read_text("reason", reason, most=2000)}
+            return self._note(transaction, grant, "freeze", body, actor=actor).hash
+
+    def charges(self, actor: Actor, dataset: str, *, after: int = 0, most: int = 100) -> list[Charge]:
+        """Returns a dataset's charges as they stand, in the order in which they were made.
+
+        Args:
+            actor: Who asks.
+            dataset: Whose charges.
+            after: Only those whose first row comes after this one.
+            most: How many.
+
+        Raises:
+            AuthorityError: The actor may not.
+            UnknownNameError: There is no such dataset.
+        """
+        require(actor, "show")
+        with self.store.read() as transaction:
+            if granting.find_policy(transaction, dataset) is None:
+                raise UnknownNameError("dataset", dataset, rows.datasets(transaction))
+            names = rows.charges_of(transaction, dataset, after=after, most=most)
+            return [self._charge(rows.rows_of_charge(transaction, name), name) for name in names]
+
+    def find_receipt(self, actor: Actor, value: str) -> Receipt:
+        """Returns the receipt of the row with a hash.
+
+        Raises:
+            AuthorityError: The actor may not.
+            UnknownNameError: There is no such row.
+        """
+        require(actor, "show")
+        with self.store.read() as transaction:
+            row = rows.find_hash(transaction, value)
+            if row is None:
+                raise UnknownNameError("receipt", value[:80], ())
+            return tokens.sign(row, tokens.read_key(transaction))
 
     def find_charge(self, actor: Actor, charge: str) -> Charge:
         """Returns a charge as it stands.
@@ -440,14 +535,15 @@ class Book:
         return self._known[name]
 
     def _own(
-        self, transaction: Transaction, actor: Actor, action: Literal["commit", "release"], charge: str
+        self, transaction: Transaction, actor: Actor, action: Literal["commit", "release", "evidence"], charge: str
     ) -> tuple[Charge, list[Entry]]:
         """Returns a charge that the actor may do something about, with the rows about it."""
         history = rows.rows_of_charge(transaction, charge)
         found = self._charge(history, charge)
         require(actor, action, grant=found.grant)
         if actor.name != found.actor and actor.role != "officer":
-            raise AuthorityError(f"{actor.name} may not {action} what {found.actor} reserved", action=action)
+            message = f"{actor.name} may not {action} what {found.actor} charged or reserved"
+            raise AuthorityError(message, action=action)
         transaction.lock(found.dataset)
         history = rows.rows_of_charge(transaction, charge)  # what was read before the lock may be over
         return self._charge(history, charge), history
@@ -485,6 +581,9 @@ class Book:
         free, cost = balance.free(grant), _less(after.held(grant), balance.held(grant))
         if cost.amount > free.amount:
             return f"it costs {grant.currency} = {float(cost.amount):.12g}, and {float(free.amount):.12g} is left"
+        for n, before, line in zip(after.used, balance.used, grant.plan, strict=True):
+            if n > line["count"]:
+                return f"the plan has {line['count'] - before} of {line['count']} left, of {canonical(line)}"
         if cost.lost > free.lost:
             return f"it loses δ = {float(cost.lost):.6g} outright, and {float(free.lost):.6g} of that is left"
         return None
@@ -506,6 +605,25 @@ class Book:
             shares=after.shares(grant),
         )
         return self._decide(transaction, grant, row)
+
+    def _note(
+        self, transaction: Transaction, grant: str, kind: str, body: dict[str, Any], *, actor: Actor
+    ) -> Entry:  # fmt: skip
+        """Adds a row about a grant that spends nothing; "freeze" stops what could."""
+        found, _ = self._find(grant)
+        transaction.lock(found.dataset)
+        balance = _balance(transaction, grant)
+        after = replace(balance, frozen=balance.frozen or kind == "freeze")
+        return rows.append(
+            transaction,
+            dataset=found.dataset,
+            kind=kind,
+            actor=actor.name,
+            body={**body, "balance": after.to_dict()},
+            at=self.now(),
+            grant=grant,
+            shares=after.shares(found),
+        )
 
     def _decide(self, transaction: Transaction, grant: Grant, row: Entry) -> Decision:
         """Returns what a row answers: it has all that there is to say, so that it always answers the same."""
@@ -531,7 +649,15 @@ def _less(cost: Cost, part: Cost) -> Cost:
     return Cost(amount=cost.amount - part.amount, lost=cost.lost - part.lost)
 
 
-def _times(free: Cost, cost: Cost) -> int | None:
+def _lines(grant: Grant, spending: Spending) -> tuple[int, ...]:
+    return count_lines(grant.plan, spending) if grant.kind == "plan" else ()
+
+
+def _times(grant: Grant, balance: Balance, spending: Spending, cost: Cost) -> int | None:
     """Returns how often a cost fits; None where it is nothing."""
+    free = balance.free(grant)
     fits = [left // part for left, part in ((free.amount, cost.amount), (free.lost, cost.lost)) if part]
+    for line, used, more in zip(grant.plan, balance.used, _lines(grant, spending), strict=True):
+        if more:
+            fits.append((line["count"] - used) // more)
     return min(*fits, _MOST_TIMES) if fits else None

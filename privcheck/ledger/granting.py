@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Final
 
@@ -12,9 +13,10 @@ from privcheck.accounting.sums import bound_epsilon
 from privcheck.errors import BudgetError, ParameterError, UnknownNameError
 from privcheck.ledger import rows
 from privcheck.ledger.exact import read_fraction, read_name, read_text
-from privcheck.ledger.policies import bound_grants, imply_epsilon
+from privcheck.ledger.policies import above, bound_grants, restate
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import CURRENCIES, Balance, Entry, Grant, Policy, read_unit, theorem_of
+from privcheck.ledger.wire import MOST_COUNT, join_lines, parse_event
 
 RELATION: Final = "replace-one"
 TRUSTS: Final = ("central", "joint", "shuffle", "local")
@@ -77,6 +79,35 @@ def read_adaptive(
     )
 
 
+def read_plan(*, name: object, dataset: object, events: object, delta: object = 0) -> Grant:
+    """Returns a plan of checked fields: events with counts, fixed in advance, which charges count down.
+
+    Raises:
+        ParameterError: A field is out of its range, or no ε holds at that δ.
+    """
+    lines, at = join_lines(parse_event(events)), read_delta("delta", delta)
+    total = sum(line["count"] for line in lines)
+    if total > MOST_COUNT:
+        raise ParameterError(f"expected at most {MOST_COUNT} events in a plan, got {total}", name="events")
+    plan = Grant(
+        name=read_name("name", name),
+        dataset=read_name("dataset", dataset),
+        kind="plan",
+        currency="events",
+        cap=Fraction(total),
+        lost=Fraction(0),
+        delta=at,
+        epsilon=0.0,
+        theorem=theorem_of("events"),
+        plan=lines,
+    )
+    value = bound_grants([plan], delta=at)
+    if not math.isfinite(value):
+        message = f"expected a larger delta: the plan has no finite ε at {float(at):g}"
+        raise ParameterError(message, name="delta", given=delta)
+    return replace(plan, epsilon=value)
+
+
 def write_policy(transaction: Transaction, policy: Policy, *, actor: str, at: str) -> Entry:
     """Opens a dataset's chain with its policy.
 
@@ -91,8 +122,8 @@ def write_policy(transaction: Transaction, policy: Policy, *, actor: str, at: st
     return rows.append(transaction, dataset=policy.dataset, kind="policy", actor=actor, body=body, at=at)
 
 
-def write_grant(transaction: Transaction, grant: Grant, *, actor: str, at: str) -> tuple[Entry, Policy]:
-    """Adds a grant; returns its row and the policy, which the first grant of a new dataset implies.
+def write_grant(transaction: Transaction, grant: Grant, *, actor: str, at: str) -> tuple[Grant, Policy]:
+    """Adds a grant; returns it as it was made and the policy, which the first grant of a new dataset implies.
 
     Raises:
         ParameterError: The name is taken.
@@ -104,22 +135,22 @@ def write_grant(transaction: Transaction, grant: Grant, *, actor: str, at: str) 
     if policy is None:
         policy = Policy(
             dataset=grant.dataset,
-            epsilon=imply_epsilon(grant.currency, grant.cap, grant.lost, grant.delta),
+            epsilon=above(grant.epsilon),
             delta=grant.delta,
             relation=RELATION,
             unit="user",
             trust="central",
-            remainder=grant.currency,
+            remainder="rho" if grant.currency == "events" else grant.currency,
             implied=True,
         )
         write_policy(transaction, policy, actor=actor, at=at)
     else:
         transaction.lock(grant.dataset)
-    _check_whole(transaction, policy, grant)
+    grant = _check_whole(transaction, policy, grant)
     transaction.run("INSERT INTO budget (name, dataset) VALUES (?, ?)", (grant.name, grant.dataset))
-    body = {"grant": grant.to_dict(), "balance": Balance().to_dict()}
-    row = rows.append(transaction, dataset=grant.dataset, kind="grant", actor=actor, body=body, at=at, grant=grant.name)
-    return row, policy
+    body = {"grant": grant.to_dict(), "balance": Balance(used=(0,) * len(grant.plan)).to_dict()}
+    rows.append(transaction, dataset=grant.dataset, kind="grant", actor=actor, body=body, at=at, grant=grant.name)
+    return grant, policy
 
 
 def find_policy(transaction: Transaction, dataset: str) -> Policy | None:
@@ -175,8 +206,6 @@ def read_time(name: str, value: object) -> str:
 
 def write_time(moment: datetime) -> str:
     """Returns a moment in UTC as text that sorts as the moments do."""
-    from datetime import UTC
-
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -187,18 +216,37 @@ def _above_zero(name: str, value: object) -> Fraction:
     return number
 
 
-def _check_whole(transaction: Transaction, policy: Policy, grant: Grant) -> None:
+def _check_whole(transaction: Transaction, policy: Policy, grant: Grant) -> Grant:
+    """Returns the grant, marked where it is late; refused where the dataset's policy would not hold with it."""
+    everything = [*grants_of(transaction, policy.dataset), grant]
     if rows.is_charged(transaction, policy.dataset):
+        grant = replace(grant, late=True)
+        everything[-1] = grant
+    late = [one for one in everything if one.late]
+    first = [one for one in everything if not one.late]
+    epsilon = bound_grants([*first, *_as_remainder(policy, late)], delta=policy.delta)
+    if not (math.isfinite(epsilon) and Fraction(epsilon) <= policy.epsilon):
         message = (
-            f"dataset {policy.dataset!r} was charged before: what is granted now may have been chosen from what was "
-            "released, and no remainder was set aside for that"
-        )
-        raise BudgetError(message, cost=None, remaining=None)
-    others = grants_of(transaction, policy.dataset)
-    epsilon = bound_grants([*others, grant], delta=policy.delta)
-    if not Fraction(epsilon) <= policy.epsilon if math.isfinite(epsilon) else True:
-        message = (
-            f"with grant {grant.name!r} the {len(others) + 1} grants of {policy.dataset!r} come to ε = {epsilon:.6g} "
+            f"with grant {grant.name!r} the {len(everything)} grants of {policy.dataset!r} come to ε = {epsilon:.6g} "
             f"at δ = {float(policy.delta):g}, and its policy allows {float(policy.epsilon):.6g}; expected a smaller cap"
         )
         raise BudgetError(message, cost=None, remaining=None)
+    return grant
+
+
+def _as_remainder(policy: Policy, late: list[Grant]) -> list[Grant]:
+    """Returns what was granted after the first charge as the one filter that it is a part of."""
+    if not late:
+        return []
+    total = Fraction(0)
+    for one in late:
+        cap = restate(one, policy.remainder)
+        if cap is None or one.lost:
+            what = "with δ that is lost outright" if one.lost else f"in {one.currency}"
+            message = (
+                f"dataset {policy.dataset!r} was charged before, and what is granted now may have been chosen from "
+                f"what was released: expected a cap that has a price in {policy.remainder}, got one {what}"
+            )
+            raise BudgetError(message, cost=None, remaining=None)
+        total += cap
+    return [replace(late[0], currency=policy.remainder, cap=total)]

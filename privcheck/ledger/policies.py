@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from privcheck.accounting import compose
 from privcheck.accounting import events as acc
-from privcheck.accounting.currencies import Cost, decimal
+from privcheck.accounting.currencies import Cost, decimal, pure_to_mu, pure_to_rho
 from privcheck.accounting.events import Event
 from privcheck.accounting.sums import bound_epsilon
 from privcheck.ledger.values import CURRENCIES, Grant, Unit
@@ -30,25 +30,29 @@ def bound_grants(grants: Sequence[Grant], *, delta: Fraction) -> float:
         grants: Whose caps were fixed before anything was released.
         delta: δ of the whole.
     """
+    if not grants:
+        return 0.0
     units = {grant.currency for grant in grants if grant.kind == "adaptive"}
     if all(grant.kind == "adaptive" for grant in grants) and len(units) == 1:
         total = Cost(amount=sum((g.cap for g in grants), Fraction(0)), lost=sum((g.lost for g in grants), Fraction(0)))
         return bound_epsilon(CURRENCIES[units.pop()], total, delta)
-    if not grants:
-        return 0.0
     events = [event for grant in grants for event in _events(grant)]
     return compose(events).epsilon(delta=to_float(delta, rounding="down")).upper
 
 
-def imply_epsilon(unit: Unit, cap: Fraction, lost: Fraction, delta: Fraction) -> Fraction:
-    """Returns ε at δ of one grant, as the decimal that it prints as; the number is at or above the bound.
-
-    Raises:
-        OverflowError: It is infinite; the caller has said why.
-    """
-    value = bound_epsilon(CURRENCIES[unit], Cost(amount=cap, lost=lost), delta)
+def above(value: float) -> Fraction:
+    """Returns a bound as the decimal that it prints as, or the next one where that is below it."""
     short = decimal(value)
-    return short if to_float(short, rounding="down") >= value else decimal(math.nextafter(value, math.inf))
+    return short if short >= Fraction(value) else decimal(math.nextafter(value, math.inf))
+
+
+def restate(grant: Grant, unit: Unit) -> Fraction | None:
+    """Returns a grant's cap in another currency, exact or rounded up; None where it has none there."""
+    if grant.currency == unit:
+        return grant.cap
+    if grant.currency == "epsilon":
+        return pure_to_rho(grant.cap) if unit == "rho" else pure_to_mu(grant.cap) ** 2 if unit == "mu2" else None
+    return grant.cap / 2 if (grant.currency, unit) == ("mu2", "rho") else None
 
 
 def _events(grant: Grant) -> list[Event]:
@@ -60,5 +64,5 @@ def _events(grant: Grant) -> list[Event]:
         "epsilon": lambda: acc.pure(epsilon=cap),
         "rho": lambda: acc.zcdp(rho=cap),
         "mu2": lambda: acc.gaussian(std=(1 / math.sqrt(cap)) * (1 - 1e-15)),
-    }[grant.currency]()
+    }[str(grant.currency)]()
     return [whole, acc.approximate(epsilon=0, delta=to_float(grant.lost, rounding="up"))] if grant.lost else [whole]

@@ -112,6 +112,15 @@ def rows_of_kind(transaction: Transaction, dataset: str, kind: str) -> list[Entr
                                                   (dataset, kind))]  # fmt: skip
 
 
+def charges_of(transaction: Transaction, dataset: str, *, after: int, most: int) -> list[str]:
+    """Returns the names of a dataset's charges, in order."""
+    found = transaction.all(
+        "SELECT charge FROM entry WHERE dataset = ? AND kind = 'charge' AND seq > ? ORDER BY seq LIMIT ?",
+        (dataset, after, most),
+    )
+    return [str(row[0]) for row in found]
+
+
 def is_charged(transaction: Transaction, dataset: str) -> bool:
     """Returns whether anything was ever charged to a dataset."""
     return transaction.one("SELECT 1 FROM entry WHERE dataset = ? AND kind = 'charge' LIMIT 1", (dataset,)) is not None

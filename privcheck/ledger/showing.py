@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +21,7 @@ from privcheck.ledger.values import (
     describe_balance,
     read_cost,
 )
+from privcheck.ledger.wire import count_lines, parse_event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,7 @@ class _Walk:
         self._grants: dict[str, Grant] = {}
         self._balances: dict[str, Balance] = {}
         self._states: dict[str, str] = {}
+        self._lines: dict[str, tuple[int, ...]] = {}  # of a plan's charges
 
     def take(self, row: Entry) -> None:
         """Takes the next row."""
@@ -124,19 +126,25 @@ class _Walk:
             return
         if row.kind == "grant":
             self._grants[row.grant], self._balances[row.grant] = Grant.of(row.body["grant"]), Balance()
+            self._balances[row.grant] = Balance(used=(0,) * len(self._grants[row.grant].plan))
         grant, told = self._grants.get(row.grant), Balance.of(row.body["balance"])
         if grant is None:
             self._say(row, f"grant {row.grant!r} was never made")
             return
-        after = self._follow(row, grant, self._balances[row.grant])
+        before = self._balances[row.grant]
+        after = self._follow(row, grant, before)
         if (after.committed, after.reserved, after.used) != (told.committed, told.reserved, told.used):
             self._say(row, f"its balance is not the sum of what was charged to {row.grant!r}")
-        held = after.held(grant)
+        held, counts = after.held(grant), [line["count"] for line in grant.plan]
+        if any(n > most for n, most in zip(after.used, counts, strict=True)):
+            self._say(row, f"more events of plan {row.grant!r} were charged than it has")
         if held.amount > grant.cap or held.lost > grant.lost:
             over = float(Fraction(held.amount) / grant.cap)
             self._say(row, f"grant {row.grant!r} is overspent: {over:.6g} of its cap {write_number(grant.cap)}")
         if (row.held, row.lost) != told.shares(grant):
             self._say(row, "its share of the cap is not that of its balance")
+        if told.frozen != (before.frozen or row.kind == "freeze"):
+            self._say(row, f"grant {row.grant!r} is frozen or is not, without a row that says so")
         self._balances[row.grant] = told
 
     def _follow(self, row: Entry, grant: Grant, before: Balance) -> Balance:
@@ -149,6 +157,13 @@ class _Walk:
             (None, "reserved"), (None, "committed"), ("reserved", "committed"), ("reserved", "released"),
         }:  # fmt: skip
             self._say(row, f"charge {row.charge} cannot be {state} after it was {was or 'nothing'}")
+        if was is None:
+            self._lines[row.charge] = count_lines(grant.plan, parse_event(row.body["event"])) if grant.plan else ()
+        lines = self._lines[row.charge]
+        if was is None:
+            before = before.count(lines)
+        if state == "released":
+            before = before.count(lines, sign=-1)
         committed, reserved = before.committed, before.reserved
         if state == "committed":
             committed = add_up(committed, cost, grant.cap)
@@ -157,8 +172,7 @@ class _Walk:
         if was == "reserved":
             less = type(cost)(amount=reserved.amount - cost.amount, lost=reserved.lost - cost.lost)
             reserved = less
-        used = tuple(row.body["balance"]["used"])
-        return Balance(committed=committed, reserved=reserved, used=used, frozen=before.frozen)
+        return replace(before, committed=committed, reserved=reserved)
 
     def _say(self, row: Entry, what: str) -> None:
         self.problems.append(f"{self.dataset}, row {row.seq}: {what}")

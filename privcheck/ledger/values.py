@@ -12,9 +12,10 @@ from privcheck.errors import ParameterError
 from privcheck.ledger.exact import write_number
 
 State = Literal["reserved", "committed", "released"]
-Unit = Literal["epsilon", "rho", "mu2"]
+Unit = Literal["epsilon", "rho", "mu2", "events"]  # events: of a plan, which are counted down
 SHARES: Final = 2**62  # of a cap: what the store's CHECK counts in
-CURRENCIES: Final[dict[Unit, Currency]] = {
+PLANNED: Final = "composition of dominating pairs, of events fixed in advance"
+CURRENCIES: Final[dict[Unit, Currency]] = {  # in which spending may depend on what was released before
     "epsilon": Currency(name="pure"),
     "rho": Currency(name="zcdp"),
     "mu2": Currency(name="gdp"),
@@ -91,7 +92,7 @@ class Grant:
         name: Its name.
         dataset: Whose budget it is a part of.
         kind: "adaptive": what is charged may depend on everything released before; "plan": events fixed in advance.
-        currency: What an adaptive grant is summed in.
+        currency: What an adaptive grant is summed in; "events" of a plan.
         cap: The most that may be spent.
         lost: The most δ that may be lost outright.
         delta: δ at which its ε is reported.
@@ -137,7 +138,9 @@ class Grant:
 
 
 def theorem_of(unit: Unit) -> str:
-    """Returns why a sum in a currency is a filter."""
+    """Returns why a sum in a currency is a filter, or a plan's curve its guarantee."""
+    if unit == "events":
+        return PLANNED
     name: Name = CURRENCIES[unit].name
     return THEOREMS[name]
 
@@ -164,6 +167,10 @@ class Balance:
             return replace(self, reserved=add_up(self.reserved, cost, grant.cap))
         return replace(self, committed=add_up(self.committed, cost, grant.cap))
 
+    def count(self, lines: tuple[int, ...], *, sign: int = 1) -> Balance:
+        """Returns the balance with so many more of each event of a plan used."""
+        return replace(self, used=tuple(n + sign * more for n, more in zip(self.used, lines, strict=True)))
+
     def held(self, grant: Grant) -> Cost:
         """Returns what counts as spent."""
         return add_up(self.committed, self.reserved, grant.cap)
@@ -174,9 +181,10 @@ class Balance:
         return Cost(amount=grant.cap - held.amount, lost=grant.lost - held.lost)
 
     def shares(self, grant: Grant) -> tuple[int, int]:
-        """Returns what counts as spent of the cap and of the δ, in 2⁻⁶²ths of them, rounded up."""
+        """Returns what counts as spent of the cap and of the δ, in 2⁻⁶²ths of them, rounded up; of a plan the most."""
         held = self.held(grant)
-        return _share(held.amount, grant.cap), _share(held.lost, grant.lost)
+        lines = [_share(Fraction(n), Fraction(line["count"])) for n, line in zip(self.used, grant.plan, strict=True)]
+        return max([_share(held.amount, grant.cap), *lines]), _share(held.lost, grant.lost)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields, exact numbers as text."""

@@ -19,7 +19,7 @@ from privcheck.accounting import events as acc
 from privcheck.accounting.currencies import Cost, cost_of
 from privcheck.accounting.events import Event
 from privcheck.errors import ParameterError
-from privcheck.ledger.exact import read_number, round_up, write_number
+from privcheck.ledger.exact import canonical, read_number, round_up, write_number
 from privcheck.ledger.values import CURRENCIES, Unit
 from privcheck.symbols import to_float
 
@@ -79,6 +79,7 @@ _FORMS: Final[dict[str, tuple[_Form, ...]]] = {
     "pure": (_form(acc.pure, "epsilon"),),
     "approximate": (_form(acc.approximate, "epsilon", "delta"),),
     "zcdp": (_form(acc.zcdp, "rho", xi="number"),),
+    "gdp": (_form(_gaussian_of_squared, "mu2", exact=lambda f, u: _squared_in(f["mu2"], u)),),
     "randomized_response": (_form(acc.randomized_response, "epsilon", categories="number"),),
     "bounded_range": (_form(acc.bounded_range, "epsilon"),),
     "exponential_mechanism": (_form(acc.exponential_mechanism, "epsilon", monotone="flag"),),
@@ -156,9 +157,38 @@ class Spending:
         Raises:
             ParameterError: An event has no finite cost in the currency.
         """
+        if unit == "events":
+            return Cost(amount=Fraction(sum(part.count for part in self.parts)))
         costs = [part.cost(unit) for part in self.parts]
         amount, lost = sum((c.amount for c in costs), Fraction(0)), sum((c.lost for c in costs), Fraction(0))
         return Cost(amount=round_up(amount), lost=round_up(lost))
+
+
+def count_lines(plan: Sequence[Mapping[str, Any]], spending: Spending) -> tuple[int, ...]:
+    """Returns how often each event of a plan is released.
+
+    Raises:
+        ParameterError: One is not in the plan with exactly these parameters.
+    """
+    known = {canonical({**line, "count": 1}): place for place, line in enumerate(plan)}
+    counts = [0] * len(plan)
+    for part in spending.parts:
+        line = canonical({**part.to_dict(), "count": 1})
+        if line not in known:
+            message = f"expected an event of the plan, with exactly its parameters, got {part.to_dict()}"
+            raise ParameterError(message, name="event", given=part.to_dict())
+        counts[known[line]] += part.count
+    return tuple(counts)
+
+
+def join_lines(spending: Spending) -> tuple[dict[str, Any], ...]:
+    """Returns the events of a plan, every one once with its count."""
+    lines: dict[str, dict[str, Any]] = {}
+    for part in spending.parts:
+        plain = part.to_dict()
+        line = lines.setdefault(canonical({**plain, "count": 1}), {**plain, "count": 0})
+        line["count"] += part.count
+    return tuple(lines[key] for key in sorted(lines))
 
 
 def read_json(text: str | bytes) -> Any:
