@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from postgres_cluster import shared
 from privcheck.ledger import Store, create_store
 
 
@@ -18,4 +19,13 @@ def sqlite_store(directory: Path) -> Iterator[Store]:
         store.close()
 
 
-STORES: dict[str, Callable[[Path], object]] = {"sqlite": sqlite_store}
+@contextmanager
+def postgres_store(directory: Path) -> Iterator[Store]:
+    store = create_store(shared().new())
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+STORES: dict[str, Callable[[Path], object]] = {"sqlite": sqlite_store, "postgresql": postgres_store}

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 import privcheck
 import privcheck_algorithms
 import privcheck_audits
-from postgres_cluster import Cluster
+from postgres_cluster import Cluster, shared
 
 # dev: new examples every time · ci: the same examples every time · nightly: many new ones
 settings.register_profile("dev", deadline=None)
@@ -59,7 +59,7 @@ def register(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Cluster]:
     """Returns a PostgreSQL server of this session's own; fails with what to install where there is none."""
-    cluster = Cluster()
+    cluster = shared()
     yield cluster
     cluster.remove()
 

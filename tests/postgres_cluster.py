@@ -5,6 +5,7 @@ PostgreSQL refuses to run as root, so that it runs as another user there (Debian
 
 import atexit
 import contextlib
+import functools
 import itertools
 import os
 import pwd
@@ -69,6 +70,7 @@ class Cluster:
             "max_connections": 200,
             "shared_buffers": "16MB",
             "dynamic_shared_memory_type": "mmap",
+            "recovery_init_sync_method": "syncfs",  # one call in place of one a file: databases have hundreds
         }
         options = [text for name, value in settings.items() for text in ("-c", f"{name}={value}")]
         with (self.folder / "log").open("ab") as log:
@@ -123,6 +125,12 @@ class Cluster:
         if self.process is not None and self.process.poll() is None:
             self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@functools.cache
+def shared():
+    """Returns the one server of this process, started when it is first asked for and removed when the process ends."""
+    return Cluster()
 
 
 def _children(parent):

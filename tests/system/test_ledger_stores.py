@@ -78,18 +78,19 @@ def test_three_thousand_requests_for_five_hundred_places_get_five_hundred(url):
 def test_nothing_acknowledged_is_lost_where_the_client_is_killed(wide):
     acknowledged = set()
     for turn in range(ROUNDS):
-        client = start(wide, f"r{turn}", 16, 10**6)
-        begin(client)
-        first = client.stdout.readline()
-        time.sleep(0.01 * turn)
-        client.kill()
-        lines = [first, *client.stdout.read().splitlines()]
-        client.wait()
-        client.stdin.close()
+        with start(wide, f"r{turn}", 16, 10**6) as client:
+            begin(client)
+            first = client.stdout.readline()
+            time.sleep(0.01 * turn)
+            client.kill()
+            lines = [first, *client.stdout.read().splitlines()]
         acknowledged |= {line.split()[1] for line in lines if line.startswith("committed ")}
         keys, _ = written(wide)
         assert acknowledged <= keys.keys()
         assert set(keys.values()) == {1}
+    store = open_store(wide)
+    assert Book(store).verify(OFFICER).ok
+    store.close()
     keys, spent = written(wide)
     assert len(acknowledged) > 3 * ROUNDS
     assert float(spent) == pytest.approx(len(keys) / 100)
@@ -133,6 +134,7 @@ def test_nothing_acknowledged_is_lost_where_the_database_is_killed(postgres):
         assert book.charge(OFFICER, grant="G", event=EVENT, key=key).state == "committed"
     keys, spent = written(url)
     assert keys == Counter(acknowledged | unknown)
+    assert book.verify(OFFICER).ok
     assert float(spent) == pytest.approx(len(keys) / 100)
     book.store.close()
 
