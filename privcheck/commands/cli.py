@@ -22,6 +22,7 @@ from privcheck.commands.options import (
 )
 from privcheck.commands.preparing import prepare
 from privcheck.commands.running import audit, check, run
+from privcheck.commands.serving import serve
 
 
 @click.group("privcheck", cls=Front, context_settings={"help_option_names": ["-h", "--help"]})
@@ -217,5 +218,5 @@ def doctor(*, as_json: bool) -> None:
     sys.exit(0 if result.ok else 2)
 
 
-for command in (audit, run, check, prepare, ledger):
+for command in (audit, run, check, prepare, ledger, serve):
     main.add_command(command)

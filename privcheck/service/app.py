@@ -1,0 +1,96 @@
+"""The application: its parts put together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI
+
+from privcheck import __version__
+from privcheck.ledger import Book, open_store
+from privcheck.service import ledger_routes, ledger_views, stateless
+from privcheck.service.calculator import Calculator
+from privcheck.service.desk import Desk
+from privcheck.service.limits import Buckets, Guard
+from privcheck.service.problems import ProblemDetails, answer_problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the service runs.
+
+    Attributes:
+        store: URL of the ledger's store; None for calculations alone.
+        seconds: Of one request.
+        calculation_seconds: Of one calculation.
+        rate: Requests a second of one address or token, in the long run.
+        burst: Requests at once.
+        processes: That calculate.
+    """
+
+    store: str | None = None
+    seconds: float = 10.0
+    calculation_seconds: float = 5.0
+    rate: float = 100.0
+    burst: int = 300
+    processes: int = 2
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """Returns the service as an ASGI application.
+
+    Raises:
+        StoreError: There is no ledger at the store's URL.
+    """
+    chosen = settings or Settings()
+    calculator = Calculator(processes=chosen.processes, seconds=chosen.calculation_seconds)
+    desk = None
+    if chosen.store is not None:
+        book = Book(open_store(chosen.store))
+        desk = Desk(book=book, buckets=Buckets(rate=chosen.rate, burst=chosen.burst))
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        calculator.start()
+        yield
+        calculator.close()
+        if desk is not None:
+            desk.close()
+
+    app = FastAPI(
+        title="privcheck",
+        summary="Privacy budgets: calculations, and the ledger of a team",
+        version=__version__,
+        docs_url=None,  # their pages run scripts of other hosts
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+        lifespan=lifespan,
+    )
+    app.state.calculator = calculator
+    app.state.desk = desk
+    answer_problems(app)
+    for router in (stateless.router, ledger_routes.router, ledger_views.router):
+        app.include_router(router)
+    app.add_middleware(Guard, buckets=Buckets(rate=chosen.rate, burst=chosen.burst), seconds=chosen.seconds)
+    _document_problems(app)
+    return app
+
+
+def _document_problems(app: FastAPI) -> None:
+    """Lets the OpenAPI document hold the schema of problems, in place of FastAPI's own."""
+    described = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = described()
+        schemas = document.setdefault("components", {}).setdefault("schemas", {})
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
+        if "ProblemDetails" not in schemas:
+            schema = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas |= {**schema.pop("$defs", {}), "ProblemDetails": schema}
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,217 @@
+"""What the service calculates without a store: JSON in, JSON out, by the functions behind the commands.
+
+Nothing here knows HTTP; it runs in the processes of `privcheck.service.worker`. Numbers leave as decimal strings that
+are never below the float they stand for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Any, Final
+
+from privcheck import accounting, api
+from privcheck.accounting.curve import Curve
+from privcheck.accounting.reals import real
+from privcheck.commands import declared
+from privcheck.commands.setting import resolve_setting
+from privcheck.errors import ParameterError
+from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
+from privcheck.ledger.exact import read_number
+from privcheck.ledger.policies import bound_grants
+from privcheck.ledger.values import CURRENCIES, Grant, Unit
+from privcheck.ledger.wire import parse_event
+from privcheck.reports.values import document
+from privcheck.symbols import exact, to_float
+
+Json = dict[str, Any]
+_UP: Final = Context(prec=17, rounding=ROUND_CEILING)
+_READABLE: Final = 15  # digits that an event's number may have
+_SPREADS: Final[Mapping[str, int]] = {
+    "std": 1, "scale": 1, "threshold_scale": 1, "query_scale": 1, "rho": -2, "mu2": -2, "epsilon": -1
+}  # fmt: skip # a field of an event, with the power of the spread that it is
+_NOISE: Final = frozenset(
+    {"gaussian", "laplace", "discrete_gaussian", "discrete_laplace", "noisy_max", "above_threshold", "poisson_gaussian"}
+)
+
+
+def decimal_up(number: float) -> str | None:
+    """Returns a float as a decimal that is not below it: the shortest one where that will do; None for ∞.
+
+    >>> decimal_up(0.5), decimal_up(0.1), decimal_up(0.3)
+    ('0.5', '0.10000000000000001', '0.3')
+    """
+    if math.isinf(number):
+        return None
+    shortest, value = Decimal(repr(number)), Decimal(number)
+    return str(shortest if shortest >= value else _UP.plus(value))
+
+
+def compose(body: Mapping[str, Any]) -> Json:
+    """Returns ε at δ, or δ at ε, of events on the same data: the tight value and the certified bound."""
+    curve = _curve(body["events"])
+    if body.get("delta") is not None:
+        at = {"delta": body["delta"]}
+        figure = curve.epsilon(delta=real("delta", body["delta"], strict=False, most=1))
+    else:
+        at = {"epsilon": body["epsilon"]}
+        figure = curve.delta(epsilon=real("epsilon", body["epsilon"], strict=False))
+    return {
+        "quantity": "epsilon" if "delta" in at else "delta",
+        "at": at,
+        "estimate": decimal_up(figure.value),
+        "upper": decimal_up(figure.upper),
+        "method": figure.method,
+        "direction": figure.direction,
+        "reason": figure.reason,
+    }
+
+
+def calibrate(body: Mapping[str, Any]) -> Json:
+    """Returns the least noise: by which factor the spreads of all events may be multiplied to keep (ε, δ)."""
+    target = (real("epsilon", body["epsilon"]), real("delta", body["delta"], strict=False, most=1))
+    events: Sequence[Mapping[str, Any]] = body["events"]
+    if not any(_spread(event) for event in events):
+        message = "expected at least one event with noise to scale: gaussian or laplace, say, with std, scale or rho"
+        raise ParameterError(message, name="events")
+    _curve(events)  # what is refused is refused as it was given
+    found = accounting.calibrate(target, lambda x: _curve([_scaled(event, Fraction(x)) for event in events]))
+    factor = Fraction(found.scale)
+    while True:  # the answer is judged as it will be read
+        scaled = [_scaled(event, factor) for event in events]
+        figure = _curve(scaled).epsilon(delta=target[1])
+        if figure.upper <= target[0]:
+            break
+        factor *= 1 + Fraction(1, 10**12)
+    return {
+        "factor": decimal_up(to_float(factor, rounding="up")),
+        "events": scaled,
+        "epsilon": decimal_up(figure.upper),
+        "estimate": decimal_up(figure.value),
+        "delta": body["delta"],
+        "method": figure.method,
+        "tolerance": decimal_up(found.tolerance),
+    }
+
+
+def _spread(event: Mapping[str, Any]) -> list[str]:
+    return [name for name in _SPREADS if name in event] if event["type"] in _NOISE else []
+
+
+def _scaled(event: Mapping[str, Any], factor: Fraction) -> Json:
+    """Returns an event with its noise multiplied, which is never less than the product."""
+    changed = dict(event)
+    for name in _spread(event):
+        power = _SPREADS[name]
+        number = exact(str(event[name])) * factor**power
+        context = Context(prec=_READABLE, rounding=ROUND_CEILING if power > 0 else ROUND_FLOOR)
+        changed[name] = str(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
+    return changed
+
+
+def _curve(events: Sequence[Mapping[str, Any]]) -> Curve:
+    return accounting.compose(*parse_event({"type": "compose", "events": events}).events())
+
+
+def convert(body: Mapping[str, Any]) -> Json:
+    """Returns what a guarantee implies: ε at δ or δ at ε, and its cost in the ordered currencies."""
+    given = body["guarantee"]
+    guarantee = _guarantee(given)
+    answer: Json = {"guarantee": given, "epsilon": None, "delta": None}
+    if body.get("delta") is not None:
+        at = real("delta", body["delta"], strict=False, most=1)
+        answer |= {"epsilon": decimal_up(accounting.claim_epsilon(guarantee, {}, at)), "delta": body["delta"]}
+    else:
+        at = real("epsilon", body["epsilon"], strict=False)
+        answer |= {"delta": decimal_up(accounting.claim_delta(guarantee, {}, at)), "epsilon": body["epsilon"]}
+    return answer | {"implies": {unit: _cost(given, unit) for unit in CURRENCIES}}
+
+
+def _guarantee(given: Mapping[str, Any]) -> Guarantee:
+    needed = {"pure": ("epsilon",), "zcdp": ("rho",), "gdp": ("mu",), "approximate": ("epsilon", "delta")}
+    kind = given["type"]
+    if set(given) - {"type"} != set(needed[kind]):
+        raise ParameterError(f"expected {kind} with {' and '.join(needed[kind])} alone", name="guarantee")
+    numbers = {name: read_number(name, given[name]) for name in needed[kind]}
+    if kind == "pure":
+        return PureDP(numbers["epsilon"])
+    if kind == "zcdp":
+        return ZCDP(numbers["rho"])
+    if kind == "gdp":
+        return GaussianDP(numbers["mu"])
+    if numbers["delta"] > 1:
+        raise ParameterError(f"expected delta in [0, 1], got {given['delta']}", name="delta", given=given["delta"])
+    return ApproxDP(numbers["epsilon"], numbers["delta"])
+
+
+def _cost(given: Mapping[str, Any], unit: Unit) -> str | None:
+    """Returns what the guarantee costs in a currency; None where nothing finite is known."""
+    if given["type"] == "gdp":
+        mu = exact(given["mu"])
+        cost = {"rho": mu * mu / 2, "mu2": mu * mu, "epsilon": None if mu else Fraction(0)}[unit]
+        return None if cost is None else decimal_up(to_float(cost, rounding="up"))
+    try:
+        spent = parse_event(given).cost(unit)
+    except ParameterError:
+        return None
+    return decimal_up(to_float(spent.amount, rounding="up")) if spent.lost == 0 else None
+
+
+def algorithms(_: Mapping[str, Any]) -> Json:
+    """Returns every registered algorithm, as `privcheck list`."""
+    return document(declared.list_algorithms())
+
+
+def show(body: Mapping[str, Any]) -> Json:
+    """Returns a declaration in words, as `privcheck show`."""
+    return document(declared.show(resolve_setting(body["name"], {})))
+
+
+def budget(body: Mapping[str, Any]) -> Json:
+    """Returns what the releases of an algorithm cost, as `privcheck budget`."""
+    return document(api.budget(body["name"], delta=body["delta"], parameters=body["parameters"]))
+
+
+def verify(body: Mapping[str, Any]) -> Json:
+    """Returns the verdict on an algorithm's claim, as `privcheck verify`."""
+    return document(api.verify_claim(body["name"], parameters=body["parameters"]))
+
+
+def claim(body: Mapping[str, Any]) -> Json:
+    """Returns whether an algorithm's claim holds, and the accountant's cost of its releases in each currency."""
+    name, parameters = body["name"], body["parameters"]
+    verified = api.verify_claim(name, parameters=parameters)
+    verdict = "fails" if verified.joint == "refuted" else verified.verdict
+    setting = resolve_setting(name, parameters)
+    spent = accounting.account(setting.declared).at(setting.values)
+    mu2 = None if spent.mu is None else spent.mu * spent.mu * (1 + 1e-15)
+    cost = {"epsilon": _spent(spent.pure), "rho": _spent(spent.rho), "mu2": _spent(mu2)}
+    return {"state": verdict, "cost": cost if not spent.unbounded else dict.fromkeys(cost)}
+
+
+def _spent(cost: float | None) -> str | None:
+    """Returns a cost as a decimal of as many digits as an event may have, rounded up."""
+    if cost is None or math.isinf(cost):
+        return None
+    return str(Context(prec=_READABLE, rounding=ROUND_CEILING).plus(Decimal(cost)))
+
+
+def curve(body: Mapping[str, Any]) -> Json:
+    """Returns ε at every δ of all that grants will ever admit together."""
+    grants = [Grant.of(dict(grant)) for grant in body["grants"]]
+    points = [{"delta": d, "epsilon": decimal_up(bound_grants(grants, delta=exact(d)))} for d in body["deltas"]]
+    return {"points": points}
+
+
+def dp_event(body: Mapping[str, Any]) -> Json:
+    """Returns the dp-accounting event of events, written as Python."""
+    parts = parse_event({"type": "compose", "events": body["events"]})
+    return {"text": str(accounting.to_dp_event(accounting.compose(*parts.events())))}
+
+
+TASKS: Final[Mapping[str, Callable[[Mapping[str, Any]], Json]]] = {
+    task.__name__: task
+    for task in (compose, calibrate, convert, algorithms, show, budget, verify, claim, curve, dp_event)
+}

@@ -1,0 +1,77 @@
+"""What a charge says it is for: an event as it is, or a claim that was judged and holds, at the accountant's cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from privcheck import __version__
+from privcheck.ledger.exact import canonical, digest
+from privcheck.service.calculator import Calculator
+from privcheck.service.desk import Desk
+from privcheck.service.ledger_models import ClaimBody, SpendBody
+from privcheck.service.problems import ProblemError
+
+_TYPES: Final[Mapping[str, tuple[str, str]]] = {
+    "epsilon": ("pure", "epsilon"), "rho": ("zcdp", "rho"), "mu2": ("gaussian", "mu2")
+}  # fmt: skip # of a currency, the event that costs so much of it and no less
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What is charged.
+
+    Attributes:
+        event: As JSON.
+        claim: What it is charged for; None for an event as it is.
+    """
+
+    event: dict[str, Any]
+    claim: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Claims by the digest of algorithm, parameters and version; judged where calculations are.
+
+    Attributes:
+        calculator: Judges.
+    """
+
+    calculator: Calculator
+
+    def judge(self, desk: Desk, body: ClaimBody) -> dict[str, Any]:
+        """Returns how a claim stands, and begins to judge it where that has not been done."""
+        asked = {"name": body.algorithm, "parameters": body.parameters, "version": __version__}
+        name = digest(canonical(asked))
+        desk.remember_claim(name, asked)
+        found = self.calculator.run_later("claim", asked)
+        told = {"claim": name, "algorithm": body.algorithm, "parameters": body.parameters}
+        return {**told, "state": "running", "cost": None} if found is None else {**told, **found}
+
+    def spending(self, desk: Desk, body: SpendBody) -> Spent:
+        """Returns what a body charges that names a claim.
+
+        Raises:
+            ProblemError: The claim is not known, not judged yet (503), or does not hold (409).
+        """
+        assert body.claim is not None
+        asked = desk.recall_claim(body.claim)
+        if asked is None:
+            raise ProblemError(404, "there is no such claim here: POST /v1/claims, which always gives the same one")
+        found = self.calculator.run_later("claim", asked)
+        if found is None:
+            raise ProblemError(503, "the claim is being judged: ask again with the same Idempotency-Key")
+        if found["state"] != "holds":
+            state = found["state"]
+            more = {"state": "refused", "reason": f"the claim {state}", "remaining": None, "receipt": None}
+            raise ProblemError(409, f"only a claim that holds may be charged; this one {state}", more=more)
+        unit = desk.currency_of(body.grant)
+        cost = found["cost"][unit]
+        if cost is None:
+            raise ProblemError(422, f"{asked['name']} has no finite cost in the grant's currency, {unit}")
+        kind, name = _TYPES[unit]
+        event = {"type": kind, name: str(Decimal(cost)), "count": 1}
+        return Spent(event=event, claim={"claim": body.claim, **asked})

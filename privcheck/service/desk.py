@@ -1,0 +1,128 @@
+"""The open ledger of a service: the book, the threads that may touch it, and answers that are given again."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from fastapi import Request
+
+from privcheck.errors import IdempotencyError
+from privcheck.ledger import Actor, Book
+from privcheck.ledger.exact import canonical, digest
+from privcheck.ledger.granting import find_grant
+from privcheck.ledger.values import Unit
+from privcheck.service.limits import Buckets
+from privcheck.service.problems import ProblemError
+
+_THREADS: Final = 8
+_WAITING: Final = 256  # requests for one of them
+_KEPT: Final = 10_000  # keys
+T = TypeVar("T")
+
+
+@dataclass(slots=True, kw_only=True)
+class Desk:
+    """An open ledger.
+
+    Attributes:
+        book: The ledger.
+        buckets: By actor.
+    """
+
+    book: Book
+    buckets: Buckets
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "privcheck-ledger"))
+    _waiting: int = 0
+    _seen: OrderedDict[tuple[str, str], str] = field(default_factory=OrderedDict)
+    _answers: OrderedDict[tuple[str, str], Any] = field(default_factory=OrderedDict)
+    _claims: OrderedDict[str, dict[str, Any]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+
+    async def call(self, function: Callable[..., T], *args: Any, **more: Any) -> T:
+        """Returns what a function of the ledger returns, called in one of a few threads.
+
+        Raises:
+            ProblemError: Too many wait already: 429.
+        """
+        if self._waiting >= _WAITING:
+            raise ProblemError(429, f"{_WAITING} requests wait for the ledger: ask again")
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *args, **more))
+        finally:
+            self._waiting -= 1
+
+    def check_key(self, actor: Actor, key: str, request: Mapping[str, Any]) -> None:
+        """Refuses a key that came with another request.
+
+        The store knows the keys of what it has written, by grant; this knows all that came since the service started.
+
+        Raises:
+            IdempotencyError: It did.
+        """
+        said = digest(canonical(request))
+        with self._lock:
+            earlier = self._seen.setdefault((actor.name, key), said)
+            _forget(self._seen)
+        if earlier != said:
+            raise IdempotencyError(f"the key {key!r} was used for another request; expected a new key")
+
+    def once(self, actor: Actor, key: str, write: Callable[[], T]) -> T:
+        """Returns what a write returns, or has returned when the same key came before: while the service runs."""
+        with self._writing:
+            if (actor.name, key) not in self._answers:
+                self._answers[actor.name, key] = write()
+                _forget(self._answers)
+            answer: T = self._answers[actor.name, key]
+            return answer
+
+    def remember_claim(self, name: str, asked: Mapping[str, Any]) -> None:
+        """Keeps what a claim is about."""
+        with self._lock:
+            self._claims[name] = dict(asked)
+            while len(self._claims) > _KEPT:
+                self._claims.popitem(last=False)
+
+    def recall_claim(self, name: str) -> dict[str, Any] | None:
+        """Returns what a claim is about; None where it did not come since the service started."""
+        with self._lock:
+            return self._claims.get(name)
+
+    def currency_of(self, grant: str) -> Unit:
+        """Returns the currency of a grant.
+
+        Raises:
+            UnknownNameError: There is none of the name.
+        """
+        with self.book.store.read() as transaction:
+            return find_grant(transaction, grant).currency
+
+    def close(self) -> None:
+        """Lets go of the store, once what is under way has ended."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self.book.store.close()
+
+
+def desk_of(request: Request) -> Desk:
+    """Returns the open ledger.
+
+    Raises:
+        ProblemError: The service has none.
+    """
+    desk: Desk | None = request.app.state.desk
+    if desk is None:
+        raise ProblemError(503, "this service keeps no ledger; expected one started with --store URL")
+    return desk
+
+
+def _forget(kept: OrderedDict[tuple[str, str], Any]) -> None:
+    while len(kept) > _KEPT:
+        kept.popitem(last=False)

@@ -1,0 +1,220 @@
+"""Bodies and answers of the ledger's endpoints."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from fastapi import Header, Path, Query
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from privcheck.service.models import Body, EventBody, Line, Number, Settings, Word
+
+Key = Annotated[
+    str,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[!-~]+$",
+        description="Of your choice: the same request with the same key is written once, and answered the same.",
+    ),
+]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+InPath = Annotated[Name, Path()]
+Hash = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")]
+After = Annotated[int, Query(ge=0, le=2**53, description="The `next` of the page before.")]
+At = Annotated[
+    str, StringConstraints(max_length=32, pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"),
+    Field(examples=["2027-01-31T12:00:00Z"]),
+]  # fmt: skip
+Decimal = Annotated[str, Field(description="A decimal string, exact; p/q where it is no decimal.")]
+
+
+class SpendBody(Body):
+    """What is to be released, from which grant: an event, or a claim that holds."""
+
+    grant: Name
+    event: EventBody | None = None
+    claim: Annotated[
+        str | None, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(description="Of POST /v1/claims.")
+    ] = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.event is None) == (self.claim is None):
+            raise ValueError("give an event, or a claim")
+        return self
+
+
+class ReserveBody(SpendBody):
+    """What is to be released, and how long a run may take to begin."""
+
+    seconds: Annotated[int, Field(ge=1, le=30 * 24 * 3600)] = 3600
+
+
+class ReleaseBody(Body):
+    """Why a reservation is given back."""
+
+    evidence: Annotated[Line, Field(description="How it is known that nothing was drawn.")]
+
+
+class ClaimBody(Body):
+    """An algorithm's claim, at parameters."""
+
+    algorithm: Word
+    parameters: Settings = Field(default_factory=dict)
+
+
+class DatasetBody(Body):
+    """A dataset's policy: what all its grants together keep, for ever."""
+
+    dataset: Name
+    epsilon: Number
+    delta: Number
+    relation: Line = "replace-one"
+    unit: Line = "user"
+    trust: Literal["central", "joint", "shuffle", "local"] = "central"
+    remainder: Literal["epsilon", "rho", "mu2"] = "rho"
+    until: At | None = None
+
+
+class GrantBody(Body):
+    """A part of a dataset's budget, with a fixed cap."""
+
+    name: Name
+    dataset: Name
+    currency: Literal["epsilon", "rho", "mu2"]
+    cap: Number
+    lost: Number = "0"
+    delta: Number | None = None
+
+
+class TokenBody(Body):
+    """Whose token, and what it may do."""
+
+    name: Name
+    role: Literal["reader", "analyst", "ci", "officer", "admin"]
+    grants: Annotated[list[Name], Field(max_length=100, default_factory=list)]
+    expires: At | None = None
+
+
+class Answer(BaseModel):
+    """An answer may get more fields."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class SignedHead(Answer):
+    """A signed head of a dataset's chain: keep it, it shows a cut tail."""
+
+    dataset: str
+    seq: int
+    hash: str
+    at: str
+    signature: str
+
+
+class Decided(Answer):
+    """What became of a request to spend."""
+
+    state: Literal["reserved", "committed", "released"]
+    id: str
+    grant: str
+    receipt: SignedHead
+    remaining: Decimal
+    cost: dict[str, Decimal]
+    expires: str | None
+
+
+class Quoted(Answer):
+    """What a charge would cost; nothing was written."""
+
+    state: Literal["quoted", "refused"]
+    grant: str
+    reason: str | None
+    remaining: Decimal
+    times: int | None = Field(description="How often it fits into what is free; null where it costs nothing.")
+
+
+class Claimed(Answer):
+    """A claim that is judged: charge it once `state` is holds."""
+
+    claim: str
+    state: Literal["running", "holds", "fails", "undecided"]
+    algorithm: str
+    cost: dict[str, str | None] | None = Field(description="The accountant's, in each currency.")
+
+
+class ShownDataset(Answer):
+    """A dataset: its policy, its grants with what is left, the head of its chain."""
+
+    name: str
+    policy: dict[str, Any]
+    grants: list[dict[str, Any]]
+    head: SignedHead
+
+
+class ShownDatasets(BaseModel):
+    """All datasets."""
+
+    datasets: list[ShownDataset]
+
+
+class CapCurve(BaseModel):
+    """ε at δ of all that the grants will ever admit; null: infinite."""
+
+    dataset: str
+    points: list[dict[str, str | None]]
+
+
+class ShownCharge(Answer):
+    """A charge as it stands."""
+
+    id: str
+    grant: str
+    state: Literal["reserved", "committed", "released"]
+    event: dict[str, Any]
+    cost: dict[str, Decimal]
+    actor: str
+    hash: str
+
+
+class Charges(BaseModel):
+    """A page of charges, in order; `next` is null on the last."""
+
+    charges: list[ShownCharge]
+    next: int | None
+
+
+class Exported(Answer):
+    """What was charged, for other accountants or for people."""
+
+    kind: Literal["dp-event", "statement"]
+
+
+class NewPolicy(BaseModel):
+    """A dataset's policy."""
+
+    policy: dict[str, Any]
+
+
+class NewGrant(BaseModel):
+    """A grant, and the policy that it is a part of or has implied."""
+
+    grant: dict[str, Any]
+    policy: dict[str, Any]
+
+
+class NewToken(BaseModel):
+    """A token, told this once."""
+
+    name: str
+    role: str
+    token: str
+
+
+class Revoked(BaseModel):
+    """A token that has ended."""
+
+    name: str
+    revoked: Literal[True]

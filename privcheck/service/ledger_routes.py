@@ -1,0 +1,140 @@
+"""Endpoints that write to the ledger: quotes, reservations, charges, claims, datasets, grants, tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Response
+from starlette.responses import JSONResponse
+
+from privcheck import registry
+from privcheck.ledger import Actor
+from privcheck.ledger.values import Decision
+from privcheck.service import ledger_models as models
+from privcheck.service.calculator import Calculator
+from privcheck.service.claims import Claims, Spent
+from privcheck.service.desk import Desk, desk_of
+from privcheck.service.problems import ProblemError, responses
+from privcheck.service.security import Acting
+from privcheck.service.stateless import Calculates
+
+router = APIRouter(prefix="/v1", tags=["ledger"])
+At = Annotated[Desk, Depends(desk_of)]
+_READS = responses(401, 403)
+_WRITES = responses(401, 403, 409)
+
+
+@router.post("/quotes", response_model=models.Quoted, responses=_READS)
+async def quote(body: models.SpendBody, desk: At, actor: Acting, calculator: Calculates) -> Response:
+    """Returns what a charge would cost, whether it would fit now and how often; writes nothing."""
+    spent = await _spent(desk, body, calculator)
+    found = await desk.call(desk.book.quote, actor, grant=body.grant, event=spent.event)
+    return JSONResponse(found.to_dict())
+
+
+@router.post("/charges", status_code=201, response_model=models.Decided, responses=_WRITES)
+async def charge(
+    body: models.SpendBody, key: models.Key, desk: At, actor: Acting, calculator: Calculates
+) -> Response:  # fmt: skip
+    """Charges what is about to be released: draw the noise once this has answered 201."""
+    desk.check_key(actor, key, {"do": "charge", **body.model_dump()})
+    spent = await _spent(desk, body, calculator)
+    done = await desk.call(
+        desk.book.charge, actor, grant=body.grant, event=spent.event, key=key, claim=spent.claim
+    )  # fmt: skip
+    return _answer(done, 201)
+
+
+@router.post("/reservations", status_code=201, response_model=models.Decided, responses=_WRITES)
+async def reserve(
+    body: models.ReserveBody, key: models.Key, desk: At, actor: Acting, calculator: Calculates
+) -> Response:  # fmt: skip
+    """Sets budget aside for a run; it counts as spent until it is released."""
+    desk.check_key(actor, key, {"do": "reserve", **body.model_dump()})
+    spent = await _spent(desk, body, calculator)
+    asked = {"grant": body.grant, "event": spent.event, "key": key, "claim": spent.claim, "seconds": body.seconds}
+    return _answer(await desk.call(desk.book.reserve, actor, **asked), 201)
+
+
+@router.post("/reservations/{charge}/commit", response_model=models.Decided, responses=_WRITES)
+async def commit(charge: models.InPath, key: models.Key, desk: At, actor: Acting) -> Response:
+    """Commits a reservation: draw the noise once this has answered 200."""
+    desk.check_key(actor, key, {"do": "commit", "charge": charge})
+    return _answer(await desk.call(desk.book.commit, actor, charge), 200)
+
+
+@router.post("/reservations/{charge}/release", response_model=models.Decided, responses=_WRITES)
+async def release(
+    charge: models.InPath, body: models.ReleaseBody, key: models.Key, desk: At, actor: Acting
+) -> Response:  # fmt: skip
+    """Gives back a reservation of which nothing was drawn; once it has expired, only another officer can."""
+    desk.check_key(actor, key, {"do": "release", "charge": charge, **body.model_dump()})
+    return _answer(await desk.call(desk.book.release, actor, charge, evidence=body.evidence), 200)
+
+
+@router.post("/claims", status_code=202, response_model=models.Claimed, responses=_WRITES)
+async def claim(
+    body: models.ClaimBody, key: models.Key, desk: At, actor: Acting, calculator: Calculates
+) -> Response:  # fmt: skip
+    """Begins to judge an algorithm's claim, and returns how that stands; ask again until it is not running."""
+    if body.algorithm not in registry.names("algorithms"):
+        raise ProblemError(404, f"there is no algorithm {body.algorithm!r}: GET /v1/algorithms lists them")
+    desk.check_key(actor, key, {"do": "claim", **body.model_dump()})
+    return JSONResponse(await desk.call(Claims(calculator).judge, desk, body), 202)
+
+
+@router.post("/datasets", status_code=201, responses=_WRITES)
+async def open_dataset(body: models.DatasetBody, key: models.Key, desk: At, actor: Acting) -> models.NewPolicy:
+    """Opens a dataset with the (ε, δ) that all its grants together keep."""
+    fields = body.model_dump()
+    write = partial(desk.book.set_policy, actor, **fields)
+    return models.NewPolicy(
+        policy=(await _once(desk, actor, key, what="dataset", fields=fields, write=write)).to_dict()
+    )
+
+
+@router.post("/grants", status_code=201, responses=_WRITES)
+async def make_grant(body: models.GrantBody, key: models.Key, desk: At, actor: Acting) -> models.NewGrant:
+    """Makes a grant: a part of a dataset's budget, whose cap is fixed."""
+    fields = body.model_dump()
+    write = partial(desk.book.grant, actor, **fields)
+    grant, policy = await _once(desk, actor, key, what="grant", fields=fields, write=write)
+    return models.NewGrant(grant=grant.to_dict(), policy=policy.to_dict())
+
+
+@router.post("/tokens", status_code=201, responses=_WRITES)
+async def make_token(body: models.TokenBody, key: models.Key, desk: At, actor: Acting) -> models.NewToken:
+    """Makes a token, which is told this once."""
+    fields = {**body.model_dump(), "grants": tuple(body.grants)}
+    write = partial(desk.book.make_token, actor, **fields)
+    token = await _once(desk, actor, key, what="token", fields=body.model_dump(), write=write)
+    return models.NewToken(name=body.name, role=body.role, token=token)
+
+
+@router.delete("/tokens/{name}", responses=_WRITES)
+async def revoke_token(name: models.InPath, key: models.Key, desk: At, actor: Acting) -> models.Revoked:
+    """Ends a token."""
+    desk.check_key(actor, key, {"do": "revoke", "name": name})
+    await desk.call(desk.book.revoke_token, actor, name)
+    return models.Revoked(name=name, revoked=True)
+
+
+async def _spent(desk: Desk, body: models.SpendBody, calculator: Calculator) -> Spent:
+    if body.event is not None:
+        return Spent(event=body.event.plain(), claim=None)
+    return await desk.call(Claims(calculator).spending, desk, body)
+
+
+async def _once(desk: Desk, actor: Actor, key: str, *, what: str, fields: Mapping[str, Any], write: Any) -> Any:
+    desk.check_key(actor, key, {"do": what, **fields})
+    return await desk.call(desk.once, actor, key, write)
+
+
+def _answer(decision: Decision, status: int) -> Response:
+    """Returns a decision; one that refuses is a problem with the same fields."""
+    told = decision.to_dict()
+    if decision.state == "refused":
+        raise ProblemError(409, decision.reason or "refused", more=told)
+    return JSONResponse(told, status)

@@ -1,0 +1,159 @@
+"""Endpoints that read the ledger: datasets, curves, charges, receipts, exports; and whether the service is ready."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import islice
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.responses import JSONResponse
+
+from privcheck import __version__
+from privcheck.errors import UnknownNameError
+from privcheck.ledger import Actor, rows, tokens
+from privcheck.ledger.exact import canonical
+from privcheck.ledger.store import Transaction
+from privcheck.ledger.values import NOT_A_GUARANTEE
+from privcheck.service import ledger_models as models
+from privcheck.service.desk import Desk
+from privcheck.service.ledger_routes import At
+from privcheck.service.limits import MOST_EVENTS
+from privcheck.service.models import Health
+from privcheck.service.problems import ProblemError, responses
+from privcheck.service.security import Acting
+from privcheck.service.stateless import Calculates
+
+router = APIRouter(prefix="/v1", tags=["ledger"])
+_PAGE: Final = 100
+_DELTAS: Final = ("1e-3", "1e-4", "1e-5", "1e-6", "1e-7", "1e-8", "1e-9", "1e-10", "1e-12")
+_READS = responses(401, 403)
+
+
+@router.get("/readyz", responses=responses(), tags=["calculations"])
+async def ready(request: Request) -> Health:
+    """Returns that the service is ready: its ledger, where it has one, can be read and written."""
+    desk: Desk | None = request.app.state.desk
+    if desk is not None:
+        if desk.book.store.read_only:
+            raise ProblemError(503, "the ledger is read-only; an officer has to look at it")
+        await desk.call(_names, desk)
+    return Health(status="ok", version=__version__)
+
+
+@router.get("/datasets", response_model=models.ShownDatasets, responses=_READS)
+async def show_datasets(desk: At, actor: Acting) -> Response:
+    """Returns all datasets: policies, grants with what is left, heads."""
+    return JSONResponse(await desk.call(desk.book.show, actor))
+
+
+@router.get("/datasets/{dataset}", response_model=models.ShownDataset, responses=_READS)
+async def show_dataset(dataset: models.InPath, desk: At, actor: Acting) -> Response:
+    """Returns a dataset."""
+    return JSONResponse(await desk.call(_dataset, desk, actor, dataset))
+
+
+@router.get("/datasets/{dataset}/curve", response_model=models.CapCurve, responses=_READS)
+async def show_curve(dataset: models.InPath, desk: At, actor: Acting, calculator: Calculates) -> Response:
+    """Returns ε at δ of all that the dataset's grants will ever admit: the guarantee, whatever is spent so far."""
+    shown = await desk.call(_dataset, desk, actor, dataset)
+    grants = [{name: grant[name] for name in _GRANT} for grant in shown["grants"] if not grant["late"]]
+    found = await desk.call(calculator.run, "curve", {"grants": grants, "deltas": _DELTAS})
+    return JSONResponse({"dataset": dataset, **found})
+
+
+_GRANT: Final = ("name", "dataset", "kind", "currency", "cap", "lost", "delta", "epsilon", "theorem", "late", "plan")
+
+
+@router.get("/datasets/{dataset}/charges", response_model=models.Charges, responses=_READS)
+async def show_charges(dataset: models.InPath, desk: At, actor: Acting, after: models.After = 0) -> Response:
+    """Returns a page of a dataset's charges, in the order in which they were opened."""
+    return JSONResponse(await desk.call(_charges, desk, actor, dataset, after))
+
+
+@router.get("/charges/{charge}", response_model=models.ShownCharge, responses=_READS)
+async def show_charge(charge: models.InPath, desk: At, actor: Acting) -> Response:
+    """Returns a charge as it stands."""
+    return JSONResponse((await desk.call(desk.book.find_charge, actor, charge)).to_dict())
+
+
+@router.get("/receipts/{hash}", response_model=models.SignedHead, responses=_READS)
+async def show_receipt(hash: models.Hash, desk: At, _: Acting) -> Response:  # noqa: A002 - the path's name
+    """Returns the receipt of the row with a hash."""
+    return JSONResponse(await desk.call(_receipt, desk, hash))
+
+
+@router.get("/export", response_model=models.Exported, responses=_READS)
+async def export(
+    desk: At,
+    actor: Acting,
+    calculator: Calculates,
+    kind: Annotated[Literal["dp-event", "statement"], Query(alias="as")] = "statement",
+    dataset: Annotated[models.Name | None, Query()] = None,
+) -> Response:
+    """Returns what is guaranteed (statement) or what was charged and not given back (dp-event), of a dataset or all."""
+    shown = await desk.call(desk.book.show, actor, dataset)
+    if kind == "statement":
+        return JSONResponse({"kind": kind, "at": desk.book.now(), "note": NOT_A_GUARANTEE, **shown})
+    every = []
+    for one in shown["datasets"]:
+        events = await desk.call(_events, desk, one["name"])
+        text = "NoOpDpEvent()"
+        if events:
+            text = (await desk.call(calculator.run, "dp_event", {"events": events}))["text"]
+        every.append({"dataset": one["name"], "events": events, "dp_event": text, "head": one["head"]})
+    return JSONResponse({"kind": kind, "at": desk.book.now(), "datasets": every})
+
+
+def _names(desk: Desk) -> list[str]:
+    with desk.book.store.read() as transaction:
+        return rows.datasets(transaction)
+
+
+def _dataset(desk: Desk, actor: Actor, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = desk.book.show(actor, name)["datasets"][0]
+    return found
+
+
+def _known(transaction: Transaction, dataset: str) -> None:
+    names = rows.datasets(transaction)
+    if dataset not in names:
+        raise UnknownNameError("dataset", dataset, names)
+
+
+def _charges(desk: Desk, actor: Actor, dataset: str, after: int) -> dict[str, Any]:
+    with desk.book.store.read() as transaction:
+        _known(transaction, dataset)
+        opened = (row for row in rows.rows_of_dataset(transaction, dataset, after=after) if row.kind == "charge")
+        page = list(islice(opened, _PAGE + 1))
+    shown = [desk.book.find_charge(actor, str(row.charge)).to_dict() for row in page[:_PAGE]]
+    return {"charges": shown, "next": page[_PAGE - 1].seq if len(page) > _PAGE else None}
+
+
+def _receipt(desk: Desk, value: str) -> dict[str, Any]:
+    with desk.book.store.read() as transaction:
+        row = rows.find_hash(transaction, value)
+        if row is None:
+            raise ProblemError(404, "there is no row of that hash: where a receipt names it, the chain was cut")
+        return tokens.sign(row, tokens.read_key(transaction)).to_dict()
+
+
+def _events(desk: Desk, dataset: str) -> list[dict[str, Any]]:
+    """Returns what was charged to a dataset and not released, equal events together."""
+    states: dict[str, str] = {}
+    charged: dict[str, dict[str, Any]] = {}
+    with desk.book.store.read() as transaction:
+        for row in rows.rows_of_dataset(transaction, dataset):
+            if row.charge is not None:
+                states[row.charge] = row.body["state"]
+                if row.kind == "charge":
+                    charged[row.charge] = row.body["event"]
+    counts: Counter[str] = Counter()
+    for name, event in charged.items():
+        if states[name] != "released":
+            for part in event.get("events", [event]):
+                counts[canonical({**part, "count": 1})] += part["count"]
+    if len(counts) > MOST_EVENTS:
+        raise ProblemError(422, f"{len(counts)} different events are more than fit into one export")
+    return [{**json.loads(text), "count": count} for text, count in sorted(counts.items())]

@@ -1,0 +1,170 @@
+"""What stands before every request: a length, a time, a rate; and headers behind every answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from privcheck.service.problems import ProblemError, as_problem
+
+BODY_BYTES: Final = 64 * 1024
+MOST_EVENTS: Final = 10_000
+MOST_COUNT: Final = 10**9
+_BUCKETS: Final = 10_000  # addresses or tokens that are remembered
+_LOG: Final = logging.getLogger("privcheck.service")
+
+_HEADERS: Final = {
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cache-control": b"no-store",
+    b"cross-origin-resource-policy": b"same-origin",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Buckets:
+    """Token buckets by key; the one that was used longest ago is forgotten when there are too many.
+
+    Attributes:
+        rate: Requests a second, in the long run.
+        burst: Requests at once.
+        clock: Seconds that only rise.
+    """
+
+    rate: float
+    burst: int
+    clock: Callable[[], float] = time.monotonic
+    _levels: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, key: str) -> None:
+        """Takes one request from a bucket.
+
+        Raises:
+            ProblemError: It is empty: 429, with the seconds to wait.
+        """
+        with self._lock:
+            now = self.clock()
+            level, then = self._levels.pop(key, (float(self.burst), now))
+            level = min(self.burst, level + (now - then) * self.rate)
+            self._levels[key] = (level - 1 if level >= 1 else level, now)
+            if len(self._levels) > _BUCKETS:
+                self._levels.popitem(last=False)
+        if level < 1:
+            seconds = max(1, math.ceil((1 - level) / self.rate))
+            detail = f"too many requests: at most {self.burst} at once and {self.rate:g} a second"
+            raise ProblemError(429, detail, headers={"Retry-After": str(seconds)})
+
+
+@dataclass(slots=True)
+class Guard:
+    """ASGI middleware: rate by address, length of the body, time of the request, headers, and no error unanswered.
+
+    Attributes:
+        app: What stands behind it.
+        buckets: By address.
+        seconds: Of one request.
+        most: Requests under way at the same time.
+        under_way: How many there are now.
+    """
+
+    app: ASGIApp
+    buckets: Buckets
+    seconds: float
+    most: int = 512
+    under_way: int = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        self.under_way += 1
+        try:
+            await self._bounded(scope, receive, send)
+        finally:
+            self.under_way -= 1
+
+    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def answer(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                _add_headers(message)
+            await send(message)
+
+        try:
+            if self.under_way > self.most:
+                raise ProblemError(429, f"{self.most} requests are under way: ask again")  # noqa: TRY301
+            self.buckets.take(str((scope.get("client") or ("unknown",))[0]))
+            async with asyncio.timeout(self.seconds):
+                body = await _read(scope, receive)
+                await self.app(scope, _again(body, receive), answer)
+        except Exception as error:
+            problem = self._problem(error)
+            if problem.status == 500:
+                _LOG.exception("internal error at %s", scope.get("path", "")[:100].encode("ascii", "replace").decode())
+            if begun:
+                raise
+            await problem.response()(scope, receive, answer)
+
+    def _problem(self, error: Exception) -> ProblemError:
+        if isinstance(error, TimeoutError):
+            detail = f"no answer within {self.seconds:g} s; whether anything was written is not known"
+            return ProblemError(503, f"{detail}: ask again, a write with the same Idempotency-Key")
+        return as_problem(error)
+
+
+def _add_headers(message: MutableMapping[str, Any]) -> None:
+    given = [(name.lower(), value) for name, value in message.get("headers", ())]
+    names = {name for name, _ in given}
+    message["headers"] = [*given, *((name, value) for name, value in _HEADERS.items() if name not in names)]
+
+
+async def _read(scope: Scope, receive: Receive) -> bytes:
+    """Returns the whole body, which is short.
+
+    Raises:
+        ProblemError: It is too long: 413.
+    """
+    stated = dict(scope["headers"]).get(b"content-length", b"0")
+    read = bytearray()
+    more = True
+    while more:
+        if len(read) > BODY_BYTES or (stated.isdigit() and int(stated[:20]) > BODY_BYTES):
+            raise ProblemError(413, f"the body is longer than {BODY_BYTES} bytes", headers={"Connection": "close"})
+        message = await receive()
+        if message["type"] != "http.request":
+            break  # the client has gone
+        read += message.get("body", b"")
+        more = message.get("more_body", False)
+    if len(read) > BODY_BYTES:
+        raise ProblemError(413, f"the body is longer than {BODY_BYTES} bytes")
+    return bytes(read)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Returns what hands out the body that was read, and then what the server says."""
+    handed = False
+
+    async def give() -> Message:
+        nonlocal handed
+        if handed:
+            return await receive()
+        handed = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return give

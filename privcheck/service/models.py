@@ -1,0 +1,170 @@
+"""Bodies and answers of the endpoints, as the OpenAPI document shows them."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Annotated, Any, Literal, Self
+
+from fastapi import Path
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
+
+from privcheck.service.limits import MOST_COUNT, MOST_EVENTS
+
+_NUMBER = r"^[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?$"
+
+
+def _printable(text: str) -> str:
+    if any(unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"} for char in text):
+        raise ValueError("expected a text without control characters")
+    return text
+
+
+Word = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$")]
+Line = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_printable)]
+Number = Annotated[
+    str, StringConstraints(max_length=40, pattern=_NUMBER), Field(description="A decimal string.", examples=["0.01"])
+]
+Field_ = Annotated[str, StringConstraints(max_length=40), AfterValidator(_printable)]
+AlgorithmName = Annotated[Word, Path(description="A registered algorithm.", examples=["dp-apvi"])]
+
+
+class Body(BaseModel):
+    """A body: what it does not know is refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class EventBody(BaseModel):
+    """What is released: a type, and its fields as decimal strings; nothing in it is evaluated."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        strict=True,
+        json_schema_extra={
+            "additionalProperties": {"type": ["string", "integer", "number", "boolean"], "maxLength": 40},
+            "examples": [{"type": "gaussian", "rho": "0.01", "count": 3}, {"type": "laplace", "scale": "10"}],
+        },
+    )
+    __pydantic_extra__: dict[str, Field_ | int | float | bool]
+
+    type: Word
+    count: Annotated[int, Field(ge=1, le=MOST_COUNT, description="How often.")] = 1
+
+    def plain(self) -> dict[str, Any]:
+        """Returns the event as JSON."""
+        return self.model_dump()
+
+
+class _Level(Body):
+    epsilon: Number | None = None
+    delta: Number | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.epsilon is None) == (self.delta is None):
+            raise ValueError("give epsilon, to ask for δ, or delta, to ask for ε")
+        return self
+
+
+class ComposeBody(_Level):
+    """Events on the same data, and an ε or a δ."""
+
+    events: Annotated[list[EventBody], Field(min_length=1, max_length=MOST_EVENTS)]
+
+
+class Composed(BaseModel):
+    """What events cost together."""
+
+    quantity: Literal["epsilon", "delta"]
+    at: dict[str, str] = Field(description="The δ or ε that was given.")
+    estimate: str | None = Field(description="The tight value; null: infinite.")
+    upper: str | None = Field(description="A certified bound, never below the truth; null: infinite.")
+    method: str
+    direction: str = Field(description="Which way `estimate` errs: exact, estimate or upper.")
+    reason: str
+
+
+class CalibrateBody(Body):
+    """A target and events; the spreads of all noise in them are multiplied by one factor."""
+
+    epsilon: Number
+    delta: Number
+    events: Annotated[list[EventBody], Field(min_length=1, max_length=MOST_EVENTS)]
+
+
+class CalibratedAnswer(BaseModel):
+    """The least noise."""
+
+    factor: str | None = Field(description="What the spreads are multiplied by.")
+    events: list[dict[str, JsonValue]] = Field(description="The events at that noise.")
+    epsilon: str | None = Field(description="Certified for these events at δ, at most the target.")
+    estimate: str | None
+    delta: str
+    method: str
+    tolerance: str | None = Field(description="Relative: so much less noise might still have done.")
+
+
+class GuaranteeBody(Body):
+    """A guarantee: pure with epsilon, zcdp with rho, gdp with mu, approximate with epsilon and delta."""
+
+    type: Literal["pure", "zcdp", "gdp", "approximate"]
+    epsilon: Number | None = None
+    rho: Number | None = None
+    mu: Number | None = None
+    delta: Number | None = None
+
+
+class ConvertBody(_Level):
+    """A guarantee, and an ε or a δ."""
+
+    guarantee: GuaranteeBody
+
+
+class Converted(BaseModel):
+    """What a guarantee implies for every mechanism that keeps it; all rounded up."""
+
+    guarantee: dict[str, JsonValue]
+    epsilon: str | None = Field(description="null: infinite.")
+    delta: str | None
+    implies: dict[str, str | None] = Field(
+        description="Its cost in ordered currencies: epsilon, rho, mu2; null: none that is finite."
+    )
+
+
+Settings = Annotated[
+    dict[Word, Annotated[str, StringConstraints(min_length=1, max_length=60), AfterValidator(_printable)]],
+    Field(max_length=40, description="Exact numbers, or the name of a reading.", examples=[{"H": "20", "rho": "1/2"}]),
+]
+
+
+class VerifyBody(Body):
+    """Parameters of an algorithm."""
+
+    parameters: Settings = Field(default_factory=dict)
+
+
+class BudgetBody(VerifyBody):
+    """Parameters of an algorithm, and where ε is reported."""
+
+    delta: Number | None = None
+
+
+class Document(BaseModel):
+    """A document, as the command of that name prints it with --json."""
+
+    model_config = ConfigDict(extra="allow")
+
+    schema_: int = Field(alias="schema", description="Version of the form.")
+
+
+class Health(BaseModel):
+    """Whether the service lives or is ready."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class Waiting(BaseModel):
+    """The answer is not there yet: ask again."""
+
+    state: Literal["running"]

@@ -1,0 +1,182 @@
+"""Errors as RFC 9457 problem details: every one is `application/problem+json`, and every status is documented."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from privcheck.commands.failures import explain
+from privcheck.errors import (
+    AuthorityError,
+    BudgetError,
+    IdempotencyError,
+    LedgerError,
+    PrivcheckError,
+    StateError,
+    StoreError,
+    UnknownNameError,
+)
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_SECONDS: Final = 1
+_SHOWN: Final = 20  # fields of a body that is refused
+_LONGEST: Final = 300
+
+_MEANING: Final[Mapping[int, str]] = {
+    400: "The body cannot be read as JSON.",
+    401: "There is no bearer token, or it is not known, expired or revoked.",
+    403: "The token's role may not do this.",
+    404: "There is no such thing.",
+    405: "The address knows other methods.",
+    409: "The ledger refuses; nothing was spent.",
+    413: "The body is longer than 64 KiB.",
+    422: "A value is refused; `errors` names the fields.",
+    429: "Too many requests, or too many calculations under way: again after `Retry-After` seconds.",
+    500: "An internal error; nothing was decided.",
+    503: "No answer in time, or the outcome is not known: ask again, a write with the same `Idempotency-Key`.",
+}
+_STATUS: Final[Mapping[type[PrivcheckError], int]] = {
+    UnknownNameError: 404,
+    StateError: 409,
+    BudgetError: 409,
+    IdempotencyError: 422,
+    StoreError: 503,
+    LedgerError: 503,
+}
+ALWAYS: Final = (400, 404, 405, 413, 422, 429, 500, 503)
+
+
+class FieldProblem(BaseModel):
+    """What is wrong with one field."""
+
+    field: str
+    message: str
+
+
+class ProblemDetails(BaseModel):
+    """A problem (RFC 9457)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldProblem] | None = None
+
+
+class ProblemError(Exception):
+    """What ends a request early.
+
+    Attributes:
+        status: The HTTP status.
+        detail: What was given, what was expected, what to do.
+        errors: The fields that are refused.
+        more: Further members of the answer.
+        headers: Further headers of the answer.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        errors: Sequence[FieldProblem] = (),
+        more: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.more = dict(more or {})
+        self.headers = dict(headers or {})
+
+    def response(self) -> Response:
+        """Returns the answer."""
+        told: dict[str, Any] = {
+            "type": "about:blank",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail,
+            **({"errors": [one.model_dump() for one in self.errors]} if self.errors else {}),
+            **self.more,
+        }
+        headers = dict(self.headers)
+        if self.status in {429, 503}:
+            headers.setdefault("Retry-After", str(RETRY_SECONDS))
+        # ASCII: a body may hold what no encoding can, and a message may quote it
+        return Response(json.dumps(told), status_code=self.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def as_problem(error: Exception) -> ProblemError:
+    """Returns the answer to an error that this package raised on purpose."""
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, AuthorityError):
+        headers = {} if error.known else {"WWW-Authenticate": "Bearer"}
+        return ProblemError(403 if error.known else 401, str(error), headers=headers)
+    status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 422)
+    if isinstance(error, PrivcheckError):
+        failure = explain(error)
+        hint = failure.hint if failure.hint and failure.hint not in failure.message else None
+        detail = f"{failure.message}; {hint}" if hint else failure.message
+        field = "" if isinstance(error, UnknownNameError) else str(getattr(error, "name", ""))
+        errors = [FieldProblem(field=field[:100], message=_short(failure.message))] if field else []
+        return ProblemError(status, _short(detail), errors=errors)
+    return ProblemError(500, "internal error, nothing was decided: please report it")
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Returns the documented errors of an endpoint: those that any may end with, and its own."""
+    return {
+        status: {
+            "description": _MEANING[status],
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
+            **({"headers": {"Retry-After": _RETRY_HEADER}} if status in {429, 503} else {}),
+        }
+        for status in sorted({*ALWAYS, *statuses})
+    }
+
+
+_RETRY_HEADER: Final = {"description": "Seconds to wait.", "schema": {"type": "string"}}
+
+
+def answer_problems(app: FastAPI) -> None:
+    """Lets every error of an application be a problem."""
+
+    def on_http(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return ProblemError(error.status_code, _short(str(error.detail)), headers=error.headers).response()
+
+    def on_fields(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        errors = [_field(one) for one in error.errors()[:_SHOWN]]
+        detail = "; ".join(f"{one.field}: {one.message}" for one in errors)
+        return ProblemError(422, _short(detail), errors=errors).response()
+
+    def on_ours(_: Request, error: Exception) -> Response:
+        return as_problem(error).response()
+
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(RequestValidationError, on_fields)
+    app.add_exception_handler(ProblemError, on_ours)
+    app.add_exception_handler(PrivcheckError, on_ours)
+
+
+def _field(error: Mapping[str, Any]) -> FieldProblem:
+    """Returns a field with its problem; what was given is not repeated: it may be anything."""
+    place = [str(part)[:100] for part in error["loc"] if part not in {"body", "query", "path", "header"}]
+    return FieldProblem(field=".".join(place) or str(error["loc"][0]), message=_short(str(error["msg"])))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST * 4 else f"{text[: _LONGEST * 4]} …"

@@ -1,0 +1,67 @@
+"""Who may ask what: one table of endpoints, bearer tokens, and the refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from privcheck.errors import AuthorityError
+from privcheck.ledger.roles import Action, Actor, require
+from privcheck.service.desk import Desk, desk_of
+
+# every endpoint: the action of the roles' table (`privcheck.ledger.roles`) that it is; None: anybody may, without token
+ENDPOINTS: Final[Mapping[tuple[str, str], Action | None]] = {
+    ("POST", "/v1/compose"): None,
+    ("POST", "/v1/calibrate"): None,
+    ("POST", "/v1/convert"): None,
+    ("GET", "/v1/algorithms"): None,
+    ("GET", "/v1/algorithms/{name}"): None,
+    ("POST", "/v1/algorithms/{name}/budget"): None,
+    ("POST", "/v1/algorithms/{name}/verify"): None,
+    ("GET", "/v1/healthz"): None,
+    ("GET", "/v1/readyz"): None,
+    ("POST", "/v1/quotes"): "quote",
+    ("POST", "/v1/reservations"): "reserve",
+    ("POST", "/v1/reservations/{charge}/commit"): "commit",
+    ("POST", "/v1/reservations/{charge}/release"): "release",
+    ("POST", "/v1/charges"): "charge",
+    ("GET", "/v1/charges/{charge}"): "show",
+    ("POST", "/v1/claims"): "quote",
+    ("GET", "/v1/datasets"): "show",
+    ("GET", "/v1/datasets/{dataset}"): "show",
+    ("GET", "/v1/datasets/{dataset}/curve"): "show",
+    ("GET", "/v1/datasets/{dataset}/charges"): "show",
+    ("GET", "/v1/receipts/{hash}"): "show",
+    ("GET", "/v1/export"): "export",
+    ("POST", "/v1/datasets"): "policy",
+    ("POST", "/v1/grants"): "grant",
+    ("POST", "/v1/tokens"): "token",
+    ("DELETE", "/v1/tokens/{name}"): "token",
+}
+_BEARER: Final = HTTPBearer(auto_error=False, description="A token: privcheck ledger token, or POST /v1/tokens.")
+
+
+async def _find_actor(
+    request: Request,
+    desk: Annotated[Desk, Depends(desk_of)],
+    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
+) -> Actor:
+    """Returns whose token came with a request, if the role may do what is asked for.
+
+    Raises:
+        AuthorityError: There is no token, it is not known, or the role may not.
+    """
+    if given is None:
+        raise AuthorityError("expected the header Authorization: Bearer TOKEN", known=False)
+    actor = await desk.call(desk.book.find_actor, given.credentials)
+    desk.buckets.take(actor.name)
+    action = ENDPOINTS[request.method, request.scope["route"].path]
+    assert action is not None, "an endpoint without an action asks for no token"
+    require(actor, action)
+    return actor
+
+
+Acting = Annotated[Actor, Depends(_find_actor)]

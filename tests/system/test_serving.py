@@ -1,0 +1,78 @@
+"""`privcheck serve` from outside: an empty folder becomes a ledger, and unsafe addresses are refused."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from click.testing import CliRunner
+
+from privcheck.commands import serving
+from privcheck.commands.cli import main
+from privcheck.errors import ParameterError
+
+
+def test_import_and_help_need_no_web_framework():
+    code = "import sys, privcheck, privcheck.commands.cli; print({'fastapi', 'uvicorn', 'pydantic'} & set(sys.modules))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "ledger.example.org"])  # noqa: S104
+def test_other_addresses_need_tls_or_a_proxy(host):
+    with pytest.raises(ParameterError, match="clear text"):
+        serving.check_address(host, tls=False, behind_proxy=False)
+    serving.check_address(host, tls=True, behind_proxy=False)
+    serving.check_address(host, tls=False, behind_proxy=True)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
+def test_this_machine_needs_neither(host):
+    serving.check_address(host, tls=False, behind_proxy=False)
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(serving, "find_spec", lambda name: None if name == "fastapi" else object())
+    told = CliRunner().invoke(main, ["serve"])
+    assert told.exit_code == 2
+    assert "pip install 'privcheck[service]'" in told.stderr
+    assert len(told.stderr.strip().splitlines()) == 1
+
+
+def test_an_empty_folder_becomes_a_ledger_and_ends_when_told(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "privcheck", "serve", "--port", str(port)]
+    tokens = []
+    for _ in range(2):
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert ask(f"http://127.0.0.1:{port}/v1/readyz", token=None) == 200
+                began = time.monotonic()
+                process.send_signal(signal.SIGTERM)
+                _, said = process.communicate(timeout=30)
+                assert time.monotonic() - began < 20
+            finally:
+                process.kill()
+        assert "Traceback" not in said
+        tokens.append(re.findall("privcheck_[A-Za-z0-9_-]{43}", said))
+    assert [len(found) for found in tokens] == [1, 0]  # told once
+    assert (tmp_path / "ledger.db").stat().st_mode & 0o077 == 0
+
+
+def ask(url, *, token, seconds=60):
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310
+                return answer.status
+        except urllib.error.URLError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
