@@ -48,12 +48,31 @@ def test_the_registered_name_is_its_own(name):
 
 @pytest.mark.parametrize(("name", "given"), CASES)
 def test_shown_accounted_and_verified_as_json(name, given):
+    """With the fields that scripts rely on, and formulas that can be drawn."""
     setting = resolve_setting(name, given)
-    judged = verify_claim(setting)
-    for result in (show(setting), price_releases(setting, 1e-5), judged):
+    shown, spent, judged = show(setting), price_releases(setting, 1e-5), verify_claim(setting)
+    for result in (shown, spent, judged):
         text = json.dumps(to_json(result), allow_nan=False)
         assert from_json(type(result), json.loads(text)) == result
-    assert judged.verdict in {"holds", "fails", "undecided"}
+    formulas = [release.latex for release in shown.releases]
+    formulas += [line.latex for step in shown.derivation for line in (step, *step.inputs)]
+    assert [formula for formula in formulas if safe_mathml(latex_to_mathml(formula)) is None] == []
+    assert to_json(shown).keys() >= {"name", "relation", "releases", "claim", "latex"}
+    refuse_missing_fields(to_json(spent), to_json(judged))
+    assert judged.joint in ({None} if setting.declared.claim.joint is None else {"follows", "unproved"})
+
+
+def refuse_missing_fields(spent, said):
+    assert spent.keys() >= {"algorithm", "parameters", "relation", "model", "releases", "guarantee", "methods"}
+    assert spent["guarantee"].keys() >= {"epsilon", "delta", "rho", "mu", "pure_epsilon"}
+    assert all(r.keys() >= {"name", "count", "sensitivity", "mechanism", "cost"} for r in spent["releases"])
+    assert all(m.keys() >= {"name", "epsilon", "direction"} for m in spent["methods"])
+    assert said.keys() >= {
+        "algorithm", "claim", "verdict", "joint", "method", "upper_ratio", "lower_ratio", "findings", "witness",
+    }  # fmt: skip
+    assert said["verdict"] in {"holds", "fails", "undecided"}
+    assert said["method"] in {"proved", "checked", "witness"}
+    assert all(f.keys() >= {"code", "severity", "where", "message"} for f in said["findings"])
 
 
 @pytest.mark.parametrize(("name", "given"), CASES)
@@ -155,11 +174,3 @@ def test_the_environment_that_an_agent_is_checked_in_is_registered_and_fits(name
     world, _ = load_world(algorithm.environment, {}, seed=0)
     setting = online_settings([name], {"K": "2"}, world)[0]
     assert algorithm.play(OnlineRequest(setting=setting.setting, world=world, episodes=2)).regret.shape == (1, 2)
-
-
-@pytest.mark.parametrize("name", DECLARED)
-def test_every_formula_can_be_drawn(name):
-    shown = show(resolve_setting(name, {}))
-    formulas = [release.latex for release in shown.releases]
-    formulas += [line.latex for step in shown.derivation for line in (step, *step.inputs)]
-    assert [formula for formula in formulas if safe_mathml(latex_to_mathml(formula)) is None] == []
