@@ -89,6 +89,7 @@ def test_epsilon_and_delta_are_monotone_and_invert(name, given):
         previous = epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "given"), CASES)
 def test_dp_accounting_does_not_contradict(name, given):
     setting = resolve_setting(name, given)

@@ -147,6 +147,7 @@ def test_noise_five_per_cent_too_small_is_refuted():
     assert verdict.lower_ratio == pytest.approx(20 / 19, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", [AddRemoveOne(), ZeroOut(), ReplaceOne()])
 @pytest.mark.parametrize("dimension", [1, 2, 3, 5, 9])
 def test_laplace_noise_on_several_entries_of_a_sample_is_charged_together(relation, dimension):

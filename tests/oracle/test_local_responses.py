@@ -82,6 +82,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one", "rows"), CASES, ids=lambda x: getattr(x, "name", ""))
 def test_prices_and_pairs_are_those_of_all_inputs(one, rows):
     cost, (pair,) = one.cost(REPLACED), one.pairs(REPLACED, {})
@@ -130,6 +131,7 @@ def test_rappor_loses_what_its_paper_says():
         assert found.lower_ratio == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [{}, {"reports": "one", "f": "1/10"}, {"hashes": "7", "f": "99/100"}])
 def test_a_twentieth_less_noise_is_refuted(given):
     setting = resolve_setting("rappor", given)

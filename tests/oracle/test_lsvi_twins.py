@@ -59,6 +59,7 @@ SCHEDULES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("centred", ["off", "on"])
 @pytest.mark.parametrize("rho", [50, 10**6])
 @pytest.mark.parametrize(("name", "given"), SCHEDULES, ids=str)
@@ -117,6 +118,7 @@ def test_lsvi_ucb_is_its_twin(given, centred):
 PLUS = ["dp-lsvi-ucb-pp", "dp-lsvi-ucb-pp-as-printed", "published-lsvi-ucb-pp"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given", [{}, {"growth": "1.05", "doubt": "0.01"}, {"growth": "0.001", "noise_ridge": "0.5"}], ids=str
 )

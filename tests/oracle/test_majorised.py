@@ -40,6 +40,7 @@ def test_joined_scales_lie_above_those_apart_by_less_than_a_percent(delta, monke
     assert joined.direction == "upper"
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.integers(129, 600), st.floats(1.0, 100.0), st.floats(0.1, 3.0))
 def test_the_label_says_that_it_is_a_bound(number, scale, spread):

@@ -304,6 +304,7 @@ def test_vectors_with_laplace_noise_are_priced_under_every_relation(relation):
     assert 0 < verdict.lower_ratio <= verdict.upper_ratio < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 @pytest.mark.parametrize(
     ("schedule", "variance"),
@@ -333,6 +334,7 @@ def test_extremes_are_judged_and_the_bounds_keep_their_order(schedule, variance,
         assert 0 <= verdict.lower_ratio <= verdict.upper_ratio
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one", "zero-out"])
 @pytest.mark.parametrize("sampling", ["poisson", "fixed-size", "shuffled"])
 def test_less_noise_costs_more_under_every_reading_of_dp_sgd(relation, sampling):

@@ -234,6 +234,7 @@ PROCEDURES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("procedure", PROCEDURES, ids=lambda p: p.words)
 def test_the_laws_of_what_is_seen_are_sums_over_patterns(procedure):
     """And runs of the algorithm follow them."""

@@ -23,6 +23,8 @@ from privcheck_algorithms.environments.riverswim import riverswim
 from registered import with_features
 
 ONLINE = [name for name in registry.names("algorithms") if registry.algorithm(name).online is not None]
+FEW = ("calibrated-ucb-vi", "private-ucb-vi-central", "shuffled-arms")  # a plain agent, one with trees, one in batches
+CASES = [pytest.param(name, marks=() if name in FEW else pytest.mark.slow) for name in ONLINE]
 
 BANDITS = ["shuffled-arms"]  # whose world has one state and one step
 MIXTURES = ["calibrated-linopt", "linear-oppo", "private-linopt-po", "private-linopt-vi", "ucrl-vtr"]
@@ -68,7 +70,7 @@ def same(one, other):
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("regret", "value", "switches"))
 
 
-@pytest.mark.parametrize("name", ONLINE)
+@pytest.mark.parametrize("name", CASES)
 def test_the_number_of_threads_and_of_replicates_changes_nothing(name):
     setting, request = asked(name, replicates=3, **lively(name))
     once = setting.algorithm.play(request)
@@ -89,7 +91,7 @@ class Killed(BaseException):
     """An interrupt."""
 
 
-@pytest.mark.parametrize("name", ONLINE)
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("block", [1, 20])
 def test_a_killed_run_continues_as_if_nothing_had_happened(name, block, tmp_path, monkeypatch):
     monkeypatch.setattr("privcheck.online.driver._SAVE_EVERY", 0.0)
@@ -170,7 +172,7 @@ def test_no_episode_is_refused_and_one_is_played(name):
     assert setting.algorithm.play(request).regret.shape == (2, 1)
 
 
-@pytest.mark.parametrize("name", ONLINE)
+@pytest.mark.parametrize("name", CASES)
 def test_one_step_one_action_and_states_that_nobody_reaches(name):
     for mdp in (
         riverswim(3, H=1),

@@ -59,6 +59,7 @@ def test_enumerated_rewards_are_the_corners():
     assert set(np.unique(all_users(1, 2, 2).rewards)) == {0.0, 1.0}
 
 
+@pytest.mark.slow
 def test_the_guard_refuses_a_source_tree(tmp_path):
     # a package named privcheck that stands outside site-packages
     (tmp_path / "privcheck").mkdir()
