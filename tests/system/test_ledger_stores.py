@@ -1,6 +1,8 @@
 """Stores under many writers and under kill −9: never more than the cap, and nothing lost that was acknowledged."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -38,17 +40,25 @@ def wide(new_ledger):
     return found
 
 
-def start(url, prefix, threads, requests):
-    """Starts a client that waits for a word to begin."""
-    command = [sys.executable, ledger_client.__file__, url, prefix, str(threads), str(requests)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    return process
+def start(url, threads, requests):
+    """Starts a client, of which every process is forked."""
+    command = [sys.executable, ledger_client.__file__, url, str(threads), str(requests)]
+    client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    assert client.stdout.readline() == "ready\n"
+    return client
 
 
-def begin(process):
-    process.stdin.write("go\n")
-    process.stdin.flush()
+def begin(client, prefix):
+    """Lets a client charge; returns the number of its process."""
+    client.stdin.write(f"{prefix}\n")
+    word, number = client.stdout.readline().split()
+    assert word == "pid"
+    return int(number)
+
+
+def answers(client):
+    """Returns what a client answered until its process ended."""
+    return list(iter(client.stdout.readline, "ended\n"))
 
 
 def written(url):
@@ -63,31 +73,30 @@ def written(url):
 
 
 def test_three_thousand_requests_for_five_hundred_places_get_five_hundred(url):
-    clients = [start(url, f"p{i}", 64, 1000) for i in range(3)]
-    for client in clients:
-        begin(client)
-    answers = [line.split() for client in clients for line in client.communicate(timeout=300)[0].splitlines()]
-    assert [client.returncode for client in clients] == [0, 0, 0]
-    assert Counter(state for state, _ in answers) == {"committed": 500, "refused": 2500}
+    with start(url, 64, 1000) as one, start(url, 64, 1000) as two, start(url, 64, 1000) as three:
+        for i, client in enumerate((one, two, three)):
+            begin(client, f"p{i}")
+        said = [line.split() for client in (one, two, three) for line in answers(client)]
+    assert Counter(state for state, _ in said) == {"committed": 500, "refused": 2500}
     keys, spent = written(url)
-    assert keys == Counter(key for state, key in answers if state == "committed")
+    assert keys == Counter(key for state, key in said if state == "committed")
     assert spent == "5"
 
 
 @pytest.mark.slow
 def test_nothing_acknowledged_is_lost_where_the_client_is_killed(wide):
     acknowledged = set()
-    for turn in range(ROUNDS):
-        with start(wide, f"r{turn}", 16, 10**6) as client:
-            begin(client)
+    with start(wide, 16, 10**6) as client:
+        for turn in range(ROUNDS):
+            process = begin(client, f"r{turn}")
             first = client.stdout.readline()
             time.sleep(0.01 * turn)
-            client.kill()
-            lines = [first, *client.stdout.read().splitlines()]
-        acknowledged |= {line.split()[1] for line in lines if line.startswith("committed ")}
-        keys, _ = written(wide)
-        assert acknowledged <= keys.keys()
-        assert set(keys.values()) == {1}
+            os.kill(process, signal.SIGKILL)
+            lines = [first, *answers(client)]
+            acknowledged |= {line.split()[1] for line in lines if line.startswith("committed ")}
+            keys, _ = written(wide)
+            assert acknowledged <= keys.keys()
+            assert set(keys.values()) == {1}
     store = open_store(wide)
     assert Book(store).verify(OFFICER).ok
     store.close()
