@@ -10,6 +10,7 @@ picture of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
@@ -25,7 +26,7 @@ from privcheck.registry import Algorithm
 from privcheck.reports import save_report, save_result
 from privcheck.reports.runs import save_runs
 from privcheck.reports.values import Audited, Budget, CalibratedNoise, Compared, Ran, RanOnline, Report, Verified
-from privcheck.results import AuditMethod, NoiseKind, Progress, silent
+from privcheck.results import AuditMethod, NoiseKind, Progress, nothing, silent
 from privcheck.symbols import exact, to_float
 
 Value: TypeAlias = str | int | Fraction  # of a parameter: a reading's name, or an exact number
@@ -149,8 +150,8 @@ def audit(
 def run(
     name: str, *, env: str | None = None, data: Data | None = None, rewards: Path | str | None = None,
     features: Path | str | None = None, replicates: int = 1, noise: NoiseKind = "simulated", seed: int = 0,
-    workers: int | None = None, out: Path | str | None = None, progress: Callable[[str], Progress] = quiet,
-    parameters: Mapping[str, Value] | None = None, **settings: Value,
+    workers: int | None = None, out: Path | str | None = None, ledger: str | None = None, grant: str | None = None,
+    progress: Callable[[str], Progress] = quiet, parameters: Mapping[str, Value] | None = None, **settings: Value,
 ) -> Ran | RanOnline:  # fmt: skip
     """Returns what an agent learned and what that has cost, as `privcheck run`; its `policy` is what it learned.
 
@@ -167,6 +168,8 @@ def run(
         seed: Of sampled users and simulated noise.
         workers: Threads of agents that act; None for all cores. The result does not depend on it.
         out: Where run.json, the ledger and the policy go; a stopped run of an agent that acts is continued.
+        ledger: The store of a team's budget; what the run costs is reserved there and committed before it draws.
+        grant: Which part of that budget.
         progress: Makes a callback (done, total) for a named part of the work.
         parameters: Parameters, options and readings by name.
         settings: More of them.
@@ -183,12 +186,14 @@ def run(
     how: dict[str, Any] = {"replicates": replicates, "noise": noise, "seed": seed, "out": directory}
     if algorithm.online is None:
         setting, source = source_to_run(algorithm, given, place, seed=seed)
-        ran = learned.run(setting, source, progress=progress("run"), **how)
+        with _charged(setting, ledger, grant, **how) as begin:
+            ran = learned.run(setting, source, progress=progress("run"), begin=begin, **how)
         if directory is not None:
             save_result(ran, directory / "run.json")
         return ran
     chosen, world = world_to_run([algorithm], given, place, seed=seed)
-    acted = online.run_online(chosen[0], world, workers=workers, progress=progress(name), **how)
+    with _charged(chosen[0], ledger, grant, continued=noise == "simulated", world=world.name, **how) as begin:
+        acted = online.run_online(chosen[0], world, workers=workers, progress=progress(name), begin=begin, **how)
     if directory is not None:
         save_runs(acted, directory)
     return acted
@@ -238,8 +243,9 @@ def check(
     name: str, *, env: str | None = None, data: Data | None = None, rewards: Path | str | None = None,
     features: Path | str | None = None, delta: Level | None = None, replicates: int | None = None,
     noise: NoiseKind = "simulated", trials: int | None = None, confidence: float = 0.99, seed: int = 0,
-    workers: int | None = None, out: Path | str | None = None, progress: Callable[[str], Progress] = quiet,
-    command: Sequence[str] = (), parameters: Mapping[str, Value] | None = None, **settings: Value,
+    workers: int | None = None, out: Path | str | None = None, ledger: str | None = None, grant: str | None = None,
+    progress: Callable[[str], Progress] = quiet, command: Sequence[str] = (),
+    parameters: Mapping[str, Value] | None = None, **settings: Value,
 ) -> Report:  # fmt: skip
     """Returns everything about one algorithm, as `privcheck check`: accounted, verified, audited, run.
 
@@ -257,6 +263,8 @@ def check(
         seed: Of sampled users, simulated noise and audits.
         workers: Threads; None for all cores.
         out: Where report.json, report.html, the ledger and the policy go; None for nowhere.
+        ledger: As for `run`.
+        grant: As for `run`.
         progress: Makes a callback (done, total) for a named part of the work.
         command: What the report says it was made by; empty for this call.
         parameters: Parameters, options and readings by name.
@@ -274,14 +282,30 @@ def check(
     setting, source = anything_to_check(registry.algorithm(name), _texts(parameters, settings), place, seed=seed)
     at = parse_delta(delta, setting)  # everything is parsed before anything is written
     named = {"env": env, "data": data, "delta": delta, "seed": seed}
-    report = checking.check(
-        setting, source, delta=at, replicates=replicates, noise=noise, seed=seed, trials=trials, confidence=confidence,
-        workers=workers, out=directory, progress=progress,
-        command=command or _call("check", name, named, parameters, settings),
-    )  # fmt: skip
+    how: dict[str, Any] = {"noise": noise, "seed": seed, "out": directory}
+    times = checking.count_replicates(source, replicates, noise)
+    with _charged(setting, ledger, grant, replicates=times, **how) as begin:
+        report = checking.check(
+            setting, source, delta=at, replicates=times, trials=trials, confidence=confidence, workers=workers,
+            progress=progress, begin=begin, command=command or _call("check", name, named, parameters, settings), **how,
+        )  # fmt: skip
     if directory is not None:
         save_report(report, directory)
     return report
+
+
+def _charged(
+    setting: Chosen, ledger: str | None, grant: str | None, *, replicates: int, noise: NoiseKind, seed: int,
+    out: Path | None, continued: bool = False, world: str = "",
+) -> AbstractContextManager[Callable[[], None]]:  # fmt: skip
+    """Returns what a run is charged with: its value is called before the first draw."""
+    if ledger is None and grant is None:
+        return nullcontext(nothing)
+    from privcheck.commands.charging import charged, run_key
+
+    resumes = continued and out is not None  # the same draws again: charged once
+    key = run_key(setting, world=world, seed=seed, replicates=replicates, out=out) if resumes else None
+    return charged(setting, ledger=ledger, grant=grant, noise=noise, replicates=replicates, key=key, out=out)
 
 
 def _resolve(name: str, parameters: Mapping[str, Value] | None, settings: Mapping[str, Value]) -> Chosen:

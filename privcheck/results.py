@@ -29,6 +29,10 @@ def silent(done: int, total: int) -> None:
     """Reports nothing: the default progress callback."""
 
 
+def nothing() -> None:
+    """Does nothing before a run's first draw: it is charged to nobody's budget."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Dataset(Brief):
     """Trajectories to learn from, with what is publicly known about them.

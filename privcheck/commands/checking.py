@@ -20,7 +20,7 @@ from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.registry import AuditPlan
 from privcheck.reports.values import Budget, CalibratedNoise, Ran, RanOnline, Report, VerdictBrief, together
-from privcheck.results import NoiseKind, Progress, World
+from privcheck.results import NoiseKind, Progress, World, nothing
 
 SAMPLED = ("releases", "policy")
 PURE_DELTA = 1e-5  # at which a pure claim is compared with what composition really needs
@@ -41,6 +41,7 @@ def check(
     out: Path | None,
     command: Sequence[str],
     progress: Callable[[str], Progress],
+    begin: Callable[[], None] = nothing,
 ) -> Report:
     """Returns the report of one algorithm on one dataset: shown, accounted, verified, audited, run.
 
@@ -60,10 +61,10 @@ def check(
         out: Where the ledger and the policy go; None for nowhere.
         command: What the report was made by.
         progress: Makes a progress callback for a named part of the work.
+        begin: Called before the run's first draw.
     """
     began = Began()
-    once = noise == "release" or (isinstance(source, Source) and not source.data.public)
-    repeated = replicates or (1 if once else REPLICATES)
+    repeated = count_replicates(source, replicates, noise)
     if isinstance(source, Source):
         refuse_second_release(setting, source, repeated, out, noise=noise)
     judged = setting.with_noise(noise).judged  # what cannot be drawn is refused before the audits run
@@ -89,6 +90,7 @@ def check(
         "seed": seed,
         "out": out,
         "progress": progress("run"),
+        "begin": begin,
     }
     learned: Ran | RanOnline | None = None
     if isinstance(source, World):
@@ -106,6 +108,12 @@ def check(
         run=learned,
         provenance=provenance(began, command=command, seeds=_seeds(seed, noise)),
     )
+
+
+def count_replicates(source: Source | World | None, replicates: int | None, noise: NoiseKind) -> int:
+    """Returns how often the agent is run: as told, else once on what may be released once, and several times else."""
+    once = noise == "release" or (isinstance(source, Source) and not source.data.public)
+    return replicates or (1 if once else REPLICATES)
 
 
 def _seeds(seed: int, noise: NoiseKind) -> dict[str, int]:

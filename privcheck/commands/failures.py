@@ -19,9 +19,10 @@ from typing import Any, Final
 import click
 
 from privcheck.commands.spelling import spell_what_is_missing
-from privcheck.errors import PrivcheckError, UnknownNameError
+from privcheck.errors import BudgetError, PrivcheckError, UnknownNameError
 
 MISUSE: Final = 2
+REFUSED: Final = 1
 INTERNAL: Final = 70
 INTERRUPTED: Final = 130
 _UNREAD: Final = 141  # as of a process that SIGPIPE ended
@@ -155,7 +156,8 @@ def _of_ours(error: PrivcheckError, arguments: Sequence[str]) -> Failure:
     message = _name_option(str(error), name, given, arguments)
     if isinstance(error.__cause__, OSError):
         message, hint = _with_notes(message, error), _of_file(error.__cause__)
-    return _failure(kind, message, given=given, hint=hint)
+    refused = REFUSED if isinstance(error, BudgetError) else MISUSE
+    return _failure(kind, message, given=given, hint=hint, code=refused)
 
 
 def _of_file(error: OSError) -> str | None:

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -32,6 +33,7 @@ from privcheck.results import (
     Progress,
     RunRequest,
     RunResult,
+    nothing,
     silent,
 )
 from privcheck.runtime import Ledger
@@ -61,6 +63,7 @@ def run(
     seed: int = 0,
     out: Path | None = None,
     progress: Progress = silent,
+    begin: Callable[[], None] = nothing,
 ) -> Ran:
     """Returns what the agent learned and what that has cost, from its ledger.
 
@@ -74,6 +77,7 @@ def run(
         seed: Of the simulated noise.
         out: Where the first replicate's ledger goes, as ledger.jsonl.
         progress: Called as the work goes on.
+        begin: Called before the first draw.
 
     Raises:
         ParameterError: The algorithm has no agent; or a user's own data would be released more than once, by several
@@ -85,6 +89,7 @@ def run(
         raise ParameterError(f"--replicates expects a whole number, at least 1, got {replicates}", name="replicates")
     refuse_second_release(setting, source, replicates, out, noise=noise)
     setting = setting.with_noise(noise)
+    begin()
     result = setting.algorithm.learn_from(
         RunRequest(
             setting=setting.setting,

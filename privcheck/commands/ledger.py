@@ -73,9 +73,10 @@ def init(store: str, *, as_json: bool) -> None:
 @store_option
 @token_option
 @click.option("--dataset", required=True, metavar="NAME", help="Whose budget it is a part of.")
-@click.option("--currency", required=True, metavar="rho|mu2|epsilon", help="What is summed: ρ, μ² or ε.")
-@click.option("--cap", required=True, metavar="C", help="The most of it that may be spent.")
-@click.option("--lost", default="0", metavar="D", help="δ set aside for releases that lose some outright; 0.")
+@click.option("--currency", metavar="rho|mu2|epsilon", help="What is summed: ρ, μ² or ε.")
+@click.option("--cap", metavar="C", help="The most of it that may be spent.")
+@click.option("--plan", type=Place(exists=True, dir_okay=False), help="Instead: events fixed in advance, a JSON file.")
+@click.option("--lost", metavar="D", help="δ set aside for releases that lose some outright; 0 unless told.")
 @click.option("--delta", metavar="D", help="δ at which ε is stated.")
 @click.option("--name", required=True, metavar="G", help="The grant's name.")
 @json_option
@@ -270,6 +271,66 @@ def verify(*, store: str, token_file: Path | None, receipts: tuple[str, ...], as
     result = desk.book.verify(desk.actor, receipts=[read_receipt(text) for text in receipts])
     finish(result.to_dict(), describe_checked, as_json=as_json)
     sys.exit(0 if result.ok else 1)
+
+
+@ledger.command("import")
+@click.argument("file", type=Place(exists=True, dir_okay=False))
+@store_option
+@token_option
+@grant_option
+@json_option
+def import_command(file: Path, *, store: str, token_file: Path | None, grant_name: str, as_json: bool) -> None:
+    """Charge what a run has spent that was not charged before it drew, from its record FILE (ledger.jsonl).
+
+    \b
+    Examples:
+      privcheck ledger import runs/trips/ledger.jsonl --store budget.db --grant team-a
+    """  # noqa: D301 - Click reads a backspace
+    from privcheck.commands.charging import import_run
+    from privcheck.commands.ledger_work import open_desk
+
+    _end(import_run(open_desk(store, token_file), grant_name, file), as_json=as_json)
+
+
+@ledger.command()
+@click.argument("dataset")
+@store_option
+@token_option
+@click.option("--as", "form", type=click.Choice(["statement", "dp-event"]), default="statement", show_default=True)
+@json_option
+def export(dataset: str, *, store: str, token_file: Path | None, form: str, as_json: bool) -> None:
+    """Write all charges to DATASET: a statement, or the events as dp_accounting's DpEvent.
+
+    \b
+    Examples:
+      privcheck ledger export trips --store budget.db --as statement
+    """  # noqa: D301 - Click reads a backspace
+    from privcheck.commands.ledger_export import export_dataset
+    from privcheck.commands.ledger_words import describe_export
+    from privcheck.commands.ledger_work import open_desk
+
+    finish(export_dataset(open_desk(store, token_file), dataset, form), describe_export, as_json=as_json)
+
+
+@ledger.command()
+@click.argument("grant_name", metavar="GRANT")
+@store_option
+@token_option
+@click.option("--reason", required=True, metavar="TEXT", help="Why.")
+@json_option
+def freeze(grant_name: str, *, store: str, token_file: Path | None, reason: str, as_json: bool) -> None:
+    """Stop all spending on GRANT, for good.
+
+    \b
+    Examples:
+      privcheck ledger freeze team-a --store budget.db --reason "an audit found a violation"
+    """  # noqa: D301 - Click reads a backspace
+    from privcheck.commands.ledger_words import describe_frozen
+    from privcheck.commands.ledger_work import open_desk
+
+    desk = open_desk(store, token_file)
+    row = desk.book.freeze(desk.actor, grant_name, reason=reason)
+    finish({"grant": grant_name, "state": "frozen", "row": row}, describe_frozen, as_json=as_json)
 
 
 @ledger.command()

@@ -20,6 +20,7 @@ def describe_granted(result: dict[str, Any]) -> str:
     """Returns the grant, and the policy that it is a part of."""
     grant = result["grant"]
     head = f"grant {grant['name']}: {grant['currency']} ≤ {grant['cap']} of {grant['dataset']}"
+    head += ", from the remainder" if grant["late"] else ""
     at = f"ε ≤ {float(grant['epsilon']):.6g} at δ = {grant['delta']}, by {grant['theorem']}"
     implied = "implied by this grant, as the dataset had none: " if result["policy_implied"] else ""
     return "\n".join([head, at, f"policy, {implied}{_say_policy(result['policy'])}"])
@@ -69,6 +70,26 @@ def describe_token(result: dict[str, Any]) -> str:
     if result.get("revoked"):
         return f"the token of {result['name']} is ended"
     return f"{result['role']} {result['name']}; the token, which is not shown again: {result['token']}"
+
+
+def describe_frozen(result: dict[str, Any]) -> str:
+    """Returns that nothing more is charged."""
+    return f"grant {result['grant']} is frozen: nothing more is charged to it"
+
+
+def describe_export(result: dict[str, Any]) -> str:
+    """Returns the statement, or the events."""
+    if result["form"] == "dp-event":
+        return str(result["event"])
+    heading = ("charge", "grant", "state", "cost", "who", "when", "for")
+    lines = [
+        (c["id"], c["grant"], c["state"], _short(c["cost"]["amount"]), c["actor"], c["at"][:19],
+         c["claim"]["algorithm"] if c["claim"] else str(c["event"]["type"]))
+        for c in result["charges"]
+    ]  # fmt: skip
+    return "\n".join(
+        [_dataset(result["dataset"]), "", columns([heading, *lines]), "", f"head: {result['head']['hash']}"]
+    )
 
 
 def _say_policy(policy: dict[str, Any]) -> str:

@@ -61,8 +61,18 @@ def local_officer() -> Actor:
 
 
 def give(desk: Desk, **fields: Any) -> dict[str, Any]:
-    """Returns a new grant, and the policy that it is a part of, or has implied."""
-    grant, policy = desk.book.grant(desk.actor, **fields)
+    """Returns a new grant, and the policy that it is a part of, or has implied.
+
+    Raises:
+        click.UsageError: It is neither a cap in a currency nor a plan.
+    """
+    file, given = fields.pop("plan"), {name: value for name, value in fields.items() if value is not None}
+    if (file is None) != ("currency" in given and "cap" in given) or (file is not None and "lost" in given):
+        raise click.UsageError("give --currency and --cap, or --plan")
+    if file is None:
+        grant, policy = desk.book.grant(desk.actor, **given)
+    else:
+        grant, policy = desk.book.plan(desk.actor, events=file.read_text(encoding="utf-8"), **given)
     return {"grant": grant.to_dict(), "policy": policy.to_dict(), "policy_implied": policy.implied}
 
 

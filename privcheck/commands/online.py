@@ -27,7 +27,7 @@ from privcheck.offline import refuse_replicates
 from privcheck.policies import ARRAY_NAME
 from privcheck.registry import Algorithm
 from privcheck.reports.values import Band, Compared, OdometerReading, RanOnline, Regret, RunCurves, SpentCost
-from privcheck.results import NoiseKind, OnlineRequest, OnlineResult, Progress, World, silent
+from privcheck.results import NoiseKind, OnlineRequest, OnlineResult, Progress, World, nothing, silent
 from privcheck.runtime import Ledger, read_ledger
 from privcheck.runtime.ledger import FILE_NAME
 from privcheck.schedules import EveryEpisode, Schedule, Tree
@@ -134,6 +134,7 @@ def run_online(
     out: Path | None = None,
     progress: Progress = silent,
     trivial: TrivialValues | None = None,
+    begin: Callable[[], None] = nothing,
 ) -> RanOnline:
     """Returns what an online agent did and what that has cost, from its ledger.
 
@@ -150,6 +151,7 @@ def run_online(
         out: Where the first replicate's ledger and the checkpoint go.
         progress: Called as the work goes on.
         trivial: What the policies that learn nothing are worth there, where that is known; None to compute it.
+        begin: Called before the first draw.
 
     Raises:
         ParameterError: A number is out of range, or the directory holds another run's checkpoint.
@@ -176,6 +178,7 @@ def run_online(
         workers=workers or os.cpu_count() or 1,
         progress=progress,
     )
+    begin()
     result = setting.algorithm.play(asked)
     if result.ledger is not None and setting.declaration is not None:
         check_ledger(result.ledger.header, result.ledger.entries, setting.released, setting.values)

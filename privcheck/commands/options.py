@@ -58,6 +58,10 @@ features_option = click.option(
     help="Public features of states and actions, for --data: .npz with phi (S, A, d), or a table with the columns "
     "state, action, phi1, phi2, …; never computed from the users' data.",
 )
+ledger_option = click.option(
+    "--ledger", metavar="URL", help="A team's budget, as for `privcheck ledger`; charged before the first draw."
+)
+grant_option = click.option("--grant", metavar="G", help="Which grant of --ledger is charged.")
 out_option = click.option("--out", type=Place(file_okay=False), help="Directory for what is written.")
 dry_run_option = click.option(
     "--dry-run",

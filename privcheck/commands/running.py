@@ -25,7 +25,9 @@ from privcheck.commands.options import (
     env_option,
     features_option,
     finish,
+    grant_option,
     json_option,
+    ledger_option,
     noise_option,
     out_option,
     rewards_option,
@@ -114,6 +116,8 @@ def audit(
 @workers_option
 @set_option
 @out_option
+@ledger_option
+@grant_option
 @dry_run_option
 @yes_option
 @json_option
@@ -154,6 +158,8 @@ def run(
         if len(names) == 1:
             result = api.run(names[0], progress=bars, **files, **how)
         else:
+            if (how.pop("ledger"), how.pop("grant")) != (None, None):
+                raise click.UsageError("--ledger goes with one NAME: every run is a charge of its own")
             refuse_files([registry.algorithm(name) for name in names], place)
             result = api.compare(names, progress=bars, **how)
     if isinstance(result, RanOnline | Compared):
@@ -177,6 +183,8 @@ def run(
 @workers_option
 @set_option
 @out_option
+@ledger_option
+@grant_option
 @dry_run_option
 @yes_option
 @json_option

@@ -364,7 +364,7 @@ class Book:
         """
         with self.write() as transaction:
             found, history = self._own(transaction, actor, "commit", charge)
-            grant, policy = self._find(found.grant)
+            grant, policy = self._find(found.grant, transaction)
             if found.state == "committed":
                 return self._decide(transaction, grant, history[-1])
             if found.state == "released":
@@ -399,7 +399,7 @@ class Book:
         read_text("evidence", evidence, most=2000)
         with self.write() as transaction:
             found, history = self._own(transaction, actor, "release", charge)
-            grant, _ = self._find(found.grant)
+            grant, _ = self._find(found.grant, transaction)
             if found.state == "released":
                 return self._decide(transaction, grant, history[-1])
             if found.state == "committed":
@@ -456,6 +456,16 @@ class Book:
         with self.write() as transaction:
             body = {"reason": read_text("reason", reason, most=2000)}
             return self._note(transaction, grant, "freeze", body, actor=actor).hash
+
+    def find_grant(self, actor: Actor, name: str) -> Grant:
+        """Returns a grant.
+
+        Raises:
+            AuthorityError: The actor may not.
+            UnknownNameError: There is none of the name.
+        """
+        require(actor, "show")
+        return self._find(name)[0]
 
     def charges(self, actor: Actor, dataset: str, *, after: int = 0, most: int = 100) -> list[Charge]:
         """Returns a dataset's charges as they stand, in the order in which they were made.
@@ -524,12 +534,14 @@ class Book:
         with self.store.read() as transaction:
             return showing.check_chains(transaction, receipts=receipts)
 
-    def _find(self, name: str) -> tuple[Grant, Policy]:
+    def _find(self, name: str, transaction: Transaction | None = None) -> tuple[Grant, Policy]:
         """Returns a grant and its dataset's policy, neither of which ever changes."""
         if name not in self._known:
-            with self.store.read() as transaction:
-                grant = granting.find_grant(transaction, name)
-                policy = granting.find_policy(transaction, grant.dataset)
+            if transaction is None:
+                with self.store.read() as reading:
+                    return self._find(name, reading)
+            grant = granting.find_grant(transaction, name)
+            policy = granting.find_policy(transaction, grant.dataset)
             assert policy is not None
             self._known[name] = (grant, policy)
         return self._known[name]
@@ -610,7 +622,7 @@ class Book:
         self, transaction: Transaction, grant: str, kind: str, body: dict[str, Any], *, actor: Actor
     ) -> Entry:  # fmt: skip
         """Adds a row about a grant that spends nothing; "freeze" stops what could."""
-        found, _ = self._find(grant)
+        found, _ = self._find(grant, transaction)
         transaction.lock(found.dataset)
         balance = _balance(transaction, grant)
         after = replace(balance, frozen=balance.frozen or kind == "freeze")

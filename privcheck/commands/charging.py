@@ -1,0 +1,204 @@
+"""What a run costs a team's budget: only what holds is charged, reserved before the run, committed before it draws.
+
+Reserved is what the releases cost by the accountant, whatever the paper states. From the moment that noise may have
+been drawn the charge stays, whatever becomes of the run; it is released only where the run ended before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from privcheck.accounting import NumericAccount, Spent, account, compress_to_mu, price_ledger
+from privcheck.accounting.currencies import decimal
+from privcheck.commands.ledger_work import Desk, open_desk
+from privcheck.commands.provenance import exact_parameters
+from privcheck.commands.setting import Chosen
+from privcheck.errors import BudgetError, ParameterError
+from privcheck.ledger import Decision
+from privcheck.ledger.exact import canonical, digest, write_number
+from privcheck.ledger.values import Unit
+from privcheck.results import NoiseKind, nothing
+from privcheck.runtime.ledger import read_ledger
+from privcheck.symbols import Expr, to_float
+from privcheck.verification import verify
+from privcheck.whole_files import write_whole
+
+RECEIPT: Final = "receipt.json"
+_CEILING: Final = Context(prec=15, rounding=ROUND_CEILING)
+_NO_COST: Final = "has no finite cost in the grant's currency"
+
+Event = dict[str, Any]
+
+
+@contextmanager
+def charged(
+    setting: Chosen,
+    *,
+    ledger: str | None,
+    grant: str | None,
+    noise: NoiseKind,
+    replicates: int,
+    key: str | None = None,
+    out: Path | None = None,
+) -> Iterator[Callable[[], None]]:
+    """Yields what is to be called before the first draw, which commits what was reserved.
+
+    Args:
+        setting: What is run.
+        ledger: The budget's store; None charges nobody.
+        grant: The grant to charge.
+        noise: Of the run.
+        replicates: How often the releases are made.
+        key: Under which a run that is continued is charged once.
+        out: Where the receipt goes.
+
+    Raises:
+        BudgetError: The grant cannot afford it, or its claim does not hold; nothing was drawn.
+        ParameterError: One of ledger and grant is missing, or there is no finite cost in the grant's currency.
+    """
+    if ledger is None and grant is None:
+        yield nothing
+        return
+    if ledger is None or grant is None:
+        message = "expected --ledger URL and --grant NAME together: whose budget, and which part of it"
+        raise ParameterError(message, name="ledger", given=ledger or grant)
+    desk = open_desk(ledger, None)
+    purse = _Purse(desk, _reserve(desk, grant, setting.with_noise(noise).judged, replicates, key), out)
+    try:
+        yield purse.commit
+    except BaseException as error:
+        purse.give_back(f"the run ended before its first draw: {type(error).__name__}")
+        raise
+    purse.give_back("nothing was run")
+
+
+def price_setting(setting: Chosen, unit: Unit, *, replicates: int = 1) -> tuple[Event, dict[str, Any]]:
+    """Returns what an algorithm's releases cost as an event of a currency, and the claim that it is charged for.
+
+    Raises:
+        BudgetError: Its claim is not one that holds.
+        ParameterError: There is no finite cost in the currency.
+    """
+    declaration, values = setting.declared, setting.values
+    verdict = verify(declaration, values)
+    if verdict.verdict != "holds":
+        message = f"the verdict on {declaration.name} is {verdict.verdict!r}, and only what holds is charged"
+        message += f"; see: privcheck verify {declaration.name}"
+        raise BudgetError(message, cost=None, remaining=None)
+    composed = account(declaration)
+    event = _as_event(composed.at(values), unit, rho=composed.rho, pure=composed.pure, values=values)
+    if event is None:
+        raise ParameterError(f"{declaration.name} {_NO_COST}, {unit}", name="grant", given=unit)
+    claim = {
+        "algorithm": declaration.name,
+        "parameters": exact_parameters(setting),
+        "relation": declaration.relation.words,
+        "model": declaration.model,
+        "verdict": verdict.verdict,
+    }
+    return {**event, "count": replicates}, claim
+
+
+def import_run(desk: Desk, grant: str, path: Path) -> Decision:
+    """Charges what a run has spent, from its own record (ledger.jsonl); the same record is charged once.
+
+    Raises:
+        LedgerError: The record was changed or cut short.
+        ParameterError: It has no finite cost in the grant's currency.
+    """
+    header, entries = read_ledger(path)
+    spent = price_ledger(header, entries)
+    unit = desk.book.find_grant(desk.actor, grant).currency
+    event = _as_event(spent, unit)
+    if event is None:
+        raise ParameterError(f"{path}: what it records {_NO_COST}, {unit}", name="grant", given=grant)
+    mark = digest(path.read_text(encoding="utf-8"))
+    claim = {name: header[name] for name in ("algorithm", "parameters", "relation", "noise")}
+    claim["record"] = mark
+    return desk.book.charge(desk.actor, grant=grant, event=event, key=f"import-{mark}", claim=claim)
+
+
+def run_key(setting: Chosen, **more: object) -> str:
+    """Returns the key of a run that may be continued: the same for the same run in the same place."""
+    parts = {"algorithm": setting.algorithm.name, "parameters": exact_parameters(setting), **setting.readings}
+    return f"run-{digest(canonical({**parts, **setting.options_used, **{n: str(v) for n, v in more.items()}}))[:32]}"
+
+
+class _Purse:
+    """One reservation, until the run has begun or ended."""
+
+    def __init__(self, desk: Desk, reserved: Decision, out: Path | None) -> None:
+        self._desk, self._reserved, self._out = desk, reserved, out
+        self._begun = False
+
+    def commit(self) -> None:
+        """Commits; from here on it stays, also where it is not known whether that was written."""
+        self._begun = True
+        assert self._reserved.charge is not None
+        decision = self._desk.book.commit(self._desk.actor, self._reserved.charge)
+        if decision.state != "committed":
+            raise BudgetError(f"refused: {decision.reason}", cost=None, remaining=None)
+        if self._out is not None:
+            self._out.mkdir(parents=True, exist_ok=True)
+            write_whole(self._out / RECEIPT, canonical(decision.to_dict()) + "\n")
+
+    def give_back(self, why: str) -> None:
+        """Releases what was reserved, unless noise may have been drawn."""
+        if not self._begun and self._reserved.charge is not None:
+            self._desk.book.release(self._desk.actor, self._reserved.charge, evidence=why)
+
+
+def _reserve(desk: Desk, grant: str, setting: Chosen, replicates: int, key: str | None) -> Decision:
+    event, claim = price_setting(setting, desk.book.find_grant(desk.actor, grant).currency, replicates=replicates)
+    for attempt in range(1000):
+        asked = None if key is None else f"{key}-{attempt}"
+        decision = desk.book.reserve(desk.actor, grant=grant, event=event, key=asked, claim=claim)
+        if decision.charge is None:
+            raise BudgetError(f"refused: {decision.reason}", cost=decision.cost, remaining=decision.balance["free"])
+        if key is None or desk.book.find_charge(desk.actor, decision.charge).state != "released":
+            return decision  # an attempt that ended before its first draw was released, and this is a new one
+    raise BudgetError(f"{grant}: 1000 attempts of this run were released", cost=None, remaining=None)
+
+
+def _as_event(
+    cost: NumericAccount | Spent,
+    unit: Unit,
+    *,
+    rho: Expr | None = None,
+    pure: Expr | None = None,
+    values: Mapping[str, Fraction] | None = None,
+) -> Event | None:
+    """Returns a cost as an event of a currency; None where it is infinite there."""
+    pure_epsilon = cost.pure if isinstance(cost, NumericAccount) else cost.pure_epsilon
+    if isinstance(cost, NumericAccount) and cost.unbounded:
+        return None
+    epsilon = _write(pure_epsilon, pure, values)
+    if unit == "epsilon":
+        return None if epsilon is None else {"type": "pure", "epsilon": epsilon}
+    if unit == "rho":
+        written = _write(cost.rho, rho, values)
+        return None if written is None else {"type": "zcdp", "rho": written}
+    if unit == "mu2" and cost.mu is not None:
+        written = _write(to_float(Fraction(cost.mu) ** 2, rounding="up"))
+        return None if written is None else {"type": "gdp", "mu2": written}
+    if unit == "mu2" and isinstance(cost, NumericAccount):
+        whole = compress_to_mu(cost.curve)
+        written = _write(to_float(whole.mu_squared, rounding="up"))
+        return None if written is None or whole.lost else {"type": "gdp", "mu2": written}
+    return {"type": "pure", "epsilon": epsilon} if unit == "mu2" and epsilon is not None else None
+
+
+def _write(bound: float, expression: Expr | None = None, values: Mapping[str, Fraction] | None = None) -> str | None:
+    """Returns a bound as a decimal of 15 digits, rounded up; exactly, where its expression is such a decimal."""
+    if bound == float("inf"):
+        return None
+    exact = None if expression is None else expression.rational(values)
+    if exact is not None and exact <= Fraction(bound) and decimal(to_float(exact, rounding="nearest")) == exact:
+        return write_number(exact)
+    up = _CEILING.create_decimal(Decimal(bound))
+    return write_number(Fraction(max(up, Decimal("1e-30")) if bound > 0 else Decimal(0)))

@@ -1,0 +1,138 @@
+"""`privcheck ledger …` and `run --ledger`, as scripts see them: fields, exit codes, and what is left in the store."""
+
+import json
+from fractions import Fraction
+
+import pytest
+from click.testing import CliRunner
+
+from privcheck import api
+from privcheck.commands import cli
+from privcheck.errors import BudgetError, PrivcheckError
+from privcheck.ledger import Actor, Book, open_store
+
+OFFICER = Actor(name="otto", role="officer")
+
+
+def call(*arguments, code=0, **environment):
+    result = CliRunner().invoke(cli.main, [*map(str, arguments), "--json"], env=environment)
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def store(tmp_path):
+    url = f"sqlite:///{tmp_path}/budget.db"
+    assert call("ledger", "init", "--store", url)["officer_token"].startswith("privcheck_")
+    return url
+
+
+@pytest.fixture
+def grant(store):
+    given = ("--dataset", "trips", "--currency", "rho", "--cap", 1, "--delta", "1e-6", "--name", "G")
+    assert call("ledger", "grant", "--store", store, *given)["policy_implied"] is True
+    return ("--store", store, "--grant", "G")
+
+
+def shown(store):
+    book = Book(open_store(store))
+    (grant,) = book.show(OFFICER)["datasets"][0]["grants"]
+    charges = book.charges(OFFICER, "trips")
+    book.store.close()
+    return grant["balance"], charges
+
+
+def test_the_shapes_that_scripts_rely_on(store, grant, tmp_path):
+    first = call("ledger", "charge", *grant, "--gaussian-rho", "0.01", "--key", "K")
+    assert (first["state"], first["remaining"]) == ("committed", "0.99")
+    assert call("ledger", "charge", *grant, "--gaussian-rho", "0.010", "--key", "K") == first
+    refused = call("ledger", "charge", *grant, "--gaussian-rho", "1", "--key", "L", code=1)
+    assert (refused["state"], refused["remaining"], refused["receipt"]) == ("refused", "0.99", None)
+    assert "0.99 is left" in refused["reason"]
+    other = call("ledger", "charge", *grant, "--gaussian-rho", "0.02", "--key", "K", code=2)
+    assert (other["error"], "another request" in other["message"]) == ("idempotency", True)
+    kept = tmp_path / "receipt.json"
+    kept.write_text(json.dumps(first))
+    assert call("ledger", "verify", "--store", store, "--receipt", kept)["ok"] is True
+    forged = {**first["receipt"], "seq": 9}
+    assert call("ledger", "verify", "--store", store, "--receipt", json.dumps(forged), code=1)["ok"] is False
+
+
+def test_a_reservation_by_its_commands(store, grant):
+    reserved = call("ledger", "reserve", *grant, "--event", '{"type": "laplace", "epsilon": 0.5, "count": 2}')
+    assert (reserved["state"], reserved["expires"] is not None) == ("reserved", True)
+    assert call("ledger", "commit", reserved["id"], "--store", store)["state"] == "committed"
+    message = call("ledger", "release", reserved["id"], "--store", store, "--evidence", "no", code=2)["message"]
+    assert "never refunded" in message
+    quoted = call("ledger", "quote", *grant, "--gaussian-std", "30", "--sensitivity", "2", "--count", "10")
+    assert (quoted["state"], quoted["cost"]["amount"]) == ("quoted", str(Fraction(4, 180)))
+    assert call("ledger", "quote", *grant, "--pure-epsilon", "5", code=1)["state"] == "refused"
+    assert call("ledger", "freeze", "G", "--store", store, "--reason", "an audit")["state"] == "frozen"
+    assert call("ledger", "charge", *grant, "--gaussian-rho", "0.01", code=1)["reason"].startswith("grant 'G' is froz")
+
+
+def test_a_token_in_the_environment_says_who_acts(store, grant, tmp_path):
+    made = call("ledger", "token", "--store", store, "--name", "rita", "--role", "reader")
+    refused = call("ledger", "charge", *grant, "--gaussian-rho", "0.01", code=2, PRIVCHECK_LEDGER_TOKEN=made["token"])
+    assert (refused["error"], "may not charge" in refused["message"]) == ("authority", True)
+    (tmp_path / "token").write_text(made["token"] + "\n")
+    assert call("ledger", "show", "--store", store, "--token-file", tmp_path / "token")["datasets"]
+    call("ledger", "token", "--store", store, "--name", "rita", "--revoke")
+    assert call("ledger", "show", "--store", store, "--token-file", tmp_path / "token", code=2)["error"] == "authority"
+
+
+def test_a_plan_and_a_policy_by_their_commands(store, tmp_path):
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"type": "compose", "events": [{"type": "gaussian", "std": 30, "count": 100}]}')
+    call("ledger", "policy", "--store", store, "--dataset", "beds", "--epsilon", 2, "--delta", "1e-6")
+    given = ("--store", store, "--dataset", "beds", "--plan", plan, "--delta", "1e-6")
+    assert call("ledger", "grant", *given, "--name", "P")["grant"]["currency"] == "events"
+    assert call("ledger", "grant", *given, "--name", "Q", code=1)["error"] == "budget"
+    assert call("ledger", "grant", *given, "--name", "Q", "--cap", 1, "--currency", "rho", code=2)["error"] == "usage"
+    assert call("ledger", "charge", "--store", store, "--grant", "P", "--gaussian-std", 30)["remaining"] == "99"
+
+
+SMALL = ("--env", "riverswim", "--set", "H=3", "--set", "n=20")
+
+
+def test_a_run_is_charged_before_it_draws(store, grant, tmp_path):
+    out = tmp_path / "run"
+    call("run", "dp-apvi", *SMALL, "--set", "rho=1/4", "--ledger", store, "--grant", "G", "--out", out)
+    balance, (charge,) = shown(store)
+    assert (balance["committed"], balance["reserved"]) == ("0.25", "0")
+    assert (charge.state, charge.claim["algorithm"], charge.claim["verdict"]) == ("committed", "dp-apvi", "holds")
+    assert call("ledger", "verify", "--store", store, "--receipt", out / "receipt.json")["ok"] is True
+    again = call("run", "dp-apvi", *SMALL, "--set", "rho=4/5", "--ledger", store, "--grant", "G", code=1)
+    assert (again["error"], "is left" in again["message"]) == ("budget", True)
+    imported = call("ledger", "import", out / "ledger.jsonl", *grant)
+    assert float(imported["remaining"]) == pytest.approx(0.5, abs=1e-10)
+    assert call("ledger", "import", out / "ledger.jsonl", *grant) == imported
+    assert call("ledger", "export", "trips", "--store", store, "--as", "dp-event")["events"] == 2
+    assert len(call("ledger", "export", "trips", "--store", store)["charges"]) == 2
+
+
+def test_a_run_that_ends_before_its_first_draw_is_released(store, grant, tmp_path):
+    (tmp_path / "ledger.jsonl").write_text("of an earlier run")
+    given = {"H": 3, "n": 20, "rho": "1/4"}
+    with pytest.raises(PrivcheckError, match="ledger"):
+        api.run("dp-apvi", env="riverswim", parameters=given, out=tmp_path, ledger=store, grant="G", noise="release")
+    balance, (charge,) = shown(store)
+    assert (balance["free"], charge.state) == ("1", "released")
+    assert "before its first draw" in charge.evidence
+
+
+def test_only_what_holds_is_charged(store, grant):
+    with pytest.raises(BudgetError, match="only what holds is charged"):
+        api.run("dp-lsvi-ucb-pp-as-printed", env="linear-synthetic", ledger=store, grant="G")
+    assert call("run", "apvi", *SMALL, "--ledger", store, "--grant", "G", code=2)["error"] == "parameter"
+    assert call("run", "dp-apvi", *SMALL, "--ledger", store, code=2)["error"] == "parameter"
+    assert shown(store)[1] == []
+
+
+def test_a_run_that_is_continued_is_charged_once(store, grant, tmp_path):
+    given = {"H": 3, "K": 64, "epsilon": "1/4"}
+    for _ in range(2):
+        api.run(
+            "private-ucb-vi-calibrated", env="riverswim", parameters=given, out=tmp_path / "r", ledger=store, grant="G"
+        )
+    assert [charge.state for charge in shown(store)[1]] == ["committed"]
