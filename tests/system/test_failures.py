@@ -83,7 +83,10 @@ def run_python(*arguments, **environment):
     return subprocess.run(command, capture_output=True, check=False, env={**os.environ, **environment})
 
 
-@pytest.mark.parametrize("charset", ["cp1252", "cp437", "latin-1", "utf-8"])
+SLOW = [pytest.param(charset, marks=pytest.mark.slow) for charset in ("cp1252", "latin-1", "utf-8")]  # two starts each
+
+
+@pytest.mark.parametrize("charset", ["cp437", *SLOW])
 def test_every_character_set_gets_words(charset):
     shown = run_python("show", "sdp-pe", PYTHONIOENCODING=charset)
     assert shown.returncode == 0, shown.stderr

@@ -81,6 +81,7 @@ def run(pytester, *arguments):
     return pytester.runpytest_subprocess("-W", "error", "--tb=short", *arguments)
 
 
+@pytest.mark.slow
 def test_examples_are_shrunk_and_their_witnesses_fail_again_with_their_pages(pytester):
     pytester.makepyfile(test_own=SUITE)
     found = run(pytester, "-n", "2", "--junitxml=junit.xml")

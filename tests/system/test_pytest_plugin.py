@@ -40,6 +40,7 @@ def run(pytester, *arguments):
     return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error", *arguments)
 
 
+@pytest.mark.slow
 def test_the_session_shares_one_alpha_and_ends_with_a_table(pytester):
     pytester.makepyfile(SUITE)
     found = run(pytester, "--privacy-trials=500", "--privacy-confidence=0.999999997", "--junitxml=junit.xml")
