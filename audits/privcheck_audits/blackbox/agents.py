@@ -21,10 +21,10 @@ from privcheck.results import Progress
 from privcheck.whole_agents import AgentFunction, ChangeUser, DropOwnPart, UserRelation
 from privcheck_audits.blackbox.audit import audit_mechanism
 from privcheck_audits.blackbox.calls import Caller, read_signature
-from privcheck_audits.blackbox.canonical import Form
 from privcheck_audits.blackbox.changes import Case, CasePair, count_users, find_user, list_changes
 from privcheck_audits.blackbox.counts import edges
 from privcheck_audits.blackbox.flattening import flatten, largest_gap
+from privcheck_audits.blackbox.forms import Form
 from privcheck_audits.blackbox.inputs import forms_of
 from privcheck_audits.blackbox.known_types import CallError
 from privcheck_audits.blackbox.scores import learn

@@ -15,7 +15,8 @@ from typing import Any, Final, Literal, NoReturn
 import numpy as np
 
 from privcheck.errors import ParameterError
-from privcheck_audits.blackbox.canonical import Form, Raised, canonical
+from privcheck_audits.blackbox.canonical import canonical
+from privcheck_audits.blackbox.forms import Form, Raised
 from privcheck_audits.blackbox.known_types import CallError, array_of
 
 _SIZES: Final = frozenset(

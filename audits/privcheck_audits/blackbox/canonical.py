@@ -13,13 +13,14 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck_audits.blackbox.forms import Form, Leaf, Raised, digest, exact, without_addresses
 from privcheck_audits.blackbox.known_types import CallError, add_known, name_of, plain
 
 _DEEPEST: Final = 100  # containers in each other
@@ -29,58 +30,7 @@ _LONG_TEXT: Final = 100_000  # characters; of a longer text length and digest ar
 _EXACT_DIGITS: Final = 15  # of a number in a text that a float surely holds
 _DECIMALS: Final = 6
 _BYTES: Final = 8  # of a number; longer ones have padding that means nothing
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]{4,}")
 _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.]|\.\d)")
-
-
-class Leaf(NamedTuple):
-    """What stands at one place of an output.
-
-    Attributes:
-        path: The place: keys, fields and indices from the outside in.
-        kind: The type, for arrays with the dtype.
-        shape: Of an array, or the length of a container; None of single values.
-        value: A number, a text, an array (numbers,), or the keys of a mapping in their order; None where there is none.
-    """
-
-    path: str
-    kind: str
-    shape: tuple[int, ...] | None
-    value: Any
-
-
-class Form(NamedTuple):
-    """The canonical form of an output.
-
-    Attributes:
-        leaves: In the order of the output.
-        opaque: Types of which nothing but the name could be seen.
-    """
-
-    leaves: tuple[Leaf, ...]
-    opaque: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Raised:
-    """An exception as the output of a run.
-
-    Attributes:
-        kind: Its type.
-        message: What it says, without addresses.
-    """
-
-    kind: str
-    message: str
-
-    @classmethod
-    def of(cls, error: BaseException) -> Raised:
-        """Returns the exception as an output."""
-        try:
-            message = str(error)
-        except Exception:  # noqa: BLE001 - an exception that cannot say what it is
-            message = ""
-        return cls(name_of(type(error)), _ADDRESS.sub(" at …", message))
 
 
 def canonical(given: Any, *, catch: bool = True) -> Form:
@@ -96,23 +46,6 @@ def canonical(given: Any, *, catch: bool = True) -> Form:
     walk = _Walk(catch=catch)
     walk.visit(given, "")
     return Form(tuple(walk.leaves), frozenset(walk.opaque))
-
-
-def digest(form: Form) -> bytes:
-    """Returns 16 bytes that are equal for equal outputs; all NaN are equal, 0 and −0 are not."""
-    parts = hashlib.blake2b(digest_size=16)
-    for leaf in form.leaves:
-        parts.update(repr((leaf.path, leaf.kind, leaf.shape)).encode())
-        parts.update(exact(leaf.value))
-    return parts.digest()
-
-
-def exact(value: Any) -> bytes:
-    """Returns a leaf's value as bytes, equal for equal values."""
-    if isinstance(value, np.ndarray):
-        clean = np.where(np.isnan(value), np.nan, value) if value.dtype.kind == "f" else value
-        return bytes(clean.dtype.str, "ascii") + np.ascontiguousarray(clean).tobytes()
-    return repr(value).encode("utf-8", "surrogatepass")
 
 
 class _Walk:
@@ -180,7 +113,7 @@ class _Walk:
 
     def add_text(self, x: str, path: str, kind: str) -> None:
         """Adds a text, its numbers apart."""
-        clean = _ADDRESS.sub(" at …", x) if " at 0x" in x else x
+        clean = without_addresses(x) if " at 0x" in x else x
         if len(clean) > _LONG_TEXT:
             self.leaves.append(Leaf(path, f"long {kind}", (len(clean),), _hash(clean.encode("utf-8", "surrogatepass"))))
             return

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck_audits.blackbox.canonical import Form
+from privcheck_audits.blackbox.forms import Form
 from privcheck_audits.blackbox.narrowing import WIDEST, pick_columns, sum_columns
 
 _NAN: Final = -7.25e30  # stands for NaN: a number that nobody returns

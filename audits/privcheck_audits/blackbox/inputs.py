@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from privcheck.auditors import MechanismError
 from privcheck_audits.blackbox.calls import Caller, as_numbers
-from privcheck_audits.blackbox.canonical import Form, canonical
+from privcheck_audits.blackbox.canonical import canonical
+from privcheck_audits.blackbox.forms import Form
 from privcheck_audits.blackbox.known_types import CallError
 from privcheck_audits.blackbox.narrowing import Narrow
 from privcheck_audits.blackbox.sketch import Sketch, odd, sketch

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck_audits.blackbox.calls import Caller, as_numbers
-from privcheck_audits.blackbox.canonical import Form, digest
+from privcheck_audits.blackbox.forms import Form, digest
 from privcheck_audits.blackbox.inputs import NAMES, Law, RunSource, UnfitError, Where, forms_of
 from privcheck_audits.blackbox.sketch import EXACT, odd
 

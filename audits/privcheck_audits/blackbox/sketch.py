@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck_audits.blackbox.canonical import Form, Leaf
+from privcheck_audits.blackbox.forms import Form, Leaf
 
 EXACT: Final = 2.0**53  # integers beyond have more digits than a float, and are rounded to this or more
 _PLACES: Final = 20_000  # that are counted

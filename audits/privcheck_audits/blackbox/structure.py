@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck_audits.blackbox.canonical import Form, Leaf, exact
+from privcheck_audits.blackbox.forms import Form, Leaf, exact
 from privcheck_audits.blackbox.sketch import EXACT, Place, Sketch, Tally, float_of, odd, structure, word_of
 
 _WIDEST: Final = 20_000  # columns
