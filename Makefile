@@ -1,16 +1,20 @@
 # Two commands do all the set-up on a machine with nothing but Python 3.11 or newer:
 #   make demo   creates .venv and checks DP-APVI on the ICU-Sepsis patients
 #   make test   creates .venv and runs every check on the built wheel
+# and `make serve-demo` serves a ledger with three datasets at http://127.0.0.1:8080
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
 
-.PHONY: demo test test-fast fuzz lint docs bench clean
+.PHONY: demo serve-demo test test-fast fuzz lint docs bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
 	$(BIN)/privcheck check dp-apvi --data icu-sepsis --out runs/dp-apvi
+
+serve-demo: $(VENV)/.serving
+	$(BIN)/python -m privcheck.service.demo runs/serve-demo
 
 # run from tests/, so that nothing is imported from the tree: what is tested is the installed wheel; the threads of BLAS
 # and OpenMP would only wait for each other, as there is a worker to every core
@@ -54,6 +58,10 @@ $(VENV)/.installed: $(SOURCES) constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt dist/privcheck-*.whl
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/privcheck-*.whl
 	find $(VENV)/lib -path '*/privcheck*' -name '*.nb[ic]' -delete  # compiled for what stood there before
+	@touch $@
+
+$(VENV)/.serving: $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/privcheck-*.whl)[service]"
 	@touch $@
 
 $(VENV)/.developing: $(VENV)/.installed

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -70,6 +70,7 @@ class ProblemDetails(BaseModel):
     title: str
     status: int
     detail: str
+    error: str | None = Field(default=None, description="The kind, in one word, as the commands' --json says it.")
     errors: list[FieldProblem] | None = None
 
 
@@ -123,7 +124,7 @@ def as_problem(error: Exception) -> ProblemError:
         return error
     if isinstance(error, AuthorityError):
         headers = {} if error.known else {"WWW-Authenticate": "Bearer"}
-        return ProblemError(403 if error.known else 401, str(error), headers=headers)
+        return ProblemError(403 if error.known else 401, str(error), more={"error": "authority"}, headers=headers)
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 422)
     if isinstance(error, PrivcheckError):
         failure = explain(error)
@@ -131,7 +132,8 @@ def as_problem(error: Exception) -> ProblemError:
         detail = f"{failure.message}; {hint}" if hint else failure.message
         field = "" if isinstance(error, UnknownNameError) else str(getattr(error, "name", ""))
         errors = [FieldProblem(field=field[:100], message=_short(failure.message))] if field else []
-        return ProblemError(status, _short(detail), errors=errors)
+        state = {"state": error.state} if isinstance(error, StateError) else {}
+        return ProblemError(status, _short(detail), errors=errors, more={"error": failure.error, **state})
     return ProblemError(500, "internal error, nothing was decided: please report it")
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from fractions import Fraction
 
 import pytest
 from click.testing import CliRunner
@@ -15,6 +16,8 @@ from click.testing import CliRunner
 from privcheck.commands import serving
 from privcheck.commands.cli import main
 from privcheck.errors import ParameterError
+from privcheck.ledger import Actor, Book, create_store
+from privcheck.service import demo
 
 
 def test_import_and_help_need_no_web_framework():
@@ -64,6 +67,20 @@ def test_an_empty_folder_becomes_a_ledger_and_ends_when_told(tmp_path):
         tokens.append(re.findall("privcheck_[A-Za-z0-9_-]{43}", said))
     assert [len(found) for found in tokens] == [1, 0]  # told once
     assert (tmp_path / "ledger.db").stat().st_mode & 0o077 == 0
+
+
+def test_the_demonstration_is_a_ledger_whose_chains_fit_together(tmp_path):
+    store = create_store(str(tmp_path / "demo.db"))
+    book, _ = Book.init(store)
+    demo.fill(book)
+    officer = Actor(name="officer", role="officer")
+    assert book.verify(officer).ok
+    shown = book.show(officer)["datasets"]
+    assert [one["name"] for one in shown] == ["ads", "icu-stays", "trips"]
+    balances = [grant["balance"] for one in shown for grant in one["grants"]]
+    assert all(Fraction(balance["committed"]) > 0 and Fraction(balance["free"]) > 0 for balance in balances)
+    assert sum(Fraction(balance["reserved"]) > 0 for balance in balances) == 1
+    store.close()
 
 
 def ask(url, *, token, seconds=60):

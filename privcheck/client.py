@@ -1,0 +1,262 @@
+"""A client of `privcheck serve`, with the standard library alone: the operations of `privcheck.ledger.Book` over HTTP.
+
+A write whose outcome is not known (no answer, 503) is asked for again with the same idempotency key, so that it is done
+once. Answers are dicts with the fields of `to_dict()`; a refusal is an answer, whose `state` is "refused".
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import secrets
+import ssl
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from privcheck.errors import (
+    AuthorityError,
+    BudgetError,
+    IdempotencyError,
+    ParameterError,
+    PrivcheckError,
+    StateError,
+    StoreError,
+    UnknownNameError,
+)
+
+Json = dict[str, Any]
+_AGAIN: Final = frozenset({429, 502, 503, 504})
+_LONGEST_WAIT: Final = 10.0
+_MOST_BYTES: Final = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A ledger behind a URL.
+
+    Attributes:
+        url: Of the service, as "https://ledger.example.org".
+        token: Whose requests they are.
+        seconds: That one attempt may take.
+        attempts: At most so many, with growing pauses.
+        clear_text: Whether the token may travel to another machine without TLS.
+        context: TLS settings, for a certificate of one's own.
+        sleep: Waits between attempts.
+
+    Raises:
+        ParameterError: The URL is none, or the token would travel in clear text.
+    """
+
+    url: str
+    token: str = field(repr=False)
+    seconds: float = 15.0
+    attempts: int = 6
+    clear_text: bool = False
+    context: ssl.SSLContext | None = field(default=None, repr=False)
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.username:
+            message = f"expected the service's URL as https://host:port, got {self.url[:80]!r}"
+            raise ParameterError(message, name="url", given=self.url)
+        if parts.scheme == "http" and not self.clear_text and not _is_here(parts.hostname):
+            message = f"the token would travel to {parts.hostname} in clear text: give an https:// URL"
+            raise ParameterError(message, name="url", given=self.url)
+        if not self.token.isascii() or not self.token.isprintable() or " " in self.token:
+            raise ParameterError("expected a token as `privcheck ledger token` told it", name="token")
+
+    def quote(self, *, grant: str, event: Mapping[str, Any]) -> Json:
+        """Returns what a charge would cost, and whether it would fit now; nothing is written.
+
+        Raises:
+            AuthorityError: The token may not.
+            ParameterError: The event is none, or has no finite cost in the grant's currency.
+            StoreError: There is no answer.
+            UnknownNameError: There is no such grant.
+        """
+        return self._ask("POST", "/quotes", {"grant": grant, "event": event})
+
+    def charge(
+        self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None
+    ) -> Json:
+        """Charges what is about to be released; draw the noise once the `state` is "committed".
+
+        Args:
+            grant: To which grant.
+            event: What is released, as JSON.
+            claim: In its place, the name of a claim that holds.
+            key: The idempotency key; a new one unless told.
+
+        Raises:
+            AuthorityError: The token may not.
+            IdempotencyError: The key came before, with another request.
+            ParameterError: The event is none, or has no finite cost in the grant's currency.
+            StoreError: It is not known whether it was written: ask again with the same key.
+            UnknownNameError: There is no such grant.
+        """
+        return self._ask("POST", "/charges", _spent(grant, event, claim), key=key or new_key())
+
+    def reserve(
+        self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None,
+        seconds: int = 3600,
+    ) -> Json:  # fmt: skip
+        """Sets budget aside for a run; `commit` it before the first draw. Arguments and errors as of `charge`."""
+        body = {**_spent(grant, event, claim), "seconds": seconds}
+        return self._ask("POST", "/reservations", body, key=key or new_key())
+
+    def commit(self, charge: str) -> Json:
+        """Commits a reservation; draw the noise once the `state` is "committed".
+
+        Raises:
+            StateError: It was released.
+            UnknownNameError: There is no such charge.
+        """
+        return self._ask("POST", f"/reservations/{_part(charge)}/commit", key=new_key())
+
+    def release(self, charge: str, *, evidence: str) -> Json:
+        """Gives back a reservation of which nothing was drawn.
+
+        Raises:
+            AuthorityError: It has expired, and another officer has to attest.
+            StateError: It was committed, which is never refunded.
+        """
+        return self._ask("POST", f"/reservations/{_part(charge)}/release", {"evidence": evidence}, key=new_key())
+
+    def claim(self, algorithm: str, parameters: Mapping[str, str] | None = None) -> Json:
+        """Returns how an algorithm's claim stands; `state` is "running" until it is judged."""
+        return self._ask("POST", "/claims", {"algorithm": algorithm, "parameters": parameters or {}}, key=new_key())
+
+    def find_charge(self, charge: str) -> Json:
+        """Returns a charge as it stands."""
+        return self._ask("GET", f"/charges/{_part(charge)}")
+
+    def show(self, dataset: str | None = None) -> Json:
+        """Returns all datasets, or one."""
+        if dataset is None:
+            return self._ask("GET", "/datasets")
+        return {"datasets": [self._ask("GET", f"/datasets/{_part(dataset)}")]}
+
+    def charges(self, dataset: str, *, after: int = 0) -> Json:
+        """Returns a page of a dataset's charges, and where the next one begins."""
+        return self._ask("GET", f"/datasets/{_part(dataset)}/charges?{urlencode({'after': after})}")
+
+    def export(self, kind: str = "statement", *, dataset: str | None = None) -> Json:
+        """Returns what is guaranteed ("statement"), or what was charged ("dp-event")."""
+        asked = {"as": kind, **({} if dataset is None else {"dataset": dataset})}
+        return self._ask("GET", f"/export?{urlencode(asked)}")
+
+    def set_policy(self, **fields: object) -> Json:
+        """Opens a dataset with its policy: dataset, epsilon, delta, and the fields of `Book.set_policy`."""
+        return self._ask("POST", "/datasets", fields, key=new_key())
+
+    def grant(self, **fields: object) -> Json:
+        """Makes a grant: name, dataset, currency, cap, delta.
+
+        Raises:
+            BudgetError: The dataset's grants would exceed its policy.
+        """
+        return self._ask("POST", "/grants", fields, key=new_key())
+
+    def make_token(self, *, name: str, role: str, grants: Sequence[str] = (), expires: str | None = None) -> str:
+        """Returns a new token, for the one time that it is told."""
+        body = {"name": name, "role": role, "grants": list(grants), "expires": expires}
+        return str(self._ask("POST", "/tokens", body, key=new_key())["token"])
+
+    def revoke_token(self, name: str) -> None:
+        """Ends a token."""
+        self._ask("DELETE", f"/tokens/{_part(name)}", key=new_key())
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None) -> Json:
+        """Returns an answer; asks again where there is none, with the same key."""
+        problem = "no attempt was made"
+        for attempt in range(self.attempts):
+            if attempt:
+                self.sleep(min(0.1 * 2**attempt, _LONGEST_WAIT) * (0.5 + secrets.randbelow(1000) / 1000))
+            try:
+                status, told = self._once(method, path, body, key)
+            except (OSError, http.client.HTTPException) as error:
+                problem = f"{type(error).__name__}: {error}"
+                continue
+            if status < 400 or (status == 409 and told.get("state") == "refused"):
+                return told
+            if status not in _AGAIN:
+                raise _error(status, told)
+            problem = str(told.get("detail", status))
+        asked = "" if key is None else f"; whether it was written is not known: ask again with the key {key!r}"
+        raise StoreError(f"{self.url} did not answer {self.attempts} times: {problem}{asked}")
+
+    def _once(self, method: str, path: str, body: Mapping[str, Any] | None, key: str | None) -> tuple[int, Json]:
+        parts = urlsplit(self.url)
+        assert parts.hostname is not None
+        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json"}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        connection = self._connect(parts.scheme, parts.hostname, parts.port)
+        try:
+            data = None if body is None else json.dumps(body, allow_nan=False).encode()
+            connection.request(method, f"{parts.path.rstrip('/')}/v1{path}", body=data, headers=headers)
+            answer = connection.getresponse()
+            told = json.loads(answer.read(_MOST_BYTES) or b"{}")
+        except ValueError as error:  # no JSON: a proxy's page, or an answer that was cut
+            raise http.client.HTTPException(f"expected JSON: {error}") from None
+        finally:
+            connection.close()
+        return answer.status, told if isinstance(told, dict) else {}
+
+    def _connect(self, scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
+        if scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=self.seconds)
+        context = self.context or ssl.create_default_context()
+        return http.client.HTTPSConnection(host, port, timeout=self.seconds, context=context)
+
+
+def new_key() -> str:
+    """Returns an idempotency key that nobody has used."""
+    return secrets.token_hex(16)
+
+
+def _spent(grant: str, event: Mapping[str, Any] | None, claim: str | None) -> Json:
+    return {"grant": grant, **({"claim": claim} if event is None else {"event": event})}
+
+
+def _part(name: str) -> str:
+    """Returns a name as one part of a path."""
+    if not name or name in {".", ".."}:
+        raise ParameterError(f"expected a name, got {name!r}", name="name", given=name)
+    return quote(name, safe="")
+
+
+def _error(status: int, told: Mapping[str, Any]) -> PrivcheckError:
+    """Returns the error that the service's own library would have raised."""
+    message, kind = str(told.get("detail", f"HTTP {status}")), str(told.get("error"))
+    field = str((told.get("errors") or [{}])[0].get("field", ""))
+    makers: Mapping[str, Callable[[], PrivcheckError]] = {
+        "authority": lambda: AuthorityError(message, known=status == 403),
+        "state": lambda: StateError(message, state=str(told.get("state", ""))),
+        "budget": lambda: BudgetError(message, cost=None, remaining=told.get("remaining")),
+        "unknown-name": lambda: _unknown(message),
+        "idempotency": lambda: IdempotencyError(message),
+    }
+    if kind in makers:
+        return makers[kind]()
+    return ParameterError(message, name=field) if status < 500 else StoreError(message)
+
+
+def _unknown(message: str) -> UnknownNameError:
+    error = UnknownNameError("name", "", ())
+    error.args = (message,)
+    return error
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,117 @@
+"""The client: what it asks for is done once, whatever is lost on the way."""
+
+import http.client
+
+import pytest
+
+from privcheck.client import Client
+from privcheck.errors import (
+    AuthorityError,
+    BudgetError,
+    IdempotencyError,
+    ParameterError,
+    StateError,
+    StoreError,
+    UnknownNameError,
+)
+from privcheck.service.app import Settings, create_app
+from privcheck.service.calculator import Calculator
+from privcheck.service.opening import open_or_create
+from served import served
+
+EVENT = {"type": "gaussian", "rho": "0.01"}
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory):
+    url = str(tmp_path_factory.mktemp("store") / "ledger.db")
+    token = open_or_create(url)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Calculator, "start", lambda *_: None)
+        with served(create_app(Settings(store=url, rate=1e6, burst=10**6))) as client:
+            made = Client(str(client.base_url), token, sleep=lambda _: None)
+            made.grant(name="G", dataset="people", currency="rho", cap="1", delta="1e-6")
+            yield made
+
+
+def test_the_operations_of_the_book(ledger):
+    assert ledger.quote(grant="G", event=EVENT)["state"] == "quoted"
+    done = ledger.charge(grant="G", event=EVENT)
+    assert (done["state"], done["remaining"]) == ("committed", "0.99")
+    held = ledger.reserve(grant="G", event=EVENT, seconds=60)
+    assert ledger.commit(held["id"])["state"] == "committed"
+    assert ledger.commit(held["id"])["state"] == "committed"
+    with pytest.raises(StateError) as caught:
+        ledger.release(held["id"], evidence="nothing ran")
+    assert caught.value.state == "committed"
+    given_back = ledger.reserve(grant="G", event=EVENT)
+    assert ledger.release(given_back["id"], evidence="nothing ran")["state"] == "released"
+    assert ledger.find_charge(done["id"])["state"] == "committed"
+    assert [one["name"] for one in ledger.show()["datasets"]] == ["people"]
+    assert ledger.show("people")["datasets"][0]["grants"][0]["remaining"] == "0.98"
+    assert len(ledger.charges("people")["charges"]) == 3
+    assert ledger.export()["kind"] == "statement"
+    assert ledger.set_policy(dataset="second", epsilon="1", delta="1e-6")["policy"]["epsilon"] == "1"
+    refused = ledger.charge(grant="G", event={**EVENT, "count": 1000})
+    assert (refused["state"], refused["remaining"]) == ("refused", "0.98")
+
+
+def test_errors_are_those_of_the_book(ledger):
+    with pytest.raises(UnknownNameError, match="nowhere"):
+        ledger.charge(grant="nowhere", event=EVENT)
+    with pytest.raises(ParameterError, match="type"):
+        ledger.charge(grant="G", event={"type": "nothing"})
+    ledger.charge(grant="G", event=EVENT, key="mine")
+    with pytest.raises(IdempotencyError):
+        ledger.charge(grant="G", event={**EVENT, "count": 2}, key="mine")
+    with pytest.raises(BudgetError):
+        ledger.grant(name="H", dataset="people", currency="rho", cap="100", delta="1e-6")
+    token = ledger.make_token(name="looks", role="reader")
+    reader = Client(ledger.url, token)
+    with pytest.raises(AuthorityError) as caught:
+        reader.charge(grant="G", event=EVENT)
+    assert caught.value.known
+    ledger.revoke_token("looks")
+    with pytest.raises(AuthorityError) as caught:
+        reader.show()
+    assert not caught.value.known
+    assert token not in repr(reader)
+
+
+def test_an_answer_that_was_lost_is_asked_for_again_and_charged_once(ledger, monkeypatch):
+    before = len(ledger.charges("people")["charges"])
+    received = http.client.HTTPConnection.getresponse
+    lost = []
+
+    def lose(connection):
+        answer = received(connection)
+        if len(lost) < 3:
+            answer.read()  # the service has written it
+            lost.append(answer.status)
+            raise ConnectionResetError("lost on the way")
+        return answer
+
+    monkeypatch.setattr(http.client.HTTPConnection, "getresponse", lose)
+    done = ledger.charge(grant="G", event=EVENT)
+    assert (done["state"], lost) == ("committed", [201, 201, 201])
+    assert len(ledger.charges("people")["charges"]) == before + 1
+
+
+def test_nobody_there_ends_with_the_key_to_ask_again():
+    slept = []
+    nobody = Client("http://127.0.0.1:9", "t", attempts=4, sleep=slept.append)
+    with pytest.raises(StoreError, match="ask again with the key 'mine'"):
+        nobody.charge(grant="G", event=EVENT, key="mine")
+    assert len(slept) == 3
+    assert all(0 < wait < 2 for wait in slept)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://127.0.0.1", "127.0.0.1:80", "http://ledger.example.org", "https://me:pw@host", "http://10.0.0.1:8080"],
+)
+def test_what_is_no_url_or_would_tell_the_token_to_others_is_refused(url):
+    with pytest.raises(ParameterError):
+        Client(url, "t")
+    with pytest.raises(ParameterError, match="token"):
+        Client("https://host", "two\nlines")
