@@ -60,7 +60,7 @@ TITLES = {
 
 def once(name: str, *, replicates: int, least: str = "", **given: object) -> RanOnline:
     world, _ = load_world("riverswim", {}, seed=0)
-    setting = online_settings([name], {k: str(v) for k, v in given.items()}, world)[0]
+    setting = online_settings([name], {"preset": "paper", **{k: str(v) for k, v in given.items()}}, world)[0]
     if least:
         setting = sufficing(setting, doubling=least == "doubling")
     if least or name == AGENT:

@@ -56,7 +56,7 @@ def plain(name: str, words: str, style: tuple[str, str] | tuple[()] = (), **sets
 
 
 RIVER = (
-    plain("ucb-vi", "UCB-VI, printed bonus"),
+    plain("ucb-vi", "UCB-VI, printed bonus", preset="paper"),
     plain("ucb-vi", "UCB-VI, bonus × .01", ("0.35", ":"), bonus_scale="0.01"),
     plain("policy-elimination", "PE, printed constants, C = 1", constants="printed", width="1"),
     plain("policy-elimination", "PE, C = .005, a bit for each policy", ("0.35", "--")),
@@ -78,7 +78,7 @@ RIVER = (
     Contestant(name="dp-ucbvi-local", words="DP-UCBVI, LDP", trust="nobody", sets={}),
 )
 ARMS = (
-    plain("ucb-vi", "UCB-VI, printed bonus"),
+    plain("ucb-vi", "UCB-VI, printed bonus", preset="paper"),
     plain("policy-elimination", "PE, C = .05", width="0.05"),
     Contestant(name="dp-ucbvi-central", words="DP-UCBVI, JDP", trust="the curator", sets={}),
     Contestant(name="sdp-pe-as-printed", words="SDP-PE as printed", trust="the shuffler", sets={}),

@@ -18,6 +18,7 @@ from privcheck.errors import ParameterError, UnknownNameError
 from privcheck.offline import OfflineAgent
 from privcheck.online.player import MakePlayer
 from privcheck.post_processing import MakePolicies
+from privcheck.presets import check_printed
 from privcheck.results import (
     AuditRequest,
     AuditResult,
@@ -107,7 +108,9 @@ class Algorithm:
         source: Paper and algorithm.
         declare: Makes the declaration for the chosen readings; None for a non-private baseline.
         readings: What `declare` may be asked for.
-        options: The agent's own parameters.
+        options: The agent's own parameters; their defaults are the preset `practical`.
+        printed: The constants that the paper prints, by the name of the option or reading, where `practical` has
+            others: the preset `paper`. Post-processing alone may depend on them.
         learn: Learns from a dataset without privacy; None where it does not.
         offline: The private agent that learns from a dataset; None where there is none.
         paper: What it is from, where it is from a paper that is judged; None otherwise.
@@ -121,6 +124,10 @@ class Algorithm:
         release_noise: Whether a fast online agent draws release noise where it is asked for; plain ones and those that
             learn from data do.
         environment: The registered environment that `check` takes where none is named; empty for the usual one.
+
+    Raises:
+        DeclarationError: A printed constant is none of the agent's.
+        ParameterError: Its value is refused.
     """
 
     name: str
@@ -129,6 +136,7 @@ class Algorithm:
     declare: Callable[[Mapping[str, str]], Declaration] | None
     readings: tuple[Reading, ...] = ()
     options: tuple[Parameter, ...] = ()
+    printed: Mapping[str, str] = field(default_factory=dict)
     learn: Callable[[RunRequest], RunResult] | None = None
     offline: OfflineAgent | None = None
     paper: Paper | None = None
@@ -138,6 +146,9 @@ class Algorithm:
     twin: str | None = None
     release_noise: bool = False
     environment: str = ""
+
+    def __post_init__(self) -> None:
+        check_printed(self)
 
     def learn_from(self, request: RunRequest) -> RunResult:
         """Returns what the agent learned from a dataset.

@@ -18,6 +18,7 @@ from privcheck.calibration import LeastNoise, least_noise
 from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.setting import Chosen, resolve_setting
 from privcheck.procedures import Procedure
+from privcheck.registry import Algorithm
 from privcheck.regressors import Regressors
 from privcheck.releases import Release
 from privcheck.reports import values as report
@@ -53,6 +54,19 @@ def _describe(setting: Chosen) -> report.Listed:
             for c in algorithm.readings
         ),
         agent=algorithm.runs,
+        constants=_constants(algorithm),
+    )
+
+
+def _constants(algorithm: Algorithm) -> tuple[report.AgentConstant, ...]:
+    """Returns the agent's options, and the readings by which its presets differ, in both."""
+    if not algorithm.runs:
+        return ()
+    named = [(p.name, str(p.default), p.meaning) for p in algorithm.options]
+    named += [(r.name, r.ways[0], r.meaning) for r in algorithm.readings if r.name in algorithm.printed]
+    return tuple(
+        report.AgentConstant(name=name, practical=usual, paper=algorithm.printed.get(name, usual), meaning=meaning)
+        for name, usual, meaning in named
     )
 
 
@@ -81,6 +95,7 @@ def show(setting: Chosen) -> report.Shown:
         latex="\n".join(lines),
         derivation=derivation,
         trends=_trends(composed),
+        constants=_constants(setting.algorithm),
     )
 
 

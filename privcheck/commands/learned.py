@@ -17,7 +17,7 @@ from privcheck.accounting.spending import laws_of
 from privcheck.commands.artefacts import keep_policy
 from privcheck.commands.cluster import cluster_executor
 from privcheck.commands.data import Source
-from privcheck.commands.provenance import exact_parameters
+from privcheck.commands.provenance import exact_parameters, preset_used
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.offline import refuse_replicates
@@ -123,6 +123,7 @@ def run(
         episodes=episodes,
         parameters=exact_parameters(setting),
         options=setting.options_used,
+        preset=preset_used(setting),
         value=_summarise_value(result, source, private=setting.declaration is not None),
         gap=_measure_gap(result, source),
         spent=spent,

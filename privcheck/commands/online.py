@@ -19,12 +19,13 @@ from privcheck.accounting.spending import laws_of, price_shares
 from privcheck.commands.artefacts import keep_policy
 from privcheck.commands.declared import finite
 from privcheck.commands.learned import refuse_torn_ledger, summarise_ledger
-from privcheck.commands.provenance import exact_parameters
+from privcheck.commands.provenance import exact_parameters, preset_used
 from privcheck.commands.setting import Chosen, settle
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
 from privcheck.offline import refuse_replicates
 from privcheck.policies import ARRAY_NAME
+from privcheck.presets import NAME as PRESET
 from privcheck.registry import Algorithm
 from privcheck.reports.values import Band, Compared, OdometerReading, RanOnline, Regret, RunCurves, SpentCost
 from privcheck.results import NoiseKind, OnlineRequest, OnlineResult, Progress, World, nothing, silent
@@ -107,12 +108,14 @@ def settle_together(algorithms: Sequence[Algorithm], given: Mapping[str, str], w
 
 def _keep_readings(algorithm: Algorithm, given: Mapping[str, str]) -> dict[str, str]:
     """Returns the readings that are asked for: some parameters are declared in one of them only."""
-    return {reading.name: given[reading.name] for reading in algorithm.readings if reading.name in given}
+    own = (PRESET, *(reading.name for reading in algorithm.readings))
+    return {name: given[name] for name in own if name in given}
 
 
 def _keep_known(setting: Chosen) -> set[str]:
     declared = {p.name for p in setting.declaration.parameters} if setting.declaration else set()
-    return declared | {p.name for p in setting.algorithm.options} | {c.name for c in setting.algorithm.readings}
+    own = {PRESET, *(p.name for p in setting.algorithm.options), *(c.name for c in setting.algorithm.readings)}
+    return declared | own
 
 
 def episodes_of(setting: Chosen) -> int:
@@ -204,6 +207,7 @@ def run_online(
         parameters=exact_parameters(setting),
         options=setting.options_used,
         choices=setting.readings,
+        preset=preset_used(setting),
         optimal_value=result.optimal,
         regret=_regret(result, K, trivial or judge_trivial_policies(world.mdp, world.features), _twin(setting, asked)),
         curves=_curves(result),

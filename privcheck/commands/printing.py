@@ -10,6 +10,7 @@ from privcheck.preparing.stream import Prepared
 from privcheck.reports import render_text
 from privcheck.reports.keeping import as_report
 from privcheck.reports.values import (
+    AgentConstant,
     AllVerified,
     Audited,
     Budget,
@@ -59,6 +60,7 @@ def describe_declaration(result: Shown) -> str:
         "",
         columns([("derivation", "rule", "result", "why"), *steps]),
         *([] if not result.trends else ["", _trends(result.trends)]),
+        *([] if not result.constants else ["", *_constants(result.constants)]),
         "",
         result.latex,
     ])  # fmt: skip
@@ -98,6 +100,17 @@ def describe_calibration(result: CalibratedNoise) -> str:
         title = "with disjoint batches instead, each user in one output:"
         parts += ["", title, columns([heading, *_noise_rows(result.batches)])]
     return "\n".join(parts)
+
+
+def _constants(constants: Sequence[AgentConstant]) -> list[str]:
+    """Returns the agent's constants in both presets, and that nothing declared depends on them."""
+    differ = any(one.practical != one.paper for one in constants)
+    both = "by preset" if differ else "the presets practical and paper are the same"
+    rows = [(one.name, one.practical, one.paper, spell_out(one.meaning)) for one in constants]
+    return [
+        f"the agent's constants, {both} (post-processing: releases, noise and cost do not depend on them)",
+        wrapped_columns([("constant", "practical", "paper", "meaning"), *rows]),
+    ]
 
 
 def _trends(trends: Sequence[CostTrend]) -> str:
@@ -196,7 +209,7 @@ def describe_online_runs(result: RanOnline | Compared) -> str:
         "agent", "episodes", "regret", "± std", "of the most", "of uniform's", "last value", "switches", "spent",
         "episodes/s",
     )  # fmt: skip
-    said = (line for run in runs for line in (_without_noise(run), _odometer(run)))
+    said = (line for run in runs for line in (_preset(run), _without_noise(run), _odometer(run)))
     notes = [line for line in (_trivial(first), *said) if line]
     return "\n".join([head, "", columns([heading, *rows]), *([""] if notes else []), *notes])
 
@@ -209,6 +222,10 @@ def _trivial(run: RanOnline) -> str:
     shares = {"myopic": regret.myopic / regret.uniform, "prior-only": regret.prior_only / regret.uniform}
     others = ", ".join(f"the {name} one {100 * share:.2f} % of that" for name, share in shares.items())
     return f"Policies that learn nothing: the uniform one has regret {regret.uniform:.6g}, {others}."
+
+
+def _preset(run: RanOnline) -> str:
+    return "" if run.preset is None else f"{run.algorithm}: preset {run.preset.words}."
 
 
 def _without_noise(run: RanOnline) -> str:

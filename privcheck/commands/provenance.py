@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import requires, version
 
 from privcheck.commands.setting import Chosen
-from privcheck.reports.values import About, Provenance
+from privcheck.reports.values import About, PresetUsed, Provenance
 
 
 def _now() -> str:
@@ -45,6 +45,18 @@ def about() -> About:
 def exact_parameters(setting: Chosen) -> dict[str, str]:
     """Returns the declaration's parameters as exact texts."""
     return {name: str(value) for name, value in setting.values.items()}
+
+
+def preset_used(setting: Chosen) -> PresetUsed:
+    """Returns which preset of the agent's constants was taken, with those by which its presets differ."""
+    used = {**setting.options_used, **setting.readings}
+    constants = {name: used[name] for name in setting.algorithm.printed}
+    return PresetUsed(
+        name=setting.preset,
+        same=not constants,
+        constants=constants,
+        overridden=tuple(name for name in constants if name in setting.given),
+    )
 
 
 def provenance(began: Began, *, command: Sequence[str], seeds: Mapping[str, int]) -> Provenance:

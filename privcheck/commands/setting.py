@@ -13,6 +13,7 @@ from privcheck.drawn import as_drawn
 from privcheck.errors import ParameterError, UnknownNameError
 from privcheck.guarantees import claimed_delta
 from privcheck.parameters import LEAST
+from privcheck.presets import NAME, PRACTICAL, expand_preset
 from privcheck.registry import Algorithm
 from privcheck.results import NoiseKind
 from privcheck.runtime.release_noise import opendp_version
@@ -29,10 +30,14 @@ class Chosen:
     Attributes:
         algorithm: The registered algorithm.
         setting: Its declaration in the chosen readings, with parameters and options.
+        preset: Which constants of the agent are taken where the user set none.
+        given: The names that the user set.
     """
 
     algorithm: Algorithm
     setting: Setting
+    preset: str = PRACTICAL
+    given: frozenset[str] = frozenset()
 
     @property
     def declaration(self) -> Declaration | None:
@@ -151,9 +156,11 @@ def settle(algorithm: Algorithm, given: Mapping[str, str], *, sizes: Mapping[str
             declaration's defaults, and what the user gave has to agree with them.
 
     Raises:
-        UnknownNameError: A name in `given` is not known.
+        UnknownNameError: A name in `given`, or the preset, is not known.
         ParameterError: A value is not of its parameter's kind, or contradicts the data.
     """
+    asked = frozenset(given)
+    preset, given = expand_preset(algorithm, given)
     readings = {r.name: r.check(given.get(r.name, r.ways[0])) for r in algorithm.readings}
     declaration = algorithm.declare(readings) if algorithm.declare is not None else None
     parameters = declaration.parameters if declaration is not None else ()
@@ -163,7 +170,8 @@ def settle(algorithm: Algorithm, given: Mapping[str, str], *, sizes: Mapping[str
     known = declared | optional | readings.keys() | measured.keys()
     for key in given:
         if key not in known:
-            raise UnknownNameError(f"parameter or option of {algorithm.name}", key, sorted(known))
+            every = sorted({*known, NAME} if algorithm.runs else known)
+            raise UnknownNameError(f"parameter or option of {algorithm.name}", key, every)
     for key, size in measured.items():
         if key in given and exact(given[key]) != size:
             message = f"--set {key}={given[key]} contradicts the data, which have {key} = {size}: leave one of them out"
@@ -177,7 +185,7 @@ def settle(algorithm: Algorithm, given: Mapping[str, str], *, sizes: Mapping[str
         options=resolve(algorithm.options, {k: v for k, v in given.items() if k in optional}, owner=algorithm.name),
         readings=readings,
     )
-    return Chosen(algorithm=algorithm, setting=setting)
+    return Chosen(algorithm=algorithm, setting=setting, preset=preset, given=asked)
 
 
 def parse_delta(given: str | float | Fraction | None, setting: Chosen) -> float:

@@ -156,6 +156,8 @@ def _witness(witness: VerdictWitness | None) -> dict[str, Any] | None:
 
 def _run(run: Ran | RanOnline) -> Facts:
     rows = [*tables.facts(run, leave=("algorithm", "seconds"))]
+    if run.preset is not None:
+        rows.append(("preset", run.preset.words))
     if isinstance(run, Ran):
         rows.append(("the agent's own estimate", show_value(run.value.claimed)))
     elif run.regret.baseline is not None:

@@ -145,8 +145,8 @@ def _ratios(kind: str, verify: Verified) -> str:
 
 
 def figures(report: Report) -> tuple[KeyFigure, ...]:
-    """Returns claim, upper bound, lower bound and learned value, as far as they are there."""
-    made = (_claim(report), _upper(report), _lower(report), _value(report))
+    """Returns claim, upper bound, lower bound, learned value and preset, as far as they are there."""
+    made = (_claim(report), _upper(report), _lower(report), _value(report), _preset(report))
     return tuple(item for item in made if item is not None)
 
 
@@ -206,6 +206,13 @@ def _value(report: Report) -> KeyFigure | None:
     spread = "" if mine[0].std is None else f" ± {figure(mine[0].std, digits=2, rounding='up')}"
     quantity = "Regret" if name_quantity(report) == "regret" else "Value learned"
     return KeyFigure(label=quantity, value=figure(mine[0].value) + spread, note=note)
+
+
+def _preset(report: Report) -> KeyFigure | None:
+    used = None if report.run is None else report.run.preset
+    if used is None:
+        return None
+    return KeyFigure(label="Preset", value=used.name, note=used.note)
 
 
 def _share_of_uniform(report: Report) -> float | None:

@@ -67,7 +67,7 @@ def test_kernels_equal_the_papers_text(name, kind, player, epsilon, precision):
 @pytest.mark.parametrize("place", ["central", "local"])
 def test_without_noise_the_private_agents_are_their_twins_exactly(mdp, place):
     for name, player, twin in (("private-ucb-vi", vi_player, UCB_VI), ("private-ucb-po", po_player, OPPO)):
-        given = {"bonus_scale": "0.02"}
+        given = {"bonus_scale": "0.02"} | ({"eta_scale": "1"} if twin is OPPO else {})
         request = asked(f"{name}-{place}", mdp, K=1500, replicates=2, seed=3, precision_scale=0, **given)
         ours = run(player, request, noiseless=True)
         theirs = twin.play(asked(twin.name, mdp, K=1500, replicates=2, seed=3, **given))

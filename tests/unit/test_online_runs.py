@@ -313,7 +313,7 @@ def test_a_run_as_the_command_reports_it(tmp_path):
 @pytest.mark.parametrize(("name", "twin"), [("private-ucb-vi-local", "ucb-vi"), ("private-ucb-po-central", "oppo")])
 def test_the_baseline_is_the_twins_own_run(name, twin, monkeypatch):
     world = asked(name)[1].world
-    given = {"K": "90", "bonus_scale": "0.03", "failure": "0.2"}
+    given = {"K": "90", "bonus_scale": "0.03", "failure": "0.2"} | ({"eta_scale": "3"} if twin == "oppo" else {})
     private, alone = online_settings([name, twin], given, world)
     found = run_online(private, world, replicates=3, seed=7).regret
     assert found.twin == twin

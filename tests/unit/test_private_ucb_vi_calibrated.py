@@ -142,7 +142,7 @@ def test_precision_levels_follow_from_the_noise():
         ({"releases": "doubling"}, 15),
         ({"releases": "doubling", "first_batch": "1000"}, 5),
     ):
-        request = asked(river, K=20_000, failure="0.05", **given)
+        request = asked(river, K=20_000, failure="0.05", preset="paper", **given)
         std = request.declaration.releases[0].mechanism.at(request.values).scale
         reach = std * math.sqrt(2 * terms * cells)
         assert reach == pytest.approx(curator(request, kinds=(TREE, DOUBLING, LOCAL)).E1)

@@ -112,5 +112,6 @@ APVI = Algorithm(
     source="Yin & Wang 2021b; paper 000, footnote 6 and eq. (15)",
     declare=None,
     options=OPTIONS,
+    printed={"bonus_scale": "1"},
     learn=_learn,
 )

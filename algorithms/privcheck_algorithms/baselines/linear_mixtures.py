@@ -9,7 +9,7 @@ from privcheck.online.player import Player
 from privcheck.registry import Algorithm
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.baselines.ucb_vi import EPISODES
-from privcheck_algorithms.private_linopt.agent import BASELINE_OPTIONS, ETA_SCALE, make
+from privcheck_algorithms.private_linopt.agent import BASELINE_OPTIONS, ETA_SCALE, PRINTED, make
 
 
 def value_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
@@ -36,6 +36,7 @@ UCRL_VTR = Algorithm(
     source="Ayoub, Jia, Szepesvári, Wang & Yang 2020; paper 004, Algorithm 1 without noise",
     declare=None,
     options=(EPISODES, *BASELINE_OPTIONS),
+    printed=PRINTED,
     online=value_player,
     environment="linear-hypercube",
 )
@@ -46,6 +47,7 @@ LINEAR_OPPO = Algorithm(
     source="Cai, Yang, Jin & Wang 2020; paper 004, Algorithm 2 without noise",
     declare=None,
     options=(EPISODES, *BASELINE_OPTIONS, ETA_SCALE),
+    printed={**PRINTED, "eta_scale": "1"},
     online=policy_player,
     environment="linear-hypercube",
 )

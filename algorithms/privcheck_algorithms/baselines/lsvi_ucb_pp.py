@@ -34,5 +34,6 @@ LSVI_UCB_PP = Algorithm(
     declare=None,
     readings=(CENTRED,),
     options=(EPISODES, RIDGE, BONUS, GROWTH, DOUBT),
+    printed={"doubt": "1"},
     online=player,
 )

@@ -5,6 +5,8 @@ Algorithm 1 of paper 002 with exact counts and E = 0.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from privcheck.online.player import Player
 from privcheck.registry import Algorithm
 from privcheck.results import OnlineRequest
@@ -29,6 +31,7 @@ OPPO = Algorithm(
     title="OPPO: optimistic policy optimisation from exact counts, not private",
     source="Efroni, Shani, Rosenberg & Mannor 2020; paper 002, Algorithm 1 without noise",
     declare=None,
-    options=(EPISODES, FAILURE, BONUS_SCALE, ETA_SCALE),
+    options=(EPISODES, FAILURE, BONUS_SCALE, replace(ETA_SCALE, default=200)),
+    printed={"bonus_scale": "1", "eta_scale": "1"},
     online=player,
 )

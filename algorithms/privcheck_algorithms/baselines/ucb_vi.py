@@ -182,5 +182,6 @@ UCB_VI = Algorithm(
     source="Azar, Osband & Munos 2017; paper 002, Algorithm 2 without noise",
     declare=None,
     options=(EPISODES, FAILURE, BONUS_SCALE),
+    printed={"bonus_scale": "1"},
     online=player,
 )

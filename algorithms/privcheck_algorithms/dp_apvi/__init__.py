@@ -13,6 +13,7 @@ GAUSSIAN = Algorithm(
     declare=gaussian,
     readings=(REWARDS,),
     options=OPTIONS,
+    printed={"bonus_scale": "1"},
     offline=AGENT,
     instance=AuditInstance(sizes={"H": 2, "S": 2, "A": 2}),  # where a violation would be visible
 )
@@ -25,6 +26,7 @@ LAPLACE = Algorithm(
     declare=laplace,
     readings=(REWARDS,),
     options=OPTIONS,
+    printed={"bonus_scale": "1"},
     offline=AGENT,
     instance=AuditInstance(sizes={"H": 1, "S": 2, "A": 2}),
 )

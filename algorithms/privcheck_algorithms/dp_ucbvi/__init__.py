@@ -5,7 +5,7 @@ from functools import partial
 from privcheck.registry import Algorithm
 from privcheck_algorithms.dp_ucbvi.declaration import central, local
 from privcheck_algorithms.online import rewards
-from privcheck_algorithms.online.private import CLOSELY
+from privcheck_algorithms.online.private import CLOSELY, PRINTED
 from privcheck_algorithms.online.rewards import OPTIONS, player
 from privcheck_algorithms.papers import SHUFFLE
 from privcheck_algorithms.privatizers.declaration import INITIAL, LOG, NOISE
@@ -18,6 +18,7 @@ CENTRAL = Algorithm(
     declare=central,
     readings=(NOISE, LOG, INITIAL),
     options=OPTIONS,
+    printed=PRINTED,
     online=partial(player, kind=rewards.BERNSTEIN, label="dp-ucbvi"),
     instance=CLOSELY,
 )
@@ -30,6 +31,7 @@ LOCAL = Algorithm(
     declare=local,
     readings=(NOISE, INITIAL),
     options=OPTIONS,
+    printed=PRINTED,
     online=partial(player, kind=rewards.BERNSTEIN, label="dp-ucbvi"),
     instance=CLOSELY,
 )

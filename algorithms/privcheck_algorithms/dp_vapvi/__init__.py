@@ -28,6 +28,7 @@ SPLIT = Algorithm(
     declare=declare_split,
     readings=(FEATURES,),
     options=OPTIONS,
+    printed={"E_scale": "1"},
     offline=AGENT,
     instance=INSTANCE,
 )
@@ -40,6 +41,7 @@ UNSPLIT = Algorithm(
     declare=declare_unsplit,
     readings=(FEATURES,),
     options=OPTIONS,
+    printed={"E_scale": "1"},
     offline=AGENT,
     instance=INSTANCE,
 )

@@ -5,7 +5,7 @@ from functools import partial
 from privcheck.registry import Algorithm
 from privcheck_algorithms.ldp_obi.declaration import ldp_obi
 from privcheck_algorithms.online import rewards
-from privcheck_algorithms.online.private import CLOSELY
+from privcheck_algorithms.online.private import CLOSELY, PRINTED
 from privcheck_algorithms.online.rewards import OPTIONS, player
 from privcheck_algorithms.papers import EPISODIC
 from privcheck_algorithms.privatizers.declaration import INITIAL, NOISE
@@ -18,6 +18,7 @@ LDP_OBI = Algorithm(
     declare=ldp_obi,
     readings=(NOISE, INITIAL),
     options=OPTIONS,
+    printed=PRINTED,
     online=partial(player, kind=rewards.OBI, label="ldp-obi", pooled=True),
     instance=CLOSELY,
 )

@@ -18,7 +18,7 @@ from privcheck_algorithms.online.tables import Counters
 
 FAILURE = Parameter(name="failure", default="0.1", kind="probability", meaning="failure probability of the bonus")
 BONUS_SCALE = Parameter(
-    name="bonus_scale", default=1, kind="real", meaning="factor of the whole exploration bonus; the paper's: 1"
+    name="bonus_scale", default="0.003", kind="real", meaning="factor of the whole exploration bonus; the paper's: 1"
 )
 
 Array = NDArray[np.float64]

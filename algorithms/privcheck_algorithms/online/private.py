@@ -28,10 +28,11 @@ from privcheck_algorithms.privatizers.counters import (
 
 PRECISION_SCALE = Parameter(
     name="precision_scale",
-    default=1,
+    default="0.01",
     kind="real",
     meaning="factor of the precision levels E, in the counts and in the bonus; the paper's: 1",
 )
+PRINTED = {"bonus_scale": "1", "precision_scale": "1"}
 NOISE = "simulated: seeded floating-point noise (xoshiro256++, PCG64) inside the kernel; not for a public release"
 FIRST_BATCH = Parameter(
     name="first_batch",

@@ -7,6 +7,7 @@ place of H. The papers here describe these algorithms in a few lines; each folde
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from privcheck_algorithms.privatizers.counters import Privatizer, publish
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-OPTIONS = (FAILURE, BONUS_SCALE, PRECISION_SCALE)
+OPTIONS = (FAILURE, replace(BONUS_SCALE, default="0.001"), replace(PRECISION_SCALE, default="0.001"))
 PUCB, OBI, BERNSTEIN = range(3)
 
 

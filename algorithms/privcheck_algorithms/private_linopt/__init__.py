@@ -5,7 +5,7 @@ from fractions import Fraction
 from privcheck.registry import Algorithm, AuditInstance
 from privcheck_algorithms.linear.audit_mixture import mixture_audit_world
 from privcheck_algorithms.papers import MIXTURE
-from privcheck_algorithms.private_linopt.agent import ETA_SCALE, OPTIONS, policy_player, value_player
+from privcheck_algorithms.private_linopt.agent import ETA_SCALE, OPTIONS, PRINTED, policy_player, value_player
 from privcheck_algorithms.private_linopt.declaration import READINGS, policy_optimization, value_iteration
 
 # a ridge of the noise's size and no bonus: policies follow the noisy sums closely
@@ -29,6 +29,7 @@ VI = Algorithm(
     declare=value_iteration,
     readings=READINGS,
     options=OPTIONS,
+    printed={**PRINTED, "ridge": "0"},
     online=value_player,
     instance=INSTANCE,
     twin="ucrl-vtr",
@@ -43,6 +44,7 @@ PO = Algorithm(
     declare=policy_optimization,
     readings=READINGS,
     options=(*OPTIONS, ETA_SCALE),
+    printed={**PRINTED, "ridge": "0", "eta_scale": "1"},
     online=policy_player,
     instance=INSTANCE,
     twin="linear-oppo",

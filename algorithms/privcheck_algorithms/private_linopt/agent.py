@@ -59,6 +59,7 @@ KNOWN_REWARDS = Parameter(
 )
 BASELINE_OPTIONS = (FAILURE, BONUS_P, BONUS_R, RIDGE, KNOWN_REWARDS)
 OPTIONS = (*BASELINE_OPTIONS, NOISE_SCALE)
+PRINTED = {"bonus_p": "1", "bonus_r": "1"}
 
 NAMES = ("transition gram", "transition values", "reward gram", "reward sums")  # in the order of `Layout`
 _NO_STREAMS = np.zeros(noise.SHAPE, np.uint64)  # of Laplace noise, which no counter here has

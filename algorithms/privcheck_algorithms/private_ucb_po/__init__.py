@@ -1,7 +1,7 @@
 """PRIVATE-UCB-PO (paper 002, Algorithm 1): one agent, declared twice, with the CENTRAL- and the LOCAL-PRIVATIZER."""
 
 from privcheck.registry import Algorithm
-from privcheck_algorithms.online.private import CLOSELY
+from privcheck_algorithms.online.private import CLOSELY, PRINTED
 from privcheck_algorithms.papers import EPISODIC
 from privcheck_algorithms.private_ucb_po.agent import OPTIONS, player
 from privcheck_algorithms.private_ucb_po.declaration import central, local
@@ -15,6 +15,7 @@ CENTRAL = Algorithm(
     declare=central,
     readings=(LOG, INITIAL),
     options=OPTIONS,
+    printed={**PRINTED, "eta_scale": "1"},
     online=player,
     instance=CLOSELY,
     twin="oppo",
@@ -28,6 +29,7 @@ LOCAL = Algorithm(
     declare=local,
     readings=(INITIAL,),
     options=OPTIONS,
+    printed={**PRINTED, "eta_scale": "1"},
     online=player,
     instance=CLOSELY,
     twin="oppo",

@@ -8,6 +8,7 @@ nothing that is exact.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -39,9 +40,9 @@ from privcheck_algorithms.privatizers.counters import Privatizer, publish
 Array = NDArray[np.float64]
 
 ETA_SCALE = Parameter(
-    name="eta_scale", default=1, kind="positive", meaning="factor of the learning rate η = √(2 ln A/(H²K)); paper: 1"
+    name="eta_scale", default=10, kind="positive", meaning="factor of the learning rate η = √(2 ln A/(H²K)); paper: 1"
 )
-OPTIONS = (FAILURE, BONUS_SCALE, ETA_SCALE, PRECISION_SCALE)
+OPTIONS = (FAILURE, replace(BONUS_SCALE, default="0.01"), ETA_SCALE, PRECISION_SCALE)
 
 
 class Agent(NamedTuple):

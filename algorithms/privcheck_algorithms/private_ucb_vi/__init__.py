@@ -1,7 +1,7 @@
 """PRIVATE-UCB-VI (paper 002, Algorithm 2): one agent, with the paper's privatizers or with calibrated noise."""
 
 from privcheck.registry import Algorithm
-from privcheck_algorithms.online.private import CLOSELY
+from privcheck_algorithms.online.private import CLOSELY, PRINTED
 from privcheck_algorithms.papers import EPISODIC
 from privcheck_algorithms.private_ucb_vi.agent import CALIBRATED_OPTIONS, OPTIONS, player
 from privcheck_algorithms.private_ucb_vi.declaration import RELEASES, calibrated, central, local
@@ -15,6 +15,7 @@ CENTRAL = Algorithm(
     declare=central,
     readings=(LOG, INITIAL),
     options=OPTIONS,
+    printed=PRINTED,
     online=player,
     instance=CLOSELY,
     twin="ucb-vi",
@@ -28,6 +29,7 @@ LOCAL = Algorithm(
     declare=local,
     readings=(INITIAL,),
     options=OPTIONS,
+    printed=PRINTED,
     online=player,
     instance=CLOSELY,
     twin="ucb-vi",
@@ -40,6 +42,7 @@ CALIBRATED = Algorithm(
     declare=calibrated,
     readings=(RELEASES, INITIAL),
     options=CALIBRATED_OPTIONS,
+    printed=PRINTED,
     online=player,
     instance=CLOSELY,
     twin="ucb-vi",

@@ -7,6 +7,7 @@ fresh noise into the next noisy counters. `plan` is the agent, and reads nothing
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +46,7 @@ from privcheck_algorithms.privatizers.counters import (
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-OPTIONS = (FAILURE, BONUS_SCALE, PRECISION_SCALE)
+OPTIONS = (FAILURE, replace(BONUS_SCALE, default="0.01"), PRECISION_SCALE)
 CALIBRATED_OPTIONS = (*OPTIONS, FIRST_BATCH)
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from privcheck.registry import Algorithm
 from privcheck_algorithms.online import rewards
-from privcheck_algorithms.online.private import CLOSELY
+from privcheck_algorithms.online.private import CLOSELY, PRINTED
 from privcheck_algorithms.online.rewards import OPTIONS, player
 from privcheck_algorithms.papers import EPISODIC
 from privcheck_algorithms.privatizers.declaration import INITIAL, LOG, NOISE
@@ -18,6 +18,7 @@ PUCB = Algorithm(
     declare=pucb,
     readings=(NOISE, LOG, INITIAL),
     options=OPTIONS,
+    printed=PRINTED,
     online=partial(player, kind=rewards.PUCB, label="pucb"),
     instance=CLOSELY,
 )

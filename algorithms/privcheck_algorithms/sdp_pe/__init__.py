@@ -27,6 +27,7 @@ def make_audit_world(sizes: Mapping[str, int]) -> World:
 # nothing is taken for noise, and everything but the best is eliminated: policies follow the noisy tables closely
 _CLOSELY = {name: Fraction(0) for name in ("width", "noise_width", "cut")}
 _PRINTED = tuple(replace(one, default=Fraction(1)) if one.name == "width" else one for one in OPTIONS)
+_CONSTANTS = {"constants": "printed", "width": "1"}
 # at ε = 30 some 130 noise bits a counter, so that every message is sent
 _INSTANCE = AuditInstance(world=make_audit_world, options=_CLOSELY, values={"epsilon": Fraction(30)})
 
@@ -38,6 +39,7 @@ APART = Algorithm(
     declare=declare_apart,
     readings=(REMAINDER, POLICIES, CONSTANTS),
     options=OPTIONS,
+    printed=_CONSTANTS,
     online=player,
     twin="policy-elimination",
     instance=_INSTANCE,
@@ -63,6 +65,7 @@ CALIBRATED = Algorithm(
     declare=declare_calibrated,
     readings=(REMAINDER, POLICIES, CONSTANTS),
     options=OPTIONS,
+    printed=_CONSTANTS,
     online=player,
     twin="policy-elimination",
     instance=AuditInstance(world=make_audit_world, options=_CLOSELY),
@@ -78,6 +81,7 @@ POLICY_ELIMINATION = Algorithm(
         Parameter(name="K", default=20_000, kind="count", meaning="episodes"),
         *(one for one in OPTIONS if one.name in {"width", "failure", "cut"}),
     ),
+    printed=_CONSTANTS,
     online=player,
 )
 

@@ -41,6 +41,7 @@ from privcheck.reports.values.learned import (
 )
 from privcheck.reports.values.planned import PlannedPart, PlannedWork
 from privcheck.reports.values.policy import PolicyGuarantee, PolicyLabels, PolicyRecord, PolicyValue, ShownPolicy
+from privcheck.reports.values.presets import AgentConstant, PresetUsed
 from privcheck.reports.values.report import (
     About,
     Diagnosis,
@@ -63,6 +64,7 @@ from privcheck.reports.values.verified import (
 __all__ = [
     "SCHEMA",
     "About",
+    "AgentConstant",
     "AllVerified",
     "Audited",
     "Audits",
@@ -95,6 +97,7 @@ __all__ = [
     "PolicyLabels",
     "PolicyRecord",
     "PolicyValue",
+    "PresetUsed",
     "Provenance",
     "Ran",
     "RanOnline",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from privcheck.reports.values.presets import AgentConstant
 from privcheck.reports.values.result import Result
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Listed:
         parameters: The declaration's, then the agent's options.
         choices: The readings.
         agent: Whether there is one to run.
+        constants: The agent's, in both presets.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Listed:
     parameters: tuple[ListedParameter, ...]
     choices: tuple[ListedChoice, ...]
     agent: bool
+    constants: tuple[AgentConstant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -155,7 +158,7 @@ class CostTrend:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Shown(Result):
-    """A declaration in words and LaTeX, with the derivation of its cost."""
+    """A declaration in words and LaTeX, with the derivation of its cost, and the agent's constants in both presets."""
 
     name: str
     title: str
@@ -168,6 +171,7 @@ class Shown(Result):
     latex: str
     derivation: tuple[DerivationStep, ...]
     trends: tuple[CostTrend, ...] = ()
+    constants: tuple[AgentConstant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

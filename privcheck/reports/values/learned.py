@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privcheck.brief import Brief
 from privcheck.errors import ParameterError
+from privcheck.reports.values.presets import PresetUsed
 from privcheck.reports.values.result import Result
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class Ran(Result):
     episodes: int
     parameters: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    preset: PresetUsed | None = None
     value: LearnedValue
     gap: Gap = field(default_factory=Gap)
     spent: SpentCost | None
@@ -263,6 +265,7 @@ class RanOnline(Result):
     parameters: Mapping[str, str]
     options: Mapping[str, str]
     choices: Mapping[str, str]
+    preset: PresetUsed | None = None
     optimal_value: float
     regret: Regret
     curves: RunCurves
