@@ -180,7 +180,13 @@ def run(agent: OfflineAgent, request: RunRequest) -> RunResult:
         diagnostics=runs[0][0].diagnostics,
         seconds=seconds,
         remarks=runs[0][0].remarks,
+        worthless=float(np.mean([share_worthless(learnt) for learnt, _ in runs])),
     )
+
+
+def share_worthless(learnt: Learnt) -> float:
+    """Returns at which share of all steps and states the agent's own value is 0."""
+    return float((learnt.values == 0).mean())
 
 
 def run_once(

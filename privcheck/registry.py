@@ -121,6 +121,7 @@ class Algorithm:
             policy view draws the declared noise for it, at the sizes of `instance`. None where there is none.
         instance: Where audits run the agent.
         twin: The registered online algorithm that does the same without privacy; None where there is none.
+        instead: The registered algorithm of the same kind that learns at smaller budgets; empty where there is none.
         release_noise: Whether a fast online agent draws release noise where it is asked for; plain ones and those that
             learn from data do.
         environment: The registered environment that `check` takes where none is named; empty for the usual one.
@@ -144,6 +145,7 @@ class Algorithm:
     policies: MakePolicies | None = None
     instance: AuditInstance = field(default_factory=AuditInstance)
     twin: str | None = None
+    instead: str = ""
     release_noise: bool = False
     environment: str = ""
 

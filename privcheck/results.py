@@ -140,6 +140,8 @@ class RunResult(Brief):
         diagnostics: Figures about the learning, from the billboard only, by name.
         seconds: Wall time of the learning alone.
         remarks: What the agent has to say about them, from the billboard only.
+        worthless: At which share of all steps and states the agent's own value is 0, so that it takes any action there,
+            mean over replicates; from the billboard only. None where that is not said.
     """
 
     returns: NDArray[np.float64] | None
@@ -150,6 +152,7 @@ class RunResult(Brief):
     diagnostics: Mapping[str, float]
     seconds: float
     remarks: tuple[Remark, ...] = ()
+    worthless: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -264,6 +267,8 @@ class OnlineResult(Brief):
         ledger: The first replicate's ledger; None for a non-private agent.
         diagnostics: Figures about the learning, from the billboard only, by name.
         seconds: Wall time of the learning alone, over all sessions where a checkpoint was continued.
+        at_limit: At which share of all steps and states the agent's optimistic value is the largest there can be, after
+            the last episode, mean over replicates; None for an agent without such values.
     """
 
     episodes: NDArray[np.int64]
@@ -275,6 +280,7 @@ class OnlineResult(Brief):
     ledger: Ledger | None
     diagnostics: Mapping[str, float]
     seconds: float
+    at_limit: float | None = None
 
 
 AuditView = str  # the name of a registered view: releases, policy, lockstep, noise, or somebody else's

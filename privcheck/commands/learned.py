@@ -19,6 +19,7 @@ from privcheck.commands.cluster import cluster_executor
 from privcheck.commands.data import Source
 from privcheck.commands.provenance import exact_parameters, preset_used
 from privcheck.commands.setting import Chosen
+from privcheck.commands.unlearned import judge_learned
 from privcheck.errors import ParameterError
 from privcheck.offline import refuse_replicates
 from privcheck.policies import ARRAY_NAME
@@ -114,6 +115,7 @@ def run(
         ledger=result.ledger,
         labels=source.labels,
     )
+    gap = _measure_gap(result, source)
     return Ran(
         algorithm=setting.algorithm.name,
         environment=source.data.name,
@@ -124,8 +126,9 @@ def run(
         parameters=exact_parameters(setting),
         options=setting.options_used,
         preset=preset_used(setting),
+        did_not_learn=judge_learned(setting, result, gap),
         value=_summarise_value(result, source, private=setting.declaration is not None),
-        gap=_measure_gap(result, source),
+        gap=gap,
         spent=spent,
         ledger=summarise_ledger(result.ledger, out),
         diagnostics=result.diagnostics,

@@ -21,6 +21,7 @@ from privcheck.commands.declared import finite
 from privcheck.commands.learned import refuse_torn_ledger, summarise_ledger
 from privcheck.commands.provenance import exact_parameters, preset_used
 from privcheck.commands.setting import Chosen, settle
+from privcheck.commands.unlearned import judge_acting
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
 from privcheck.offline import refuse_replicates
@@ -196,6 +197,8 @@ def run_online(
         spent=spent,
         ledger=result.ledger,
     )
+    nothing = trivial or judge_trivial_policies(world.mdp, world.features)
+    regret = _regret(result, K, nothing, _twin(setting, asked))
     return RanOnline(
         algorithm=setting.algorithm.name,
         title=setting.algorithm.title,
@@ -208,8 +211,9 @@ def run_online(
         options=setting.options_used,
         choices=setting.readings,
         preset=preset_used(setting),
+        did_not_learn=judge_acting(setting, result, regret),
         optimal_value=result.optimal,
-        regret=_regret(result, K, trivial or judge_trivial_policies(world.mdp, world.features), _twin(setting, asked)),
+        regret=regret,
         curves=_curves(result),
         spent=spent,
         policy_file=None if out is None else ARRAY_NAME,

@@ -211,7 +211,8 @@ def describe_online_runs(result: RanOnline | Compared) -> str:
     )  # fmt: skip
     said = (line for run in runs for line in (_preset(run), _without_noise(run), _odometer(run)))
     notes = [line for line in (_trivial(first), *said) if line]
-    return "\n".join([head, "", columns([heading, *rows]), *([""] if notes else []), *notes])
+    failed = [f"{run.algorithm} {run.did_not_learn.words}." for run in runs if run.did_not_learn is not None]
+    return "\n".join([*failed, head, "", columns([heading, *rows]), *([""] if notes else []), *notes])
 
 
 def _trivial(run: RanOnline) -> str:

@@ -176,6 +176,7 @@ def read_result(
         ledger=ledger,
         diagnostics=dict(player.diagnostics),
         seconds=seconds,
+        at_limit=None if player.at_limit is None else float(np.mean([player.at_limit(one) for one in replicates])),
     )
 
 

@@ -168,6 +168,8 @@ class Player:
         keep_ledger: Lets the releases of a replicate write the ledger themselves; None for an agent whose ledger is a
             plan of spending, written from the declaration before anything is drawn.
         diagnostics: The privatizer's numbers, by name.
+        at_limit: Says of a replicate at which share of all steps and states the agent's optimistic value is the largest
+            there can be, so that nothing is learned from it; None for an agent without such values.
     """
 
     start: Callable[[int], Replicate]
@@ -180,6 +182,7 @@ class Player:
     protects: bool = False
     keep_ledger: Callable[[Ledger, Replicate], None] | None = None
     diagnostics: Mapping[str, float] = field(default_factory=dict)
+    at_limit: Callable[[Replicate], float] | None = None
 
 
 class MakePlayer(Protocol):

@@ -79,6 +79,7 @@ def run_page(runs: Sequence[RanOnline]) -> str:
         names=", ".join(run.algorithm for run in runs),
         title=runs[0].title if len(runs) == 1 else f"{len(runs)} agents compared",
         subtitle=runs[0].description,
+        failed=[f"{run.algorithm} {run.did_not_learn.words}." for run in runs if run.did_not_learn is not None],
         table=tables.runs_table(runs),
         plots=[_inline(plot) for plot in curve_plots(runs)],
         settings=[(run.title, [*_groups(run, _RUN_PARTS), ("Run", _run(run))]) for run in runs],

@@ -16,6 +16,7 @@ Tone = Literal["good", "bad", "open", "mark", "plain"]
 Role = Literal["private", "twin", "reference"]
 
 
+NOTHING_LEARNED = "Nothing was learned"  # title of a notice
 _METHODS = {
     "proved": "symbolically, for all parameters",
     "checked": "numerically, at the parameters above",
@@ -197,7 +198,7 @@ def _value(report: Report) -> KeyFigure | None:
     policies = rank_policies(report)
     mine = [item for item in policies if item.role == "private"]
     if not mine:
-        return None
+        return _estimate(report)
     others = [item for item in policies if item.role == "twin" or item.name == "optimum"]
     share = _share_of_uniform(report)
     lost = "regret" if isinstance(report.run, RanOnline) else "gap"
@@ -206,6 +207,15 @@ def _value(report: Report) -> KeyFigure | None:
     spread = "" if mine[0].std is None else f" ± {figure(mine[0].std, digits=2, rounding='up')}"
     quantity = "Regret" if name_quantity(report) == "regret" else "Value learned"
     return KeyFigure(label=quantity, value=figure(mine[0].value) + spread, note=note)
+
+
+def _estimate(report: Report) -> KeyFigure | None:
+    """Returns the agent's own estimate, where nobody knows the truth."""
+    if not isinstance(report.run, Ran) or not math.isfinite(report.run.value.claimed):
+        return None
+    seen = "the exact data" if report.run.ledger is None else "the noisy releases"
+    note = f"pessimistic, from {seen}; no lower bound, and the true value is unknown"
+    return KeyFigure(label="Agent's own estimate", value=figure(report.run.value.claimed), note=note)
 
 
 def _preset(report: Report) -> KeyFigure | None:
@@ -263,18 +273,26 @@ def _order_views(audit: Audits) -> tuple[tuple[str, Audited], ...]:
 
 
 def notices(report: Report) -> tuple[Notice, ...]:
-    """Returns what a reader must know: contradictions first, then noise that protects nobody, then noisy learning.
+    """Returns what a reader must know: contradictions, that nothing was learned, noise that protects nobody, the rest.
 
     Last, what the run itself says about its figures (`run.value.note`).
     """
     contradictions = [notice for name, view in audit_views(report) for notice in _contradictions(report, name, view)]
     return (
         *contradictions,
+        *_warn_of_nothing_learned(report),
         *_warn_of_crossing(report),
         *_warn_of_declared_only(report),
         *_noise(report),
         *_remarks(report),
     )
+
+
+def _warn_of_nothing_learned(report: Report) -> Iterator[Notice]:
+    """Yields why a run learned nothing, and what to try."""
+    if report.run is not None and report.run.did_not_learn is not None:
+        text = f"{report.run.algorithm} {report.run.did_not_learn.words}."
+        yield Notice(tone="open", title=NOTHING_LEARNED, text=text)
 
 
 def _contradictions(report: Report, name: str, view: Audited) -> Iterator[Notice]:

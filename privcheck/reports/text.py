@@ -34,6 +34,8 @@ def render_text(report: Report, *, width: int = 100) -> str:
 
 
 def _head(report: Report, width: int) -> Iterator[str]:
+    if report.run is not None and report.run.did_not_learn is not None and report.verify is None:
+        yield from _wrap(f"{report.run.algorithm} {report.run.did_not_learn.words}.", width, "")
     verdict = summary.verdict(report)
     name = report.algorithm or (report.show.name if report.show else "unnamed")
     claim = f": {verdict.claim}" if verdict.claim else ""
@@ -59,6 +61,8 @@ def _figures(report: Report) -> Iterator[str]:
 
 def _notices(report: Report, width: int) -> Iterator[str]:
     for notice in summary.notices(report):
+        if notice.title == summary.NOTHING_LEARNED and report.verify is None:  # a run says so in its first line
+            continue
         yield from _wrap(f"! {notice.title}. {notice.text}", width, "  ")
 
 

@@ -87,6 +87,13 @@ def test_both_presets_are_named_with_their_constants(name):
     assert all(own[at] == (value if at in used.readings else float(value)) for at, value in algorithm.printed.items())
 
 
+@pytest.mark.parametrize("name", RUNNING)
+def test_what_is_recommended_instead_is_another_agent_that_runs(name):
+    instead = registry.algorithm(name).instead
+    assert instead != name
+    assert not instead or registry.algorithm(instead).runs
+
+
 def test_what_is_set_wins_over_the_preset():
     setting = resolve_setting("ucb-vi", {"preset": "paper", "bonus_scale": "1/7"})
     assert float(setting.options["bonus_scale"]) == pytest.approx(1 / 7)

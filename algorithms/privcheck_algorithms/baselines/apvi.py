@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError
-from privcheck.offline import Learnt
+from privcheck.offline import Learnt, share_worthless
 from privcheck.planning import one_hot, reward_table
 from privcheck.registry import Algorithm
 from privcheck.results import RunRequest, RunResult
@@ -103,6 +103,7 @@ def _learn(request: RunRequest) -> RunResult:
         ledger=None,
         diagnostics={},
         seconds=seconds,
+        worthless=share_worthless(learnt),
     )
 
 

@@ -29,6 +29,7 @@ from privcheck_algorithms.online.optimism import (
     Desk,
     backup,
     choose,
+    share_at_limit,
     value_bonus,
     weigh,
 )
@@ -173,7 +174,14 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noq
         record = Record(until=until, totals=a["totals"], curves=a["curves"], grid=points, optimal=truth.value)
         play(w, one.generators["users"], agent, record)
 
-    return Player(start=start, play=block, label="ucb-vi", told="actions", optimal=truth.value)
+    return Player(
+        start=start,
+        play=block,
+        label="ucb-vi",
+        told="actions",
+        optimal=truth.value,
+        at_limit=lambda one: share_at_limit(one.arrays["values"], costs=True),
+    )
 
 
 UCB_VI = Algorithm(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.declaration import Parameter
-from privcheck.offline import Learnt
+from privcheck.offline import Learnt, share_worthless
 from privcheck.planning import one_hot
 from privcheck.registry import Algorithm
 from privcheck.results import RunRequest, RunResult
@@ -108,6 +108,7 @@ def _learn(request: RunRequest, *, weighted: bool) -> RunResult:
         diagnostics={},
         seconds=seconds,
         remarks=remark_features(data.feature_map),
+        worthless=share_worthless(learnt),
     )
 
 

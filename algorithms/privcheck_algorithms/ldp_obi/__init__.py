@@ -18,6 +18,7 @@ LDP_OBI = Algorithm(
     declare=ldp_obi,
     readings=(NOISE, INITIAL),
     options=OPTIONS,
+    instead="shuffled-ucb-vi",
     printed=PRINTED,
     online=partial(player, kind=rewards.OBI, label="ldp-obi", pooled=True),
     instance=CLOSELY,

@@ -38,6 +38,7 @@ from privcheck_algorithms.linear.lsvi import (
     play,
 )
 from privcheck_algorithms.linear.sizes import refuse, refuse_memory
+from privcheck_algorithms.online.optimism import share_at_limit
 from privcheck_algorithms.online.private import NOISE, declared
 from privcheck_algorithms.online.sparse_mdp import Walk, compress
 
@@ -236,6 +237,7 @@ def lsvi_player(request: OnlineRequest, rule: Rule, *, label: str) -> Player:
         face=LsviFace(K=K, batches=rule.batches, features=world.feature_map.phi) if private else None,
         noise=NOISE,
         diagnostics=numbers if private else {},
+        at_limit=lambda one: share_at_limit(one.arrays["values"], costs=False),
     )
 
 

@@ -23,6 +23,7 @@ from privcheck_algorithms.linear.sizes import refuse, refuse_memory
 from privcheck_algorithms.linear.weighted import (
     EXACT,
     FRESH,
+    HIGH,
     ONE_DRAW,
     Agent,
     Board,
@@ -32,6 +33,7 @@ from privcheck_algorithms.linear.weighted import (
     Rule,
     play,
 )
+from privcheck_algorithms.online.optimism import share_at_limit
 from privcheck_algorithms.online.private import NOISE, declared
 from privcheck_algorithms.online.sparse_mdp import Walk, compress
 
@@ -185,6 +187,7 @@ def weighted_player(request: OnlineRequest, rule: Rule, *, label: str) -> Player
         face=WeightedFace(K=K) if private else None,
         noise=NOISE,
         diagnostics=numbers | {"noise_std_values": rule.std_sums[0]} if private else {},
+        at_limit=lambda one: share_at_limit(one.arrays["values"][HIGH], costs=False),
     )
 
 

@@ -24,6 +24,7 @@ BONUS_SCALE = Parameter(
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
+_AT_LIMIT = 1e-9  # steps of reward, by which a value may miss the largest one
 _ROUND = 6755399441055744.0  # 1.5·2⁵²: what is added to it loses its fraction
 _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10  # ln 2 in two parts; the first has trailing zeros
 
@@ -59,6 +60,19 @@ def policy_bonus(*, H: int, S: int, A: int, K: int, failure: float, E1: float, E
     L_c = math.sqrt(2 * math.log(4 * S * A * K * H / failure))
     L_p = math.sqrt(4 * S * math.log(6 * S * A * K * H / failure))
     return Bonus(E=E1, root=scale * (L_c + H * L_p), linear=scale * (3 * E1 + H * (S * E2 + 2 * E1)))
+
+
+def share_at_limit(values: Array, *, costs: bool) -> float:
+    """Returns at which share of all steps and states an optimistic value is the largest there can be.
+
+    Args:
+        values: (H + 1, S) Ṽ, after the last plan.
+        costs: Of costs, of which the least is 0; else of rewards, of which the most is H − h + 1 with the papers' h.
+    """
+    H = values.shape[0] - 1
+    limit = np.zeros((H, 1)) if costs else np.arange(H, 0, -1.0)[:, None]
+    distance = values[:H] - limit if costs else limit - values[:H]
+    return float((distance <= _AT_LIMIT).mean())
 
 
 class Desk(NamedTuple):

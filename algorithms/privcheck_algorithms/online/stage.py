@@ -15,6 +15,7 @@ from privcheck.online.recording import Record, blank, grid
 from privcheck.planning import solve
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.online.faces import BatchCounterFace, CounterFace
+from privcheck_algorithms.online.optimism import share_at_limit
 from privcheck_algorithms.online.private import NOBODY, NOISE, Curator, curator, declared, draws_again, vectors
 from privcheck_algorithms.online.sizes import refuse
 from privcheck_algorithms.online.sparse_mdp import SparseMDP, compress
@@ -201,4 +202,5 @@ def assemble(
         diagnostics={"noise_scale": given.scale, "E1": given.E1, "E2": given.E2, **(diagnostics or {})}
         if private
         else {},
+        at_limit=lambda one: share_at_limit(one.arrays["values"], costs=not where.layout.rewards),
     )

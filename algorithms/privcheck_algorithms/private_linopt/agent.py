@@ -23,6 +23,7 @@ from privcheck.planning import solve, uniform
 from privcheck.results import OnlineRequest
 from privcheck.schedules import Tree
 from privcheck_algorithms.linear.mixtures import Mixture, dimensions, mixture
+from privcheck_algorithms.online.optimism import share_at_limit
 from privcheck_algorithms.online.private import declared
 from privcheck_algorithms.online.sizes import MEMORY, refuse
 from privcheck_algorithms.online.sparse_mdp import SparseMDP, Walk, compress
@@ -273,6 +274,7 @@ def make(request: OnlineRequest, *, mixed: bool, private: bool, noiseless: bool,
         face=face if private else None,
         noise=NOISE,
         diagnostics=stage.diagnostics if private else {},
+        at_limit=lambda one: share_at_limit(one.arrays["values"], costs=False),
     )
 
 

@@ -20,6 +20,7 @@ PUBLISHED = Algorithm(
     declare=declare_published,
     readings=(CLAIM,),
     options=OPTIONS,
+    instead="calibrated-lsvi-ucb",
     printed={"doubt": "1"},
     online=DpLsviUcb(name="published-lsvi-ucb-pp", weighted=False),
     instance=replace(ONE_DRAW, options={**ONE_DRAW.options, **_LONGER}),

@@ -18,6 +18,7 @@ PUCB = Algorithm(
     declare=pucb,
     readings=(NOISE, LOG, INITIAL),
     options=OPTIONS,
+    instead="calibrated-ucb-vi",
     printed=PRINTED,
     online=partial(player, kind=rewards.PUCB, label="pucb"),
     instance=CLOSELY,

@@ -52,6 +52,7 @@ from privcheck.reports.values.report import (
     VerdictBrief,
 )
 from privcheck.reports.values.result import Result
+from privcheck.reports.values.unlearned import NotLearned
 from privcheck.reports.values.verified import (
     AllVerified,
     Change,
@@ -90,6 +91,7 @@ __all__ = [
     "Listing",
     "MethodBound",
     "NeededNoise",
+    "NotLearned",
     "OdometerReading",
     "PlannedPart",
     "PlannedWork",

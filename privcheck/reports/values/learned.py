@@ -10,6 +10,7 @@ from privcheck.brief import Brief
 from privcheck.errors import ParameterError
 from privcheck.reports.values.presets import PresetUsed
 from privcheck.reports.values.result import Result
+from privcheck.reports.values.unlearned import NotLearned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,6 +130,7 @@ class Ran(Result):
     parameters: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     preset: PresetUsed | None = None
+    did_not_learn: NotLearned | None = None
     value: LearnedValue
     gap: Gap = field(default_factory=Gap)
     spent: SpentCost | None
@@ -266,6 +268,7 @@ class RanOnline(Result):
     options: Mapping[str, str]
     choices: Mapping[str, str]
     preset: PresetUsed | None = None
+    did_not_learn: NotLearned | None = None
     optimal_value: float
     regret: Regret
     curves: RunCurves
