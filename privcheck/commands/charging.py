@@ -104,6 +104,17 @@ def price_setting(setting: Chosen, unit: Unit, *, replicates: int = 1) -> tuple[
     return {**event, "count": replicates}, claim
 
 
+def charge_algorithm(desk: Desk, grant: str, setting: Chosen, *, key: str | None) -> Decision:
+    """Charges an algorithm's releases, whose claim holds, at what they cost by the accountant.
+
+    Raises:
+        BudgetError: Its claim is not one that holds.
+        ParameterError: There is no finite cost in the grant's currency.
+    """
+    event, claim = price_setting(setting, desk.book.find_grant(desk.actor, grant).currency)
+    return desk.book.charge(desk.actor, grant=grant, event=event, key=key, claim=claim)
+
+
 def import_run(desk: Desk, grant: str, path: Path) -> Decision:
     """Charges what a run has spent, from its own record (ledger.jsonl); the same record is charged once.
 

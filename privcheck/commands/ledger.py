@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from privcheck.commands.failures import Front
 from privcheck.commands.kinds import Count, Place
-from privcheck.commands.options import finish, json_option
+from privcheck.commands.options import finish, json_option, set_option
 
 store_option = click.option(
     "--store", required=True, metavar="URL", help="The ledger: a path, or sqlite:///path.", envvar="PRIVCHECK_LEDGER"
@@ -153,12 +153,15 @@ def quote(*, store: str, token_file: Path | None, grant_name: str, as_json: bool
 @store_option
 @token_option
 @grant_option
+@click.option("--algorithm", metavar="NAME", help="A registered algorithm whose claim holds, at what it costs.")
+@set_option
 @event_options
 @key_option
 @json_option
 def charge(
-    *, store: str, token_file: Path | None, grant_name: str, key: str | None, as_json: bool, **event: Any
-) -> None:
+    *, store: str, token_file: Path | None, grant_name: str, key: str | None, as_json: bool, algorithm: str | None,
+    sets: tuple[str, ...], **event: Any,
+) -> None:  # fmt: skip
     """Charge what is about to be released; draw the noise once this has answered "committed".
 
     \b
@@ -168,7 +171,15 @@ def charge(
     from privcheck.commands.ledger_work import open_desk, read_event
 
     desk = open_desk(store, token_file)
-    _end(desk.book.charge(desk.actor, grant=grant_name, event=read_event(**event), key=key), as_json=as_json)
+    if algorithm is None and not sets:
+        _end(desk.book.charge(desk.actor, grant=grant_name, event=read_event(**event), key=key), as_json=as_json)
+    if algorithm is None or any(value is not None for value in event.values()):
+        raise click.UsageError("give --algorithm with its --set, or an event, and not both")
+    from privcheck.commands.charging import charge_algorithm
+    from privcheck.commands.setting import parse_sets, resolve_setting
+
+    setting = resolve_setting(algorithm, parse_sets(sets))
+    _end(charge_algorithm(desk, grant_name, setting, key=key), as_json=as_json)
 
 
 @ledger.command()
@@ -362,7 +373,7 @@ def token(
     finish(result, describe_token, as_json=as_json)
 
 
-def _end(decision: Any, *, as_json: bool) -> None:
+def _end(decision: Any, *, as_json: bool) -> NoReturn:
     from privcheck.commands.ledger_words import describe_decision
 
     finish(decision.to_dict(), describe_decision, as_json=as_json)

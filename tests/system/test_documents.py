@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
         ("docs/declare.md", 0),
         ("docs/white-box.md", 1),
         ("docs/numbers.md", 5),
+        ("docs/ledger.md", 1),
         ("docs/own-mechanism.md", 2),
         ("docs/shuffle.md", 4),
     ],
