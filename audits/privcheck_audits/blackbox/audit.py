@@ -28,13 +28,14 @@ from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck.results import Progress
 from privcheck_audits.blackbox.anytime import EProcess
 from privcheck_audits.blackbox.calls import read_signature
-from privcheck_audits.blackbox.pairs import APART, BLOCK, LEAST, AuditedPair, BlockPlace
+from privcheck_audits.blackbox.pairs import APART, BLOCK, LEAST, AuditedPair
 from privcheck_audits.blackbox.pictures import draw_errors
 from privcheck_audits.blackbox.power import find_power
 from privcheck_audits.blackbox.probing import probe
 from privcheck_audits.blackbox.rounds import Judged, Round
 from privcheck_audits.blackbox.verdict import TIES, Best, ClaimedLoss, attempts, best
 from privcheck_audits.blackbox.weights import weigh
+from privcheck_audits.blackbox.work import BlockPlace
 from privcheck_audits.engine.checkpoints import Checkpoint
 from privcheck_audits.engine.pools import refuse_unsendable
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import Any, Final
 
 import numpy as np
 
-from privcheck.auditors import Workers
 from privcheck_audits.blackbox.anytime import EProcess
 from privcheck_audits.blackbox.confirmation import Confirmation, UnitsOfCalls, plan_confirmation
 from privcheck_audits.blackbox.counts import Counts, Edges, edges
@@ -30,14 +28,12 @@ from privcheck_audits.blackbox.independence import (
     suspect,
 )
 from privcheck_audits.blackbox.inputs import Array, Bits, RunSource, UnfitError, together
-from privcheck_audits.blackbox.narrowing import WIDEST, Spread, pick_columns, pilot_runs, sum_columns
+from privcheck_audits.blackbox.narrowing import WIDEST, pick_columns, pilot_runs
 from privcheck_audits.blackbox.scores import LearnedScores, Scores, learn
-from privcheck_audits.blackbox.sketch import Place, Sketch
 from privcheck_audits.blackbox.structure import make_schema
 from privcheck_audits.blackbox.verdict import ClaimedLoss
-from privcheck_audits.bounds import DivergencePlan, Moments
+from privcheck_audits.blackbox.work import BlockPlace, RunsToLearn, RunsToNarrow, RunsToSketch, RunsToTest
 from privcheck_audits.engine.blocks import blocks
-from privcheck_audits.engine.checkpoints import Checkpoint
 
 LEAST: Final = 100  # trials
 APART: Final = 2_000  # trials, up to which every run has a call of its own anyway
@@ -59,76 +55,6 @@ _WAYS: Final = 1 << 24  # between the streams of runs, of calls that are compare
 _CALLS: Final = 16  # pairs of calls a block
 _UNITS: Final = 64  # units of the first block that confirms
 _CHECKED: Final = 512  # units that are made in any case, and at most a sixteenth of the trials
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BlockPlace:
-    """Where blocks run and are kept.
-
-    Attributes:
-        workers: Threads.
-        executor: Instead of them.
-        checkpoint: Of the whole audit.
-    """
-
-    workers: int
-    executor: Workers
-    checkpoint: Checkpoint | None
-
-    def make_checkpoint(self, **more: str | int) -> Checkpoint | None:
-        """Returns the checkpoint with what else decides a block's result."""
-        if self.checkpoint is None:
-            return None
-        plan = {**self.checkpoint.plan, "scikit-learn": version("scikit-learn"), **more}
-        return replace(self.checkpoint, plan=plan, kinds=(Counts, Moments, Spread, Sketch, Place))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Produced:
-    """A block of runs to learn from."""
-
-    source: RunSource
-    before: int
-
-    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> tuple[Array, Bits]:
-        return self.source.runs(rng, runs, self.before + first)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Spread:
-    """A block of runs on wide outputs, of which sums are kept."""
-
-    source: RunSource
-    before: int
-
-    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Spread:
-        return sum_columns(*self.source.runs(rng, runs, self.before + first), first)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Sketched:
-    """A block of runs that a schema is made from."""
-
-    source: RunSource
-    before: int
-
-    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Sketch:
-        return self.source.sketch(rng, runs, self.before + first)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Counted:
-    """A block of runs that is tested."""
-
-    source: RunSource
-    scores: Scores
-    edges: Edges
-    divergences: tuple[DivergencePlan, ...]
-    before: int
-
-    def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Counts:
-        rows, secret = self.source.runs(rng, runs, self.before + first)
-        return self.edges.count(self.scores(rows), secret, self.divergences)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -262,7 +188,9 @@ class AuditedPair:
         most = max(_FIRST, _SKETCHED_NUMBERS // self.source.numbers)
         runs = max(2, min(_SKETCHED, most, round(_SKETCH * 2 * self.trials)))
         before, found = self.runs, None
-        for part in self._blocks(_Sketched(source=self.source, before=before), runs, part=3, width=self.source.numbers):
+        for part in self._blocks(
+            RunsToSketch(source=self.source, before=before), runs, part=3, width=self.source.numbers
+        ):
             self.runs += sum(part.runs)
             found = part if found is None else found + part
             yield
@@ -281,7 +209,10 @@ class AuditedPair:
         known: list[tuple[Array, Bits]] = []
         taught = 0
         for rows, secret in self._blocks(
-            _Produced(source=self.source, before=pilot), runs, part=0, grow=_FIRST if self.e_process is not None else 0
+            RunsToLearn(source=self.source, before=pilot),
+            runs,
+            part=0,
+            grow=_FIRST if self.e_process is not None else 0,
         ):
             self.runs += secret.size
             if self.e_process is not None and self.scores is not None:
@@ -302,7 +233,7 @@ class AuditedPair:
         assert self.scores is not None
         assert self.edges is not None
         assert self.tested is not None
-        work = _Counted(
+        work = RunsToTest(
             source=self.source,
             scores=self.scores,
             edges=self.edges,
@@ -324,7 +255,7 @@ class AuditedPair:
             return
         runs = max(2, min(pilot_runs(self.source.width), round(_PILOT * 2 * self.trials)))
         before, spread = self.runs, None
-        for part in self._blocks(_Spread(source=self.source, before=before), runs, part=2):
+        for part in self._blocks(RunsToNarrow(source=self.source, before=before), runs, part=2):
             self.runs += int(part.runs.sum())
             spread = part if spread is None else spread + part
             yield
