@@ -293,6 +293,7 @@ def test_a_group_moves_the_statistic_as_so_many_users_together_do():
     assert result.witness.startswith(f"{result.evidence['users_moved']} users at once")
 
 
+@pytest.mark.slow
 def test_a_group_pays_for_the_delta_of_all_its_users():
     sets = {"epsilon": "1/10"}
     free = releases(small.request(small.laplace(), method="group", sets=sets, trials=50_000))
