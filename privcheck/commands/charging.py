@@ -15,9 +15,10 @@ from typing import Any, Final
 
 from privcheck.accounting import NumericAccount, Spent, account, compress_to_mu, price_ledger
 from privcheck.accounting.currencies import decimal
-from privcheck.commands.ledger_work import Desk, open_desk
+from privcheck.commands.ledger_work import Desk
 from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.setting import Chosen
+from privcheck.commands.tills import Till, open_till
 from privcheck.errors import BudgetError, ParameterError
 from privcheck.ledger import Decision
 from privcheck.ledger.exact import canonical, digest, write_number
@@ -67,14 +68,14 @@ def charged(
     if ledger is None or grant is None:
         message = "expected --ledger URL and --grant NAME together: whose budget, and which part of it"
         raise ParameterError(message, name="ledger", given=ledger or grant)
-    desk = open_desk(ledger, None)
-    purse = _Purse(desk, _reserve(desk, grant, setting.with_noise(noise).judged, replicates, key), out)
-    try:
-        yield purse.commit
-    except BaseException as error:
-        purse.give_back(f"the run ended before its first draw: {type(error).__name__}")
-        raise
-    purse.give_back("nothing was run")
+    with open_till(ledger) as till:
+        purse = _Purse(till, _reserve(till, grant, setting.with_noise(noise).judged, replicates, key), out)
+        try:
+            yield purse.commit
+        except BaseException as error:
+            purse.give_back(f"the run ended before its first draw: {type(error).__name__}")
+            raise
+        purse.give_back("nothing was run")
 
 
 def price_setting(setting: Chosen, unit: Unit, *, replicates: int = 1) -> tuple[Event, dict[str, Any]]:
@@ -143,36 +144,36 @@ def run_key(setting: Chosen, **more: object) -> str:
 class _Purse:
     """One reservation, until the run has begun or ended."""
 
-    def __init__(self, desk: Desk, reserved: Decision, out: Path | None) -> None:
-        self._desk, self._reserved, self._out = desk, reserved, out
+    def __init__(self, till: Till, charge: str, out: Path | None) -> None:
+        self._till, self._charge, self._out = till, charge, out
         self._begun = False
 
     def commit(self) -> None:
         """Commits; from here on it stays, also where it is not known whether that was written."""
         self._begun = True
-        assert self._reserved.charge is not None
-        decision = self._desk.book.commit(self._desk.actor, self._reserved.charge)
-        if decision.state != "committed":
-            raise BudgetError(f"refused: {decision.reason}", cost=None, remaining=None)
+        decision = self._till.commit(self._charge)
+        if decision["state"] != "committed":
+            raise BudgetError(f"refused: {decision['reason']}", cost=None, remaining=None)
         if self._out is not None:
             self._out.mkdir(parents=True, exist_ok=True)
-            write_whole(self._out / RECEIPT, canonical(decision.to_dict()) + "\n")
+            write_whole(self._out / RECEIPT, canonical(decision) + "\n")
 
     def give_back(self, why: str) -> None:
         """Releases what was reserved, unless noise may have been drawn."""
-        if not self._begun and self._reserved.charge is not None:
-            self._desk.book.release(self._desk.actor, self._reserved.charge, evidence=why)
+        if not self._begun:
+            self._till.release(self._charge, why)
 
 
-def _reserve(desk: Desk, grant: str, setting: Chosen, replicates: int, key: str | None) -> Decision:
-    event, claim = price_setting(setting, desk.book.find_grant(desk.actor, grant).currency, replicates=replicates)
+def _reserve(till: Till, grant: str, setting: Chosen, replicates: int, key: str | None) -> str:
+    """Returns the name of a reservation of what a run costs."""
+    event, claim = price_setting(setting, till.currency(grant), replicates=replicates)
     for attempt in range(1000):
-        asked = None if key is None else f"{key}-{attempt}"
-        decision = desk.book.reserve(desk.actor, grant=grant, event=event, key=asked, claim=claim)
-        if decision.charge is None:
-            raise BudgetError(f"refused: {decision.reason}", cost=decision.cost, remaining=decision.balance["free"])
-        if key is None or desk.book.find_charge(desk.actor, decision.charge).state != "released":
-            return decision  # an attempt that ended before its first draw was released, and this is a new one
+        decision = till.reserve(grant, event, claim, None if key is None else f"{key}-{attempt}")
+        if decision["state"] == "refused":
+            raise BudgetError(f"refused: {decision['reason']}", cost=None, remaining=decision["remaining"])
+        charge = str(decision["id"])
+        if key is None or till.state(charge) != "released":
+            return charge  # an attempt that ended before its first draw was released, and this is a new one
     raise BudgetError(f"{grant}: 1000 attempts of this run were released", cost=None, remaining=None)
 
 

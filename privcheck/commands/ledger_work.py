@@ -35,7 +35,10 @@ class Desk:
 def make_ledger(url: str) -> dict[str, Any]:
     """Returns the first officer's token of a new ledger."""
     store = create_store(url)
-    _, token = Book.init(store)
+    try:
+        _, token = Book.init(store)
+    finally:
+        store.close()
     return {"store": store.url, "officer_token": token}
 
 
@@ -46,9 +49,16 @@ def open_desk(url: str, token_file: Path | None) -> Desk:
         AuthorityError: The token is unknown, revoked or over.
         StoreError: There is no ledger.
     """
-    book = Book(open_store(url))
-    token = os.environ.get(TOKEN, "") if token_file is None else token_file.read_text(encoding="utf-8")
-    return Desk(book=book, actor=book.find_actor(token.strip()) if token.strip() else local_officer())
+    book, token = Book(open_store(url)), read_token(token_file)
+    command = click.get_current_context(silent=True)
+    if command is not None:
+        command.call_on_close(book.store.close)
+    return Desk(book=book, actor=book.find_actor(token) if token else local_officer())
+
+
+def read_token(token_file: Path | None) -> str:
+    """Returns the token of a file, or else of the environment; empty where there is none."""
+    return (os.environ.get(TOKEN, "") if token_file is None else token_file.read_text(encoding="utf-8")).strip()
 
 
 def local_officer() -> Actor:

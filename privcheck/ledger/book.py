@@ -31,6 +31,15 @@ from privcheck.errors import (
     UnknownNameError,
 )
 from privcheck.ledger import granting, rows, showing, tokens
+from privcheck.ledger.deciding import (
+    balance_of,
+    check_relation,
+    explain_refusal,
+    how_often,
+    less,
+    lines_of,
+    read_charge,
+)
 from privcheck.ledger.exact import canonical, digest, read_text
 from privcheck.ledger.roles import Actor, require
 from privcheck.ledger.store import Store, Transaction
@@ -47,11 +56,10 @@ from privcheck.ledger.values import (
     read_cost,
     write_cost,
 )
-from privcheck.ledger.wire import Spending, count_lines, parse_event
+from privcheck.ledger.wire import Spending, parse_event
 
 SECONDS: Final = 3600  # of a reservation, unless told
 _MOST_SECONDS: Final = 30 * 24 * 3600
-_MOST_TIMES: Final = 10**18
 
 Clock = Callable[[], datetime]
 
@@ -220,16 +228,16 @@ class Book:
         found, policy = self._find(grant)
         cost = spending.cost(found.currency)
         with self.store.read() as transaction:
-            balance = _balance(transaction, grant)
-        after = balance.add(found, cost, "committed").count(_lines(found, spending))
-        reason = self._refusal(found, policy, balance, after)
+            balance = balance_of(transaction, grant)
+        after = balance.add(found, cost, "committed").count(lines_of(found, spending))
+        reason = explain_refusal(found, policy, balance, after, now=self.now())
         return Quote(
             grant=grant,
             event=spending.to_dict(),
             cost=cost,
             fits=reason is None,
             reason=reason,
-            times=_times(found, balance, spending, cost),
+            times=how_often(found, balance, spending, cost),
             balance=describe_balance(found, balance),
         )
 
@@ -296,6 +304,7 @@ class Book:
             raise ParameterError(message, name="seconds", given=seconds)
         spending = parse_event(event)
         found, policy = self._find(grant)
+        check_relation(policy, spending, claim)
         asked: dict[str, Any] = {"action": action, "grant": grant, "event": spending.to_dict(), "claim": claim}
         if action == "reserve":
             asked["seconds"] = seconds
@@ -305,7 +314,7 @@ class Book:
             policy=policy,
             spending=spending,
             cost=spending.cost(found.currency),
-            lines=_lines(found, spending),
+            lines=lines_of(found, spending),
             key=None if key is None else read_text("key", key),
             state="committed" if action == "charge" else "reserved",
             seconds=seconds,
@@ -327,9 +336,9 @@ class Book:
                 raise IdempotencyError(f"the key {key!r} was used for another request; expected a new key")
             if earlier is not None:
                 return self._decide(transaction, grant, earlier)
-        balance = _balance(transaction, grant.name)
+        balance = balance_of(transaction, grant.name)
         after = balance.add(grant, prepared.cost, prepared.state).count(prepared.lines)
-        reason = self._refusal(grant, prepared.policy, balance, after)
+        reason = explain_refusal(grant, prepared.policy, balance, after, now=self.now())
         if reason is not None:
             return Decision(
                 state="refused",
@@ -369,9 +378,9 @@ class Book:
                 return self._decide(transaction, grant, history[-1])
             if found.state == "released":
                 raise StateError(f"charge {charge} was released; expected a new one", state=found.state)
-            balance = _balance(transaction, grant.name)
-            after = replace(balance, reserved=_less(balance.reserved, found.cost)).add(grant, found.cost, "committed")
-            reason = self._refusal(grant, policy, balance, after)
+            balance = balance_of(transaction, grant.name)
+            after = replace(balance, reserved=less(balance.reserved, found.cost)).add(grant, found.cost, "committed")
+            reason = explain_refusal(grant, policy, balance, after, now=self.now())
             if reason is not None:
                 shown = describe_balance(grant, balance)
                 return Decision(
@@ -410,9 +419,9 @@ class Book:
                 if actor.name == found.actor:
                     message = f"reservation {charge} has expired: another officer than {actor.name} has to attest"
                     raise AuthorityError(message, action="attest")
-            balance = _balance(transaction, grant.name)
-            lines = _lines(grant, parse_event(found.event))
-            after = replace(balance, reserved=_less(balance.reserved, found.cost)).count(lines, sign=-1)
+            balance = balance_of(transaction, grant.name)
+            lines = lines_of(grant, parse_event(found.event))
+            after = replace(balance, reserved=less(balance.reserved, found.cost)).count(lines, sign=-1)
             body = {"state": "released", "cost": write_cost(found.cost), "evidence": evidence}
             return self._write(transaction, grant, after, body, actor=actor, kind="release", charge=charge)
 
@@ -485,7 +494,7 @@ class Book:
             if granting.find_policy(transaction, dataset) is None:
                 raise UnknownNameError("dataset", dataset, rows.datasets(transaction))
             names = rows.charges_of(transaction, dataset, after=after, most=most)
-            return [self._charge(rows.rows_of_charge(transaction, name), name) for name in names]
+            return [read_charge(rows.rows_of_charge(transaction, name), name, now=self.now()) for name in names]
 
     def find_receipt(self, actor: Actor, value: str) -> Receipt:
         """Returns the receipt of the row with a hash.
@@ -510,7 +519,7 @@ class Book:
         """
         require(actor, "show")
         with self.store.read() as transaction:
-            return self._charge(rows.rows_of_charge(transaction, charge), charge)
+            return read_charge(rows.rows_of_charge(transaction, charge), charge, now=self.now())
 
     def show(self, actor: Actor, dataset: str | None = None) -> dict[str, Any]:
         """Returns all datasets, or one: policies, grants with their balances, heads.
@@ -551,54 +560,14 @@ class Book:
     ) -> tuple[Charge, list[Entry]]:
         """Returns a charge that the actor may do something about, with the rows about it."""
         history = rows.rows_of_charge(transaction, charge)
-        found = self._charge(history, charge)
+        found = read_charge(history, charge, now=self.now())
         require(actor, action, grant=found.grant)
         if actor.name != found.actor and actor.role != "officer":
             message = f"{actor.name} may not {action} what {found.actor} charged or reserved"
             raise AuthorityError(message, action=action)
         transaction.lock(found.dataset)
         history = rows.rows_of_charge(transaction, charge)  # what was read before the lock may be over
-        return self._charge(history, charge), history
-
-    def _charge(self, history: list[Entry], name: str) -> Charge:
-        if not history:
-            raise UnknownNameError("charge", name, ())
-        first, last = history[0], history[-1]
-        state, ends = last.body["state"], first.body["expires"]
-        return Charge(
-            id=name,
-            dataset=first.dataset,
-            grant=str(first.grant),
-            seq=first.seq,
-            key=first.key,
-            actor=first.actor,
-            event=first.body["event"],
-            cost=read_cost(first.body["cost"]),
-            state=state,
-            expires=ends,
-            expired=state == "reserved" and ends is not None and ends <= self.now(),
-            claim=first.body["claim"],
-            evidence=last.body.get("evidence"),
-            prev=last.prev,
-            hash=last.hash,
-            at=last.at,
-        )
-
-    def _refusal(self, grant: Grant, policy: Policy, balance: Balance, after: Balance) -> str | None:
-        """Returns why nothing is charged that would lead to a balance, None where it may be."""
-        if balance.frozen:
-            return f"grant {grant.name!r} is frozen; an officer has to look at it"
-        if policy.until is not None and policy.until <= self.now():
-            return f"the policy of {policy.dataset!r} ended at {policy.until}"
-        free, cost = balance.free(grant), _less(after.held(grant), balance.held(grant))
-        if cost.amount > free.amount:
-            return f"it costs {grant.currency} = {float(cost.amount):.12g}, and {float(free.amount):.12g} is left"
-        for n, before, line in zip(after.used, balance.used, grant.plan, strict=True):
-            if n > line["count"]:
-                return f"the plan has {line['count'] - before} of {line['count']} left, of {canonical(line)}"
-        if cost.lost > free.lost:
-            return f"it loses δ = {float(cost.lost):.6g} outright, and {float(free.lost):.6g} of that is left"
-        return None
+        return read_charge(history, charge, now=self.now()), history
 
     def _write(
         self, transaction: Transaction, grant: Grant, after: Balance, body: dict[str, Any], *, actor: Actor,
@@ -624,7 +593,7 @@ class Book:
         """Adds a row about a grant that spends nothing; "freeze" stops what could."""
         found, _ = self._find(grant, transaction)
         transaction.lock(found.dataset)
-        balance = _balance(transaction, grant)
+        balance = balance_of(transaction, grant)
         after = replace(balance, frozen=balance.frozen or kind == "freeze")
         return rows.append(
             transaction,
@@ -649,27 +618,3 @@ class Book:
             receipt=tokens.sign(row, self._key),
             expires=row.body.get("expires"),
         )
-
-
-def _balance(transaction: Transaction, grant: str) -> Balance:
-    last = rows.last_of_grant(transaction, grant)
-    assert last is not None
-    return Balance.of(last.body["balance"])
-
-
-def _less(cost: Cost, part: Cost) -> Cost:
-    return Cost(amount=cost.amount - part.amount, lost=cost.lost - part.lost)
-
-
-def _lines(grant: Grant, spending: Spending) -> tuple[int, ...]:
-    return count_lines(grant.plan, spending) if grant.kind == "plan" else ()
-
-
-def _times(grant: Grant, balance: Balance, spending: Spending, cost: Cost) -> int | None:
-    """Returns how often a cost fits; None where it is nothing."""
-    free = balance.free(grant)
-    fits = [left // part for left, part in ((free.amount, cost.amount), (free.lost, cost.lost)) if part]
-    for line, used, more in zip(grant.plan, balance.used, _lines(grant, spending), strict=True):
-        if more:
-            fits.append((line["count"] - used) // more)
-    return min(*fits, _MOST_TIMES) if fits else None

@@ -19,6 +19,7 @@ from privcheck.ledger.values import CURRENCIES, Balance, Entry, Grant, Policy, r
 from privcheck.ledger.wire import MOST_COUNT, join_lines, parse_event
 
 RELATION: Final = "replace-one"
+RELATIONS: Final = {"replace-one": "replace one ", "add-remove": "add or remove one ", "zero-out": "zero out one "}
 TRUSTS: Final = ("central", "joint", "shuffle", "local")
 
 
@@ -44,7 +45,7 @@ def read_policy(
         dataset=read_name("dataset", dataset),
         epsilon=_above_zero("epsilon", epsilon),
         delta=read_delta("delta", delta),
-        relation=read_text("relation", relation),
+        relation=read_relation(relation),
         unit=read_text("unit", unit),
         trust=str(trust),
         remainder=read_unit(remainder),
@@ -153,6 +154,16 @@ def write_grant(transaction: Transaction, grant: Grant, *, actor: str, at: str) 
     return grant, policy
 
 
+def bound_whole(policy: Policy, grants: list[Grant]) -> float:
+    """Returns ε at the policy's δ of all that grants of its dataset will ever admit, rounded up.
+
+    Raises:
+        BudgetError: A late one has no price in the currency of the remainder.
+    """
+    late = _as_remainder(policy, [one for one in grants if one.late])
+    return bound_grants([*(one for one in grants if not one.late), *late], delta=policy.delta)
+
+
 def find_policy(transaction: Transaction, dataset: str) -> Policy | None:
     """Returns a dataset's policy, None where there is none."""
     found = rows.rows_of_kind(transaction, dataset, "policy")
@@ -186,6 +197,19 @@ def read_delta(name: str, value: object) -> Fraction:
     if not delta < 1:
         raise ParameterError(f"expected {name} below 1, got {value!s:.40}", name=name, given=value)
     return delta
+
+
+def read_relation(value: object) -> str:
+    """Returns a neighbouring relation: replace-one, add-remove or zero-out, or as a declaration calls it in words.
+
+    Raises:
+        ParameterError: It is none of these.
+    """
+    for name, words in RELATIONS.items():
+        if value == name or (isinstance(value, str) and value.startswith(words)):
+            return name
+    message = f"expected relation one of {', '.join(RELATIONS)}; got {str(value)[:60]!r}"
+    raise ParameterError(message, name="relation", given=value)
 
 
 def read_time(name: str, value: object) -> str:
@@ -222,9 +246,7 @@ def _check_whole(transaction: Transaction, policy: Policy, grant: Grant) -> Gran
     if rows.is_charged(transaction, policy.dataset):
         grant = replace(grant, late=True)
         everything[-1] = grant
-    late = [one for one in everything if one.late]
-    first = [one for one in everything if not one.late]
-    epsilon = bound_grants([*first, *_as_remainder(policy, late)], delta=policy.delta)
+    epsilon = bound_whole(policy, everything)
     if not (math.isfinite(epsilon) and Fraction(epsilon) <= policy.epsilon):
         message = (
             f"with grant {grant.name!r} the {len(everything)} grants of {policy.dataset!r} come to ε = {epsilon:.6g} "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -85,7 +86,7 @@ def check_chains(transaction: Transaction, *, receipts: Sequence[Receipt] = ()) 
                     seen[name, row.seq] = row.hash
         except LedgerError as error:
             walk.problems.append(str(error))
-        problems += walk.problems
+        problems += walk.problems or _check_policy(transaction, name)
         count += walk.seq
         heads[name] = {"seq": walk.seq, "hash": walk.hash}
     problems += _check_grants(transaction)
@@ -176,6 +177,17 @@ class _Walk:
 
     def _say(self, row: Entry, what: str) -> None:
         self.problems.append(f"{self.dataset}, row {row.seq}: {what}")
+
+
+def _check_policy(transaction: Transaction, dataset: str) -> list[str]:
+    """Returns problems of the whole: a policy that its grants together do not keep."""
+    policy, grants = granting.find_policy(transaction, dataset), granting.grants_of(transaction, dataset)
+    if policy is None:
+        return [f"{dataset}: its policy is missing"]
+    epsilon = granting.bound_whole(policy, grants)
+    if math.isfinite(epsilon) and Fraction(epsilon) <= policy.epsilon:
+        return []
+    return [f"{dataset}: its grants come to ε = {epsilon:.6g}, and its policy allows {float(policy.epsilon):.6g}"]
 
 
 def _check_grants(transaction: Transaction) -> list[str]:

@@ -8,7 +8,7 @@ import json
 import secrets
 from typing import Final
 
-from privcheck.errors import AuthorityError, ParameterError
+from privcheck.errors import AuthorityError, ParameterError, StoreError
 from privcheck.ledger.exact import canonical, read_name
 from privcheck.ledger.roles import ROLES, Actor, Role
 from privcheck.ledger.store import Transaction
@@ -82,9 +82,15 @@ def make_key(transaction: Transaction) -> None:
 
 
 def read_key(transaction: Transaction) -> str:
-    """Returns the store's key."""
+    """Returns the store's key.
+
+    Raises:
+        StoreError: There is none.
+    """
     row = transaction.one("SELECT value FROM meta WHERE name = 'key'")
-    return "" if row is None else str(row[0])
+    if row is None:
+        raise StoreError("the ledger has no key: its making was cut short; expected a new one: privcheck ledger init")
+    return str(row[0])
 
 
 def sign(entry: Entry, key: str) -> Receipt:

@@ -25,7 +25,7 @@ from privcheck.symbols import to_float
 
 MOST_COUNT: Final = 10**9
 MOST_EVENTS: Final = 10**4
-MOST_BYTES: Final = 64 * 1024
+MOST_BYTES: Final = 4 * 2**20  # of 10⁴ events in a file; a service takes less
 _DEPTH: Final = "events that hold events: expected a list of single events"
 
 Kind = Literal["number", "flag", "noise", "relation"]
@@ -195,7 +195,7 @@ def read_json(text: str | bytes) -> Any:
     """Returns a JSON document, its numbers exact.
 
     Raises:
-        ParameterError: It is none, is larger than 64 KiB, or nested too deeply.
+        ParameterError: It is none, is larger than 4 MiB, or nested too deeply.
     """
     if len(text) > MOST_BYTES:
         raise ParameterError(f"expected JSON of at most {MOST_BYTES} bytes, got {len(text)}", name="event")

@@ -368,3 +368,27 @@ def test_charges_and_receipts_are_found_again(book):
         book.find_receipt(ANA, "0" * 64)
     with pytest.raises(UnknownNameError):
         book.charges(ANA, "beds")
+
+
+def test_what_was_priced_for_other_neighbours_is_refused(book):
+    event = {"type": "zcdp", "rho": "0.1"}
+    claim = {"algorithm": "dp-apvi", "relation": "replace one trajectory by any other"}
+    assert book.charge(ANA, grant="G", event=event, claim=claim).state == "committed"
+    with pytest.raises(ParameterError, match="another kind, add or remove one user"):
+        book.charge(ANA, grant="G", event=event, claim={**claim, "relation": "add or remove one user"})
+    sampled = {"type": "poisson_gaussian", "std": 2, "rate": "0.01", "count": 5}
+    book.plan(OFFICER, name="P", dataset="beds", events={**sampled, "relation": "replace-one"}, delta="1e-6")
+    with pytest.raises(ParameterError, match="another kind, zero-out"):
+        book.charge(OFFICER, grant="P", event={**sampled, "relation": "zero-out"})
+    with pytest.raises(ParameterError, match="expected relation one of"):
+        book.set_policy(OFFICER, dataset="third", epsilon=1, delta=0, relation="whatever")
+
+
+def test_a_store_whose_making_was_cut_short_says_so(tmp_path):
+    store = create_store(str(tmp_path / "budget.db"))
+    cut = Book(store)
+    cut.grant(OFFICER, name="G", dataset="trips", currency="rho", cap="1", delta="1e-6")
+    with pytest.raises(StoreError, match="has no key"):
+        cut.charge(OFFICER, grant="G", event={"type": "zcdp", "rho": "0.1"})
+    assert Fraction(cut.quote(OFFICER, grant="G", event={"type": "zcdp", "rho": "0.1"}).balance["free"]) == 1
+    store.close()

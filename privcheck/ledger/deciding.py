@@ -1,0 +1,114 @@
+"""Whether a request fits, and what the rows about a charge say: from values alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from privcheck.accounting.currencies import Cost
+from privcheck.errors import ParameterError, UnknownNameError
+from privcheck.ledger import rows
+from privcheck.ledger.exact import canonical
+from privcheck.ledger.granting import read_relation
+from privcheck.ledger.store import Transaction
+from privcheck.ledger.values import Balance, Charge, Entry, Grant, Policy, read_cost
+from privcheck.ledger.wire import Spending, count_lines
+
+_MOST_TIMES: Final = 10**18
+
+
+def explain_refusal(grant: Grant, policy: Policy, balance: Balance, after: Balance, *, now: str) -> str | None:
+    """Returns why nothing is charged that would lead to a balance, None where it may be.
+
+    Args:
+        grant: What is charged.
+        policy: Of its dataset.
+        balance: The grant's, as it is.
+        after: As it would be.
+        now: The time, in UTC.
+    """
+    if balance.frozen:
+        return f"grant {grant.name!r} is frozen; an officer has to look at it"
+    if policy.until is not None and policy.until <= now:
+        return f"the policy of {policy.dataset!r} ended at {policy.until}"
+    free, cost = balance.free(grant), less(after.held(grant), balance.held(grant))
+    for used, before, line in zip(after.used, balance.used, grant.plan, strict=True):
+        if used > line["count"]:
+            return f"the plan has {line['count'] - before} of {line['count']} left, of {canonical(line)}"
+    if cost.amount > free.amount:
+        return f"it costs {grant.currency} = {float(cost.amount):.12g}, and {float(free.amount):.12g} is left"
+    if cost.lost > free.lost:
+        return f"it loses δ = {float(cost.lost):.6g} outright, and {float(free.lost):.6g} of that is left"
+    return None
+
+
+def check_relation(policy: Policy, spending: Spending, claim: Mapping[str, Any] | None) -> None:
+    """Refuses what was priced for other neighbours than the dataset's.
+
+    Raises:
+        ParameterError: An event, or the claim, names another relation.
+    """
+    named = [dict(part.fields)["relation"] for part in spending.parts if "relation" in dict(part.fields)]
+    named += [str(claim["relation"])] if claim is not None and "relation" in claim else []
+    for words in named:
+        if read_relation(words) != policy.relation:
+            own = f"those of {policy.dataset!r} are {policy.relation}"
+            message = f"it was priced for neighbours of another kind, {words}; {own}"
+            raise ParameterError(message, name="relation", given=words)
+
+
+def read_charge(history: Sequence[Entry], name: str, *, now: str) -> Charge:
+    """Returns a charge as the rows about it say, in order.
+
+    Raises:
+        UnknownNameError: There are none.
+    """
+    if not history:
+        raise UnknownNameError("charge", name[:80], ())
+    first, last = history[0], history[-1]
+    state, ends = last.body["state"], first.body["expires"]
+    return Charge(
+        id=name,
+        dataset=first.dataset,
+        grant=str(first.grant),
+        seq=first.seq,
+        key=first.key,
+        actor=first.actor,
+        event=first.body["event"],
+        cost=read_cost(first.body["cost"]),
+        state=state,
+        expires=ends,
+        expired=state == "reserved" and ends is not None and ends <= now,
+        claim=first.body["claim"],
+        evidence=last.body.get("evidence"),
+        prev=last.prev,
+        hash=last.hash,
+        at=last.at,
+    )
+
+
+def balance_of(transaction: Transaction, grant: str) -> Balance:
+    """Returns a grant's balance, which its last row has."""
+    last = rows.last_of_grant(transaction, grant)
+    assert last is not None
+    return Balance.of(last.body["balance"])
+
+
+def less(cost: Cost, part: Cost) -> Cost:
+    """Returns a cost without a part of it."""
+    return Cost(amount=cost.amount - part.amount, lost=cost.lost - part.lost)
+
+
+def lines_of(grant: Grant, spending: Spending) -> tuple[int, ...]:
+    """Returns how often each event of a plan is released; nothing for an adaptive grant."""
+    return count_lines(grant.plan, spending) if grant.kind == "plan" else ()
+
+
+def how_often(grant: Grant, balance: Balance, spending: Spending, cost: Cost) -> int | None:
+    """Returns how often a cost fits; None where it is nothing."""
+    free = balance.free(grant)
+    fits = [left // part for left, part in ((free.amount, cost.amount), (free.lost, cost.lost)) if part]
+    for line, used, more in zip(grant.plan, balance.used, lines_of(grant, spending), strict=True):
+        if more:
+            fits.append((line["count"] - used) // more)
+    return min(*fits, _MOST_TIMES) if fits else None
