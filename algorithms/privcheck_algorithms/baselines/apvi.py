@@ -30,7 +30,10 @@ OPTIONS = (
     Parameter(name="C1", default="1.41421356237309504880", kind="real", meaning="factor of the Bernstein penalty"),
     Parameter(name="C", default=2, kind="positive", meaning="unknown cells are penalised by C·H; above 1"),
     Parameter(
-        name="bonus_scale", default="1e-6", kind="real", meaning="factor of known cells' penalty; the paper's: 1"
+        name="bonus_scale",
+        default="1e-6",
+        kind="real",
+        meaning="factor of known cells' penalty; the paper's: 1. Below it the agent's estimate is no lower bound",
     ),
 )
 
