@@ -131,6 +131,11 @@ class Client:
         """Returns how an algorithm's claim stands; `state` is "running" until it is judged."""
         return self._ask("POST", "/claims", {"algorithm": algorithm, "parameters": parameters or {}}, key=new_key())
 
+    def add_evidence(self, charge: str, *, verdict: str, report: str) -> str:
+        """Adds what an audit found of a charge, "consistent" or "violation"; returns the row's hash."""
+        body = {"charge": charge, "verdict": verdict, "report": report}
+        return str(self._ask("POST", "/evidence", body, key=new_key())["hash"])
+
     def find_charge(self, charge: str) -> Json:
         """Returns a charge as it stands."""
         return self._ask("GET", f"/charges/{_part(charge)}")
@@ -155,7 +160,7 @@ class Client:
         return self._ask("POST", "/datasets", fields, key=new_key())
 
     def grant(self, **fields: object) -> Json:
-        """Makes a grant: name, dataset, currency, cap, delta.
+        """Makes a grant: name, dataset, delta, and currency and cap, or the events of a plan.
 
         Raises:
             BudgetError: The dataset's grants would exceed its policy.

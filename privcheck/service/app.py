@@ -11,6 +11,7 @@ from fastapi import FastAPI
 
 from privcheck import __version__
 from privcheck.ledger import Book, open_store
+from privcheck.ledger.writer import Writer
 from privcheck.service import ledger_routes, ledger_views, stateless
 from privcheck.service.calculator import Calculator
 from privcheck.service.desk import Desk
@@ -50,7 +51,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     desk = None
     if chosen.store is not None:
         book = Book(open_store(chosen.store))
-        desk = Desk(book=book, buckets=Buckets(rate=chosen.rate, burst=chosen.burst))
+        writer = Writer(book, timeout=0.9 * chosen.seconds)
+        desk = Desk(book=book, writer=writer, buckets=Buckets(rate=chosen.rate, burst=chosen.burst))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -20,6 +20,7 @@ from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from privcheck.ledger.exact import read_number
+from privcheck.ledger.granting import read_adaptive, read_plan
 from privcheck.ledger.policies import bound_grants
 from privcheck.ledger.values import CURRENCIES, Grant, Unit
 from privcheck.ledger.wire import parse_event
@@ -205,6 +206,13 @@ def curve(body: Mapping[str, Any]) -> Json:
     return {"points": points}
 
 
+def certify(body: Mapping[str, Any]) -> Json:
+    """Returns ε of a new grant beside those that a dataset has: what making it will compute, where it can be killed."""
+    read = read_plan if "events" in body["fields"] else read_adaptive
+    grants = [*(Grant.of(dict(grant)) for grant in body["grants"]), read(**body["fields"])]
+    return {"epsilon": decimal_up(bound_grants(grants, delta=exact(body["delta"])))}
+
+
 def dp_event(body: Mapping[str, Any]) -> Json:
     """Returns the dp-accounting event of events, written as Python."""
     parts = parse_event({"type": "compose", "events": body["events"]})
@@ -213,5 +221,5 @@ def dp_event(body: Mapping[str, Any]) -> Json:
 
 TASKS: Final[Mapping[str, Callable[[Mapping[str, Any]], Json]]] = {
     task.__name__: task
-    for task in (compose, calibrate, convert, algorithms, show, budget, verify, claim, curve, dp_event)
+    for task in (compose, calibrate, convert, algorithms, show, budget, verify, claim, curve, certify, dp_event)
 }

@@ -69,7 +69,7 @@ class Claims:
             more = {"state": "refused", "reason": f"the claim {state}", "remaining": None, "receipt": None}
             raise ProblemError(409, f"only a claim that holds may be charged; this one {state}", more=more)
         unit = desk.currency_of(body.grant)
-        cost = found["cost"][unit]
+        cost = found["cost"].get(unit)  # a plan counts events, and a claim is none of them
         if cost is None:
             raise ProblemError(422, f"{asked['name']} has no finite cost in the grant's currency, {unit}")
         kind, name = _TYPES[unit]

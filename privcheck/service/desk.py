@@ -18,12 +18,14 @@ from privcheck.ledger import Actor, Book
 from privcheck.ledger.exact import canonical, digest
 from privcheck.ledger.granting import find_grant
 from privcheck.ledger.values import Unit
+from privcheck.ledger.writer import Writer
 from privcheck.service.limits import Buckets
 from privcheck.service.problems import ProblemError
 
-_THREADS: Final = 8
+_THREADS: Final = 32  # what waits in them is written together
 _WAITING: Final = 256  # requests for one of them
 _KEPT: Final = 10_000  # keys
+_CLOSING: Final = 5.0  # seconds for what waits to be written
 T = TypeVar("T")
 
 
@@ -33,10 +35,12 @@ class Desk:
 
     Attributes:
         book: The ledger.
+        writer: Writes its charges and reservations, many at a time.
         buckets: By actor.
     """
 
     book: Book
+    writer: Writer
     buckets: Buckets
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "privcheck-ledger"))
     _waiting: int = 0
@@ -107,6 +111,7 @@ class Desk:
 
     def close(self) -> None:
         """Lets go of the store, once what is under way has ended."""
+        self.writer.close(timeout=_CLOSING)
         self._threads.shutdown(wait=True, cancel_futures=True)
         self.book.store.close()
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from fastapi import Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from privcheck.service.limits import MOST_EVENTS
 from privcheck.service.models import Body, EventBody, Line, Number, Settings, Word
 
 Key = Annotated[
@@ -79,14 +80,45 @@ class DatasetBody(Body):
 
 
 class GrantBody(Body):
-    """A part of a dataset's budget, with a fixed cap."""
+    """A part of a dataset's budget: a cap in a currency, or a plan of events that charges count down."""
 
     name: Name
     dataset: Name
-    currency: Literal["epsilon", "rho", "mu2"]
-    cap: Number
-    lost: Number = "0"
+    currency: Literal["epsilon", "rho", "mu2"] | None = None
+    cap: Number | None = None
+    lost: Number | None = None
+    events: Annotated[list[EventBody], Field(min_length=1, max_length=MOST_EVENTS)] | None = None
     delta: Number | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = [self.currency is not None, self.cap is not None]
+        if not (all(given) and self.events is None) and not (self.events is not None and not any([*given, self.lost])):
+            raise ValueError("give currency and cap, or the events of a plan")
+        return self
+
+    def fields(self) -> dict[str, Any]:
+        """Returns the fields of `Book.grant`, or with events of `Book.plan`."""
+        told = self.model_dump(exclude_none=True, exclude={"events"})
+        if self.events is None:
+            return told
+        return {**told, "events": {"type": "compose", "events": [event.plain() for event in self.events]}}
+
+
+class EvidenceBody(Body):
+    """What an audit found of a charge; a violation freezes the grant."""
+
+    charge: Name
+    verdict: Literal["consistent", "violation"]
+    report: Annotated[Line, Field(description="Where it can be read, or its digest.")]
+
+
+class NewEvidence(BaseModel):
+    """The row that was written; its receipt is at /v1/receipts/{hash}."""
+
+    charge: str
+    verdict: Literal["consistent", "violation"]
+    hash: str
 
 
 class TokenBody(Body):

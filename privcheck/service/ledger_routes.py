@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 
 from privcheck import registry
 from privcheck.ledger import Actor
+from privcheck.ledger.granting import find_policy, grants_of
 from privcheck.ledger.values import Decision
 from privcheck.service import ledger_models as models
 from privcheck.service.calculator import Calculator
@@ -42,7 +43,7 @@ async def charge(
     desk.check_key(actor, key, {"do": "charge", **body.model_dump()})
     spent = await _spent(desk, body, calculator)
     done = await desk.call(
-        desk.book.charge, actor, grant=body.grant, event=spent.event, key=key, claim=spent.claim
+        desk.writer.charge, actor, grant=body.grant, event=spent.event, key=key, claim=spent.claim
     )  # fmt: skip
     return _answer(done, 201)
 
@@ -55,7 +56,7 @@ async def reserve(
     desk.check_key(actor, key, {"do": "reserve", **body.model_dump()})
     spent = await _spent(desk, body, calculator)
     asked = {"grant": body.grant, "event": spent.event, "key": key, "claim": spent.claim, "seconds": body.seconds}
-    return _answer(await desk.call(desk.book.reserve, actor, **asked), 201)
+    return _answer(await desk.call(desk.writer.reserve, actor, **asked), 201)
 
 
 @router.post("/reservations/{charge}/commit", response_model=models.Decided, responses=_WRITES)
@@ -96,12 +97,41 @@ async def open_dataset(body: models.DatasetBody, key: models.Key, desk: At, acto
 
 
 @router.post("/grants", status_code=201, responses=_WRITES)
-async def make_grant(body: models.GrantBody, key: models.Key, desk: At, actor: Acting) -> models.NewGrant:
-    """Makes a grant: a part of a dataset's budget, whose cap is fixed."""
-    fields = body.model_dump()
-    write = partial(desk.book.grant, actor, **fields)
+async def make_grant(
+    body: models.GrantBody, key: models.Key, desk: At, actor: Acting, calculator: Calculates
+) -> models.NewGrant:
+    """Makes a grant: a part of a dataset's budget, whose cap or plan is fixed."""
+    fields = body.fields()
+    desk.check_key(actor, key, {"do": "grant", **fields})
+    await desk.call(_certify, desk, calculator, fields)
+    write = partial(desk.book.grant if body.events is None else desk.book.plan, actor, **fields)
     grant, policy = await _once(desk, actor, key, what="grant", fields=fields, write=write)
     return models.NewGrant(grant=grant.to_dict(), policy=policy.to_dict())
+
+
+def _certify(desk: Desk, calculator: Calculator, fields: Mapping[str, Any]) -> None:
+    """Composes all grants where it can be killed, before that is done where the ledger waits for it.
+
+    Raises:
+        ProblemError: It takes too long, or is refused.
+    """
+    with desk.book.store.read() as transaction:
+        policy = find_policy(transaction, fields["dataset"])
+        grants = [] if policy is None else [grant.to_dict() for grant in grants_of(transaction, fields["dataset"])]
+    units = {fields.get("currency", "events"), *(grant["currency"] for grant in grants)}
+    if len(units) == 1 and "events" not in units:
+        return  # a sum in one currency, which takes no time
+    delta = fields.get("delta", "0") if policy is None else str(policy.delta)
+    calculator.run("certify", {"grants": grants, "fields": dict(fields), "delta": delta})
+
+
+@router.post("/evidence", status_code=201, responses=_WRITES)
+async def add_evidence(body: models.EvidenceBody, key: models.Key, desk: At, actor: Acting) -> models.NewEvidence:
+    """Adds what an audit found of a charge; a violation freezes the grant."""
+    fields = body.model_dump()
+    write = partial(desk.book.add_evidence, actor, body.charge, verdict=body.verdict, report=body.report)
+    value = await _once(desk, actor, key, what="evidence", fields=fields, write=write)
+    return models.NewEvidence(charge=body.charge, verdict=body.verdict, hash=value)
 
 
 @router.post("/tokens", status_code=201, responses=_WRITES)

@@ -17,6 +17,7 @@ from privcheck.commands.failures import explain
 from privcheck.errors import (
     AuthorityError,
     BudgetError,
+    FullError,
     IdempotencyError,
     LedgerError,
     PrivcheckError,
@@ -48,6 +49,7 @@ _STATUS: Final[Mapping[type[PrivcheckError], int]] = {
     StateError: 409,
     BudgetError: 409,
     IdempotencyError: 422,
+    FullError: 429,  # before what it is one of
     StoreError: 503,
     LedgerError: 503,
 }

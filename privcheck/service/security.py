@@ -30,6 +30,7 @@ ENDPOINTS: Final[Mapping[tuple[str, str], Action | None]] = {
     ("POST", "/v1/charges"): "charge",
     ("GET", "/v1/charges/{charge}"): "show",
     ("POST", "/v1/claims"): "quote",
+    ("POST", "/v1/evidence"): "evidence",
     ("GET", "/v1/datasets"): "show",
     ("GET", "/v1/datasets/{dataset}"): "show",
     ("GET", "/v1/datasets/{dataset}/curve"): "show",
