@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from privcheck import api
 from privcheck.commands import cli
-from privcheck.errors import BudgetError, PrivcheckError
+from privcheck.errors import AuthorityError, BudgetError, PrivcheckError
 from privcheck.ledger import Actor, Book, open_store
 
 OFFICER = Actor(name="otto", role="officer")
@@ -140,3 +140,21 @@ def test_a_run_that_is_continued_is_charged_once(store, grant, tmp_path):
             "private-ucb-vi-calibrated", env="riverswim", parameters=given, out=tmp_path / "r", ledger=store, grant="G"
         )
     assert [charge.state for charge in shown(store)[1]] == ["committed"]
+
+
+def test_a_run_pays_a_service(store, grant, monkeypatch):
+    from privcheck.service.app import Settings, create_app
+    from served import served
+
+    made = call("ledger", "token", "--store", store, "--name", "job", "--role", "analyst", "--grant", "G")
+    given = {"H": 3, "n": 20, "rho": "1/2"}
+    with served(create_app(Settings(store=store))) as client:
+        url = str(client.base_url)
+        with pytest.raises(AuthorityError, match="asks who pays"):
+            api.run("dp-apvi", env="riverswim", parameters=given, ledger=url, grant="G")
+        monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", made["token"])
+        api.run("dp-apvi", env="riverswim", parameters=given, ledger=url, grant="G")
+        with pytest.raises(BudgetError, match=r"0\.5 is left"):
+            api.run("dp-apvi", env="riverswim", parameters={**given, "rho": "3/4"}, ledger=url, grant="G")
+    balance, (charge,) = shown(store)
+    assert (balance["free"], charge.state, charge.actor) == ("0.5", "committed", "job")
