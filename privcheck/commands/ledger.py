@@ -324,6 +324,29 @@ def export(dataset: str, *, store: str, token_file: Path | None, form: str, as_j
 
 
 @ledger.command()
+@click.argument("charge_id", metavar="ID")
+@store_option
+@token_option
+@click.option("--verdict", type=click.Choice(["consistent", "violation"]), required=True, help="The audit's.")
+@click.option("--report", required=True, metavar="TEXT", help="Where it can be read, or its digest.")
+@json_option
+def evidence(charge_id: str, *, store: str, token_file: Path | None, verdict: str, report: str, as_json: bool) -> None:
+    """Add what an audit found of the charge ID; a violation freezes its grant, for good.
+
+    \b
+    Examples:
+      privcheck ledger evidence c-0123456789abcdef --store budget.db --verdict consistent --report audit.json
+    """  # noqa: D301 - Click reads a backspace
+    from privcheck.commands.ledger_words import describe_evidence
+    from privcheck.commands.ledger_work import open_desk
+
+    desk = open_desk(store, token_file)
+    found: Any = verdict
+    row = desk.book.add_evidence(desk.actor, charge_id, verdict=found, report=report)
+    finish({"charge": charge_id, "verdict": verdict, "row": row}, describe_evidence, as_json=as_json)
+
+
+@ledger.command()
 @click.argument("grant_name", metavar="GRANT")
 @store_option
 @token_option

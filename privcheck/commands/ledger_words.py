@@ -77,6 +77,13 @@ def describe_frozen(result: dict[str, Any]) -> str:
     return f"grant {result['grant']} is frozen: nothing more is charged to it"
 
 
+def describe_evidence(result: dict[str, Any]) -> str:
+    """Returns what was written."""
+    if result["verdict"] == "violation":
+        return f"{result['charge']}: an audit found a violation; its grant is frozen"
+    return f"{result['charge']}: an audit found nothing against it"
+
+
 def describe_export(result: dict[str, Any]) -> str:
     """Returns the statement, or the events."""
     if result["form"] == "dp-event":

@@ -67,6 +67,8 @@ def test_a_reservation_by_its_commands(store, grant):
     quoted = call("ledger", "quote", *grant, "--gaussian-std", "30", "--sensitivity", "2", "--count", "10")
     assert (quoted["state"], quoted["cost"]["amount"]) == ("quoted", str(Fraction(4, 180)))
     assert call("ledger", "quote", *grant, "--pure-epsilon", "5", code=1)["state"] == "refused"
+    seen = ("ledger", "evidence", reserved["id"], "--store", store, "--verdict", "consistent", "--report", "r.json")
+    assert call(*seen)["verdict"] == "consistent"
     assert call("ledger", "freeze", "G", "--store", store, "--reason", "an audit")["state"] == "frozen"
     assert call("ledger", "charge", *grant, "--gaussian-rho", "0.01", code=1)["reason"].startswith("grant 'G' is froz")
 
