@@ -85,24 +85,33 @@ def price_setting(setting: Chosen, unit: Unit, *, replicates: int = 1) -> tuple[
         BudgetError: Its claim is not one that holds.
         ParameterError: There is no finite cost in the currency.
     """
-    declaration, values = setting.declared, setting.values
-    verdict = verify(declaration, values)
+    declaration = setting.declared
+    verdict = verify(declaration, setting.values)
     if verdict.verdict != "holds":
         message = f"the verdict on {declaration.name} is {verdict.verdict!r}, and only what holds is charged"
         message += f"; see: privcheck verify {declaration.name}"
         raise BudgetError(message, cost=None, remaining=None)
-    composed = account(declaration)
-    event = _as_event(composed.at(values), unit, rho=composed.rho, pure=composed.pure, values=values)
+    event = event_of(setting, unit)
     if event is None:
         raise ParameterError(f"{declaration.name} {_NO_COST}, {unit}", name="grant", given=unit)
-    claim = {
+    return {**event, "count": replicates}, {**describe_claim(setting), "verdict": verdict.verdict}
+
+
+def event_of(setting: Chosen, unit: Unit) -> Event | None:
+    """Returns what an algorithm's releases cost, as an event of a currency; None where that is infinite."""
+    composed, values = account(setting.declared), setting.values
+    return _as_event(composed.at(values), unit, rho=composed.rho, pure=composed.pure, values=values)
+
+
+def describe_claim(setting: Chosen) -> dict[str, Any]:
+    """Returns what is charged for where an algorithm is: its name, parameters, relation and trust model."""
+    declaration = setting.declared
+    return {
         "algorithm": declaration.name,
         "parameters": exact_parameters(setting),
         "relation": declaration.relation.words,
         "model": declaration.model,
-        "verdict": verdict.verdict,
     }
-    return {**event, "count": replicates}, claim
 
 
 def charge_algorithm(desk: Desk, grant: str, setting: Chosen, *, key: str | None) -> Decision:

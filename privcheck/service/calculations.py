@@ -16,13 +16,14 @@ from privcheck import accounting, api
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.reals import real
 from privcheck.commands import declared
+from privcheck.commands.charging import describe_claim, event_of
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from privcheck.ledger.exact import read_number
 from privcheck.ledger.granting import read_adaptive, read_plan
 from privcheck.ledger.policies import bound_grants
-from privcheck.ledger.values import CURRENCIES, Grant, Unit
+from privcheck.ledger.values import Grant, Unit
 from privcheck.ledger.wire import parse_event
 from privcheck.reports.values import document
 from privcheck.symbols import exact, to_float
@@ -33,6 +34,7 @@ _READABLE: Final = 15  # digits that an event's number may have
 _SPREADS: Final[Mapping[str, int]] = {
     "std": 1, "scale": 1, "threshold_scale": 1, "query_scale": 1, "rho": -2, "mu2": -2, "epsilon": -1
 }  # fmt: skip # a field of an event, with the power of the spread that it is
+_ORDERED: Final[tuple[Unit, ...]] = ("epsilon", "rho", "mu2")
 _NOISE: Final = frozenset(
     {"gaussian", "laplace", "discrete_gaussian", "discrete_laplace", "noisy_max", "above_threshold", "poisson_gaussian"}
 )
@@ -127,7 +129,7 @@ def convert(body: Mapping[str, Any]) -> Json:
     else:
         at = real("epsilon", body["epsilon"], strict=False)
         answer |= {"delta": decimal_up(accounting.claim_delta(guarantee, {}, at)), "epsilon": body["epsilon"]}
-    return answer | {"implies": {unit: _cost(given, unit) for unit in CURRENCIES}}
+    return answer | {"implies": {unit: _cost(given, unit) for unit in _ORDERED}}
 
 
 def _guarantee(given: Mapping[str, Any]) -> Guarantee:
@@ -181,22 +183,13 @@ def verify(body: Mapping[str, Any]) -> Json:
 
 
 def claim(body: Mapping[str, Any]) -> Json:
-    """Returns whether an algorithm's claim holds, and the accountant's cost of its releases in each currency."""
+    """Returns whether an algorithm's claim holds, and what its releases cost as an event of each currency."""
     name, parameters = body["name"], body["parameters"]
     verified = api.verify_claim(name, parameters=parameters)
-    verdict = "fails" if verified.joint == "refuted" else verified.verdict
     setting = resolve_setting(name, parameters)
-    spent = accounting.account(setting.declared).at(setting.values)
-    mu2 = None if spent.mu is None else spent.mu * spent.mu * (1 + 1e-15)
-    cost = {"epsilon": _spent(spent.pure), "rho": _spent(spent.rho), "mu2": _spent(mu2)}
-    return {"state": verdict, "cost": cost if not spent.unbounded else dict.fromkeys(cost)}
-
-
-def _spent(cost: float | None) -> str | None:
-    """Returns a cost as a decimal of as many digits as an event may have, rounded up."""
-    if cost is None or math.isinf(cost):
-        return None
-    return str(Context(prec=_READABLE, rounding=ROUND_CEILING).plus(Decimal(cost)))
+    verdict = "fails" if verified.joint == "refuted" else verified.verdict
+    events = {unit: event_of(setting, unit) for unit in _ORDERED} if verdict == "holds" else dict.fromkeys(_ORDERED)
+    return {"state": verdict, "events": events, "about": describe_claim(setting)}
 
 
 def curve(body: Mapping[str, Any]) -> Json:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 from privcheck import __version__
 from privcheck.ledger.exact import canonical, digest
@@ -13,10 +11,6 @@ from privcheck.service.calculator import Calculator
 from privcheck.service.desk import Desk
 from privcheck.service.ledger_models import ClaimBody, SpendBody
 from privcheck.service.problems import ProblemError
-
-_TYPES: Final[Mapping[str, tuple[str, str]]] = {
-    "epsilon": ("pure", "epsilon"), "rho": ("zcdp", "rho"), "mu2": ("gaussian", "mu2")
-}  # fmt: skip # of a currency, the event that costs so much of it and no less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +43,7 @@ class Claims:
         desk.remember_claim(name, asked)
         found = self.calculator.run_later("claim", asked)
         told = {"claim": name, "algorithm": body.algorithm, "parameters": body.parameters}
-        return {**told, "state": "running", "cost": None} if found is None else {**told, **found}
+        return {**told, "state": "running", "events": None} if found is None else {**told, **found}
 
     def spending(self, desk: Desk, body: SpendBody) -> Spent:
         """Returns what a body charges that names a claim.
@@ -69,9 +63,7 @@ class Claims:
             more = {"state": "refused", "reason": f"the claim {state}", "remaining": None, "receipt": None}
             raise ProblemError(409, f"only a claim that holds may be charged; this one {state}", more=more)
         unit = desk.currency_of(body.grant)
-        cost = found["cost"].get(unit)  # a plan counts events, and a claim is none of them
-        if cost is None:
+        event = found["events"].get(unit)  # a plan counts events, and a claim is none of them
+        if event is None:
             raise ProblemError(422, f"{asked['name']} has no finite cost in the grant's currency, {unit}")
-        kind, name = _TYPES[unit]
-        event = {"type": kind, name: str(Decimal(cost)), "count": 1}
-        return Spent(event=event, claim={"claim": body.claim, **asked})
+        return Spent(event=event, claim={"claim": body.claim, **found["about"], "version": asked["version"]})

@@ -174,7 +174,9 @@ class Claimed(Answer):
     claim: str
     state: Literal["running", "holds", "fails", "undecided"]
     algorithm: str
-    cost: dict[str, str | None] | None = Field(description="The accountant's, in each currency.")
+    events: dict[str, dict[str, Any] | None] | None = Field(
+        description="What it is charged as, in each currency, at the accountant's cost; null: infinite there."
+    )
 
 
 class ShownDataset(Answer):

@@ -3,7 +3,6 @@
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 
 import pytest
 
@@ -184,11 +183,18 @@ def test_a_claim_that_holds_is_charged_at_the_accountants_cost(officer):
         answer = officer.post("/v1/claims", body)
     told = answer.json()
     assert (answer.status_code, told["state"]) == (202, "holds")
-    assert Fraction(told["cost"]["rho"]) >= Fraction(1, 2)
+    assert told["events"]["rho"] == {"type": "zcdp", "rho": "0.5"}
+    assert told["events"]["epsilon"] is None
     done = officer.post("/v1/charges", {"grant": "claims", "claim": told["claim"]})
     assert done.status_code == 201, done.text
-    assert done.json()["cost"]["amount"] == told["cost"]["rho"]
-    assert officer.get(f"/v1/charges/{done.json()['id']}").json()["claim"]["name"] == "dp-apvi"
+    assert done.json()["cost"]["amount"] == "0.5"
+    kept = officer.get(f"/v1/charges/{done.json()['id']}").json()["claim"]
+    assert (kept["algorithm"], kept["claim"], kept["parameters"]["rho"]) == ("dp-apvi", told["claim"], "1/2")
+    policy = {"dataset": "adding", "epsilon": "9", "delta": "1e-6", "relation": "add-remove"}
+    assert officer.post("/v1/datasets", policy).status_code == 201
+    make_grant(officer, "adding", dataset="adding")
+    other = refuse(officer.post("/v1/charges", {"grant": "adding", "claim": told["claim"]}), 422, "relation")
+    assert "add-remove" in other["detail"]
     refuse(officer.post("/v1/charges", {"grant": "claims", "claim": "0" * 64}), 404)
     refuse(officer.post("/v1/claims", {"algorithm": "nothing"}), 404)
     bad = {"algorithm": "sparse-vector-4"}
