@@ -88,7 +88,8 @@ class _Process:
             if self.pipe.poll(seconds):
                 return self.pipe.recv_bytes()
         except (EOFError, OSError):
-            _LOG.warning("a process that calculates has died")
+            if not self.ended:
+                _LOG.warning("a process that calculates has died")
         self.stop()
         return None
 
