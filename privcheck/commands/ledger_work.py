@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from privcheck.errors import ParameterError
+from privcheck.errors import AuthorityError, ParameterError
 from privcheck.ledger import Actor, Book, Receipt, Spending, create_store, open_store, parse_event
 
 TOKEN: Final = "PRIVCHECK_LEDGER_TOKEN"  # noqa: S105 - where it is looked for
@@ -46,10 +46,14 @@ def open_desk(url: str, token_file: Path | None) -> Desk:
     """Returns a ledger and who acts: by a token, or the user who may write the file.
 
     Raises:
-        AuthorityError: The token is unknown, revoked or over.
+        AuthorityError: The token is unknown, revoked or over, or there is none and the store is not a file.
         StoreError: There is no ledger.
     """
     book, token = Book(open_store(url)), read_token(token_file)
+    if not token and not book.store.url.startswith("sqlite:"):
+        book.store.close()
+        message = f"expected a token in {TOKEN} or --token-file: only who may write a SQLite file needs none"
+        raise AuthorityError(message, known=False)
     command = click.get_current_context(silent=True)
     if command is not None:
         command.call_on_close(book.store.close)

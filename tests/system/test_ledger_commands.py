@@ -83,6 +83,20 @@ def test_a_token_in_the_environment_says_who_acts(store, grant, tmp_path):
     assert call("ledger", "show", "--store", store, "--token-file", tmp_path / "token", code=2)["error"] == "authority"
 
 
+def test_a_store_that_is_no_file_asks_for_a_token(store, grant, monkeypatch):
+    class Elsewhere:
+        url, closed = "postgresql://host/budget", 0
+
+        def close(self):
+            self.closed += 1
+
+    elsewhere = Elsewhere()
+    monkeypatch.setattr("privcheck.commands.ledger_work.open_store", lambda _: elsewhere)
+    refused = call("ledger", "charge", "--store", elsewhere.url, "--grant", "G", "--gaussian-rho", "0.01", code=2)
+    assert (refused["error"], "expected a token" in refused["message"]) == ("authority", True)
+    assert elsewhere.closed == 1
+
+
 def test_a_plan_and_a_policy_by_their_commands(store, tmp_path):
     plan = tmp_path / "plan.json"
     plan.write_text('{"type": "compose", "events": [{"type": "gaussian", "std": 30, "count": 100}]}')
