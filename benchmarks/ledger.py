@@ -1,28 +1,39 @@
 """The budget ledger's goals, as ratios within one run.
 
-    python benchmarks/ledger.py [--write] [--parts check,plans]
+    PYTHONPATH=tests python benchmarks/ledger.py [--write] [--parts check,plans,stores,history]
 
 `check` is one question to a filter beside one incremental step of dp-accounting's PLD accountant (compose one more
 event, ask for ε) with the same releases behind both. `plans` is what it costs to charge a whole plan as one μ².
-`--write` puts the table beside this script, and replaces the parts that were run.
+`stores` is how many charges a second 64 clients get written, beside how often a second the same disk writes one block
+through (fdatasync), measured before and after. `history` is the same rate once 10⁵ charges are behind it, and with 10.
+PostgreSQL is a server of the benchmark's own, as in the tests. `--write` puts the table beside this script, and
+replaces the parts that were run.
 """
 
 import argparse
+import itertools
 import math
 import os
 import platform
 import re
 import statistics
+import tempfile
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from dp_accounting import GaussianDpEvent, LaplaceDpEvent
 from dp_accounting.pld import PLDAccountant
 
+from postgres_cluster import Cluster
 from privcheck import accounting as acc
 from privcheck.errors import ParameterError
+from privcheck.ledger import Actor, Book, Writer, create_store
 
 DELTA = 1e-6
+CLIENTS, SECONDS, TURNS, LONG = 64, 5.0, 3, 100_000
+OFFICER, EVENT = Actor(name="officer", role="officer"), {"type": "gaussian", "rho": "0.001"}
 HISTORY = 1000  # releases behind the check, half Gaussian and half Laplace noise
 MIXES = {
     "1000 Gaussians (std 30), 500 Laplaces (scale 50)": [
@@ -108,7 +119,119 @@ def one_by_one(events, exact):
     return f"{acc.gdp_epsilon(math.sqrt(budget.spent.amount), DELTA).value / exact:.4f}"
 
 
-PARTS = {"check": (check, "One check"), "plans": (plans, "Plans as one number")}
+def writes_through(folder, seconds=2.0):
+    """Returns how often a second a block of 8 KiB is appended to a file and is on the disk."""
+    block = os.urandom(8192)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        done, started = 0, time.perf_counter()
+        while (took := time.perf_counter() - started) < seconds:
+            os.write(file.fileno(), block)
+            os.fdatasync(file.fileno())
+            done += 1
+    return done / took
+
+
+def rate(book, name, seconds):
+    """Returns charges a second, on the disk, of 64 clients who wait for each answer."""
+    writer, counts = Writer(book, timeout=60), [0] * CLIENTS
+    until = time.perf_counter() + seconds
+
+    def client(number):
+        while time.perf_counter() < until:
+            key = f"{name}-{number}-{counts[number]}"
+            assert writer.charge(OFFICER, grant="G", event=EVENT, key=key).state == "committed"
+            counts[number] += 1
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
+    started = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.perf_counter() - started
+    writer.close()
+    return sum(counts) / took
+
+
+@contextmanager
+def kinds():
+    """Yields the kinds of store: name, folder, a function that gives URLs of new ledgers, goal."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = (f"{folder}/ledger{i}.db" for i in itertools.count())
+        cluster = Cluster()
+        try:
+            yield [
+                ("SQLite", Path(folder), lambda: next(paths), 4.0),
+                ("PostgreSQL", cluster.folder, cluster.new, 1.5),
+            ]
+        finally:
+            cluster.remove()
+
+
+def new_book(url):
+    """Returns a new ledger with a grant for a billion charges."""
+    book, _ = Book.init(create_store(url))
+    book.grant(OFFICER, name="G", dataset="D", currency="rho", cap="1e6", delta="1e-6")
+    return book
+
+
+def fill(book, number):
+    """Writes so many charges, many in a transaction."""
+    asked = [book.prepare(OFFICER, "charge", grant="G", event=EVENT, key=f"before-{i}") for i in range(number)]
+    for first in range(0, number, 1000):
+        with book.write() as transaction:
+            for one in asked[first : first + 1000]:
+                book.apply(transaction, one)
+
+
+def missed(is_so):
+    return " **missed**" if is_so else ""
+
+
+def stores():
+    """Charges a second of many clients over what the disk writes through."""
+    yield f"{CLIENTS} clients, {SECONDS:g} s, medians of {TURNS} turns; the disk is asked before and after each.\n"
+    yield "| store | charges/s | fdatasync/s | ratio | goal |"
+    yield "| --- | --- | --- | --- | --- |"
+    with kinds() as every:
+        for name, folder, new, goal in every:
+            book, turns = new_book(new()), []
+            for turn in range(TURNS):
+                before = writes_through(folder)
+                charged = rate(book, f"t{turn}", SECONDS)
+                turns.append((charged, (before + writes_through(folder)) / 2))
+            book.store.close()
+            charged, disk = (statistics.median(x) for x in zip(*turns, strict=True))
+            ratio = statistics.median(c / d for c, d in turns)
+            yield f"| {name} | {charged:,.0f} | {disk:,.0f} | {ratio:.1f} | {goal:g}{missed(ratio < goal)} |"
+
+
+def history():
+    """The rate with 10⁵ charges behind it over that with 10."""
+    yield f"Turn by turn, each of {SECONDS:g} s; medians of {TURNS}.\n"
+    yield f"| store | charges/s after 10 | after {LONG:,} | ratio | goal |"
+    yield "| --- | --- | --- | --- | --- |"
+    with kinds() as every:
+        for name, _, new, _ in every:
+            long, turns = new_book(new()), []
+            fill(long, LONG)
+            for turn in range(TURNS):
+                short = new_book(new())
+                fill(short, 10)
+                turns.append((rate(short, "s", SECONDS), rate(long, f"l{turn}", SECONDS)))
+                short.store.close()
+            long.store.close()
+            first, then = (statistics.median(x) for x in zip(*turns, strict=True))
+            ratio = statistics.median(b / a for a, b in turns)
+            yield f"| {name} | {first:,.0f} | {then:,.0f} | {ratio:.2f} | 0.6{missed(ratio < 0.6)} |"
+
+
+PARTS = {
+    "check": (check, "One check"),
+    "plans": (plans, "Plans as one number"),
+    "stores": (stores, "Charges a second"),
+    "history": (history, "After a long history"),
+}
 HEAD = """# The budget ledger
 
 By `benchmarks/ledger.py`; ratios are of one run.

@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from privcheck.errors import StoreError
 from privcheck.ledger.schema import migrate
 from privcheck.ledger.store import Field, Row
+from privcheck.ledger.values import Entry
 
 if TYPE_CHECKING:
     import psycopg
@@ -48,23 +49,42 @@ _BUSY: Final = ("40001", "40P01", "55P03")  # serialisation, deadlock, lock not 
 class PostgresTransaction:
     """One transaction on a PostgreSQL connection."""
 
-    __slots__ = ("_connection", "_locked")
+    __slots__ = ("_connection", "_locked", "_waiting", "heads", "keys")
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
         self._locked: set[str] = set()
+        self._waiting: list[tuple[str, Sequence[Field]]] = []
+        self.heads: dict[tuple[str, str], Entry] = {}
+        self.keys: dict[tuple[str, str, str], Entry | None] = {}
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
         """Runs a statement."""
+        self.flush()
         self._connection.execute(_marked(statement), parameters)
+
+    def later(self, statement: str, parameters: Sequence[Field]) -> None:
+        """Runs a statement before the next one that is another, or when the transaction ends."""
+        if self._waiting and self._waiting[0][0] != statement:
+            self.flush()
+        self._waiting.append((statement, parameters))
+
+    def flush(self) -> None:
+        """Runs what waits, in one round trip."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            with self._connection.cursor() as cursor:
+                cursor.executemany(_marked(waiting[0][0]), [parameters for _, parameters in waiting])
 
     def one(self, statement: str, parameters: Sequence[Field] = ()) -> Row | None:
         """Returns the first row of an answer, None where there is none."""
+        self.flush()
         row: Row | None = self._connection.execute(_marked(statement), parameters).fetchone()
         return row
 
     def all(self, statement: str, parameters: Sequence[Field] = ()) -> list[Row]:
         """Returns the rows of an answer."""
+        self.flush()
         return self._connection.execute(_marked(statement), parameters).fetchall()
 
     def lock(self, dataset: str) -> None:
@@ -157,7 +177,9 @@ class PostgresStore:
         with self._translating():
             connection = self._begin(begin)
             try:
-                yield PostgresTransaction(connection)
+                transaction = PostgresTransaction(connection)
+                yield transaction
+                transaction.flush()
                 connection.execute("COMMIT")
             except BaseException:
                 with suppress(self._psycopg.Error):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from privcheck.errors import LedgerError
@@ -55,7 +55,12 @@ def append(
         entry.lost, canonical(entry.body), entry.at, entry.prev, entry.hash,
     )  # fmt: skip
     marks = ", ".join("?" * len(fields))
-    transaction.run(f"INSERT INTO entry ({_COLUMNS}) VALUES ({marks})", fields)  # noqa: S608 - marks are constants
+    transaction.later(f"INSERT INTO entry ({_COLUMNS}) VALUES ({marks})", fields)  # noqa: S608 - marks are constants
+    transaction.heads["dataset", dataset] = entry
+    if grant is not None:
+        transaction.heads["grant", grant] = entry
+    if grant is not None and key is not None:
+        transaction.keys[grant, actor, key] = entry
     return entry
 
 
@@ -66,11 +71,15 @@ def seal(**fields: Any) -> Entry:
 
 def last_of_dataset(transaction: Transaction, dataset: str) -> Entry | None:
     """Returns the head of a dataset's chain."""
+    if (own := transaction.heads.get(("dataset", dataset))) is not None:
+        return own
     return _read(transaction.one(f"{_SELECT} WHERE dataset = ? ORDER BY seq DESC LIMIT 1", (dataset,)))
 
 
 def last_of_grant(transaction: Transaction, grant: str) -> Entry | None:
     """Returns the last row about a grant, which has its balance."""
+    if (own := transaction.heads.get(("grant", grant))) is not None:
+        return own
     return _read(transaction.one(f"{_SELECT} WHERE budget = ? ORDER BY seq DESC LIMIT 1", (grant,)))
 
 
@@ -81,8 +90,19 @@ def first_of_grant(transaction: Transaction, grant: str) -> Entry | None:
 
 def find_key(transaction: Transaction, grant: str, actor: str, key: str) -> Entry | None:
     """Returns the row that an actor's request with that key wrote."""
+    if (grant, actor, key) in transaction.keys:
+        return transaction.keys[grant, actor, key]
     where = "WHERE budget = ? AND actor = ? AND request_key = ?"
     return _read(transaction.one(f"{_SELECT} {where}", (grant, actor, key)))
+
+
+def find_keys(transaction: Transaction, grant: str, actor: str, keys: Sequence[str]) -> None:
+    """Looks up many keys of an actor's requests at once, for `find_key`; the dataset has to be locked."""
+    marks = ", ".join("?" * len(keys))
+    where = f"WHERE budget = ? AND actor = ? AND request_key IN ({marks})"
+    found = [_sure(row) for row in transaction.all(f"{_SELECT} {where}", (grant, actor, *keys))]
+    transaction.keys.update({(grant, actor, key): None for key in keys})
+    transaction.keys.update({(grant, actor, str(row.key)): row for row in found})
 
 
 def rows_of_charge(transaction: Transaction, charge: str) -> list[Entry]:

@@ -13,6 +13,7 @@ from typing import Final
 from privcheck.errors import StoreError
 from privcheck.ledger.schema import migrate
 from privcheck.ledger.store import Field, Row
+from privcheck.ledger.values import Entry
 
 _WAIT: Final = 30.0  # seconds for another writer to finish
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -26,22 +27,40 @@ _GUARDS: Final = tuple(
 class SqliteTransaction:
     """One transaction on a SQLite connection."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_connection", "_waiting", "heads", "keys")
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._waiting: list[tuple[str, Sequence[Field]]] = []
+        self.heads: dict[tuple[str, str], Entry] = {}
+        self.keys: dict[tuple[str, str, str], Entry | None] = {}
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
         """Runs a statement."""
+        self.flush()
         self._connection.execute(statement, parameters)
+
+    def later(self, statement: str, parameters: Sequence[Field]) -> None:
+        """Runs a statement before the next one that is another, or when the transaction ends."""
+        if self._waiting and self._waiting[0][0] != statement:
+            self.flush()
+        self._waiting.append((statement, parameters))
+
+    def flush(self) -> None:
+        """Runs what waits."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self._connection.executemany(waiting[0][0], [parameters for _, parameters in waiting])
 
     def one(self, statement: str, parameters: Sequence[Field] = ()) -> Row | None:
         """Returns the first row of an answer, None where there is none."""
+        self.flush()
         row: Row | None = self._connection.execute(statement, parameters).fetchone()
         return row
 
     def all(self, statement: str, parameters: Sequence[Field] = ()) -> list[Row]:
         """Returns the rows of an answer."""
+        self.flush()
         return self._connection.execute(statement, parameters).fetchall()
 
     def lock(self, dataset: str) -> None:
@@ -86,7 +105,9 @@ class SqliteStore:
             connection = self._connect()
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield SqliteTransaction(connection)
+                transaction = SqliteTransaction(connection)
+                yield transaction
+                transaction.flush()
                 connection.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):  # where the disk is full, SQLite has rolled back already

@@ -6,12 +6,23 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from privcheck.ledger.values import Entry
+
 Field = str | int | None
 Row = tuple[Field, ...]
 
 
 class Transaction(Protocol):
-    """One transaction: what is written in it is on the disk once it has ended, or none of it."""
+    """One transaction: what is written in it is on the disk once it has ended, or none of it.
+
+    Attributes:
+        heads: The last row that it has itself appended, of a dataset's chain ("dataset", name) and about a grant
+            ("grant", name). Until it ends nobody else can follow such a row: the place after it is its own.
+        keys: What is known of requests' keys, by grant, actor and key: the row, or None where there is none.
+    """
+
+    heads: dict[tuple[str, str], Entry]
+    keys: dict[tuple[str, str, str], Entry | None]
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
         """Runs a statement, with `?` for parameters.
@@ -19,6 +30,9 @@ class Transaction(Protocol):
         Raises:
             StoreError: It breaks a guard, or the store cannot be used.
         """
+
+    def later(self, statement: str, parameters: Sequence[Field]) -> None:
+        """Runs a statement before the next one that is another, or when the transaction ends; many go at once."""
 
     def one(self, statement: str, parameters: Sequence[Field] = ()) -> Row | None:
         """Returns the first row of an answer, None where there is none."""

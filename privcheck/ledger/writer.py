@@ -18,8 +18,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from privcheck.errors import FullError, IdempotencyError, StoreError
+from privcheck.ledger import rows
 from privcheck.ledger.book import SECONDS, Book, Prepared
 from privcheck.ledger.roles import Actor
+from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import Decision
 
 MOST: Final = 256  # requests of a transaction
@@ -146,6 +148,7 @@ class Writer:
         answers: list[Decision | IdempotencyError] = []
         try:
             with self.book.write() as transaction:
+                _look_up_keys(transaction, batch)
                 for request in batch:
                     try:
                         answers.append(self.book.apply(transaction, request.prepared))
@@ -166,6 +169,18 @@ class Writer:
             else:
                 with suppress(InvalidStateError):
                     request.answer.set_result(answer)
+
+
+def _look_up_keys(transaction: Transaction, batch: list[_Request]) -> None:
+    """Asks for the keys of all requests of each grant and actor at once; their datasets are locked first."""
+    for request in batch:
+        transaction.lock(request.prepared.grant.dataset)
+    wanted: dict[tuple[str, str], list[str]] = {}
+    for request in batch:
+        asked = request.prepared
+        wanted.setdefault((asked.grant.name, asked.actor.name), []).append(str(asked.key))
+    for (grant, actor), keys in wanted.items():
+        rows.find_keys(transaction, grant, actor, list(dict.fromkeys(keys)))
 
 
 def _fail(request: _Request, error: BaseException) -> None:

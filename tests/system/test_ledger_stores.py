@@ -72,6 +72,7 @@ def written(url):
     return Counter(key for key, _ in found), bodies[-1]["balance"]["committed"]["amount"] if bodies else "0"
 
 
+@pytest.mark.slow
 def test_three_thousand_requests_for_five_hundred_places_get_five_hundred(url):
     with start(url, 64, 1000) as one, start(url, 64, 1000) as two, start(url, 64, 1000) as three:
         for i, client in enumerate((one, two, three)):

@@ -1,6 +1,7 @@
 """The writer that many threads share: the same answers as the book's, written together, apart where one is poisoned."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -56,14 +57,20 @@ class Held:
         return self.book.apply(transaction, prepared)
 
 
+def wait_for(writer, number):
+    until = time.monotonic() + 10
+    while writer._queue.qsize() < number:
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
 def together(held, writer, calls):
     """Runs calls so that all but the first are written in one transaction; returns what each gave."""
     with ThreadPoolExecutor(len(calls) + 1) as pool:
         futures = [pool.submit(calls[0])]
         assert held.begun.wait(10)
         futures += [pool.submit(call) for call in calls[1:]]
-        while writer._queue.qsize() < len(calls) - 1:
-            threading.Event().wait(0.005)
+        wait_for(writer, len(calls) - 1)
         held.go.set()
         return [f.exception() or f.result() for f in futures]
 
@@ -162,8 +169,7 @@ def test_a_full_queue_and_a_late_answer_are_told(book):
         first = pool.submit(writer.charge, officer, grant="g-one", event=EVENT, key="first")
         assert held.begun.wait(10)
         late = [pool.submit(writer.charge, officer, grant="g-one", event=EVENT, key=f"late{i}") for i in range(2)]
-        while writer._queue.qsize() < 2:
-            threading.Event().wait(0.005)
+        wait_for(writer, 2)
         with pytest.raises(FullError, match="2 requests wait already"):
             writer.charge(officer, grant="g-one", event=EVENT)
         for future in (first, *late):
@@ -182,11 +188,15 @@ def test_closing_writes_what_waits(book):
     found, officer = book
     held = Held(found)
     writer = Writer(held)
+
+    def ask(i):
+        return writer.charge(officer, grant="g-one", event=EVENT, key=f"k{i}")
+
     with ThreadPoolExecutor(9) as pool:
-        futures = [pool.submit(writer.charge, officer, grant="g-one", event=EVENT, key=f"k{i}") for i in range(8)]
-        assert held.begun.wait(10)
-        while writer._queue.qsize() < 7:
-            threading.Event().wait(0.005)
+        futures = [pool.submit(ask, 0)]
+        assert held.begun.wait(10)  # the others come once this one is being written
+        futures += [pool.submit(ask, i) for i in range(1, 8)]
+        wait_for(writer, 7)
         closing = pool.submit(writer.close)
         held.go.set()
         closing.result()
