@@ -82,8 +82,9 @@ class Client:
         return self._ask("POST", "/quotes", {"grant": grant, "event": event})
 
     def charge(
-        self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None
-    ) -> Json:
+        self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None,
+        relation: str | None = None,
+    ) -> Json:  # fmt: skip
         """Charges what is about to be released; draw the noise once the `state` is "committed".
 
         Args:
@@ -91,22 +92,24 @@ class Client:
             event: What is released, as JSON.
             claim: In its place, the name of a claim that holds.
             key: The idempotency key; a new one unless told.
+            relation: Between which data the event's cost is, as the algorithm declares it.
 
         Raises:
             AuthorityError: The token may not.
             IdempotencyError: The key came before, with another request.
-            ParameterError: The event is none, or has no finite cost in the grant's currency.
+            ParameterError: The event is none, has no finite cost in the grant's currency, or is of other neighbours
+                than the dataset's.
             StoreError: It is not known whether it was written: ask again with the same key.
             UnknownNameError: There is no such grant.
         """
-        return self._ask("POST", "/charges", _spent(grant, event, claim), key=key or new_key())
+        return self._ask("POST", "/charges", _spent(grant, event, claim, relation), key=key or new_key())
 
     def reserve(
         self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None,
-        seconds: int = 3600,
+        relation: str | None = None, seconds: int = 3600,
     ) -> Json:  # fmt: skip
         """Sets budget aside for a run; `commit` it before the first draw. Arguments and errors as of `charge`."""
-        body = {**_spent(grant, event, claim), "seconds": seconds}
+        body = {**_spent(grant, event, claim, relation), "seconds": seconds}
         return self._ask("POST", "/reservations", body, key=key or new_key())
 
     def commit(self, charge: str) -> Json:
@@ -227,8 +230,9 @@ def new_key() -> str:
     return secrets.token_hex(16)
 
 
-def _spent(grant: str, event: Mapping[str, Any] | None, claim: str | None) -> Json:
-    return {"grant": grant, **({"claim": claim} if event is None else {"event": event})}
+def _spent(grant: str, event: Mapping[str, Any] | None, claim: str | None, relation: str | None) -> Json:
+    of = {} if relation is None else {"relation": relation}
+    return {"grant": grant, **({"claim": claim} if event is None else {"event": event}), **of}
 
 
 def _part(name: str) -> str:

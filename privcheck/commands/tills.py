@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from privcheck.commands.ledger_work import Desk, open_desk, read_token
-from privcheck.errors import AuthorityError
+from privcheck.errors import AuthorityError, UnknownNameError
 from privcheck.ledger.values import Unit, read_unit
 
 Json = dict[str, Any]
@@ -77,17 +77,19 @@ class _Store:
 
 
 class _Service:
-    """A service judges claims itself where they are named; here the event says what the accountant found."""
+    """A service judges claims where they are named; here the event says what the accountant found, and of whom."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
     def currency(self, grant: str) -> Unit:
-        quoted = self._client.quote(grant=grant, event={"type": "pure", "epsilon": "0"})
-        return read_unit(quoted["balance"]["currency"])
+        units = {one["name"]: one["currency"] for each in self._client.show()["datasets"] for one in each["grants"]}
+        if grant not in units:
+            raise UnknownNameError("grant", grant, sorted(units))
+        return "events" if units[grant] == "events" else read_unit(units[grant])
 
     def reserve(self, grant: str, event: Json, claim: Json, key: str | None) -> Json:
-        answer: Json = self._client.reserve(grant=grant, event=event, key=key)
+        answer: Json = self._client.reserve(grant=grant, event=event, key=key, relation=claim["relation"])
         return answer
 
     def commit(self, charge: str) -> Json:

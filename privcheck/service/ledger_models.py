@@ -39,11 +39,17 @@ class SpendBody(Body):
     claim: Annotated[
         str | None, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(description="Of POST /v1/claims.")
     ] = None
+    relation: Annotated[
+        Line | None,
+        Field(description="Between which data the event's cost is; other neighbours than the dataset's: 422."),
+    ] = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.event is None) == (self.claim is None):
             raise ValueError("give an event, or a claim")
+        if self.relation is not None and self.event is None:
+            raise ValueError("give a relation with an event: a claim has its own")
         return self
 
 

@@ -153,7 +153,8 @@ async def revoke_token(name: models.InPath, key: models.Key, desk: At, actor: Ac
 
 async def _spent(desk: Desk, body: models.SpendBody, calculator: Calculator) -> Spent:
     if body.event is not None:
-        return Spent(event=body.event.plain(), claim=None)
+        claim = None if body.relation is None else {"relation": body.relation}
+        return Spent(event=body.event.plain(), claim=claim)
     return await desk.call(Claims(calculator).spending, desk, body)
 
 

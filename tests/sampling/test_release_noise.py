@@ -17,7 +17,7 @@ from privcheck.mechanisms import DiscreteGaussianNoise, DiscreteLaplaceNoise
 from privcheck.runtime.release_noise import ReleaseNoise
 
 REJECTED = 1e-10
-DRAWS = 40_000
+DRAWS = 120_000
 LAWS = {
     "discrete gaussian": (DiscreteGaussianNoise, lambda x, s: -(x**2) / (2 * s**2)),
     "discrete laplace": (DiscreteLaplaceNoise, lambda x, s: -np.abs(x) / s),

@@ -5,6 +5,7 @@ import http.client
 import pytest
 
 from privcheck.client import Client
+from privcheck.commands.tills import open_till
 from privcheck.errors import (
     AuthorityError,
     BudgetError,
@@ -14,6 +15,7 @@ from privcheck.errors import (
     StoreError,
     UnknownNameError,
 )
+from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
 from privcheck.service.opening import open_or_create
@@ -115,3 +117,25 @@ def test_what_is_no_url_or_would_tell_the_token_to_others_is_refused(url):
         Client(url, "t")
     with pytest.raises(ParameterError, match="token"):
         Client("https://host", "two\nlines")
+
+
+def test_what_a_run_pays_through_a_service_is_of_the_datasets_neighbours(ledger, monkeypatch):
+    monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", ledger.make_token(name="pays", role="analyst", grants=["G"]))
+    with open_till(ledger.url) as till:
+        assert till.currency("G") == "rho"
+        with pytest.raises(ParameterError, match="neighbours of another kind"):
+            till.reserve("G", EVENT, {"relation": AddRemoveOne(trajectories="1").words}, None)
+        held = till.reserve("G", EVENT, {"relation": ReplaceOne(trajectories="1").words}, None)
+        assert held["state"] == till.state(held["id"]) == "reserved"
+    with pytest.raises(ParameterError, match="relation"):
+        ledger.charge(grant="G", event=EVENT, relation="whoever")
+    with pytest.raises(ParameterError, match="a claim has its own"):
+        ledger.charge(grant="G", claim="0" * 64, relation="replace-one")
+
+
+def test_a_plans_unit_is_known_at_the_till(ledger, monkeypatch):
+    ledger.set_policy(dataset="planned", epsilon="1", delta="1e-6")
+    ledger.grant(name="P", dataset="planned", events=[EVENT], delta="1e-7")
+    monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", ledger.make_token(name="plans", role="analyst", grants=["P"]))
+    with open_till(ledger.url) as till:
+        assert till.currency("P") == "events"
