@@ -8,6 +8,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,7 +16,9 @@ from hypothesis import HealthCheck, settings
 import privcheck
 import privcheck_algorithms
 import privcheck_audits
-from postgres_cluster import Cluster, shared
+
+if TYPE_CHECKING:
+    from postgres_cluster import Cluster
 
 # dev: new examples every time · ci: the same examples every time · nightly: many new ones
 settings.register_profile("dev", deadline=None)
@@ -59,6 +62,8 @@ def register(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Cluster]:
     """Returns a PostgreSQL server of this session's own; fails with what to install where there is none."""
+    from postgres_cluster import shared  # the guard's own test runs this file alone
+
     cluster = shared()
     yield cluster
     cluster.remove()

@@ -216,10 +216,13 @@ def test_what_is_drawn_costs_what_is_declared_or_a_millionth_less(name):
         assert verify(drawn, setting.values).verdict == "holds"
 
 
-def test_whole_numbers_under_zcdp_stay_whole():
+def test_whole_numbers_under_zcdp_keep_their_spread_on_a_grid():
     setting = settle(algorithm("dp-apvi"), {})
     drawn = as_drawn(setting.declared, setting.values)
-    assert [r.statistic for r in drawn.releases] == [r.statistic for r in setting.declared.releases]
+    for before, after in zip(setting.declared.releases, drawn.releases, strict=True):
+        assert (after.statistic.of, after.statistic.rounding) == (before.statistic, "none")
+        units = 1 / after.statistic.unit
+        assert after.mechanism.variance == before.mechanism.variance * units**2
     assert OnGrid(of=VisitCounts(2, 2, 2), unit=Fraction(1, 4), rounding="none").sensitivity(
         ReplaceOne()
     ).l1 == expression(16)

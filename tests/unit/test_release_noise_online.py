@@ -49,10 +49,10 @@ def test_a_plain_agent_reads_release_noise_in_the_statistics_own_unit(tmp_path):
     assert {entry.charge.law for entry in entries if entry.charge} == {"discrete laplace"}
     assert not list(tmp_path.glob("checkpoint*"))
     last, scale = SEEN[-1], 4 * 3 * 4
-    assert (np.rint(last["transitions"]) == last["transitions"]).all()
-    grid = last["rewards"] * 2**24
-    assert (np.rint(grid) == grid).all()
-    assert (np.rint(last["rewards"]) != last["rewards"]).any()  # missed with probability 2⁻⁴³²
+    for table in last.values():
+        grid = table * 2**24
+        assert (np.rint(grid) == grid).all()
+        assert (np.rint(table) != table).any()  # missed with probability 2⁻⁴³²
     for table in last.values():  # sums of up to three draws of b = 48: beyond 60 b with probability below 10⁻²²
         assert np.abs(table).max() < 60 * scale
         assert np.abs(table).max() > 1  # as much noise as is declared: missed below (1/48)¹⁸
