@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, Final
@@ -21,9 +22,9 @@ from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from privcheck.ledger.exact import read_number
-from privcheck.ledger.granting import read_adaptive, read_plan
+from privcheck.ledger.granting import bound_whole, read_adaptive, read_plan
 from privcheck.ledger.policies import bound_grants
-from privcheck.ledger.values import Grant, Unit
+from privcheck.ledger.values import Grant, Policy, Unit
 from privcheck.ledger.wire import parse_event
 from privcheck.reports.values import document
 from privcheck.symbols import exact, to_float
@@ -193,10 +194,10 @@ def claim(body: Mapping[str, Any]) -> Json:
 
 
 def curve(body: Mapping[str, Any]) -> Json:
-    """Returns ε at every δ of all that grants will ever admit together."""
-    grants = [Grant.of(dict(grant)) for grant in body["grants"]]
-    points = [{"delta": d, "epsilon": decimal_up(bound_grants(grants, delta=exact(d)))} for d in body["deltas"]]
-    return {"points": points}
+    """Returns ε at every δ of all that a dataset's grants will ever admit together."""
+    policy, grants = Policy.of(dict(body["policy"])), [Grant.of(dict(grant)) for grant in body["grants"]]
+    bounds = {d: bound_whole(replace(policy, delta=exact(d)), grants) for d in body["deltas"]}
+    return {"points": [{"delta": d, "epsilon": decimal_up(bound)} for d, bound in bounds.items()]}
 
 
 def certify(body: Mapping[str, Any]) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import fields
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,7 +13,7 @@ from starlette.responses import JSONResponse
 from privcheck import __version__
 from privcheck.ledger import Actor, rows
 from privcheck.ledger.exact import canonical
-from privcheck.ledger.values import NOT_A_GUARANTEE
+from privcheck.ledger.values import NOT_A_GUARANTEE, Grant
 from privcheck.service import ledger_models as models
 from privcheck.service.desk import Desk
 from privcheck.service.ledger_routes import At
@@ -24,6 +25,7 @@ from privcheck.service.stateless import Calculates
 
 router = APIRouter(prefix="/v1", tags=["ledger"])
 _PAGE: Final = 100
+_GRANT: Final = tuple(field.name for field in fields(Grant))  # without its balance
 _DELTAS: Final = ("1e-3", "1e-4", "1e-5", "1e-6", "1e-7", "1e-8", "1e-9", "1e-10", "1e-12")
 _READS = responses(401, 403)
 
@@ -55,12 +57,10 @@ async def show_dataset(dataset: models.InPath, desk: At, actor: Acting) -> Respo
 async def show_curve(dataset: models.InPath, desk: At, actor: Acting, calculator: Calculates) -> Response:
     """Returns ε at δ of all that the dataset's grants will ever admit: the guarantee, whatever is spent so far."""
     shown = await desk.call(_dataset, desk, actor, dataset)
-    grants = [{name: grant[name] for name in _GRANT} for grant in shown["grants"] if not grant["late"]]
-    found = await desk.call(calculator.run, "curve", {"grants": grants, "deltas": _DELTAS})
+    grants = [{name: grant[name] for name in _GRANT} for grant in shown["grants"]]
+    asked = {"policy": shown["policy"], "grants": grants, "deltas": _DELTAS}
+    found = await desk.call(calculator.run, "curve", asked)
     return JSONResponse({"dataset": dataset, **found})
-
-
-_GRANT: Final = ("name", "dataset", "kind", "currency", "cap", "lost", "delta", "epsilon", "theorem", "late", "plan")
 
 
 @router.get("/datasets/{dataset}/charges", response_model=models.Charges, responses=_READS)

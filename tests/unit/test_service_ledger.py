@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from privcheck.accounting.conversions import zcdp_to_epsilon
 from privcheck.errors import StoreError
 from privcheck.ledger.roles import ROLES, may
 from privcheck.service.app import Settings, create_app
@@ -221,6 +222,19 @@ def test_pages_of_charges_exports_and_the_curve_of_the_caps(officer):
     at = next(float(p["epsilon"]) for p in points if p["delta"] == "1e-6")
     assert at == pytest.approx(float(officer.get("/v1/datasets/pages").json()["policy"]["epsilon"]))
     refuse(officer.get("/v1/datasets/nowhere/curve"), 404)
+
+
+def test_the_curve_holds_what_was_granted_after_the_first_charge(officer):
+    policy = {"dataset": "late", "epsilon": "8", "delta": "1e-6", "remainder": "rho"}
+    assert officer.post("/v1/datasets", policy).status_code == 201
+    make_grant(officer, "early", dataset="late", cap="0.5")
+    assert officer.post("/v1/charges", {"grant": "early", "event": {"type": "zcdp", "rho": "0.1"}}).is_success
+    assert make_grant(officer, "later", dataset="late", cap="0.25")["grant"]["late"]
+    body = {"name": "latest", "dataset": "late", "currency": "mu2", "cap": "0.5", "delta": "1e-6"}  # 0.25 of rho
+    assert wait_for(lambda: officer.post("/v1/grants", body)).status_code == 201
+    points = wait_for(lambda: officer.get("/v1/datasets/late/curve")).json()["points"]
+    for point in points:
+        assert float(point["epsilon"]) == pytest.approx(zcdp_to_epsilon(1.0, float(point["delta"])).value)
 
 
 def test_a_plan_is_counted_down_and_a_claim_is_none_of_its_events(officer):
