@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from privcheck.accounting.sums import add_up
 from privcheck.errors import LedgerError, UnknownNameError
 from privcheck.ledger import granting, rows, tokens
+from privcheck.ledger.deciding import less
 from privcheck.ledger.exact import write_number
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import (
@@ -126,8 +126,8 @@ class _Walk:
         if row.grant is None:
             return
         if row.kind == "grant":
-            self._grants[row.grant], self._balances[row.grant] = Grant.of(row.body["grant"]), Balance()
-            self._balances[row.grant] = Balance(used=(0,) * len(self._grants[row.grant].plan))
+            made = self._grants[row.grant] = Grant.of(row.body["grant"])
+            self._balances[row.grant] = Balance(used=(0,) * len(made.plan))
         grant, told = self._grants.get(row.grant), Balance.of(row.body["balance"])
         if grant is None:
             self._say(row, f"grant {row.grant!r} was never made")
@@ -165,15 +165,11 @@ class _Walk:
             before = before.count(lines)
         if state == "released":
             before = before.count(lines, sign=-1)
-        committed, reserved = before.committed, before.reserved
-        if state == "committed":
-            committed = add_up(committed, cost, grant.cap)
-        if was is None and state == "reserved":
-            reserved = add_up(reserved, cost, grant.cap)
         if was == "reserved":
-            less = type(cost)(amount=reserved.amount - cost.amount, lost=reserved.lost - cost.lost)
-            reserved = less
-        return replace(before, committed=committed, reserved=reserved)
+            before = replace(before, reserved=less(before.reserved, cost))
+        if state == "committed" or (was is None and state == "reserved"):
+            before = before.add(grant, cost, state)
+        return before
 
     def _say(self, row: Entry, what: str) -> None:
         self.problems.append(f"{self.dataset}, row {row.seq}: {what}")
