@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any, Final
 
-from privcheck.service.problems import FieldProblem, ProblemError
+from privcheck.service.problems import FieldProblem, ProblemError, join_hint
 from privcheck.service.worker import serve
 
 Json = dict[str, Any]
@@ -239,7 +239,5 @@ def _read(said: bytes | None, seconds: float) -> Json:
         _LOG.error("a calculation failed:\n%s", answer["crashed"])
         raise RuntimeError("a calculation failed")
     refused = answer["refused"]
-    said_already = not refused["hint"] or refused["hint"] in refused["message"]
-    detail = refused["message"] if said_already else f"{refused['message']}; {refused['hint']}"
     errors = [FieldProblem(field=refused["name"][:100], message=refused["message"])] if refused["name"] else []
-    raise ProblemError(422, detail, errors=errors)
+    raise ProblemError(422, join_hint(refused["message"], refused["hint"]), errors=errors)

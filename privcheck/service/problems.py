@@ -120,6 +120,11 @@ class ProblemError(Exception):
         return Response(json.dumps(told), status_code=self.status, headers=headers, media_type=MEDIA_TYPE)
 
 
+def join_hint(message: str, hint: str | None) -> str:
+    """Returns a message with what to do, where it does not say that itself."""
+    return f"{message}; {hint}" if hint and hint not in message else message
+
+
 def as_problem(error: Exception) -> ProblemError:
     """Returns the answer to an error that this package raised on purpose."""
     if isinstance(error, ProblemError):
@@ -130,8 +135,7 @@ def as_problem(error: Exception) -> ProblemError:
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 422)
     if isinstance(error, PrivcheckError):
         failure = explain(error)
-        hint = failure.hint if failure.hint and failure.hint not in failure.message else None
-        detail = f"{failure.message}; {hint}" if hint else failure.message
+        detail = join_hint(failure.message, failure.hint)
         field = "" if isinstance(error, UnknownNameError) else str(getattr(error, "name", ""))
         errors = [FieldProblem(field=field[:100], message=_short(failure.message))] if field else []
         state = {"state": error.state} if isinstance(error, StateError) else {}
