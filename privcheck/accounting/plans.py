@@ -132,17 +132,16 @@ class Plan:
         Raises:
             BudgetError: It is not in the plan, or not so often any more.
         """
-        if self.can_afford(event):
-            place = self._place(event)
-            return replace(self, used=tuple(n + event.count * (i == place) for i, n in enumerate(self.used)))
         place = self._place(event)
         if place is None:
             known = ", ".join(map(str, self.events[:5])) + (", …" if len(self.events) > 5 else "")
             message = f"{event} is not in the plan; expected one of {known}, with exactly these parameters"
-        else:
-            whole = self.events[place].count
-            message = f"{event} is not left in the plan: {whole - self.used[place]} of {whole} are"
-        raise BudgetError(message, cost=event, remaining=self.remaining)
+            raise BudgetError(message, cost=event, remaining=self.remaining)
+        whole, used = self.events[place].count, self.used[place]
+        if used + event.count > whole:
+            message = f"{event} is not left in the plan: {whole - used} of {whole} are"
+            raise BudgetError(message, cost=event, remaining=self.remaining)
+        return replace(self, used=(*self.used[:place], used + event.count, *self.used[place + 1 :]))
 
     def _place(self, event: Event) -> int | None:
         alone = replace(event, count=1)
