@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from privcheck.errors import StoreError
 from privcheck.ledger.schema import migrate
-from privcheck.ledger.store import Field, Row
+from privcheck.ledger.store import Field, Row, Waiting
 from privcheck.ledger.values import Entry
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class PostgresTransaction:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
         self._locked: set[str] = set()
-        self._waiting: list[tuple[str, Sequence[Field]]] = []
+        self._waiting = Waiting(self._run_many)
         self.heads: dict[tuple[str, str], Entry] = {}
         self.keys: dict[tuple[str, str, str], Entry | None] = {}
 
@@ -65,16 +65,15 @@ class PostgresTransaction:
 
     def later(self, statement: str, parameters: Sequence[Field]) -> None:
         """Runs a statement before the next one that is another, or when the transaction ends."""
-        if self._waiting and self._waiting[0][0] != statement:
-            self.flush()
-        self._waiting.append((statement, parameters))
+        self._waiting.add(statement, parameters)
 
     def flush(self) -> None:
         """Runs what waits, in one round trip."""
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            with self._connection.cursor() as cursor:
-                cursor.executemany(_marked(waiting[0][0]), [parameters for _, parameters in waiting])
+        self._waiting.flush()
+
+    def _run_many(self, statement: str, parameters: Sequence[Sequence[Field]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_marked(statement), parameters)
 
     def one(self, statement: str, parameters: Sequence[Field] = ()) -> Row | None:
         """Returns the first row of an answer, None where there is none."""

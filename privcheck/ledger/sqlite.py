@@ -12,7 +12,7 @@ from typing import Final
 
 from privcheck.errors import StoreError
 from privcheck.ledger.schema import migrate
-from privcheck.ledger.store import Field, Row
+from privcheck.ledger.store import Field, Row, Waiting
 from privcheck.ledger.values import Entry
 
 _WAIT: Final = 30.0  # seconds for another writer to finish
@@ -31,7 +31,7 @@ class SqliteTransaction:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._waiting: list[tuple[str, Sequence[Field]]] = []
+        self._waiting = Waiting(connection.executemany)
         self.heads: dict[tuple[str, str], Entry] = {}
         self.keys: dict[tuple[str, str, str], Entry | None] = {}
 
@@ -42,15 +42,11 @@ class SqliteTransaction:
 
     def later(self, statement: str, parameters: Sequence[Field]) -> None:
         """Runs a statement before the next one that is another, or when the transaction ends."""
-        if self._waiting and self._waiting[0][0] != statement:
-            self.flush()
-        self._waiting.append((statement, parameters))
+        self._waiting.add(statement, parameters)
 
     def flush(self) -> None:
         """Runs what waits."""
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            self._connection.executemany(waiting[0][0], [parameters for _, parameters in waiting])
+        self._waiting.flush()
 
     def one(self, statement: str, parameters: Sequence[Field] = ()) -> Row | None:
         """Returns the first row of an answer, None where there is none."""

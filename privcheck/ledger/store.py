@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -42,6 +42,34 @@ class Transaction(Protocol):
 
     def lock(self, dataset: str) -> None:
         """Keeps every other writer out of a dataset until the transaction ends; datasets are locked in order."""
+
+
+class Waiting:
+    """Statements of one text that wait to be run at once.
+
+    Args:
+        run: Runs a statement for each of several parameters.
+    """
+
+    __slots__ = ("_parameters", "_run", "_statement")
+
+    def __init__(self, run: Callable[[str, Sequence[Sequence[Field]]], object]) -> None:
+        self._run = run
+        self._statement = ""
+        self._parameters: list[Sequence[Field]] = []
+
+    def add(self, statement: str, parameters: Sequence[Field]) -> None:
+        """Lets a statement wait; runs those of another text before it."""
+        if statement != self._statement:
+            self.flush()
+        self._statement = statement
+        self._parameters.append(parameters)
+
+    def flush(self) -> None:
+        """Runs what waits."""
+        if self._parameters:
+            waiting, self._parameters = self._parameters, []
+            self._run(self._statement, waiting)
 
 
 class Store(Protocol):
