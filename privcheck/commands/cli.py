@@ -40,7 +40,7 @@ def list_command(*, as_json: bool) -> None:
     Examples:
       privcheck list
       privcheck list --json
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.declared import list_algorithms
     from privcheck.commands.printing import describe_algorithms
 
@@ -58,7 +58,7 @@ def show(name: str, *, sets: tuple[str, ...], as_json: bool) -> None:
     Examples:
       privcheck show dp-apvi
       privcheck show private-ucb-vi-central --set K=1e6
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands import declared
     from privcheck.commands.printing import describe_declaration
     from privcheck.commands.setting import parse_sets, resolve_setting
@@ -77,7 +77,7 @@ def budget(name: str, *, sets: tuple[str, ...], delta: str | None, as_json: bool
     \b
     Examples:
       privcheck budget dp-apvi --set rho=1/10 --delta 1e-6
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck import api
     from privcheck.commands.printing import describe_budget
     from privcheck.commands.setting import parse_sets
@@ -98,7 +98,7 @@ def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tupl
     Examples:
       privcheck verify sdp-pe-as-printed
       privcheck verify --all --json
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck import api
     from privcheck.commands.declared import verify_all
     from privcheck.commands.printing import describe_verdict, describe_verdicts
@@ -136,7 +136,7 @@ def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ..
     \b
     Examples:
       privcheck calibrate dp-apvi --epsilon 1 --delta 1e-5
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck import api
     from privcheck.commands.printing import describe_calibration
     from privcheck.commands.setting import parse_sets
@@ -154,7 +154,7 @@ def report(directory: Path, *, as_json: bool) -> None:
     \b
     Examples:
       privcheck report runs/dp-apvi
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.reports import JSON_NAME, render_again
     from privcheck.reports.values import RenderedReport
 
@@ -177,7 +177,7 @@ def policy(file: Path, *, out: Path | None, as_json: bool) -> None:
     \b
     Examples:
       privcheck policy runs/dp-apvi/policy.npz --out policy.svg
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.artefacts import show_policy
     from privcheck.commands.printing import describe_shown_policy
 
@@ -194,7 +194,7 @@ def new(name: str, *, out: Path | None, as_json: bool) -> None:
     \b
     Examples:
       privcheck new my-ucb-vi
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.printing import describe_started
     from privcheck.commands.starting import start_package
 
@@ -209,7 +209,7 @@ def doctor(*, as_json: bool) -> None:
     \b
     Examples:
       privcheck doctor
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.doctor import diagnose
     from privcheck.commands.printing import describe_diagnosis
 

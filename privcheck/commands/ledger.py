@@ -50,7 +50,7 @@ def ledger() -> None:
       privcheck ledger init --store budget.db
       privcheck ledger grant --store budget.db --dataset trips --currency rho --cap 1 --delta 1e-6 --name team-a
       privcheck ledger charge --store budget.db --grant team-a --gaussian-rho 0.01 --key job-17
-    """  # noqa: D301 - Click reads a backspace
+    """
 
 
 @ledger.command()
@@ -62,7 +62,7 @@ def init(store: str, *, as_json: bool) -> None:
     \b
     Examples:
       privcheck ledger init --store budget.db
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_words import describe_new
     from privcheck.commands.ledger_work import make_ledger
 
@@ -89,7 +89,7 @@ def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) 
     \b
     Examples:
       privcheck ledger grant --store budget.db --dataset trips --currency rho --cap 1 --delta 1e-6 --name team-a
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_words import describe_granted
     from privcheck.commands.ledger_work import give, open_desk
 
@@ -118,7 +118,7 @@ def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any)
     \b
     Examples:
       privcheck ledger policy --store budget.db --dataset trips --epsilon 8 --delta 1e-6
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_words import describe_policy
     from privcheck.commands.ledger_work import open_desk
 
@@ -139,7 +139,7 @@ def quote(*, store: str, token_file: Path | None, grant_name: str, as_json: bool
     \b
     Examples:
       privcheck ledger quote --store budget.db --grant team-a --gaussian-std 30 --count 100
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_words import describe_quote
     from privcheck.commands.ledger_work import open_desk, read_event
 
@@ -167,7 +167,7 @@ def charge(
     \b
     Examples:
       privcheck ledger charge --store budget.db --grant team-a --gaussian-rho 0.01 --key job-17
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_work import open_desk, read_event
 
     desk = open_desk(store, token_file)
@@ -198,7 +198,7 @@ def reserve(
     \b
     Examples:
       privcheck ledger reserve --store budget.db --grant team-a --gaussian-std 30 --key job-17
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_work import open_desk, read_event
 
     desk = open_desk(store, token_file)
@@ -218,7 +218,7 @@ def commit(charge_id: str, *, store: str, token_file: Path | None, as_json: bool
     \b
     Examples:
       privcheck ledger commit c-0123456789abcdef --store budget.db
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_work import open_desk
 
     desk = open_desk(store, token_file)
@@ -237,7 +237,7 @@ def release(charge_id: str, *, store: str, token_file: Path | None, evidence: st
     \b
     Examples:
       privcheck ledger release c-0123456789abcdef --store budget.db --evidence "the job never started"
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_work import open_desk
 
     desk = open_desk(store, token_file)
@@ -255,7 +255,7 @@ def show(dataset: str | None, *, store: str, token_file: Path | None, as_json: b
     \b
     Examples:
       privcheck ledger show --store budget.db
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_words import describe_shown
     from privcheck.commands.ledger_work import open_desk
 
@@ -274,7 +274,7 @@ def verify(*, store: str, token_file: Path | None, receipts: tuple[str, ...], as
     \b
     Examples:
       privcheck ledger verify --store budget.db --receipt kept.json
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_words import describe_checked
     from privcheck.commands.ledger_work import open_desk, read_receipt
 
@@ -296,7 +296,7 @@ def import_command(file: Path, *, store: str, token_file: Path | None, grant_nam
     \b
     Examples:
       privcheck ledger import runs/trips/ledger.jsonl --store budget.db --grant team-a
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.charging import import_run
     from privcheck.commands.ledger_work import open_desk
 
@@ -315,7 +315,7 @@ def export(dataset: str, *, store: str, token_file: Path | None, form: str, as_j
     \b
     Examples:
       privcheck ledger export trips --store budget.db --as statement
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_export import export_dataset
     from privcheck.commands.ledger_words import describe_export
     from privcheck.commands.ledger_work import open_desk
@@ -336,7 +336,7 @@ def evidence(charge_id: str, *, store: str, token_file: Path | None, verdict: st
     \b
     Examples:
       privcheck ledger evidence c-0123456789abcdef --store budget.db --verdict consistent --report audit.json
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_words import describe_evidence
     from privcheck.commands.ledger_work import open_desk
 
@@ -358,7 +358,7 @@ def freeze(grant_name: str, *, store: str, token_file: Path | None, reason: str,
     \b
     Examples:
       privcheck ledger freeze team-a --store budget.db --reason "an audit found a violation"
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_words import describe_frozen
     from privcheck.commands.ledger_work import open_desk
 
@@ -385,7 +385,7 @@ def token(
     \b
     Examples:
       privcheck ledger token --store budget.db --name ana --role analyst --grant team-a
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.ledger_words import describe_token
     from privcheck.commands.ledger_work import change_token, open_desk
 

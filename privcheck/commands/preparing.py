@@ -46,7 +46,7 @@ def prepare(
     Examples:
       privcheck prepare stays.csv --draft-codebook codes.json --column episode=stay
       privcheck prepare stays.csv --out trips.parquet --codebook codes.json --reward-range -15 15
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck.commands.kept import telling_what_is_kept
     from privcheck.commands.printing import describe_prepared
     from privcheck.commands.setting import parse_pairs

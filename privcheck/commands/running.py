@@ -81,7 +81,7 @@ def audit(
     Examples:
       privcheck audit dp-apvi --trials 1e6 --out runs/dp-apvi-audit
       privcheck audit private-ucb-vi-central --view policy --dry-run
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck import api
     from privcheck.commands.estimates import refuse_long
     from privcheck.commands.foreseen import foresee_audit
@@ -133,7 +133,7 @@ def run(
     Examples:
       privcheck run dp-apvi --env riverswim --replicates 5
       privcheck run ucb-vi private-ucb-vi-central --env riverswim --set K=1e6 --out runs/two
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck import api, registry
     from privcheck.commands.estimates import refuse_long
     from privcheck.commands.foreseen import foresee_run
@@ -199,7 +199,7 @@ def check(
     Examples:
       privcheck check dp-apvi --env icu-sepsis --dry-run
       privcheck check dp-apvi --data trips.parquet --noise release --out runs/trips
-    """  # noqa: D301 - Click reads a backspace
+    """
     from privcheck import api
     from privcheck.commands.checking import exit_code
     from privcheck.commands.estimates import refuse_long

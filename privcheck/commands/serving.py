@@ -40,7 +40,7 @@ def serve(*, store: str, host: str, port: int, tls_cert: Path | None, tls_key: P
     Examples:
       privcheck serve
       privcheck serve --store postgresql://ledger/budget --port 8443 --tls-cert c.pem --tls-key k.pem --host 0.0.0.0
-    """  # noqa: D301 - Click reads a backspace
+    """
     check_extra()
     check_address(host, tls=tls_cert is not None, behind_proxy=behind_proxy)
     if (tls_cert is None) != (tls_key is None):
