@@ -6,11 +6,12 @@ without a server; `privcheck.ledger.book` says what may follow what, `privcheck.
 its (ε, δ).
 """
 
+from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
 from privcheck.ledger.book import Book, Prepared
 from privcheck.ledger.opening import create_store, open_store
 from privcheck.ledger.roles import Actor, Role, may
 from privcheck.ledger.store import Store, Transaction
-from privcheck.ledger.values import Balance, Charge, Decision, Grant, Policy, Quote, Receipt
+from privcheck.ledger.values import Balance, Grant, Policy
 from privcheck.ledger.wire import Spending, parse_event
 from privcheck.ledger.writer import Writer
 

@@ -31,6 +31,7 @@ from privcheck.errors import (
     UnknownNameError,
 )
 from privcheck.ledger import granting, rows, showing, tokens
+from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
 from privcheck.ledger.deciding import (
     balance_of,
     check_relation,
@@ -43,19 +44,7 @@ from privcheck.ledger.deciding import (
 from privcheck.ledger.exact import canonical, digest, read_text
 from privcheck.ledger.roles import Actor, require
 from privcheck.ledger.store import Store, Transaction
-from privcheck.ledger.values import (
-    Balance,
-    Charge,
-    Decision,
-    Entry,
-    Grant,
-    Policy,
-    Quote,
-    Receipt,
-    describe_balance,
-    read_cost,
-    write_cost,
-)
+from privcheck.ledger.values import Balance, Entry, Grant, Policy, describe_balance, read_cost, write_cost
 from privcheck.ledger.wire import Spending, parse_event
 
 SECONDS: Final = 3600  # of a reservation, unless told

@@ -8,10 +8,11 @@ from typing import Any, Final
 from privcheck.accounting.currencies import Cost
 from privcheck.errors import ParameterError, UnknownNameError
 from privcheck.ledger import rows
+from privcheck.ledger.answers import Charge
 from privcheck.ledger.exact import canonical
 from privcheck.ledger.granting import read_relation
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Balance, Charge, Entry, Grant, Policy, read_cost
+from privcheck.ledger.values import Balance, Entry, Grant, Policy, read_cost
 from privcheck.ledger.wire import Spending, count_lines
 
 _MOST_TIMES: Final = 10**18

@@ -10,18 +10,11 @@ from typing import Any
 
 from privcheck.errors import LedgerError, UnknownNameError
 from privcheck.ledger import granting, rows, tokens
+from privcheck.ledger.answers import Receipt
 from privcheck.ledger.deciding import less
 from privcheck.ledger.exact import write_number
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import (
-    NOT_A_GUARANTEE,
-    Balance,
-    Entry,
-    Grant,
-    Receipt,
-    describe_balance,
-    read_cost,
-)
+from privcheck.ledger.values import NOT_A_GUARANTEE, Balance, Entry, Grant, describe_balance, read_cost
 from privcheck.ledger.wire import count_lines, parse_event
 
 

@@ -9,10 +9,11 @@ import secrets
 from typing import Final
 
 from privcheck.errors import AuthorityError, ParameterError, StoreError
+from privcheck.ledger.answers import Receipt
 from privcheck.ledger.exact import canonical, read_name
 from privcheck.ledger.roles import ROLES, Actor, Role
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Entry, Receipt
+from privcheck.ledger.values import Entry
 
 _PREFIX: Final = "privcheck_"
 _UNKNOWN: Final = "the token is unknown, revoked or over; ask an officer for one: privcheck ledger token"

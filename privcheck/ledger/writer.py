@@ -19,10 +19,10 @@ from typing import Any, Final
 
 from privcheck.errors import FullError, IdempotencyError, StoreError
 from privcheck.ledger import rows
+from privcheck.ledger.answers import Decision
 from privcheck.ledger.book import SECONDS, Book, Prepared
 from privcheck.ledger.roles import Actor
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Decision
 
 MOST: Final = 256  # requests of a transaction
 WAITING: Final = 1024  # requests that may wait; more are refused at once

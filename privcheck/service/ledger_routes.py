@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse
 
 from privcheck import registry
 from privcheck.ledger import Actor
+from privcheck.ledger.answers import Decision
 from privcheck.ledger.granting import find_policy, grants_of
-from privcheck.ledger.values import Decision
 from privcheck.service import ledger_models as models
 from privcheck.service.calculator import Calculator
 from privcheck.service.claims import Claims, Spent
