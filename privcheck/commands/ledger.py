@@ -10,35 +10,9 @@ import click
 
 from privcheck.commands.failures import Front
 from privcheck.commands.kinds import Count, Place
+from privcheck.commands.ledger_options import event_options, grant_option, key_option, store_option, token_option
+from privcheck.commands.ledger_rules import evidence, freeze, grant, policy, token
 from privcheck.commands.options import finish, json_option, set_option
-
-store_option = click.option(
-    "--store", required=True, metavar="URL", help="The ledger: a path, or sqlite:///path.", envvar="PRIVCHECK_LEDGER"
-)
-token_option = click.option(
-    "--token-file",
-    type=Place(dir_okay=False),
-    help="A file with your token; else PRIVCHECK_LEDGER_TOKEN. Without one, whoever may write the file is its officer.",
-)
-grant_option = click.option("--grant", "grant_name", required=True, metavar="G", help="The grant to charge.")
-key_option = click.option("--key", metavar="K", help="The same request with the same key is charged once.")
-
-
-def event_options(command: Any) -> Any:
-    """Returns a command with the options that say what is released."""
-    options = (
-        click.option("--event", metavar="JSON", help='As {"type": "gaussian", "std": "30", "count": 100}.'),
-        click.option("--event-file", type=Place(exists=True, dir_okay=False), help="The same in a file."),
-        click.option("--gaussian-rho", metavar="RHO", help="Gaussian noise, by its ρ."),
-        click.option("--gaussian-std", metavar="STD", help="Gaussian noise, by its standard deviation."),
-        click.option("--laplace-epsilon", metavar="E", help="Laplace noise, by its ε."),
-        click.option("--pure-epsilon", metavar="E", help="An ε-DP mechanism of which nothing else is known."),
-        click.option("--sensitivity", metavar="D", help="ℓ2 sensitivity, with --gaussian-std; 1 unless told."),
-        click.option("--count", metavar="N", help="How often; 1 unless told."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 @click.group(cls=Front)
@@ -51,6 +25,10 @@ def ledger() -> None:
       privcheck ledger grant --store budget.db --dataset trips --currency rho --cap 1 --delta 1e-6 --name team-a
       privcheck ledger charge --store budget.db --grant team-a --gaussian-rho 0.01 --key job-17
     """
+
+
+for _rule in (evidence, freeze, grant, policy, token):
+    ledger.add_command(_rule)
 
 
 @ledger.command()
@@ -67,64 +45,6 @@ def init(store: str, *, as_json: bool) -> None:
     from privcheck.commands.ledger_work import make_ledger
 
     finish(make_ledger(store), describe_new, as_json=as_json)
-
-
-@ledger.command()
-@store_option
-@token_option
-@click.option("--dataset", required=True, metavar="NAME", help="Whose budget it is a part of.")
-@click.option("--currency", metavar="rho|mu2|epsilon", help="What is summed: ρ, μ² or ε.")
-@click.option("--cap", metavar="C", help="The most of it that may be spent.")
-@click.option("--plan", type=Place(exists=True, dir_okay=False), help="Instead: events fixed in advance, a JSON file.")
-@click.option("--lost", metavar="D", help="δ set aside for releases that lose some outright; 0 unless told.")
-@click.option("--delta", metavar="D", help="δ at which ε is stated.")
-@click.option("--name", required=True, metavar="G", help="The grant's name.")
-@json_option
-def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
-    """Give a part of a dataset's budget, with a fixed cap.
-
-    A dataset that has no policy gets the one that its first grant implies, and the output says so; `ledger policy` sets
-    one of its own.
-
-    \b
-    Examples:
-      privcheck ledger grant --store budget.db --dataset trips --currency rho --cap 1 --delta 1e-6 --name team-a
-    """
-    from privcheck.commands.ledger_words import describe_granted
-    from privcheck.commands.ledger_work import give, open_desk
-
-    finish(give(open_desk(store, token_file), **fields), describe_granted, as_json=as_json)
-
-
-@ledger.command()
-@store_option
-@token_option
-@click.option("--dataset", required=True, metavar="NAME", help="The new dataset.")
-@click.option("--epsilon", required=True, metavar="E", help="ε of all that is ever released from it.")
-@click.option("--delta", required=True, metavar="D", help="δ of all that is ever released from it.")
-@click.option("--relation", default="replace-one", show_default=True, help="Which data are neighbours.")
-@click.option("--unit", default="user", show_default=True, help="Whose data a neighbour differs in.")
-@click.option(
-    "--trust", default="central", show_default=True, help="Where noise is drawn: central, joint, shuffle, local."
-)
-@click.option(
-    "--remainder", default="rho", show_default=True, help="Currency of what is granted after the first charge."
-)
-@click.option("--until", metavar="TIME", help="When charges end, as 2027-01-31T12:00:00Z; never unless told.")
-@json_option
-def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
-    """Open a dataset with the (ε, δ) that all its grants together keep.
-
-    \b
-    Examples:
-      privcheck ledger policy --store budget.db --dataset trips --epsilon 8 --delta 1e-6
-    """
-    from privcheck.commands.ledger_words import describe_policy
-    from privcheck.commands.ledger_work import open_desk
-
-    desk = open_desk(store, token_file)
-    result = {"policy": desk.book.set_policy(desk.actor, **fields).to_dict()}
-    finish(result, describe_policy, as_json=as_json)
 
 
 @ledger.command()
@@ -321,79 +241,6 @@ def export(dataset: str, *, store: str, token_file: Path | None, form: str, as_j
     from privcheck.commands.ledger_work import open_desk
 
     finish(export_dataset(open_desk(store, token_file), dataset, form), describe_export, as_json=as_json)
-
-
-@ledger.command()
-@click.argument("charge_id", metavar="ID")
-@store_option
-@token_option
-@click.option("--verdict", type=click.Choice(["consistent", "violation"]), required=True, help="The audit's.")
-@click.option("--report", required=True, metavar="TEXT", help="Where it can be read, or its digest.")
-@json_option
-def evidence(charge_id: str, *, store: str, token_file: Path | None, verdict: str, report: str, as_json: bool) -> None:
-    """Add what an audit found of the charge ID; a violation freezes its grant, for good.
-
-    \b
-    Examples:
-      privcheck ledger evidence c-0123456789abcdef --store budget.db --verdict consistent --report audit.json
-    """
-    from privcheck.commands.ledger_words import describe_evidence
-    from privcheck.commands.ledger_work import open_desk
-
-    desk = open_desk(store, token_file)
-    found: Any = verdict
-    row = desk.book.add_evidence(desk.actor, charge_id, verdict=found, report=report)
-    finish({"charge": charge_id, "verdict": verdict, "row": row}, describe_evidence, as_json=as_json)
-
-
-@ledger.command()
-@click.argument("grant_name", metavar="GRANT")
-@store_option
-@token_option
-@click.option("--reason", required=True, metavar="TEXT", help="Why.")
-@json_option
-def freeze(grant_name: str, *, store: str, token_file: Path | None, reason: str, as_json: bool) -> None:
-    """Stop all spending on GRANT, for good.
-
-    \b
-    Examples:
-      privcheck ledger freeze team-a --store budget.db --reason "an audit found a violation"
-    """
-    from privcheck.commands.ledger_words import describe_frozen
-    from privcheck.commands.ledger_work import open_desk
-
-    desk = open_desk(store, token_file)
-    row = desk.book.freeze(desk.actor, grant_name, reason=reason)
-    finish({"grant": grant_name, "state": "frozen", "row": row}, describe_frozen, as_json=as_json)
-
-
-@ledger.command()
-@store_option
-@token_option
-@click.option("--name", required=True, metavar="NAME", help="Whose.")
-@click.option("--role", metavar="ROLE", help="reader, analyst, ci, officer or admin.")
-@click.option("--grant", "grants", multiple=True, metavar="G", help="A grant that it may charge; repeat.")
-@click.option("--expires", metavar="TIME", help="When it ends, as 2027-01-31T12:00:00Z.")
-@click.option("--revoke", is_flag=True, help="End the token of that name.")
-@json_option
-def token(
-    *, store: str, token_file: Path | None, name: str, role: str | None, grants: tuple[str, ...], expires: str | None,
-    revoke: bool, as_json: bool,
-) -> None:  # fmt: skip
-    """Make a token, which is told this once, or end one.
-
-    \b
-    Examples:
-      privcheck ledger token --store budget.db --name ana --role analyst --grant team-a
-    """
-    from privcheck.commands.ledger_words import describe_token
-    from privcheck.commands.ledger_work import change_token, open_desk
-
-    if revoke == (role is not None):
-        raise click.UsageError("give --role for a new token, or --revoke")
-    desk = open_desk(store, token_file)
-    result = change_token(desk, name=name, role=role, grants=grants, expires=expires)
-    finish(result, describe_token, as_json=as_json)
 
 
 def _end(decision: Any, *, as_json: bool) -> NoReturn:

@@ -1,0 +1,143 @@
+"""The commands of those who divide the budget: policies, grants, tokens, and what stops spending."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from privcheck.commands.kinds import Place
+from privcheck.commands.ledger_options import store_option, token_option
+from privcheck.commands.options import finish, json_option
+
+
+@click.command()
+@store_option
+@token_option
+@click.option("--dataset", required=True, metavar="NAME", help="Whose budget it is a part of.")
+@click.option("--currency", metavar="rho|mu2|epsilon", help="What is summed: ρ, μ² or ε.")
+@click.option("--cap", metavar="C", help="The most of it that may be spent.")
+@click.option("--plan", type=Place(exists=True, dir_okay=False), help="Instead: events fixed in advance, a JSON file.")
+@click.option("--lost", metavar="D", help="δ set aside for releases that lose some outright; 0 unless told.")
+@click.option("--delta", metavar="D", help="δ at which ε is stated.")
+@click.option("--name", required=True, metavar="G", help="The grant's name.")
+@json_option
+def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
+    """Give a part of a dataset's budget, with a fixed cap.
+
+    A dataset that has no policy gets the one that its first grant implies, and the output says so; `ledger policy` sets
+    one of its own.
+
+    \b
+    Examples:
+      privcheck ledger grant --store budget.db --dataset trips --currency rho --cap 1 --delta 1e-6 --name team-a
+    """
+    from privcheck.commands.ledger_words import describe_granted
+    from privcheck.commands.ledger_work import give, open_desk
+
+    finish(give(open_desk(store, token_file), **fields), describe_granted, as_json=as_json)
+
+
+@click.command()
+@store_option
+@token_option
+@click.option("--dataset", required=True, metavar="NAME", help="The new dataset.")
+@click.option("--epsilon", required=True, metavar="E", help="ε of all that is ever released from it.")
+@click.option("--delta", required=True, metavar="D", help="δ of all that is ever released from it.")
+@click.option("--relation", default="replace-one", show_default=True, help="Which data are neighbours.")
+@click.option("--unit", default="user", show_default=True, help="Whose data a neighbour differs in.")
+@click.option(
+    "--trust", default="central", show_default=True, help="Where noise is drawn: central, joint, shuffle, local."
+)
+@click.option(
+    "--remainder", default="rho", show_default=True, help="Currency of what is granted after the first charge."
+)
+@click.option("--until", metavar="TIME", help="When charges end, as 2027-01-31T12:00:00Z; never unless told.")
+@json_option
+def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
+    """Open a dataset with the (ε, δ) that all its grants together keep.
+
+    \b
+    Examples:
+      privcheck ledger policy --store budget.db --dataset trips --epsilon 8 --delta 1e-6
+    """
+    from privcheck.commands.ledger_words import describe_policy
+    from privcheck.commands.ledger_work import open_desk
+
+    desk = open_desk(store, token_file)
+    result = {"policy": desk.book.set_policy(desk.actor, **fields).to_dict()}
+    finish(result, describe_policy, as_json=as_json)
+
+
+@click.command()
+@click.argument("charge_id", metavar="ID")
+@store_option
+@token_option
+@click.option("--verdict", type=click.Choice(["consistent", "violation"]), required=True, help="The audit's.")
+@click.option("--report", required=True, metavar="TEXT", help="Where it can be read, or its digest.")
+@json_option
+def evidence(charge_id: str, *, store: str, token_file: Path | None, verdict: str, report: str, as_json: bool) -> None:
+    """Add what an audit found of the charge ID; a violation freezes its grant, for good.
+
+    \b
+    Examples:
+      privcheck ledger evidence c-0123456789abcdef --store budget.db --verdict consistent --report audit.json
+    """
+    from privcheck.commands.ledger_words import describe_evidence
+    from privcheck.commands.ledger_work import open_desk
+
+    desk = open_desk(store, token_file)
+    found: Any = verdict
+    row = desk.book.add_evidence(desk.actor, charge_id, verdict=found, report=report)
+    finish({"charge": charge_id, "verdict": verdict, "row": row}, describe_evidence, as_json=as_json)
+
+
+@click.command()
+@click.argument("grant_name", metavar="GRANT")
+@store_option
+@token_option
+@click.option("--reason", required=True, metavar="TEXT", help="Why.")
+@json_option
+def freeze(grant_name: str, *, store: str, token_file: Path | None, reason: str, as_json: bool) -> None:
+    """Stop all spending on GRANT, for good.
+
+    \b
+    Examples:
+      privcheck ledger freeze team-a --store budget.db --reason "an audit found a violation"
+    """
+    from privcheck.commands.ledger_words import describe_frozen
+    from privcheck.commands.ledger_work import open_desk
+
+    desk = open_desk(store, token_file)
+    row = desk.book.freeze(desk.actor, grant_name, reason=reason)
+    finish({"grant": grant_name, "state": "frozen", "row": row}, describe_frozen, as_json=as_json)
+
+
+@click.command()
+@store_option
+@token_option
+@click.option("--name", required=True, metavar="NAME", help="Whose.")
+@click.option("--role", metavar="ROLE", help="reader, analyst, ci, officer or admin.")
+@click.option("--grant", "grants", multiple=True, metavar="G", help="A grant that it may charge; repeat.")
+@click.option("--expires", metavar="TIME", help="When it ends, as 2027-01-31T12:00:00Z.")
+@click.option("--revoke", is_flag=True, help="End the token of that name.")
+@json_option
+def token(
+    *, store: str, token_file: Path | None, name: str, role: str | None, grants: tuple[str, ...], expires: str | None,
+    revoke: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Make a token, which is told this once, or end one.
+
+    \b
+    Examples:
+      privcheck ledger token --store budget.db --name ana --role analyst --grant team-a
+    """
+    from privcheck.commands.ledger_words import describe_token
+    from privcheck.commands.ledger_work import change_token, open_desk
+
+    if revoke == (role is not None):
+        raise click.UsageError("give --role for a new token, or --revoke")
+    desk = open_desk(store, token_file)
+    result = change_token(desk, name=name, role=role, grants=grants, expires=expires)
+    finish(result, describe_token, as_json=as_json)
