@@ -10,7 +10,6 @@ import dataclasses
 import decimal
 import enum
 import fractions
-import hashlib
 import json
 import math
 import sys
@@ -258,25 +257,6 @@ def write_witness(
     body = [*order, "", *remarks, "assert_private(", *(f"    {part}," for part in parts), ")"]
     code = "def test_witness():\n" + textwrap.indent("\n".join(body), "    ") + "\n"
     return Witness(code=code, arrays=writer.arrays, texts=writer.texts)
-
-
-def digest_of(*values: Any) -> str | None:
-    """Returns a fingerprint of values by their content; None where that cannot be told."""
-    writer = Writer(directory=None)
-    try:
-        text = "\n".join(_fingerprint(writer, value) for value in values)
-    except UnwritableError:
-        return None
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def _fingerprint(writer: Writer, value: Any) -> str:
-    """Returns what tells values apart: an array's bytes, the expression of others."""
-    if type(value) is np.ndarray and value.dtype.kind in _NUMERIC:
-        return f"{value.dtype.str} {value.shape} {hashlib.blake2b(np.ascontiguousarray(value).tobytes()).hexdigest()}"
-    if type(value) in (list, tuple):
-        return f"{type(value).__name__}({', '.join(_fingerprint(writer, each) for each in value)})"
-    return writer.write(value)
 
 
 def _public(module: str, given: Any) -> str:
