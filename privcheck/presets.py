@@ -58,16 +58,3 @@ def expand_preset(algorithm: Algorithm, given: Mapping[str, str]) -> tuple[str, 
         message = f"{algorithm.name} has no agent, and a preset chooses an agent's constants: leave {NAME} out"
         raise ParameterError(message, name=NAME, given=name)
     return name, ({**algorithm.printed, **own} if name == PAPER else own)
-
-
-def constants_of(algorithm: Algorithm, preset: str) -> dict[str, str]:
-    """Returns the constants by which the agent's presets differ, as a preset has them; empty where both are the same.
-
-    Args:
-        algorithm: The registered one.
-        preset: "practical" or "paper".
-    """
-    defaults = {option.name: str(option.default) for option in algorithm.options}
-    defaults |= {reading.name: reading.ways[0] for reading in algorithm.readings}
-    chosen = algorithm.printed if preset == PAPER else defaults
-    return {name: str(chosen[name]) for name in algorithm.printed}

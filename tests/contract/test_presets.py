@@ -14,7 +14,6 @@ from privcheck.commands.online import load_world, online_settings
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
 from privcheck.online.driver import open_ledger, ready
-from privcheck.presets import constants_of
 from privcheck.results import OnlineRequest
 
 RUNNING = [name for name in registry.names("algorithms") if registry.algorithm(name).runs]
@@ -72,6 +71,14 @@ def small_world(name):
     known = {p.name for p in registry.environment(environment).parameters}
     declared = {p.name for p in registry.algorithm(name).declare({}).parameters}
     return environment, {k: v for k, v in {"K": "16", "H": "2", "S": "3"}.items() if k in known | (declared & {"K"})}
+
+
+def constants_of(algorithm, preset):
+    """Returns the constants by which the agent's presets differ, as a preset has them."""
+    defaults = {option.name: str(option.default) for option in algorithm.options}
+    defaults |= {reading.name: reading.ways[0] for reading in algorithm.readings}
+    chosen = algorithm.printed if preset == "paper" else defaults
+    return {name: str(chosen[name]) for name in algorithm.printed}
 
 
 @pytest.mark.parametrize("name", RUNNING)
