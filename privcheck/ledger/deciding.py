@@ -8,14 +8,34 @@ from typing import Any, Final
 from privcheck.accounting.currencies import Cost
 from privcheck.errors import ParameterError, UnknownNameError
 from privcheck.ledger import rows
-from privcheck.ledger.answers import Charge
+from privcheck.ledger.answers import Charge, Quote
 from privcheck.ledger.exact import canonical
 from privcheck.ledger.granting import read_relation
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Balance, Entry, Grant, Policy, read_cost
+from privcheck.ledger.values import Balance, Entry, Grant, Policy, describe_balance, read_cost
 from privcheck.ledger.wire import Spending, count_lines
 
 _MOST_TIMES: Final = 10**18
+
+
+def quote_of(transaction: Transaction, grant: Grant, policy: Policy, spending: Spending, *, now: str) -> Quote:
+    """Returns what a charge would cost, and whether it would fit now.
+
+    Raises:
+        ParameterError: It has no finite cost in the grant's currency.
+    """
+    cost, balance = spending.cost(grant.currency), balance_of(transaction, grant.name)
+    after = balance.add(grant, cost, "committed").count(lines_of(grant, spending))
+    reason = explain_refusal(grant, policy, balance, after, now=now)
+    return Quote(
+        grant=grant.name,
+        event=spending.to_dict(),
+        cost=cost,
+        fits=reason is None,
+        reason=reason,
+        times=how_often(grant, balance, spending, cost),
+        balance=describe_balance(grant, balance),
+    )
 
 
 def explain_refusal(grant: Grant, policy: Policy, balance: Balance, after: Balance, *, now: str) -> str | None:

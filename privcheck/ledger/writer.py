@@ -15,12 +15,13 @@ from concurrent.futures import Future, InvalidStateError
 from concurrent.futures import TimeoutError as Late
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final, Unpack
 
 from privcheck.errors import FullError, IdempotencyError, StoreError
 from privcheck.ledger import rows
 from privcheck.ledger.answers import Decision
-from privcheck.ledger.book import SECONDS, Book, Prepared
+from privcheck.ledger.book import Book
+from privcheck.ledger.requests import Asked, AskedFor, Prepared
 from privcheck.ledger.roles import Actor
 from privcheck.ledger.store import Transaction
 
@@ -53,36 +54,23 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="privcheck-ledger-writer", daemon=True)
         self._thread.start()
 
-    def charge(
-        self, actor: Actor, *, grant: str, event: object, key: str | None = None, claim: dict[str, Any] | None = None
-    ) -> Decision:
+    def charge(self, actor: Actor, **asked: Unpack[Asked]) -> Decision:
         """Charges what is about to be released, as `Book.charge` does.
 
         Raises:
             FullError: Too many requests wait.
             PrivcheckError: What `Book.charge` raises.
         """
-        return self.submit(self.book.prepare(actor, "charge", grant=grant, event=event, key=key, claim=claim))
+        return self.submit(self.book.prepare(actor, "charge", **asked))
 
-    def reserve(
-        self,
-        actor: Actor,
-        *,
-        grant: str,
-        event: object,
-        key: str | None = None,
-        seconds: int = SECONDS,
-        claim: dict[str, Any] | None = None,
-    ) -> Decision:
+    def reserve(self, actor: Actor, **asked: Unpack[AskedFor]) -> Decision:
         """Sets budget aside for a run, as `Book.reserve` does.
 
         Raises:
             FullError: Too many requests wait.
             PrivcheckError: What `Book.reserve` raises.
         """
-        return self.submit(
-            self.book.prepare(actor, "reserve", grant=grant, event=event, key=key, seconds=seconds, claim=claim)
-        )
+        return self.submit(self.book.prepare(actor, "reserve", **asked))
 
     def submit(self, prepared: Prepared) -> Decision:
         """Returns what became of a prepared request, once that is on the disk.

@@ -164,6 +164,14 @@ def test_a_bad_key_is_refused_before_the_transaction(book, key):
         book.prepare(ANA, "charge", grant="G", event={"type": "gaussian", "rho": 1}, key=key)
 
 
+@pytest.mark.parametrize("more", [{"kye": "k"}, {"seconds": 5}])
+def test_a_misspelt_request_is_not_charged_without_its_key(book, more):
+    with pytest.raises(TypeError, match="expected claim, event, grant, key; got"):
+        spend(book, "0.1", **more)
+    with pytest.raises(TypeError, match="got event"):
+        book.reserve(ANA, event={"type": "zcdp", "rho": "0.1"})
+
+
 def test_numbers_keep_their_decimals():
     event = parse_event('{"type": "gaussian", "rho": 0.10, "count": 3.0}')
     assert event.to_dict() == {"type": "gaussian", "rho": "0.1", "count": 3}

@@ -1,0 +1,180 @@
+"""Whether the chains of a ledger fit together, add up, and still have what receipts were given for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from privcheck.errors import LedgerError
+from privcheck.ledger import granting, rows, tokens
+from privcheck.ledger.answers import Receipt
+from privcheck.ledger.deciding import less
+from privcheck.ledger.exact import write_number
+from privcheck.ledger.store import Transaction
+from privcheck.ledger.values import Balance, Entry, Grant, read_cost
+from privcheck.ledger.wire import count_lines, parse_event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """Whether a ledger is what was once written.
+
+    Attributes:
+        ok: No problem was found.
+        rows: How many rows were read.
+        datasets: The head of every chain, by dataset: its place and hash.
+        problems: What is wrong, one sentence each.
+    """
+
+    ok: bool
+    rows: int
+    datasets: dict[str, dict[str, Any]]
+    problems: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields."""
+        return {"ok": self.ok, "rows": self.rows, "datasets": self.datasets, "problems": list(self.problems)}
+
+
+def check_chains(transaction: Transaction, *, receipts: Sequence[Receipt] = ()) -> Checked:
+    """Returns whether every chain fits together, adds up, and still has what receipts were given for."""
+    problems: list[str] = []
+    heads: dict[str, dict[str, Any]] = {}
+    seen: dict[tuple[str, int], str] = {}
+    count = 0
+    wanted = {(receipt.dataset, receipt.seq) for receipt in receipts}
+    for name in rows.datasets(transaction):
+        walk = _Walk(name)
+        try:
+            for row in rows.rows_of_dataset(transaction, name):
+                walk.take(row)
+                if (name, row.seq) in wanted:
+                    seen[name, row.seq] = row.hash
+        except LedgerError as error:
+            walk.problems.append(str(error))
+        problems += walk.problems or _check_policy(transaction, name)
+        count += walk.seq
+        heads[name] = {"seq": walk.seq, "hash": walk.hash}
+    problems += _check_grants(transaction)
+    key = tokens.read_key(transaction)
+    problems += [problem for receipt in receipts if (problem := _check_receipt(receipt, seen, key))]
+    return Checked(ok=not problems, rows=count, datasets=heads, problems=tuple(problems))
+
+
+class _Walk:
+    """One way through a chain: hashes, places, and every balance summed again from the costs alone."""
+
+    def __init__(self, dataset: str) -> None:
+        self.dataset, self.seq, self.hash = dataset, 0, ""
+        self.problems: list[str] = []
+        self._grants: dict[str, Grant] = {}
+        self._balances: dict[str, Balance] = {}
+        self._states: dict[str, str] = {}
+        self._lines: dict[str, tuple[int, ...]] = {}  # of a plan's charges
+
+    def take(self, row: Entry) -> None:
+        """Takes the next row."""
+        self.seq += 1
+        if row.seq != self.seq:
+            self._say(row, f"row {self.seq} is missing")
+            self.seq = row.seq
+        if row.prev != self.hash:
+            self._say(row, "the chain breaks: it does not follow the row before it")
+        if not rows.is_sealed(row):
+            self._say(row, "it was changed after it was written: its hash does not fit")
+        self.hash = row.hash
+        try:
+            self._add_up(row)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            self._say(row, f"not a row of a ledger: {error!r:.80}")
+
+    def _add_up(self, row: Entry) -> None:
+        if row.grant is None:
+            return
+        if row.kind == "grant":
+            made = self._grants[row.grant] = Grant.of(row.body["grant"])
+            self._balances[row.grant] = Balance(used=(0,) * len(made.plan))
+        grant, told = self._grants.get(row.grant), Balance.of(row.body["balance"])
+        if grant is None:
+            self._say(row, f"grant {row.grant!r} was never made")
+            return
+        before = self._balances[row.grant]
+        after = self._follow(row, grant, before)
+        if (after.committed, after.reserved, after.used) != (told.committed, told.reserved, told.used):
+            self._say(row, f"its balance is not the sum of what was charged to {row.grant!r}")
+        held, counts = after.held(grant), [line["count"] for line in grant.plan]
+        if any(n > most for n, most in zip(after.used, counts, strict=True)):
+            self._say(row, f"more events of plan {row.grant!r} were charged than it has")
+        if held.amount > grant.cap or held.lost > grant.lost:
+            over = float(Fraction(held.amount) / grant.cap)
+            self._say(row, f"grant {row.grant!r} is overspent: {over:.6g} of its cap {write_number(grant.cap)}")
+        if (row.held, row.lost) != told.shares(grant):
+            self._say(row, "its share of the cap is not that of its balance")
+        if told.frozen != (before.frozen or row.kind == "freeze"):
+            self._say(row, f"grant {row.grant!r} is frozen or is not, without a row that says so")
+        self._balances[row.grant] = told
+
+    def _follow(self, row: Entry, grant: Grant, before: Balance) -> Balance:
+        """Returns the balance after a row, from the row's cost and state."""
+        if row.charge is None:
+            return before
+        cost, state, was = read_cost(row.body["cost"]), row.body["state"], self._states.get(row.charge)
+        self._states[row.charge] = state
+        if (was, state) not in {
+            (None, "reserved"), (None, "committed"), ("reserved", "committed"), ("reserved", "released"),
+        }:  # fmt: skip
+            self._say(row, f"charge {row.charge} cannot be {state} after it was {was or 'nothing'}")
+        if was is None:
+            self._lines[row.charge] = count_lines(grant.plan, parse_event(row.body["event"])) if grant.plan else ()
+        lines = self._lines[row.charge]
+        if was is None:
+            before = before.count(lines)
+        if state == "released":
+            before = before.count(lines, sign=-1)
+        if was == "reserved":
+            before = replace(before, reserved=less(before.reserved, cost))
+        if state == "committed" or (was is None and state == "reserved"):
+            before = before.add(grant, cost, state)
+        return before
+
+    def _say(self, row: Entry, what: str) -> None:
+        self.problems.append(f"{self.dataset}, row {row.seq}: {what}")
+
+
+def _check_policy(transaction: Transaction, dataset: str) -> list[str]:
+    """Returns problems of the whole: a policy that its grants together do not keep."""
+    policy, grants = granting.find_policy(transaction, dataset), granting.grants_of(transaction, dataset)
+    if policy is None:
+        return [f"{dataset}: its policy is missing"]
+    epsilon = granting.bound_whole(policy, grants)
+    if math.isfinite(epsilon) and Fraction(epsilon) <= policy.epsilon:
+        return []
+    return [f"{dataset}: its grants come to ε = {epsilon:.6g}, and its policy allows {float(policy.epsilon):.6g}"]
+
+
+def _check_grants(transaction: Transaction) -> list[str]:
+    """Returns problems of the table that finds a grant's dataset."""
+    problems = []
+    for name in rows.grants(transaction):
+        try:
+            row = rows.first_of_grant(transaction, name)
+        except LedgerError:
+            continue  # the chain's walk has said so
+        if row is None or row.kind != "grant":
+            problems.append(f"grant {name}: the row that made it is missing")
+    return problems
+
+
+def _check_receipt(receipt: Receipt, seen: dict[tuple[str, int], str], key: str) -> str | None:
+    where = f"{receipt.dataset}, row {receipt.seq}"
+    if not tokens.is_signed(receipt, key):
+        return f"the receipt of {where} was not signed by this store"
+    found = seen.get((receipt.dataset, receipt.seq))
+    if found is None:
+        return f"{where}: a receipt was given for it, and it is not there: the chain was cut, or is an older copy"
+    if found != receipt.hash:
+        return f"{where}: a receipt was given for another row in its place: the chain was written anew"
+    return None

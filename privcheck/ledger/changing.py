@@ -1,0 +1,209 @@
+"""What may follow what: requests to spend become rows, or are refused and change nothing.
+
+| state | written when | may become |
+| --- | --- | --- |
+| quoted | never | |
+| reserved | budget is set aside for a run that is about to start | committed, released |
+| committed | before the first draw of noise | nothing: never refunded |
+| released | nothing was drawn: says who reserved it, while it runs; later an officer, with evidence | |
+
+A reservation that has expired still counts as spent. A request with an idempotency key that was answered before is
+answered the same; refusals write nothing and are decided anew. Whether something is refused depends on costs, caps and
+states alone, never on data.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from privcheck.errors import AuthorityError, IdempotencyError, ParameterError, StateError
+from privcheck.ledger import rows
+from privcheck.ledger.answers import Charge, Decision
+from privcheck.ledger.deciding import balance_of, explain_refusal, less, lines_of, read_charge
+from privcheck.ledger.exact import read_text
+from privcheck.ledger.granting import write_time
+from privcheck.ledger.known import Known
+from privcheck.ledger.requests import Prepared
+from privcheck.ledger.roles import Actor, require
+from privcheck.ledger.store import Transaction
+from privcheck.ledger.values import Balance, Entry, Grant, describe_balance, write_cost
+from privcheck.ledger.wire import parse_event
+
+
+def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment: datetime) -> Decision:
+    """Writes a prepared request, or refuses it.
+
+    Raises:
+        IdempotencyError: The key came before, with another request.
+    """
+    grant, key, now = prepared.grant, prepared.key, write_time(moment)
+    transaction.lock(grant.dataset)
+    if key is not None:
+        earlier = rows.find_key(transaction, grant.name, prepared.actor.name, key)
+        if earlier is not None and earlier.body["request"] != prepared.request:
+            raise IdempotencyError(f"the key {key!r} was used for another request; expected a new key")
+        if earlier is not None:
+            return known.decide(transaction, grant, earlier)
+    balance = balance_of(transaction, grant.name)
+    after = balance.add(grant, prepared.cost, prepared.state).count(prepared.lines)
+    reason = explain_refusal(grant, prepared.policy, balance, after, now=now)
+    if reason is not None:
+        return Decision(
+            state="refused",
+            grant=grant.name,
+            charge=None,
+            cost=prepared.cost,
+            balance=describe_balance(grant, balance),
+            reason=reason,
+        )
+    ends = write_time(moment + timedelta(seconds=prepared.seconds)) if prepared.state == "reserved" else None
+    body = {
+        "state": prepared.state,
+        "event": prepared.spending.to_dict(),
+        "cost": write_cost(prepared.cost),
+        "claim": prepared.claim,
+        "expires": ends,
+        "request": prepared.request,
+    }
+    identity = f"c-{secrets.token_hex(8)}"
+    actor = prepared.actor
+    row = _append(transaction, grant, after, body, actor=actor, kind="charge", at=now, charge=identity, key=key)
+    return known.decide(transaction, grant, row)
+
+
+def commit(transaction: Transaction, known: Known, actor: Actor, charge: str, *, moment: datetime) -> Decision:
+    """Commits a reservation.
+
+    Raises:
+        AuthorityError: It is somebody else's.
+        StateError: It was released.
+        UnknownNameError: There is no such charge.
+    """
+    now = write_time(moment)
+    found, history = _own(transaction, actor, "commit", charge, now=now)
+    grant, policy = known.find(transaction, found.grant)
+    if found.state == "committed":
+        return known.decide(transaction, grant, history[-1])
+    if found.state == "released":
+        raise StateError(f"charge {charge} was released; expected a new one", state=found.state)
+    balance = balance_of(transaction, grant.name)
+    after = replace(balance, reserved=less(balance.reserved, found.cost)).add(grant, found.cost, "committed")
+    reason = explain_refusal(grant, policy, balance, after, now=now)
+    if reason is not None:
+        shown = describe_balance(grant, balance)
+        return Decision(state="refused", grant=grant.name, charge=charge, cost=found.cost, balance=shown, reason=reason)
+    body = {"state": "committed", "cost": write_cost(found.cost)}
+    row = _append(transaction, grant, after, body, actor=actor, kind="commit", at=now, charge=charge)
+    return known.decide(transaction, grant, row)
+
+
+def release(
+    transaction: Transaction, known: Known, actor: Actor, charge: str, *, evidence: str, moment: datetime
+) -> Decision:
+    """Gives back a reservation of which nothing was drawn.
+
+    Raises:
+        AuthorityError: The actor may not.
+        StateError: It was committed, which is never refunded.
+        UnknownNameError: There is no such charge.
+    """
+    now = write_time(moment)
+    found, history = _own(transaction, actor, "release", charge, now=now)
+    grant, _ = known.find(transaction, found.grant)
+    if found.state == "released":
+        return known.decide(transaction, grant, history[-1])
+    if found.state == "committed":
+        message = f"charge {charge} is committed: noise may have been drawn, and that is never refunded"
+        raise StateError(message, state=found.state)
+    if found.expired or actor.name != found.actor:
+        require(actor, "attest")
+        if actor.name == found.actor:
+            message = f"reservation {charge} has expired: another officer than {actor.name} has to attest"
+            raise AuthorityError(message, action="attest")
+    balance = balance_of(transaction, grant.name)
+    lines = lines_of(grant, parse_event(found.event))
+    after = replace(balance, reserved=less(balance.reserved, found.cost)).count(lines, sign=-1)
+    body = {"state": "released", "cost": write_cost(found.cost), "evidence": evidence}
+    row = _append(transaction, grant, after, body, actor=actor, kind="release", at=now, charge=charge)
+    return known.decide(transaction, grant, row)
+
+
+def read_finding(verdict: object, report: object) -> dict[str, str]:
+    """Returns what an audit found.
+
+    Raises:
+        ParameterError: The verdict is none, or the report no text.
+    """
+    if verdict not in ("consistent", "violation"):
+        message = f"expected verdict consistent or violation, got {str(verdict)[:40]!r}"
+        raise ParameterError(message, name="verdict", given=verdict)
+    return {"verdict": str(verdict), "report": read_text("report", report, most=2000)}
+
+
+def add_evidence(
+    transaction: Transaction, known: Known, actor: Actor, charge: str, finding: dict[str, str], *, at: str
+) -> str:
+    """Adds what an audit found of a charge; a violation freezes the grant. Returns the row's hash.
+
+    Raises:
+        AuthorityError: The actor may not.
+        UnknownNameError: There is no such charge.
+    """
+    found, _ = _own(transaction, actor, "evidence", charge, now=at)
+    row = note(transaction, known, actor, found.grant, kind="evidence", body={**finding, "of": charge}, at=at)
+    if finding["verdict"] == "violation":
+        why = {"reason": f"an audit found a violation: charge {charge}"}
+        row = note(transaction, known, actor, found.grant, kind="freeze", body=why, at=at)
+    return row.hash
+
+
+def note(
+    transaction: Transaction, known: Known, actor: Actor, grant: str, *, kind: str, body: dict[str, Any], at: str
+) -> Entry:
+    """Adds a row about a grant that spends nothing; "freeze" stops what could."""
+    found, _ = known.find(transaction, grant)
+    transaction.lock(found.dataset)
+    balance = balance_of(transaction, grant)
+    after = replace(balance, frozen=balance.frozen or kind == "freeze")
+    return _append(transaction, found, after, body, actor=actor, kind=kind, at=at)
+
+
+def _own(
+    transaction: Transaction, actor: Actor, action: Literal["commit", "release", "evidence"], charge: str, *, now: str
+) -> tuple[Charge, list[Entry]]:
+    """Returns a charge that the actor may do something about, with the rows about it; its dataset is locked.
+
+    Raises:
+        AuthorityError: It is somebody else's, or the role may not.
+        UnknownNameError: There is no such charge.
+    """
+    found = read_charge(rows.rows_of_charge(transaction, charge), charge, now=now)
+    require(actor, action, grant=found.grant)
+    if actor.name != found.actor and actor.role != "officer":
+        message = f"{actor.name} may not {action} what {found.actor} charged or reserved"
+        raise AuthorityError(message, action=action)
+    transaction.lock(found.dataset)
+    history = rows.rows_of_charge(transaction, charge)  # what was read before the lock may be over
+    return read_charge(history, charge, now=now), history
+
+
+def _append(
+    transaction: Transaction, grant: Grant, after: Balance, body: dict[str, Any], *, actor: Actor, kind: str, at: str,
+    charge: str | None = None, key: str | None = None,
+) -> Entry:  # fmt: skip
+    """Appends a row about a grant, with the balance that it leads to."""
+    return rows.append(
+        transaction,
+        dataset=grant.dataset,
+        kind=kind,
+        actor=actor.name,
+        body={**body, "balance": after.to_dict()},
+        at=at,
+        grant=grant.name,
+        charge=charge,
+        key=key,
+        shares=after.shares(grant),
+    )

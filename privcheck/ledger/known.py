@@ -1,0 +1,50 @@
+"""What never changes once it is written, and is therefore read once: grants, policies, and the store's key."""
+
+from __future__ import annotations
+
+from privcheck.ledger import granting, tokens
+from privcheck.ledger.answers import Decision, Receipt
+from privcheck.ledger.store import Transaction
+from privcheck.ledger.values import Balance, Entry, Grant, Policy, describe_balance, read_cost
+
+
+class Known:
+    """What an open ledger remembers of its store."""
+
+    def __init__(self) -> None:
+        self._grants: dict[str, tuple[Grant, Policy]] = {}
+        self._key = ""
+
+    def recall(self, name: str) -> tuple[Grant, Policy] | None:
+        """Returns a grant and its dataset's policy where they were read before."""
+        return self._grants.get(name)
+
+    def find(self, transaction: Transaction, name: str) -> tuple[Grant, Policy]:
+        """Returns a grant and its dataset's policy.
+
+        Raises:
+            UnknownNameError: There is none of the name.
+        """
+        if name not in self._grants:
+            grant = granting.find_grant(transaction, name)
+            policy = granting.find_policy(transaction, grant.dataset)
+            assert policy is not None
+            self._grants[name] = (grant, policy)
+        return self._grants[name]
+
+    def sign(self, transaction: Transaction, row: Entry) -> Receipt:
+        """Returns the receipt of a row."""
+        self._key = self._key or tokens.read_key(transaction)
+        return tokens.sign(row, self._key)
+
+    def decide(self, transaction: Transaction, grant: Grant, row: Entry) -> Decision:
+        """Returns what a row answers: it has all that there is to say, so that it always answers the same."""
+        return Decision(
+            state=row.body["state"],
+            grant=grant.name,
+            charge=row.charge,
+            cost=read_cost(row.body["cost"]),
+            balance=describe_balance(grant, Balance.of(row.body["balance"])),
+            receipt=self.sign(transaction, row),
+            expires=row.body.get("expires"),
+        )
