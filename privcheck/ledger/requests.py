@@ -95,7 +95,7 @@ def check_names(action: Action, asked: AskedFor) -> None:
         TypeError: A name is missing, or is none of `Asked`, or for a reservation of `AskedFor`.
     """
     known = AskedFor if action == "reserve" else Asked
-    unknown, missing = set(asked) - set(known.__annotations__), known.__required_keys__ - set(asked)
+    unknown, missing = set(asked) - set(known.__annotations__), {"grant", "event"} - set(asked)
     if unknown or missing:
         expected = ", ".join(sorted(known.__annotations__))
         message = f"{action}: expected {expected}; got {', '.join(sorted(asked)) or 'nothing'}"
