@@ -55,7 +55,7 @@ $(VENV)/.installed: $(SOURCES) constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("privcheck needs Python 3.11 or newer, this is %s: make PYTHON=python3.11 …" % sys.version.split()[0])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	rm -rf dist && $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt dist/privcheck-*.whl
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/privcheck-*.whl)[agents,icu-sepsis]"
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/privcheck-*.whl
 	find $(VENV)/lib -path '*/privcheck*' -name '*.nb[ic]' -delete  # compiled for what stood there before
 	@touch $@

@@ -1,6 +1,6 @@
 """Where compiled kernels are kept when nothing beside them may be written: containers without root, read-only folders.
 
-Numba refuses at import to compile a function whose cache it cannot place: neither in `__pycache__` beside the source
+Numba refuses to compile a function whose cache it cannot place: neither in `__pycache__` beside the source
 nor in the user's cache folder. It is given a temporary folder instead, of this user alone: what is read back from there
 is run, so a folder that somebody else could have filled is not used.
 """

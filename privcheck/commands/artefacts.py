@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.commands.provenance import exact_parameters, packages
+from privcheck.commands.provenance import exact_parameters, versions
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.policies import ARRAY_NAME, Policy, describe_policy, load_policy
@@ -86,7 +85,7 @@ def keep_policy(
         options=setting.options_used,
         guarantee=guarantee,
         value=PolicyValue(true=true, claimed=claimed, note=_note(guarantee, true)),
-        versions={name: version(name) for name in packages()},
+        versions=versions(),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     policy = Policy(probabilities=probabilities, record=record)

@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 
 from privcheck import registry
-from privcheck.commands.provenance import packages
+from privcheck.commands.provenance import extras, packages, versions
 from privcheck.entry_points import load_entry
 from privcheck.errors import ParameterError
 from privcheck.reports.values import Diagnosis
@@ -20,10 +20,10 @@ OWN = ("privcheck", "privcheck_algorithms", "privcheck_audits")
 
 def diagnose() -> Diagnosis:
     """Returns versions, cores, noise sources, registered names and every problem found."""
-    versions, problems = {}, []
+    problems = []
     for name in packages():
         try:
-            versions[name] = version(name)
+            version(name)
         except PackageNotFoundError:
             problems.append(f"{name} is not installed: install privcheck again with its dependencies")
     problems += _clashes()
@@ -32,13 +32,18 @@ def diagnose() -> Diagnosis:
     return Diagnosis(
         ok=not problems,
         problems=tuple(problems),
-        versions={"python": platform.python_version(), **versions},
+        versions={"python": platform.python_version(), **({} if problems else versions())},
         platform=platform.platform(),
         executable=sys.executable,
         cores=os.cpu_count(),
+        extras={name: _told(name, there=there) for name, there in extras().items()},
         noise_sources={"release": _release_noise(), "simulated": SimulatedNoise.words, "none": NoNoise.words},
         registered={group: tuple(registry.names(group)) for group in ("algorithms", "environments")},
     )
+
+
+def _told(extra: str, *, there: bool) -> str:
+    return "installed" if there else f"not installed: pip install 'privcheck[{extra}]'"
 
 
 def _release_noise() -> str:

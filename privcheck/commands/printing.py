@@ -261,6 +261,7 @@ def describe_diagnosis(result: Diagnosis) -> str:
     lines = ["no problems found"] if result.ok else [wrap(f"problem: {p}") for p in result.problems]
     facts = [*result.versions.items(), ("platform", result.platform), ("cores", str(result.cores))]
     facts += [(f"noise, {name}", words) for name, words in result.noise_sources.items()]
+    facts += [(f"extra {name}", words) for name, words in result.extras.items()]
     facts += [(group, ", ".join(names)) for group, names in result.registered.items()]
     return "\n".join([*lines, "", wrapped_columns([("what", "found"), *facts])])
 

@@ -8,10 +8,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import requires, version
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Final
 
 from privcheck.commands.setting import Chosen
 from privcheck.reports.values import About, PresetUsed, Provenance
+
+EXTRAS: Final = ("agents", "icu-sepsis", "release", "blackbox", "gym", "cluster", "service", "postgres")
+_EXTRA: Final = re.compile(r"""extra == ["']([^"']+)["']""")
 
 
 def _now() -> str:
@@ -33,8 +37,33 @@ class Began:
 
 def packages() -> tuple[str, ...]:
     """Returns the distribution and what it cannot do without, as its metadata say."""
-    needed = [line for line in requires("privcheck") or () if "extra ==" not in line]
-    return ("privcheck", *sorted(re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in needed))
+    return ("privcheck", *_required(""))
+
+
+def extras() -> dict[str, bool]:
+    """Returns the extras of `pip install 'privcheck[…]'` that users ask for, and whether all of each is installed."""
+    return {name: all(_is_installed(package) for package in _required(name)) for name in EXTRAS}
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of what a result may depend on: the required, and what agents and environments add."""
+    optional = [package for name in ("agents", "icu-sepsis") for package in _required(name) if _is_installed(package)]
+    return {name: version(name) for name in (*packages(), *optional)}
+
+
+def _required(extra: str) -> list[str]:
+    """Returns the distributions that an extra needs; the empty one is what is always needed."""
+    asked = [line.partition(";") for line in requires("privcheck") or ()]
+    mine = [name for name, _, marker in asked if _EXTRA.findall(marker) == ([extra] if extra else [])]
+    return sorted(re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in mine)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def about() -> About:
@@ -68,7 +97,7 @@ def provenance(began: Began, *, command: Sequence[str], seeds: Mapping[str, int]
         seeds: By what they seeded.
     """
     return Provenance(
-        versions={"python": platform.python_version(), **{name: version(name) for name in packages()}},
+        versions={"python": platform.python_version(), **versions()},
         seeds=dict(seeds),
         command=" ".join(command),
         started=began.at,

@@ -1,4 +1,4 @@
-"""Results as pandas frames; pandas comes with icu-sepsis, and is loaded when a frame is made."""
+"""Results as pandas frames; pandas is loaded when a frame is made, and is no dependency."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck.declaration import Parameter
 from privcheck.online.driver import seeds
 from privcheck.online.player import Player, Replicate

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, note
 from privcheck_algorithms.calibrated_linopt.mixture import Mixture
 from privcheck_algorithms.online.sparse_mdp import SparseMDP, draw_first, draw_next

@@ -195,7 +195,7 @@ def _lift(policy: NDArray[np.float64], group: NDArray[np.int32], states: int) ->
 def _asset() -> Path:
     spec = importlib.util.find_spec("icu_sepsis")
     if spec is None or not spec.submodule_search_locations:
-        raise PrivcheckError("the environment icu-sepsis needs its package: pip install 'icu-sepsis>=2.0.1'")
+        raise PrivcheckError("the environment icu-sepsis needs its package: pip install 'privcheck[icu-sepsis]'")
     return Path(next(iter(spec.submodule_search_locations)), "envs", "assets", "dynamics.npz")
 
 

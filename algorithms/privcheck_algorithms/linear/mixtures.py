@@ -10,9 +10,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck.errors import ParameterError
 from privcheck.features import FeatureMap
 from privcheck.regressors import Regressors

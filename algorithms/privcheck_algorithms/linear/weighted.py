@@ -12,9 +12,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck.online.recording import DONE, Record, note
 from privcheck_algorithms.linear.kernels import (
     add_noise,

@@ -10,9 +10,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, uint64
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck.declaration import Parameter
 from privcheck_algorithms.online.tables import Counters
 
@@ -192,6 +192,6 @@ def exponentials(x: Array, bits: NDArray[np.uint64]) -> None:
         series = series * r + 1.0 / 2
         x[i] = 1.0 + (r + r * r * series)
     for i in range(x.size):
-        bits[i] = (bits[i] + uint64(1023)) << uint64(52)  # 2ⁿ
+        bits[i] = (bits[i] + np.uint64(1023)) << np.uint64(52)  # 2ⁿ
     for i in range(x.size):
         x[i] *= y[i]

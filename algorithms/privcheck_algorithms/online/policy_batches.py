@@ -13,8 +13,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from privcheck.compiling import njit
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.online.recording import DONE, SWITCHES, VALUE, Record
 

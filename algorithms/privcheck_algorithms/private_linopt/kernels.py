@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, differ, note
 from privcheck_algorithms.linear.kernels import invert_root, lengths, predict, raise_eigenvalues, solve
 from privcheck_algorithms.linear.mixtures import Mixture, integrate

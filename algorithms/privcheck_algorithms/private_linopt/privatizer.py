@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck_algorithms.linear.mixtures import Mixture
 from privcheck_algorithms.online.sparse_mdp import Walk
 from privcheck_algorithms.privatizers.counters import close_node

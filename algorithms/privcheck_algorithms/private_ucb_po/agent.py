@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck.declaration import Parameter
 from privcheck.online.player import Player
 from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, differ, note

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numba import njit, uint64
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import GaussianNoise, LaplaceNoise, Noise, Noiseless
 from privcheck_algorithms.online.tables import aligned
@@ -105,14 +105,14 @@ def words(state: Words, raw: Words) -> None:
         for lane in range(LANES):
             a, b, c, d = s0[lane], s1[lane], s2[lane], s3[lane]
             total = a + d
-            raw[block * LANES + lane] = ((total << uint64(23)) | (total >> uint64(41))) + a
-            shifted = b << uint64(17)
+            raw[block * LANES + lane] = ((total << np.uint64(23)) | (total >> np.uint64(41))) + a
+            shifted = b << np.uint64(17)
             c ^= a
             d ^= b
             b ^= c
             a ^= d
             c ^= shifted
-            s0[lane], s1[lane], s2[lane], s3[lane] = a, b, c, (d << uint64(45)) | (d >> uint64(19))
+            s0[lane], s1[lane], s2[lane], s3[lane] = a, b, c, (d << np.uint64(45)) | (d >> np.uint64(19))
 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy", fastmath={"contract"})
@@ -129,10 +129,10 @@ def laplace(raw: Words, scale: float, base: Array, out: Array) -> None:
         out: At most as long as raw; overwritten by base + noise. No part of base.
     """
     for i in range(out.size):
-        from_one = np.uint64((raw[i] >> uint64(12)) | uint64(0x3FF0000000000000)).view(np.float64)  # in [1, 2)
+        from_one = np.uint64((raw[i] >> np.uint64(12)) | np.uint64(0x3FF0000000000000)).view(np.float64)  # in [1, 2)
         bits = np.float64(from_one - 0.9999999999999998).view(np.uint64)  # u, in (0, 1]
-        exponent = np.float64(np.int64(bits >> uint64(52)) - 1023)
-        m = np.uint64((bits & uint64(0x000FFFFFFFFFFFFF)) | uint64(0x3FF0000000000000)).view(np.float64)
+        exponent = np.float64(np.int64(bits >> np.uint64(52)) - 1023)
+        m = np.uint64((bits & np.uint64(0x000FFFFFFFFFFFFF)) | np.uint64(0x3FF0000000000000)).view(np.float64)
         big = m > _SQRT2
         m = m * 0.5 if big else m
         exponent = exponent + 1.0 if big else exponent
@@ -146,7 +146,7 @@ def laplace(raw: Words, scale: float, base: Array, out: Array) -> None:
         series = series * q + 2.0 / 5
         series = series * q + 2.0 / 3
         magnitude = -scale * (exponent * _LN2 + (2.0 * z + z * q * series))
-        out[i] = base[i] + (magnitude if (raw[i] & uint64(0x800)) != 0 else -magnitude)
+        out[i] = base[i] + (magnitude if (raw[i] & np.uint64(0x800)) != 0 else -magnitude)
 
 
 @njit(cache=True, nogil=True, forceinline=True)

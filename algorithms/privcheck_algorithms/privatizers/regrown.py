@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck_algorithms.online.sparse_mdp import Walk
 from privcheck_algorithms.privatizers import noise
 from privcheck_algorithms.privatizers.noise import Channel

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck_algorithms.sdp_pe.planning import add_visits
 from privcheck_algorithms.sdp_pe.policy_sets import Mixture
 

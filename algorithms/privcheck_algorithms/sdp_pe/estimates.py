@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck_algorithms.dp_apvi.kernels import private_counts, private_total
 
 Array = NDArray[np.float64]

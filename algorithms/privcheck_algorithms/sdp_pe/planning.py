@@ -6,8 +6,9 @@ What a row lacks goes to the absorbing state x†, where nothing is worth anythi
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from privcheck.compiling import njit
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, uint64
 from numpy.typing import NDArray
+
+from privcheck.compiling import njit
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -90,8 +91,8 @@ def count_policies(alive: Words) -> int:
     number = 0
     for word in alive.reshape(-1):
         left = word
-        while left != uint64(0):
-            left &= left - uint64(1)
+        while left != np.uint64(0):
+            left &= left - np.uint64(1)
             number += 1
     return number
 
@@ -122,8 +123,8 @@ def shorten(alive: Words, n: Numbering, H: int, steps: int) -> Words:
     for head in range(heads):
         for second in range(n.digits.shape[0]):
             bit = head * n.digits.shape[0] + second
-            if short[0, bit >> 6] >> uint64(bit & 63) & uint64(1):
-                first[0, head >> 6] |= uint64(1) << uint64(head & 63)
+            if short[0, bit >> 6] >> np.uint64(bit & 63) & np.uint64(1):
+                first[0, head >> 6] |= np.uint64(1) << np.uint64(head & 63)
     return first
 
 
@@ -232,7 +233,7 @@ def find_best(alive: Words, n: Numbering, P: Array, reward: Array, actions: Indi
                     continue
                 for second in range(seconds):
                     head = first * seconds + second
-                    if alive[number, head >> 6] >> uint64(head & 63) & uint64(1):
+                    if alive[number, head >> 6] >> np.uint64(head & 63) & np.uint64(1):
                         value = given.constant[first]
                         for s in range(S):
                             value += given.weights[first, s] * sums[combo, s * A + n.digits[second, s]]
@@ -264,13 +265,13 @@ def keep_above(alive: Words, n: Numbering, P: Array, reward: Array, cut: float) 
             if not _any(alive[number]):
                 continue
             for head in range(n.digits_first.shape[0] * seconds):
-                if alive[number, head >> 6] >> uint64(head & 63) & uint64(1):
+                if alive[number, head >> 6] >> np.uint64(head & 63) & np.uint64(1):
                     first, second = head // seconds, head % seconds
                     value = given.constant[first]
                     for s in range(S):
                         value += given.weights[first, s] * sums[combo, s * A + n.digits[second, s]]
                     if value <= cut:
-                        alive[number, head >> 6] &= ~(uint64(1) << uint64(head & 63))
+                        alive[number, head >> 6] &= ~(np.uint64(1) << np.uint64(head & 63))
 
 
 @njit(cache=True, nogil=True)
@@ -300,7 +301,7 @@ def _take_largest(quality: Array, top: Array) -> None:
 @njit(cache=True, nogil=True)
 def _any(words: Words) -> bool:
     for i in range(words.size):  # noqa: SIM110 - Numba has no any()
-        if words[i] != uint64(0):
+        if words[i] != np.uint64(0):
             return True
     return False
 
@@ -352,7 +353,7 @@ def complete(alive: Words, n: Numbering, steps: int, from_: int, actions: Indice
         tail = begin + (from_ + i) % group
         for j in range(high - low):
             head = low + (from_ + j) % (high - low)
-            if alive[tail, head >> 6] >> uint64(head & 63) & uint64(1):
+            if alive[tail, head >> 6] >> np.uint64(head & 63) & np.uint64(1):
                 _write(n, tail, head, actions)
                 return True
     return False

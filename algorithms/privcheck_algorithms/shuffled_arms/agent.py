@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck.declaration import Parameter
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import shuffled_noise

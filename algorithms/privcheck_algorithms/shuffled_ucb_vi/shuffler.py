@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck_algorithms.online.policy_runs import Reports
 
 Array = NDArray[np.float64]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from privcheck.compiling import njit
 from privcheck.mechanisms import GaussianNoise, LaplaceNoise, Noise
 
 

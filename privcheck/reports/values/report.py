@@ -129,6 +129,7 @@ class Diagnosis:
         platform: The operating system.
         executable: Python's.
         cores: Of the machine; None where nobody says.
+        extras: Whether each optional part is installed, in words, by name.
         noise_sources: In words, by name.
         registered: Names by group.
     """
@@ -139,5 +140,6 @@ class Diagnosis:
     platform: str
     executable: str
     cores: int | None
+    extras: Mapping[str, str]
     noise_sources: Mapping[str, str]
     registered: Mapping[str, tuple[str, ...]]
