@@ -54,7 +54,7 @@ def serve(*, store: str, host: str, port: int, tls_cert: Path | None, tls_key: P
     if token is not None:
         click.echo(f"new ledger {store}; the first officer's token, told this once:\n{token}", err=True)
     uvicorn.run(
-        create_app(Settings(store=store)),
+        create_app(Settings(store=store, secure=tls_cert is not None or behind_proxy)),
         host=host,
         port=port,
         log_level="info",

@@ -73,8 +73,16 @@ class Book:
         Raises:
             AuthorityError: It is unknown, revoked or over.
         """
+        return self.find_holder(tokens.digest_token(token))
+
+    def find_holder(self, digest: str) -> Actor:
+        """Returns whose token has a digest, `tokens.digest_token`.
+
+        Raises:
+            AuthorityError: It is unknown, revoked or over.
+        """
         with self.store.read() as transaction:
-            return tokens.find_actor(transaction, token, now=self.now())
+            return tokens.find_actor(transaction, digest, now=self.now())
 
     def make_token(
         self, actor: Actor, *, name: str, role: str, grants: tuple[str, ...] = (), expires: object = None

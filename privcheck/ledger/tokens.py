@@ -48,18 +48,18 @@ def make_token(
     transaction.run(
         "INSERT INTO token (hash, name, role, grants, expires, revoked, made_by, made_at) "
         "VALUES (?, ?, ?, ?, ?, NULL, ?, ?)",
-        (_hash(token), name, role, canonical(list(grants)), expires, by, at),
+        (digest_token(token), name, role, canonical(list(grants)), expires, by, at),
     )
     return token
 
 
-def find_actor(transaction: Transaction, token: str, *, now: str) -> Actor:
-    """Returns whose token it is.
+def find_actor(transaction: Transaction, digest: str, *, now: str) -> Actor:
+    """Returns whose token it is, by the token's digest.
 
     Raises:
         AuthorityError: It is unknown, revoked or over.
     """
-    row = transaction.one("SELECT name, role, grants, expires, revoked FROM token WHERE hash = ?", (_hash(token),))
+    row = transaction.one("SELECT name, role, grants, expires, revoked FROM token WHERE hash = ?", (digest,))
     if row is None or row[4] is not None or (row[3] is not None and str(row[3]) <= now):
         raise AuthorityError(_UNKNOWN, known=False)
     role: Role = next(role for role in ROLES if role == row[1])
@@ -111,5 +111,6 @@ def _sign(key: str, dataset: str, seq: int, value: str, at: str) -> str:
     return hmac.new(bytes.fromhex(key), text.encode(), hashlib.sha256).hexdigest()
 
 
-def _hash(token: str) -> str:
+def digest_token(token: str) -> str:
+    """Returns the SHA-256 of a token: all that is kept of it."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from privcheck.reports import summary, tables
+from privcheck.reports.jinja import environment
 from privcheck.reports.latex import latex_to_mathml
 from privcheck.reports.mathml import safe_mathml
 from privcheck.reports.model import digest, encode
@@ -17,7 +17,7 @@ from privcheck.reports.plots import Plot, privacy_plot, value_plot
 from privcheck.reports.run_plots import curve_plots
 from privcheck.reports.values import Provenance, Ran, RanOnline, Report, VerdictWitness
 from privcheck.reports.views import View, audit_views
-from privcheck.reports.wording import capitalise, figure, label, show_value, spell_out, strip_controls
+from privcheck.reports.wording import label, show_value
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -86,29 +86,10 @@ def run_page(runs: Sequence[RanOnline]) -> str:
     )  # fmt: skip
 
 
-@cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("privcheck.reports", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_clean,
-    )
-    environment.filters |= {"breakable": _breakable, "formula": _formula, "spell_out": spell_out}
-    environment.filters |= {"capitalise": capitalise, "figure": figure}
-    return environment
-
-
-def _clean(value: object) -> object:
-    return strip_controls(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _breakable(text: str) -> Markup:
-    """Returns a hash or a path that may break after every few characters."""
-    clean = strip_controls(text)
-    return Markup("<wbr>").join(clean[i : i + 8] for i in range(0, len(clean), 8))
+    made = environment("privcheck.reports")
+    made.filters["formula"] = _formula
+    return made
 
 
 def _picture(view: View) -> dict[str, Any]:

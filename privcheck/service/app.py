@@ -16,6 +16,7 @@ from privcheck.service import ledger_routes, ledger_views, stateless
 from privcheck.service.calculator import Calculator
 from privcheck.service.desk import Desk
 from privcheck.service.limits import Buckets, Guard
+from privcheck.service.pages.adding import add_pages
 from privcheck.service.problems import ProblemDetails, answer_problems
 
 
@@ -30,6 +31,7 @@ class Settings:
         rate: Requests a second of one address or token, in the long run.
         burst: Requests at once.
         processes: That calculate.
+        secure: Browsers reach the service by TLS, which a proxy ends; its own TLS shows by itself.
     """
 
     store: str | None = None
@@ -38,6 +40,7 @@ class Settings:
     rate: float = 100.0
     burst: int = 300
     processes: int = 2
+    secure: bool = False
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -76,6 +79,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     answer_problems(app)
     for router in (stateless.router, ledger_routes.router, ledger_views.router):
         app.include_router(router)
+    add_pages(app, secure=chosen.secure)
     app.add_middleware(Guard, buckets=Buckets(rate=chosen.rate, burst=chosen.burst), seconds=chosen.seconds)
     _document_problems(app)
     return app

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from privcheck.service.problems import ProblemError, as_problem
+from privcheck.service.problems import ProblemError, answer_problem, as_problem
 
 BODY_BYTES: Final = 64 * 1024
 MOST_EVENTS: Final = 10_000
@@ -119,7 +119,7 @@ class Guard:
                 _LOG.exception("internal error at %s", scope.get("path", "")[:100].encode("ascii", "replace").decode())
             if begun:
                 raise
-            await problem.response()(scope, receive, answer)
+            await answer_problem(problem, scope)(scope, receive, answer)
 
     def _problem(self, error: Exception) -> ProblemError:
         if isinstance(error, TimeoutError):

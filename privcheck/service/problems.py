@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Scope
 
 from privcheck.commands.failures import explain
 from privcheck.errors import (
@@ -120,6 +121,22 @@ class ProblemError(Exception):
         return Response(json.dumps(told), status_code=self.status, headers=headers, media_type=MEDIA_TYPE)
 
 
+def answer_problem(problem: ProblemError, scope: Scope) -> Response:
+    """Returns the answer to a request that ends early: a page for a browser that asked for one, else the problem."""
+    accepted = dict(scope["headers"]).get(b"accept", b"")
+    if scope["path"].startswith("/v1/") or b"text/html" not in accepted:
+        return problem.response()
+    from privcheck.service.pages.rendering import render  # templates where somebody looks at them
+
+    plain = problem.response()
+    page = render(
+        "problem", scope, {"problem": problem, "title": HTTPStatus(problem.status).phrase}, status=problem.status
+    )
+    for name in set(plain.headers) - {"content-type", "content-length"}:
+        page.headers[name] = plain.headers[name]
+    return page
+
+
 def join_hint(message: str, hint: str | None) -> str:
     """Returns a message with what to do, where it does not say that itself."""
     return f"{message}; {hint}" if hint and hint not in message else message
@@ -161,18 +178,19 @@ _RETRY_HEADER: Final = {"description": "Seconds to wait.", "schema": {"type": "s
 def answer_problems(app: FastAPI) -> None:
     """Lets every error of an application be a problem."""
 
-    def on_http(_: Request, error: Exception) -> Response:
+    def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return ProblemError(error.status_code, _short(str(error.detail)), headers=error.headers).response()
+        problem = ProblemError(error.status_code, _short(str(error.detail)), headers=error.headers)
+        return answer_problem(problem, request.scope)
 
-    def on_fields(_: Request, error: Exception) -> Response:
+    def on_fields(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         errors = [_field(one) for one in error.errors()[:_SHOWN]]
         detail = "; ".join(f"{one.field}: {one.message}" for one in errors)
-        return ProblemError(422, _short(detail), errors=errors).response()
+        return answer_problem(ProblemError(422, _short(detail), errors=errors), request.scope)
 
-    def on_ours(_: Request, error: Exception) -> Response:
-        return as_problem(error).response()
+    def on_ours(request: Request, error: Exception) -> Response:
+        return answer_problem(as_problem(error), request.scope)
 
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(RequestValidationError, on_fields)

@@ -42,6 +42,15 @@ ENDPOINTS: Final[Mapping[tuple[str, str], Action | None]] = {
     ("POST", "/v1/tokens"): "token",
     ("DELETE", "/v1/tokens/{name}"): "token",
 }
+# every page for people, in the same way; None: anybody may, with or without a session
+PAGES: Final[Mapping[tuple[str, str], Action | None]] = {
+    ("GET", "/login"): None,
+    ("POST", "/login"): None,
+    ("POST", "/logout"): None,
+    ("GET", "/page.css"): None,
+    ("GET", "/icon.svg"): None,
+    ("GET", "/"): "show",
+}
 _BEARER: Final = HTTPBearer(auto_error=False, description="A token: privcheck ledger token, or POST /v1/tokens.")
 
 

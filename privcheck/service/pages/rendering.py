@@ -1,0 +1,101 @@
+"""Templates become answers: everything escaped, a policy that lets no script run, numbers short with the exact ones."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal
+
+from jinja2 import Environment
+from markupsafe import Markup
+from starlette.responses import HTMLResponse, Response
+from starlette.types import Scope
+
+from privcheck import __version__
+from privcheck.ledger.roles import Role, may
+from privcheck.reports.jinja import environment
+from privcheck.reports.wording import figure, percent
+from privcheck.service.pages import wording
+from privcheck.service.security import PAGES
+
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'",
+    "Referrer-Policy": "same-origin",  # with no-referrer a form would not say where it comes from
+}
+_MENU: Final = (("/", "Datasets"), ("/what-if", "What if"), ("/queue", "Queue"))
+_STYLES: Final = (("privcheck.reports", "report.css"), ("privcheck.service.pages", "page.css"))
+
+
+def render(name: str, scope: Scope, fields: Mapping[str, Any], *, status: int = 200) -> Response:
+    """Returns a page.
+
+    Args:
+        name: Of the template.
+        scope: Of the request: who visits, and where.
+        fields: What the template shows.
+        status: The HTTP status.
+    """
+    visitor = scope.get("state", {}).get("visitor")
+    desk = None if visitor is None else visitor.desk
+    template = _environment().get_template(f"{name}.html.j2")
+    text = template.render(
+        **fields,
+        visitor=visitor,
+        menu=[] if visitor is None else _menu(visitor.actor.role),
+        here=scope.get("path", ""),
+        read_only="" if desk is None else desk.book.store.read_only,
+        style=f"/page.css?{style_digest()}",
+        version=__version__,
+    )
+    return HTMLResponse(text, status_code=status, headers=dict(_HEADERS))
+
+
+def _menu(role: Role) -> list[tuple[str, str]]:
+    """Returns the pages that a role may see, with their names."""
+    wanted = ((path, name, PAGES.get(("GET", path))) for path, name in _MENU)
+    return [(path, name) for path, name, action in wanted if action is not None and may(role, action)]
+
+
+@cache
+def style_sheet() -> str:
+    """Returns the one style sheet: that of reports, and what pages add."""
+    return "\n".join(files(package).joinpath("templates", name).read_text("utf-8") for package, name in _STYLES)
+
+
+@cache
+def style_digest() -> str:
+    """Returns what changes when the style sheet does."""
+    return hashlib.sha256(style_sheet().encode()).hexdigest()[:12]
+
+
+def number(text: str | None, rounding: Literal["up", "down", "nearest"] = "up", *, digits: int = 4) -> Markup:
+    """Returns an exact number in short, with the exact one in a `<data>` element and its title.
+
+    >>> number("0.123456"), number("0.5")
+    (Markup('<data value="0.123456" title="0.123456">0.1235</data>'), Markup('<data value="0.5">0.5</data>'))
+    """
+    if text is None:
+        return Markup("∞")
+    value = Fraction(text)
+    whole = value.denominator == 1 and abs(value) < 10**12
+    short = figure(int(value) if whole else float(value), digits=digits, rounding=rounding)
+    if short == text:
+        return Markup('<data value="{}">{}</data>').format(text, short)
+    return Markup('<data value="{}" title="{}">{}</data>').format(text, text, short)
+
+
+@cache
+def _environment() -> Environment:
+    made = environment("privcheck.service.pages")
+    made.filters |= {"number": number, "share": _share, "symbol": wording.symbol, "event": wording.describe_event}
+    made.filters |= {"day": wording.day, "moment": wording.moment, "relation": wording.relation}
+    return made
+
+
+def _share(part: str, whole: str) -> str:
+    """Returns a part of a whole in per cent, rounded up."""
+    return percent(float(Fraction(part) / Fraction(whole)), rounding="up")

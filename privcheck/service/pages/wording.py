@@ -1,0 +1,72 @@
+"""How the ledger's values are said on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from privcheck.reports.wording import figure, label
+
+_SYMBOLS: Final = {"epsilon": "ε", "rho": "ρ", "mu2": "μ²", "events": "events"}
+_NAMES: Final = {
+    "gaussian": "Gaussian noise",
+    "laplace": "Laplace noise",
+    "discrete_gaussian": "discrete Gaussian noise",
+    "discrete_laplace": "discrete Laplace noise",
+    "pure": "ε-DP release",
+    "approximate": "(ε, δ)-DP release",
+    "zcdp": "ρ-zCDP release",
+    "gdp": "μ-GDP release",
+    "randomized_response": "randomised response",
+    "poisson_gaussian": "Gaussian noise on a Poisson sample",
+}
+_RELATIONS: Final = {
+    "replace-one": "one {} is replaced",
+    "add-remove": "one {} is added or removed",
+    "zero-out": "the data of one {} are zeroed out",
+}
+
+
+def symbol(currency: str) -> str:
+    """Returns what a currency is written as."""
+    return _SYMBOLS.get(currency, currency)
+
+
+def relation(policy: Mapping[str, Any]) -> str:
+    """Returns which change a dataset's guarantee hides, in words."""
+    return _RELATIONS.get(str(policy["relation"]), "{}").format(policy["unit"])
+
+
+def describe_event(event: Mapping[str, Any]) -> str:
+    """Returns an event in words: what it is, its numbers, how often.
+
+    >>> describe_event({"type": "gaussian", "std": "30", "count": 60})
+    'Gaussian noise, σ = 30, 60 times'
+    >>> describe_event({"type": "compose", "events": [{"type": "pure", "epsilon": "0.1", "count": 1}] * 2})
+    'ε-DP release, ε = 0.1; ε-DP release, ε = 0.1'
+    """
+    if event.get("type") == "compose":
+        parts = [describe_event(part) for part in event["events"][:3]]
+        more = len(event["events"]) - len(parts)
+        return "; ".join([*parts, f"and {more} more"] if more else parts)
+    kind = str(event.get("type", ""))
+    numbers = [
+        f"{_letter(name)} = {value}" for name, value in event.items() if name not in ("type", "count")
+    ]  # fmt: skip
+    count = event.get("count", 1)
+    often = [f"{figure(count)} times"] if isinstance(count, int) and count > 1 else []
+    return ", ".join([_NAMES.get(kind, kind.replace("_", " ")), *numbers, *often])
+
+
+def _letter(name: str) -> str:
+    return {"std": "σ", "scale": "b", "mu2": "μ²", "sensitivity": "Δ"}.get(name, label(name))
+
+
+def day(text: str) -> str:
+    """Returns the day of a moment."""
+    return text[:10]
+
+
+def moment(text: str) -> str:
+    """Returns a moment to the minute."""
+    return f"{text[:10]} {text[11:16]}"
