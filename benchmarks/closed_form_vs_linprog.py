@@ -1,4 +1,4 @@
-"""Equation (3) of paper 000 in closed form against the linear programme (4), on the same noisy cells in one run.
+"""Equation (3) of Qiao & Wang 2022 in closed form against the linear programme (4), on the same noisy cells in one run.
 
     python benchmarks/closed_form_vs_linprog.py [--write]
 

@@ -1,4 +1,4 @@
-"""The linear agents of papers 000, 001 and 004 on the worlds of this package, one table a paper.
+"""The linear agents of three papers on the worlds of this package, one table a paper.
 
     python benchmarks/linear.py                       all sections, and writes linear.md and linear_value.svg
     python benchmarks/linear.py online                of offline, online, mixture, starts, value one or more
@@ -315,13 +315,13 @@ def value_table() -> list[str]:
 
 
 SECTIONS = {
-    "offline": ("Paper 000 on `linear-synthetic`: share of the uniform policy's value gap", offline_table),
-    "online": ("Paper 001 on `linear-signs`: share of the uniform policy's regret", online_table),
-    "mixture": ("Paper 004 on `linear-hypercube`: share of the uniform policy's regret", mixture_table),
+    "offline": ("Qiao & Wang 2022 on `linear-synthetic`: share of the uniform policy's value gap", offline_table),
+    "online": ("Sahu 2025 on `linear-signs`: share of the uniform policy's regret", online_table),
+    "mixture": ("Zhou 2022 on `linear-hypercube`: share of the uniform policy's regret", mixture_table),
     "starts": ("From which budget the papers' agents learn", starts_table),
     "value": ("Value against ρ at fixed numbers of users, `linear-synthetic`", value_table),
 }
-HEAD = """# The linear agents: papers 000, 001 and 004
+HEAD = """# The linear agents: Qiao & Wang 2022, Sahu 2025 and Zhou 2022
 
 `python benchmarks/linear.py`. Shares of what the uniformly random policy loses, in %, with one standard error over 20
 models (of agents that draw noise every episode: 5) that nothing was tuned on, one run each; seconds are those of the

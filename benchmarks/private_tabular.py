@@ -1,4 +1,4 @@
-"""Paper 002's Figure 2, honestly: its setting, the sweep over ε and K, and what calibrated noise in batches reaches.
+"""Chowdhury & Zhou's Figure 2, honestly: its setting, a sweep over ε and K, and what calibrated noise reaches.
 
     python benchmarks/private_tabular.py                     all sections, and writes private_tabular.md
     python benchmarks/private_tabular.py figure2             of figure2, calibrated, sweep, suffices, long one or more

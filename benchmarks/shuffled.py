@@ -1,4 +1,4 @@
-"""The comparison of paper 003: its figures' settings, the issue's goals, and the picture of docs/shuffle.md.
+"""The comparison of Bai et al. 2024: its figures' settings, the issue's goals, and the picture of docs/shuffle.md.
 
     python benchmarks/shuffled.py            prints K = 2·10⁴, some two minutes
     python benchmarks/shuffled.py --long     K from 2·10³ to 2·10⁵ too; writes shuffled.md and docs/shuffle.svg
@@ -259,7 +259,7 @@ def main() -> None:
     arms = {one.words: on_bandits(one, SHORT) for one in ARMS}
     printed = shares[find(RIVER, "sdp-pe-as-printed").words, SHORT]
     lines = [
-        "# Paper 003's comparison", "",
+        "# Bai et al.'s comparison", "",
         "`python benchmarks/shuffled.py --long`. ± is a standard error over seeds 0 to 19 (bandit: models 1 to 20, one",
         "run each); widths, batches and bonuses were set on other seeds and models. β = δ = 10⁻⁵.", "",
         f"**What the printed protocol learns at its own sizes: nothing.** It loses {printed} % of K·V* at K = 2·10⁴,",

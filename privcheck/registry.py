@@ -70,11 +70,13 @@ class Paper:
         name: Of its page of findings.
         title: Of the paper.
         authors: Of the paper.
+        published: Where and when it appeared, with its arXiv id or DOI.
     """
 
     name: str
     title: str
     authors: str
+    published: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

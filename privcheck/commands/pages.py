@@ -73,12 +73,14 @@ def _index(verdicts: Mapping[registry.Paper, Sequence[System]]) -> Iterator[str]
 def _page(paper: registry.Paper, systems: Sequence[System]) -> Iterator[str]:
     yield f"# {paper.title}"
     yield ""
-    yield f"{paper.authors}. Written by `{COMMAND}`: every figure is computed from the declarations, none is typed."
+    yield f"{paper.authors}. {paper.published}."
+    yield ""
+    yield f"Written by `{COMMAND}`: every figure is computed from the declarations, none is typed."
     yield ""
     yield (
-        "The verdicts are about what is released, as declared with line numbers in each algorithm's folder. A loose "
-        "step that another step pays for is said to be so. Joint DP follows from the releases by the billboard lemma "
-        "and is never refuted by them."
+        "The verdicts are about what is released, as declared, with theorem and section, in each algorithm's folder. A "
+        "loose step that another step makes up for is reported as such. Joint DP follows from the releases by the "
+        "billboard lemma and is never refuted by them."
     )
     yield ""
     rows = [

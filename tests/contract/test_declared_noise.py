@@ -146,19 +146,22 @@ def test_the_least_noise_has_the_fields_that_scripts_rely_on(name):
 
 
 @pytest.mark.parametrize("name", DECLARED)
-def test_every_source_names_lines(name):
-    """Or the footnote that a published code stands in; what is this package's own refers to its README."""
+def test_every_source_names_a_numbered_statement(name):
+    """That a reader finds in any copy of the paper, never a line of a text; this package's own refers to its README."""
     algorithm = registry.algorithm(name)
     for reading in [{}, *({c.name: r} for c in algorithm.readings for r in c.ways[1:])]:
         declaration = resolve_setting(name, reading).declared
         own = declaration.source.startswith("this package")
-        where = r"README" if own else r"\b(lines?|footnote) [0-9]+"
-        if algorithm.paper is GALLERY:  # papers that are not at hand are cited by numbered statements, or say so
-            where = r"\b(Algorithm|Theorem|Claim|Lemma|Corollary|Definition|Section|Figure|eq\.) \(?[0-9]"
+        where = r"README"
+        if not own:
+            where = r"\b(Algorithms?|Theorem|Claim|Lemma|Corollary|Definition|[sS]ection|Appendix|Table|Figure"
+            where += r"|footnote|eq\.) \(?([0-9]|[A-Z]\b|[IVX]+\b)"
+        if algorithm.paper is GALLERY:  # papers that are not at hand say so
             where += r"|as described in "
         given = [
             *(r.source for r in declaration.everything_released if r.source),
             *(a.source for a in declaration.assumptions),
         ]
         assert declaration.source
+        assert not [s for s in (declaration.source, declaration.claim.source, *given) if re.search(r"line [0-9]{2}", s)]
         assert [s for s in (declaration.claim.source, *given) if not re.search(where, s)] == []

@@ -72,7 +72,7 @@ def learn(setting, data, noise):
 
 
 def naive(data, phi, setting, noise):
-    """Algorithm 2, line 253, one user and one pair at a time; noise by (position, step)."""
+    """Algorithm 2, one user and one pair at a time; noise by (position, step)."""
     H, (S, A, d) = data.horizon, phi.shape
     o = {name: float(value) for name, value in setting.options.items()}
     rho0 = float(setting.values["rho"]) / (5 * H)

@@ -1,4 +1,4 @@
-"""The agents of linear mixtures are paper 004's, episode by episode: naive NumPy beside the compiled kernel."""
+"""The agents of linear mixtures are Zhou's (2022), episode by episode: naive NumPy beside the compiled kernel."""
 
 import math
 from itertools import pairwise

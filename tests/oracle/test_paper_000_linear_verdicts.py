@@ -1,4 +1,4 @@
-"""DP-VAPVI's verdicts (paper 000, Algorithm 2), against figures derived by hand.
+"""DP-VAPVI's verdicts (Qiao & Wang 2022, Algorithm 2), against figures derived by hand.
 
 In units of ρ₀ = ρ/5H, with m = H − h the largest V of step h + 1 and c the cosine of the two users' features:
 

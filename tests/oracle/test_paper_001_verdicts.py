@@ -1,4 +1,4 @@
-"""The verdicts of paper 001's systems, against figures derived by hand.
+"""The verdicts of Sahu's systems, against figures derived by hand.
 
 σ̄ ≥ H makes a weighted feature at most 1/H² long, so that, V in [0, H] (0 after the last step) and ρ₀ = ρ/4HK, a step's
 output costs, in units of ρ₀/H⁴, with c the cosine of the two users' features:

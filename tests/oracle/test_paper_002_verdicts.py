@@ -1,4 +1,4 @@
-"""Paper 002 and the baselines that are declared with its privatizers: every ratio by hand, at the edges too.
+"""Chowdhury & Zhou 2022 and the baselines declared with its privatizers: every ratio by hand, at the edges too.
 
 A trajectory that replaces another (`any`) takes H ones out of each table and puts H into it: ℓ₁ = 2H a table, 6H in
 all. With step 1's pair in common (`fixed`) step 1 moves no visit, one cost by at most 1, and two transitions: 2(H − 1),
@@ -70,7 +70,10 @@ def test_trees_with_log2(declare, initial, H, K):
     # Lap(3H⌈log₂ K⌉/ε) a node and ⌈log₂ K⌉ nodes: 6H/3H = 2, or 2 − 1/H, whatever K ≥ 2; with K = 1 nothing leaves
     expected = Fraction(changes(H, initial), 3 * H) if K > 1 else 0
     assert nodes(K) == (K - 1).bit_length()
-    check(judged(declare({"initial": initial, "log": "log2", "noise": "002"}), H=H, K=K, epsilon="1/3"), expected)
+    check(
+        judged(declare({"initial": initial, "log": "log2", "noise": "chowdhury-zhou"}), H=H, K=K, epsilon="1/3"),
+        expected,
+    )
 
 
 @each_initial
@@ -78,7 +81,7 @@ def test_trees_with_log2(declare, initial, H, K):
 def test_trees_with_ln(declare, initial, H, K):
     # Lap(3H ln K/ε) a node, but as many nodes as before: larger by ⌈log₂ K⌉/ln K, 1.44 at least
     expected = changes(H, initial) * nodes(K) / (3 * H * math.log(max(K, 2)))
-    check(judged(declare({"initial": initial, "log": "ln", "noise": "002"}), H=H, K=K, epsilon=5), expected)
+    check(judged(declare({"initial": initial, "log": "ln", "noise": "chowdhury-zhou"}), H=H, K=K, epsilon=5), expected)
 
 
 @pytest.mark.parametrize("H", [1, 2, 3, 20, 100])
@@ -87,12 +90,13 @@ def test_trees_with_ln(declare, initial, H, K):
 def test_local_noise(declare, initial, H):
     # Lap(3H/ε) on three tables of one user: 6H/3H = 2, or 2 − 1/H; exactly 1 where H = 1 and the pair is in common
     check(
-        judged(declare({"initial": initial, "noise": "002"}), H=H, K=2, epsilon=2), Fraction(changes(H, initial), 3 * H)
+        judged(declare({"initial": initial, "noise": "chowdhury-zhou"}), H=H, K=2, epsilon=2),
+        Fraction(changes(H, initial), 3 * H),
     )
 
 
 @pytest.mark.parametrize("declare", [pucb, dp_ucbvi.central, dp_ucbvi.local, ldp_obi], ids=lambda f: f({}).name)
-@pytest.mark.parametrize(("noise", "factor"), [("002", 3), ("calibrated", 6)])
+@pytest.mark.parametrize(("noise", "factor"), [("chowdhury-zhou", 3), ("calibrated", 6)])
 @pytest.mark.parametrize("H", [1, 20])
 @each_initial
 def test_the_two_readings_of_a_noise_that_no_paper_states(declare, noise, factor, initial, H):
@@ -134,13 +138,13 @@ def test_the_wrong_number_of_levels_is_found_where_log_is_natural_only():
 
 @pytest.mark.parametrize("declare", [*CENTRAL, published.central], ids=lambda f: f({}).name)
 def test_joint_claims_are_unproved_where_the_releases_fail(declare):
-    found = judged(declare({"noise": "002"}))
+    found = judged(declare({"noise": "chowdhury-zhou"}))
     assert (found.verdict, found.joint) == ("fails", "unproved")
 
 
 @pytest.mark.parametrize("declare", [*LOCAL, ldp_obi, published.local], ids=lambda f: f({}).name)
 def test_local_claims_are_direct(declare):
-    declaration = declare({"noise": "002"})
+    declaration = declare({"noise": "chowdhury-zhou"})
     assert declaration.model == "local"
     assert judged(declaration).joint is None
 

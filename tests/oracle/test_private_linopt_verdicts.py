@@ -1,7 +1,8 @@
-"""Private-LinOpt's verdict, derived by hand (paper 004, section 6).
+"""Private-LinOpt's verdict, derived by hand (Zhou 2022, section 6).
 
-One step h, one node of a tree, noise of variance σ² = Δ²·v with v = 32·m·H²·ln(4H/δ)/ε² (line 1408) in every counter,
-so that everything counts in units of Δ. A user moves ⌊log₂(K − 1)⌋ + 1 nodes (episode K's data is never released).
+One step h, one node of a tree, noise of variance σ² = Δ²·v with v = 32·m·H²·ln(4H/δ)/ε² (Theorem 6.5's proof) in every
+counter, so that everything counts in units of Δ. A user moves ⌊log₂(K − 1)⌋ + 1 nodes (episode K's data is never
+released).
 
 * Reward counters, Δ = 1: ‖ϕ‖ ≤ 1 and r ≤ 1. With c the cosine of the two users' ϕ the Gram matrix moves by 2(1 − c²)
   and the vector by 2(1 − c) in squares; together 4 − 2c² − 2c, largest at c = −½: 4.5

@@ -65,7 +65,7 @@ class Lsvi:
 
 @dataclass
 class Weighted:
-    """Paper 001, Algorithm 1, with E = D = 0; `users` are (path, actions, weights)."""
+    """Sahu 2025, Algorithm 1, with E = D = 0; `users` are (path, actions, weights)."""
 
     phi: np.ndarray
     H: int

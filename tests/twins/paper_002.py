@@ -120,7 +120,7 @@ def trace(
         found.regret.append(total)
         user = _answer(request, w, policy, rng) if answers is None else answers[k - 1]
         found.users.append(user)
-        if kind == "po":  # line 13 of Algorithm 1 (line 122)
+        if kind == "po":  # line 13 of Algorithm 1
             logits = logits - eta * quality
             weights = np.exp(logits - logits.max(axis=2, keepdims=True))
             policy = weights / weights.sum(axis=2, keepdims=True)
@@ -132,7 +132,7 @@ def trace(
 
 
 def _cover(t: int, *, central: bool) -> list[int]:
-    """Returns the nodes, by the episode that closes them, whose sums cover [1, t] (lines 230 and 248)."""
+    """Returns the nodes, by the episode that closes them, whose sums cover [1, t] (sections 5.1 and 5.2)."""
     if not central:
         return list(range(1, t + 1))
     nodes = []
@@ -195,13 +195,13 @@ def _constants(request: OnlineRequest, given: Curator, kind: str) -> tuple[Bonus
 
 
 def _estimates(tables: Tables, bonus: Bonus) -> tuple[Array, Array, Array]:
-    """Returns c̃ and β, (H, S, A), and P̃, (H, S, A, S): equation (1), line 134, and the bonus."""
+    """Returns c̃ and β, (H, S, A), and P̃, (H, S, A, S): equation (1), and the bonus."""
     n = np.maximum(1, tables["visits"] + bonus.E)
     return tables["costs"] / n, bonus.root / np.sqrt(n) + bonus.linear / n, tables["transitions"] / n[..., None]
 
 
 def _greedy(tables: Tables, bonus: Bonus) -> Array:
-    """Returns Algorithm 2's policy (lines 205 to 212)."""
+    """Returns Algorithm 2's policy."""
     cost, beta, P = _estimates(tables, bonus)
     H, S, A = cost.shape
     value, actions = np.zeros(S), np.zeros((H, S), dtype=np.int64)
@@ -212,7 +212,7 @@ def _greedy(tables: Tables, bonus: Bonus) -> Array:
 
 
 def _qualities(tables: Tables, bonus: Bonus, policy: Array) -> Array:
-    """Returns Algorithm 1's Q̃ of a policy (lines 113 to 119)."""
+    """Returns Algorithm 1's Q̃ of a policy."""
     cost, beta, P = _estimates(tables, bonus)
     H, S, _ = cost.shape
     value, quality = np.zeros(S), np.zeros_like(cost)

@@ -40,13 +40,13 @@ def prepared(reading: str = "known", *, noisy: bool = True, **given: str) -> tup
 def test_the_gaussian_bound_is_the_papers() -> None:
     declaration, values = case(rho="1/2")
     H, S, A = 8, 4, 2
-    paper = 4 * math.sqrt(H * math.log(4 * H * S**2 * A / 0.1) / 0.5)  # line 152
+    paper = 4 * math.sqrt(H * math.log(4 * H * S**2 * A / 0.1) / 0.5)  # section 3
     assert noise_bound(declaration, values, failure=0.1) == pytest.approx(paper, rel=1e-12)
 
 
 def test_the_laplace_bound() -> None:
     declaration, values = case(algorithm=LAPLACE, epsilon="1/2")
-    b = 4 * 8 / 0.5  # line 237
+    b = 4 * 8 / 0.5  # section 3, Laplace
     assert noise_bound(declaration, values, failure=0.1) == pytest.approx(2 * b * math.log(2 * 8 * 16 * 2 / 0.1))
 
 

@@ -80,7 +80,7 @@ def test_it_is_exact_on_716_noisy_counts() -> None:
 )
 @settings(max_examples=300, deadline=None)
 def test_lemma_d3_where_no_noise_exceeds_half_E(true: list[int], E: float, seed: int) -> None:
-    """|ñ(s,a) − n(s,a)| ≤ E and |ñ(s,a,s′) − n(s,a,s′)| ≤ E (line 542)."""
+    """|ñ(s,a) − n(s,a)| ≤ E and |ñ(s,a,s′) − n(s,a,s′)| ≤ E."""
     rng = np.random.default_rng(seed)
     exact = np.array(true, dtype=float)
     following = exact + E / 2 * rng.choice([-1.0, 1.0, rng.uniform(-1, 1)], exact.size)

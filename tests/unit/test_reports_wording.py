@@ -79,7 +79,7 @@ def test_percent_rounds_as_asked():
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ("(rho)-zCDP (Theorem 3.4, line 214)", "ρ-zCDP (Theorem 3.4, line 214)"),
+        ("(rho)-zCDP (Theorem 3.4)", "ρ-zCDP (Theorem 3.4)"),
         ("(epsilon, delta)-DP", "(ε, δ)-DP"),
         ("sqrt(2)*sqrt(H)", "√2·√H"),
         ("sqrt(2*H)", "√(2·H)"),

@@ -1,6 +1,6 @@
 """APVI (Yin & Wang 2021b), the non-private twin of DP-APVI: pessimistic value iteration from exact counts.
 
-Paper 000 obtains it from Algorithm 1 by putting n and P̂ of eq. (15) (line 566) in the place of ñ and P̃ (line 210,
+Qiao & Wang 2022 obtains it from Algorithm 1 by putting n and P̂ of eq. (15) in the place of ñ and P̃ (section 3,
 footnote 6); without noise E_ρ = 0 and the C2 term is gone. Written in NumPy from the data, sharing nothing with
 DP-APVI's kernels, so that the test that both agree without noise compares two derivations.
 """
@@ -83,7 +83,7 @@ def unknown_penalty(options: Mapping[str, Fraction]) -> float:
     """Returns C; the penalty C·H of a cell that is not known.
 
     Raises:
-        ParameterError: C ≤ 1 (line 189 asks for more): an unknown cell could be worth something.
+        ParameterError: C ≤ 1 (Algorithm 1 asks for more): an unknown cell could be worth something.
     """
     if options["C"] <= 1:
         message = f"C (penalty C·H of unknown cells): expected above 1, got {options['C']}"
@@ -113,7 +113,7 @@ def _learn(request: RunRequest) -> RunResult:
 APVI = Algorithm(
     name="apvi",
     title="APVI: pessimistic value iteration from exact counts, not private",
-    source="Yin & Wang 2021b; paper 000, footnote 6 and eq. (15)",
+    source="Yin & Wang 2021b; Qiao & Wang 2022, footnote 6 and eq. (15)",
     declare=None,
     options=OPTIONS,
     printed={"bonus_scale": "1"},

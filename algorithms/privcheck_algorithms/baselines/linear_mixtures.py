@@ -1,6 +1,6 @@
 """UCRL-VTR and linear OPPO: the twins of Private-LinOpt-VI and -PO, in linear mixtures, from exact counters.
 
-Algorithms 1 and 2 of paper 004 with Z = λI and z = 0.
+Algorithms 1 and 2 of Zhou 2022 with Z = λI and z = 0.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def policy_player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
 UCRL_VTR = Algorithm(
     name="ucrl-vtr",
     title="UCRL-VTR: optimistic value iteration in linear mixtures from exact sums, not private",
-    source="Ayoub, Jia, Szepesvári, Wang & Yang 2020; paper 004, Algorithm 1 without noise",
+    source="Ayoub, Jia, Szepesvári, Wang & Yang 2020; Zhou 2022, Algorithm 1 without noise",
     declare=None,
     options=(EPISODES, *BASELINE_OPTIONS),
     printed=PRINTED,
@@ -44,7 +44,7 @@ UCRL_VTR = Algorithm(
 LINEAR_OPPO = Algorithm(
     name="linear-oppo",
     title="OPPO in linear mixtures: optimistic policy steps from exact sums, not private",
-    source="Cai, Yang, Jin & Wang 2020; paper 004, Algorithm 2 without noise",
+    source="Cai, Yang, Jin & Wang 2020; Zhou 2022, Algorithm 2 without noise",
     declare=None,
     options=(EPISODES, *BASELINE_OPTIONS, ETA_SCALE),
     printed={**PRINTED, "eta_scale": "1"},

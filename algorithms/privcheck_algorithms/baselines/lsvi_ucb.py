@@ -1,4 +1,4 @@
-"""LSVI-UCB (Jin, Yang, Wang & Jordan 2020, Algorithm 1), the non-private twin of the private LSVI-UCBs of paper 001.
+"""LSVI-UCB (Jin, Yang, Wang & Jordan 2020, Algorithm 1), the non-private twin of the private LSVI-UCBs of Sahu 2025.
 
 Planned anew when the determinant of a Gram matrix has doubled (Wang, Zhou & Gu 2021), or after each of B batches. The
 inverses that determinants are followed with are updated by rank one and made afresh at every plan.
@@ -39,7 +39,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noq
 LSVI_UCB = Algorithm(
     name="lsvi-ucb",
     title="LSVI-UCB: optimistic regression in linear MDPs, not private",
-    source="Jin, Yang, Wang & Jordan 2020, Algorithm 1; paper 001, line 17",
+    source="Jin, Yang, Wang & Jordan 2020, Algorithm 1; Sahu 2025, section 1",
     declare=None,
     readings=(CENTRED,),
     options=(EPISODES, RIDGE, BONUS, GROWTH, BATCHES),

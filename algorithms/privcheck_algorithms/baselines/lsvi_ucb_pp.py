@@ -1,4 +1,4 @@
-"""LSVI-UCB++ (He, Zhao, Zhou & Gu 2023), the non-private twin of paper 001's DP-LSVI-UCB++.
+"""LSVI-UCB++ (He, Zhao, Zhou & Gu 2023), the non-private twin of Sahu's DP-LSVI-UCB++.
 
 Users are weighted by 1/σ̄². Between two plans Gram matrices are followed by rank-one updates of their inverses, and ŵ
 and w̄, on which weights depend, are solved for with these.
@@ -30,7 +30,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noq
 LSVI_UCB_PP = Algorithm(
     name="lsvi-ucb-pp",
     title="LSVI-UCB++: optimistic weighted regression in linear MDPs, not private",
-    source="He, Zhao, Zhou & Gu 2023; paper 001, Algorithm 1 without noise",
+    source="He, Zhao, Zhou & Gu 2023; Sahu 2025, Algorithm 1 without noise",
     declare=None,
     readings=(CENTRED,),
     options=(EPISODES, RIDGE, BONUS, GROWTH, DOUBT),

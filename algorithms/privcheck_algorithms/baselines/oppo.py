@@ -1,6 +1,6 @@
 """OPPO, optimistic policy optimisation (Efroni, Shani, Rosenberg & Mannor 2020a): the twin of PRIVATE-UCB-PO.
 
-Algorithm 1 of paper 002 with exact counts and E = 0.
+Algorithm 1 of Chowdhury & Zhou 2022 with exact counts and E = 0.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noq
 OPPO = Algorithm(
     name="oppo",
     title="OPPO: optimistic policy optimisation from exact counts, not private",
-    source="Efroni, Shani, Rosenberg & Mannor 2020; paper 002, Algorithm 1 without noise",
+    source="Efroni, Shani, Rosenberg & Mannor 2020; Chowdhury & Zhou 2022, Algorithm 1 without noise",
     declare=None,
     options=(EPISODES, FAILURE, BONUS_SCALE, replace(ETA_SCALE, default=200)),
     printed={"bonus_scale": "1", "eta_scale": "1"},

@@ -1,9 +1,9 @@
 """UCB-VI (Azar, Osband & Munos 2017) with step-dependent transitions, the non-private twin of PRIVATE-UCB-VI.
 
-Algorithm 2 of paper 002 with exact counts and E = 0. An episode adds one visit a step, so planning starts from what
-stands: at a step after which no value moved only the visited cell is planned anew, and 1/n and β are computed for
-visited cells alone. The numbers are those of planning from scratch, bit by bit: a cell's Q̃ depends on its own counters
-and on Ṽ_{h+1} alone.
+Algorithm 2 of Chowdhury & Zhou 2022 with exact counts and E = 0. An episode adds one visit a step, so planning starts
+from what stands: at a step after which no value moved only the visited cell is planned anew, and 1/n and β are computed
+for visited cells alone. The numbers are those of planning from scratch, bit by bit: a cell's Q̃ depends on its own
+counters and on Ṽ_{h+1} alone.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def replan(w: SparseMDP, agent: Agent, tables: Counters) -> bool:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def play(w: SparseMDP, users: np.random.Generator, agent: Agent, record: Record) -> None:
-    """Plays a block of episodes (Algorithm 2 of paper 002, with exact counts)."""
+    """Plays a block of episodes (Algorithm 2 of Chowdhury & Zhou 2022, with exact counts)."""
     bonus, inverse, beta, quality = agent.bonus, agent.inverse, agent.beta, agent.quality
     actions, values, totals = agent.actions, agent.values, record.totals
     tables, layout = split(agent.flat, w.H, w.S, w.A), Layout(w.H, w.S, w.A, False)
@@ -187,7 +187,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noq
 UCB_VI = Algorithm(
     name="ucb-vi",
     title="UCB-VI: optimistic value iteration from exact counts, not private",
-    source="Azar, Osband & Munos 2017; paper 002, Algorithm 2 without noise",
+    source="Azar, Osband & Munos 2017; Chowdhury & Zhou 2022, Algorithm 2 without noise",
     declare=None,
     options=(EPISODES, FAILURE, BONUS_SCALE),
     printed={"bonus_scale": "1"},

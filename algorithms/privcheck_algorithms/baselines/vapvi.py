@@ -1,8 +1,8 @@
 """VAPVI (Yin, Duan, Wang & Wang 2022) and PEVI (Jin, Yang & Wang 2021), from exact sums: the twins of DP-VAPVI.
 
-Paper 000 obtains VAPVI from its Algorithm 2 by removing the noise (line 255); PEVI is VAPVI with all weights 1. Written
-from counts of cells and with a solver for each system, sharing nothing with DP-VAPVI's steps, so that the test that
-both agree without noise compares two derivations.
+Qiao & Wang 2022 obtains VAPVI from its Algorithm 2 by removing the noise (section 4); PEVI is VAPVI with all weights 1.
+Written from counts of cells and with a solver for each system, sharing nothing with DP-VAPVI's steps, so that the test
+that both agree without noise compares two derivations.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _learn(request: RunRequest, *, weighted: bool) -> RunResult:
 VAPVI = Algorithm(
     name="vapvi",
     title="VAPVI: pessimistic value iteration with features and variance weights, not private",
-    source="Yin, Duan, Wang & Wang 2022; paper 000, Algorithm 2 without noise, users not split",
+    source="Yin, Duan, Wang & Wang 2022; Qiao & Wang 2022, Algorithm 2 without noise, users not split",
     declare=None,
     options=OPTIONS,
     learn=partial(_learn, weighted=True),
@@ -123,7 +123,7 @@ VAPVI = Algorithm(
 PEVI = Algorithm(
     name="pevi",
     title="PEVI: pessimistic value iteration with features, not private",
-    source="Jin, Yang & Wang 2021; paper 000, section 5",
+    source="Jin, Yang & Wang 2021; Qiao & Wang 2022, section 5",
     declare=None,
     options=OPTIONS,
     learn=partial(_learn, weighted=False),

@@ -1,8 +1,8 @@
 """What CALIBRATED-VAPVI releases: one vector a step that holds for every V, once, with the least Gaussian noise.
 
-Algorithm 2 of paper 000 releases five statistics a step, three of which are sums over V or V² and are charged for V as
-large as H. The tables of `privcheck_algorithms.linear.tables` are free of V; as one vector they cost what their joint
-worst pair costs, and not the sum of three worst pairs.
+Algorithm 2 of Qiao & Wang 2022 releases five statistics a step, three of which are sums over V or V² and are charged
+for V as large as H. The tables of `privcheck_algorithms.linear.tables` are free of V; as one vector they cost what
+their joint worst pair costs, and not the sum of three worst pairs.
 """
 
 from __future__ import annotations

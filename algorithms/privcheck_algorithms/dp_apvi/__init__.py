@@ -1,4 +1,4 @@
-"""DP-APVI (paper 000, Algorithm 1): one agent, declared twice, with Gaussian and with Laplace noise."""
+"""DP-APVI (Qiao & Wang 2022, Algorithm 1): one agent, declared twice, with Gaussian and with Laplace noise."""
 
 from privcheck.registry import Algorithm, AuditInstance
 from privcheck_algorithms.dp_apvi.agent import AGENT, OPTIONS
@@ -8,7 +8,7 @@ from privcheck_algorithms.papers import OFFLINE
 GAUSSIAN = Algorithm(
     name="dp-apvi",
     title="DP-APVI: offline value iteration from noisy counts, Gaussian",
-    source="Qiao & Wang, Offline RL with DP, Algorithm 1",
+    source="Qiao & Wang 2022, arXiv:2206.00810, Algorithm 1",
     paper=OFFLINE,
     declare=gaussian,
     readings=(REWARDS,),
@@ -21,7 +21,7 @@ GAUSSIAN = Algorithm(
 LAPLACE = Algorithm(
     name="dp-apvi-laplace",
     title="DP-APVI: offline value iteration from noisy counts, Laplace",
-    source="Qiao & Wang, Offline RL with DP, section 3, Algorithm 1 with the Laplace mechanism",
+    source="Qiao & Wang 2022, arXiv:2206.00810, section 3, Algorithm 1 with the Laplace mechanism",
     paper=OFFLINE,
     declare=laplace,
     readings=(REWARDS,),

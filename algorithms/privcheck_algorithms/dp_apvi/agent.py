@@ -1,4 +1,4 @@
-"""The agent of paper 000's Algorithm 1: pessimistic value iteration from noisy counts, one step h at a time.
+"""The agent of Qiao & Wang's (2022) Algorithm 1: pessimistic value iteration from noisy counts, one step h at a time.
 
 `plan` sees a billboard and never data; `AGENT` is what is registered, run (`privcheck.offline`) and audited. The README
 beside this file maps theorems to lines and lists the deviations.
@@ -58,9 +58,9 @@ def noise_bound(declaration: Declaration, values: Mapping[str, Fraction], *, fai
     """Returns E_ρ: with probability at least 1 − failure no released number is off by more than E_ρ/2.
 
     A union bound over all numbers released, H·S·A·(S + 1), or (S + 2) with rewards; at most 2HS²A, which is the paper's
-    count, except with a single state and rewards. Gaussian: Lemma D.2 (line 533), E = 2√2·σ·√ln(4HS²A/δ), since
+    count, except with a single state and rewards. Gaussian: Lemma D.2, E = 2√2·σ·√ln(4HS²A/δ), since
     P(|N(0, σ²)| > t) ≤ 2·exp(−t²/2σ²). Laplace: P(|Lap(b)| > t) = exp(−t/b), so E = 2b·ln(2HS²A/δ), which is the E_ε
-    that section 3 (line 237) leaves as Õ(H/ε).
+    that section 3 leaves as Õ(H/ε).
 
     Args:
         declaration: What is released, with which noise.
@@ -144,7 +144,7 @@ def plan(
     actions, values = np.empty((H, S), dtype=np.int64), np.empty((H, S))
     after, law = np.zeros(S), np.empty(S)
     counts, total = np.zeros(4), 0.0
-    for h in reversed(range(H)):  # line 3 of Algorithm 1 (line 195)
+    for h in reversed(range(H)):  # line 3 of Algorithm 1
         publish(h)
         visits = billboard.read("visits", part=h)
         counts += step(

@@ -1,4 +1,4 @@
-"""What DP-APVI releases (paper 000, Algorithm 1): visit and transition counts, once, with Gaussian or Laplace noise.
+"""What DP-APVI releases (Qiao & Wang 2022, Algorithm 1): visit and transition counts, once, with noise.
 
 The paper takes the reward function r as known. Where it is not (`rewards="released"`), per-cell reward sums are a third
 release, and the budget is split over three tables instead of two: a deviation, declared and charged like the rest.
@@ -34,38 +34,38 @@ REWARDS = Reading(
 
 
 def gaussian(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-APVI with Gaussian noise: ρ-zCDP by Theorem 3.4 (line 214), eq. (2) (line 146)."""
+    """Returns DP-APVI with Gaussian noise: ρ-zCDP by Theorem 3.4, eq. (2)."""
     tables = _tables(readings)
-    # eq. (2): σ² = 2H/ρ, each of the two tables ρ/2-zCDP (Lemma D.1, line 525); three tables: ρ/3 each
+    # eq. (2): σ² = 2H/ρ, each of the two tables ρ/2-zCDP (Lemma D.1); three tables: ρ/3 each
     variance = len(tables) * H / rho
     return Declaration(
         name="dp-apvi",
         title="DP-APVI: offline value iteration from noisy counts, Gaussian",
-        source="Qiao & Wang, Offline RL with DP, Algorithm 1 and eq. (2)",
+        source="Qiao & Wang 2022, arXiv:2206.00810, Algorithm 1 and eq. (2)",
         relation=ReplaceOne("trajectory"),
         releases=tuple(
-            Release(name, statistic, Gaussian(variance=variance), stated=L2(sqrt(2 * H)), source="Lemma D.1, line 525")
+            Release(name, statistic, Gaussian(variance=variance), stated=L2(sqrt(2 * H)), source="Lemma D.1")
             for name, statistic in tables.items()
         ),
-        claim=Claim(ZCDP(rho), source="Theorem 3.4, line 214"),
+        claim=Claim(ZCDP(rho), source="Theorem 3.4"),
         parameters=(*SIZES, RHO),
     )
 
 
 def laplace(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-APVI with Laplace noise: ε-DP (section 3, "Apply Laplace Mechanism", line 237)."""
+    """Returns DP-APVI with Laplace noise: ε-DP (section 3, "Apply Laplace Mechanism")."""
     tables = _tables(readings)
-    scale = 2 * len(tables) * H / epsilon  # line 237: Lap(4H/ε) for two tables whose joint ℓ₁ sensitivity is 4H
+    scale = 2 * len(tables) * H / epsilon  # section 3: Lap(4H/ε) for two tables whose joint ℓ₁ sensitivity is 4H
     return Declaration(
         name="dp-apvi-laplace",
         title="DP-APVI: offline value iteration from noisy counts, Laplace",
-        source="Qiao & Wang, Offline RL with DP, section 3, Algorithm 1 with the Laplace mechanism",
+        source="Qiao & Wang 2022, arXiv:2206.00810, section 3, Algorithm 1 with the Laplace mechanism",
         relation=ReplaceOne("trajectory"),
         releases=tuple(
-            Release(name, statistic, Laplace(scale=scale), stated=L1(2 * H), source="section 3, line 237")
+            Release(name, statistic, Laplace(scale=scale), stated=L1(2 * H), source="section 3")
             for name, statistic in tables.items()
         ),
-        claim=Claim(PureDP(epsilon), source="section 3, line 237"),
+        claim=Claim(PureDP(epsilon), source="section 3"),
         parameters=(*SIZES, EPSILON),
     )
 

@@ -1,4 +1,4 @@
-"""Algorithm 1 of paper 000 in plain loops, compiled by Numba: one cell, one step, and whole passes in a batch.
+"""Algorithm 1 of Qiao & Wang 2022 in plain loops, compiled by Numba: one cell, one step, and whole passes in a batch.
 
 The agent and the auditors' batch run the same `cell`, so they are one algorithm. Nothing here sees data: the inputs are
 noisy counts from a billboard. Line numbers are those of the paper's text.
@@ -19,7 +19,7 @@ TIES = 1e-10  # times H: values that differ by no more are equal up to rounding,
 
 
 class Constants(NamedTuple):
-    """The numbers of line 1 and what follows from them (lines 189 to 193), and which rewards there are.
+    """The numbers of line 1 and what follows from them (Algorithm 1), and which rewards there are.
 
     Attributes:
         H: Steps of an episode.
@@ -44,12 +44,12 @@ class Constants(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def private_total(pair: float, following: Array, E: float) -> float:
-    """Returns ñ(s, a), the sum of eq. (3)'s minimiser, without the minimiser (line 160).
+    """Returns ñ(s, a), the sum of eq. (3)'s minimiser, without the minimiser.
 
-    The sum moves from T = Σ n′(s, a, s′) only as far as the constraint |Σx − n′(s, a)| ≤ E/2 forces it (line 158).
+    The sum moves from T = Σ n′(s, a, s′) only as far as the constraint |Σx − n′(s, a)| ≤ E/2 forces it (eq. (3)).
 
     Args:
-        pair: n′(s, a), before the clip at 0 of eq. (2), line 146.
+        pair: n′(s, a), before the clip at 0 of eq. (2).
         following: (S,) n′(s, a, ·), before the clip.
         E: E_ρ.
     """
@@ -62,7 +62,7 @@ def private_total(pair: float, following: Array, E: float) -> float:
 
 @njit(cache=True, nogil=True)
 def private_counts(following: Array, total: float, x: Array) -> None:
-    """Writes eq. (3)'s minimiser into x (lines 157 to 160): of all x ≥ 0 with the given sum, the nearest in ℓ∞ to y.
+    """Writes eq. (3)'s minimiser into x: of all x ≥ 0 with the given sum, the nearest in ℓ∞ to y.
 
     y is `following` clipped at 0 (eq. (2)). If y sums to less, every entry rises by the same amount; if to more,
     x = max(y − t, 0) with the one t that makes the sum right. In both cases any other x of that sum is further from y
@@ -111,7 +111,7 @@ def cell(  # noqa: PLR0917 - Numba's functions take positional arguments
     c: Constants,
     x: Array,
 ) -> tuple[float, float, float]:
-    """Returns Q̄, ñ and Γ of one state–action pair at one step (lines 181 to 204).
+    """Returns Q̄, ñ and Γ of one state–action pair at one step (section 3 and Algorithm 1).
 
     Args:
         pair: n′(s, a).
@@ -126,7 +126,7 @@ def cell(  # noqa: PLR0917 - Numba's functions take positional arguments
     S = following.size
     n = private_total(pair, following, c.E)
     known = n > c.E
-    if known:  # eq. (5), line 181
+    if known:  # eq. (5)
         private_counts(following, n, x)
         for s in range(S):
             x[s] /= n

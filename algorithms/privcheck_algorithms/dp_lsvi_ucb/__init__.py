@@ -1,4 +1,4 @@
-"""DP-LSVI-UCB++ (paper 001, Algorithm 1), declared twice: with fresh noise, and with the one draw that is printed."""
+"""DP-LSVI-UCB++ (Sahu 2025, Algorithm 1), declared twice: with fresh noise, and with the one draw that is printed."""
 
 from fractions import Fraction
 
@@ -22,7 +22,7 @@ INSTANCE = AuditInstance(  # of ridges and bonuses tried, those under which most
 FRESH = Algorithm(
     name="dp-lsvi-ucb-pp",
     title="DP-LSVI-UCB++: optimistic weighted regression in linear MDPs, fresh noise",
-    source="Sahu, DP in RL: Linear MDPs, Algorithm 1 with the releases of Theorem A.1",
+    source="Sahu 2025, arXiv:2504.09339, Algorithm 1 with the releases of Theorem A.1",
     paper=LINEAR,
     declare=declare_fresh,
     readings=(CLAIM,),
@@ -43,7 +43,7 @@ ONE_DRAW = AuditInstance(  # so many marks that one user moves the policy by som
 AS_PRINTED = Algorithm(
     name="dp-lsvi-ucb-pp-as-printed",
     title="DP-LSVI-UCB++ as printed: one draw of noise for all episodes",
-    source="Sahu, DP in RL: Linear MDPs, Algorithm 1",
+    source="Sahu 2025, arXiv:2504.09339, Algorithm 1",
     paper=LINEAR,
     declare=declare_as_printed,
     readings=(CLAIM,),

@@ -1,4 +1,4 @@
-"""DP-LSVI-UCB++ (paper 001, Algorithm 1, lines 152 to 171): LSVI-UCB++ on the releases that are declared beside it.
+"""DP-LSVI-UCB++ (Sahu 2025, Algorithm 1): LSVI-UCB++ on the releases that are declared beside it.
 
 The steps are in `linear.weighted`. Whether noise is fresh for every output or one draw for all, how much there is and
 how long features are follow the declaration; constants are options, and no claim depends on them.

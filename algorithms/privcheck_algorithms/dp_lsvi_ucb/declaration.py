@@ -1,6 +1,6 @@
-"""What DP-LSVI-UCB++ releases (paper 001, Algorithm 1): four statistics a step, anew after every episode.
+"""What DP-LSVI-UCB++ releases (Sahu 2025, Algorithm 1): four statistics a step, anew after every episode.
 
-Theorem A.1 composes 4HK independent releases; the algorithm as printed draws their noise once (line 152, step 1) and
+Theorem A.1 composes 4HK independent releases; the algorithm as printed draws their noise once (Algorithm 1, step 1) and
 adds it again in every episode (step 26 adds K₁ once more each time). Two declarations, the same in all else.
 """
 
@@ -35,23 +35,23 @@ NoiseDraws = Literal["fresh", "one draw"]
 
 
 def declare_fresh(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-LSVI-UCB++ with fresh noise at each (k, h), as Theorem A.1 composes it (lines 256 to 260)."""
+    """Returns DP-LSVI-UCB++ with fresh noise at each (k, h), as Theorem A.1's proof composes it."""
     return declaration(
         readings,
         name="dp-lsvi-ucb-pp",
         title="DP-LSVI-UCB++: optimistic weighted regression in linear MDPs, fresh noise",
-        source="Sahu, DP in RL: Linear MDPs, Algorithm 1 with the releases of Theorem A.1",
+        source="Sahu 2025, arXiv:2504.09339, Algorithm 1 with the releases of Theorem A.1",
         noise="fresh",
     )
 
 
 def declare_as_printed(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-LSVI-UCB++ as Algorithm 1 is printed: φ₁, φ₂, φ₃ and K₁ drawn once (line 152, step 1)."""
+    """Returns DP-LSVI-UCB++ as Algorithm 1 is printed: φ₁, φ₂, φ₃ and K₁ drawn once (Algorithm 1, step 1)."""
     return declaration(
         readings,
         name="dp-lsvi-ucb-pp-as-printed",
         title="DP-LSVI-UCB++ as printed: one draw of noise for all episodes",
-        source="Sahu, DP in RL: Linear MDPs, Algorithm 1",
+        source="Sahu 2025, arXiv:2504.09339, Algorithm 1",
         noise="one draw",
     )
 
@@ -78,28 +78,28 @@ def declaration(
         assumptions: Beyond that of bounded values.
     """
     approx = readings.get("claim", "zcdp") == "approx"
-    # Lemma 2.1 (line 94)
+    # Lemma 2.1
     guarantee = ApproxDP(rho + 2 * sqrt(rho * log(1 / delta)), delta) if approx else ZCDP(rho)
     return Declaration(
         name=name,
         title=title,
         source=source,
-        relation=ReplaceOne("trajectory"),  # line 78: sequences that differ on the k-th user
+        relation=ReplaceOne("trajectory"),  # Definition 2.2: sequences that differ on the k-th user
         releases=_releases(norm, Draw(across=("outputs",)) if noise == "one draw" else Draw()),
         claim=Claim(
             guarantee,
-            source="Theorem A.1, line 254; its proof, line 260",
-            joint=Joint(sees=("billboard", "own data")),  # line 260; step 23: a = argmax Q̂(s, ·)
+            source="Theorem A.1 and its proof",
+            joint=Joint(sees=("billboard", "own data")),  # Theorem A.1's proof; step 23: a = argmax Q̂(s, ·)
             composition="zcdp",
         ),
         parameters=(*SIZES, _RHO, *((_DELTA,) if approx else ())),
         assumptions=(
             Assumption(
                 what="|Q̂| and |Q̌|",
-                assumed=H,  # of V in the proof, line 256
+                assumed=H,  # of V in Theorem A.1's proof
                 attained=None,
                 repair="clip both to [0, H]: Q̂ from below as well, Q̌ from below instead of from above",
-                source="Algorithm 1, line 152, steps 10 and 11",
+                source="Algorithm 1, steps 10 and 11",
             ),
             *assumptions,
         ),
@@ -122,7 +122,7 @@ def _releases(norm: int, draw: Draw) -> tuple[Release, ...]:
             "gram",
             GramMatrices(name="σ̄⁻²φφᵀ sums", steps=H, dimension=d, vector=phi, weight=weight),
             matrices,
-            expression(1),  # line 258: 1/√2 in units of GOE noise, ‖D‖_F = 1
+            expression(1),  # Theorem A.1's proof: 1/√2 in units of GOE noise, ‖D‖_F = 1
             draw,
         ),
     )
@@ -149,9 +149,9 @@ def _release(
         statistic,
         mechanism,
         stated=L2(sqrt(H) * stated),  # H steps together make √H times it
-        source="Theorem A.1, line 256" if isinstance(statistic, FeatureSums) else "Theorem A.1, line 258",
+        source="Theorem A.1",
         schedule=EveryEpisode(outputs=K - 1),  # steps 5 to 7 of episodes 2 to K; Λ̃ of K + 1 is never used
         draw=draw,
-        counted=K,  # line 148: 4HK statistics
+        counted=K,  # section 3: 4HK statistics
         budget=ZCDP(rho / 4),
     )

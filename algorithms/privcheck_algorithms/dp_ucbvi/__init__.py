@@ -1,4 +1,4 @@
-"""DP-UCBVI (Qiao & Wang 2023), a baseline of paper 003 under joint and under local DP."""
+"""DP-UCBVI (Qiao & Wang 2023), a baseline of Bai et al. 2024 under joint and under local DP."""
 
 from functools import partial
 
@@ -12,8 +12,8 @@ from privcheck_algorithms.privatizers.declaration import INITIAL, LOG, NOISE
 
 CENTRAL = Algorithm(
     name="dp-ucbvi-central",
-    title="DP-UCBVI under joint DP, with paper 002's counters (its own noise is not in the papers)",
-    source="Qiao & Wang 2023, as described in papers 001 and 003",
+    title="DP-UCBVI under joint DP, with Chowdhury & Zhou's counters (its own noise is not in the papers)",
+    source="Qiao & Wang 2023, as described in Bai et al. 2024, arXiv:2411.11647, Table I",
     paper=SHUFFLE,
     declare=central,
     readings=(NOISE, LOG, INITIAL),
@@ -26,8 +26,8 @@ CENTRAL = Algorithm(
 
 LOCAL = Algorithm(
     name="dp-ucbvi-local",
-    title="DP-UCBVI under local DP, with paper 002's noise (its own is not in the papers)",
-    source="Qiao & Wang 2023, as described in papers 001 and 003",
+    title="DP-UCBVI under local DP, with Chowdhury & Zhou's noise (its own is not in the papers)",
+    source="Qiao & Wang 2023, as described in Bai et al. 2024, arXiv:2411.11647, Table I",
     paper=SHUFFLE,
     declare=local,
     readings=(NOISE, INITIAL),

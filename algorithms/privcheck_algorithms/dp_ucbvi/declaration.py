@@ -1,7 +1,7 @@
-"""What DP-UCBVI releases (Qiao & Wang 2023), as far as papers 001 and 003 describe it: private counts, JDP or LDP.
+"""What DP-UCBVI releases (Qiao & Wang 2023), as far as later papers describe it: private counts, JDP or LDP.
 
 They do not state its noise (README): the declarations take what their claims need, or
-that of paper 002's privatizers.
+that of Chowdhury & Zhou's privatizers.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from privcheck.declaration import Declaration
 from privcheck_algorithms.privatizers import declaration as privatizers
 from privcheck_algorithms.privatizers.declaration import REWARDS, CountedAlgorithm, noise_factor
 
-_SOURCE = "Qiao & Wang 2023, as described in paper 003, Table I (line 42) and line 327; 001, line 32"
+_SOURCE = "Qiao & Wang 2023, as described in Bai et al. 2024, arXiv:2411.11647, Table I and section VI-A"
 
 
 def central(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-UCBVI under joint DP: ε-JDP according to paper 003's table (line 42)."""
+    """Returns DP-UCBVI under joint DP: ε-JDP according to Bai et al.'s Table I."""
     return privatizers.central(
         CountedAlgorithm(
             name="dp-ucbvi-central",
-            title="DP-UCBVI under joint DP, with paper 002's counters (its own noise is not in the papers)",
+            title="DP-UCBVI under joint DP, with Chowdhury & Zhou's counters (its own noise is not in the papers)",
             source=_SOURCE,
             tables=REWARDS,
-            claim="paper 003, line 42",
-            noise="not stated in the papers; paper 002, Lemma 5.1, line 234",
+            claim="Bai et al. 2024, Table I",
+            noise="not stated in the papers; Chowdhury & Zhou 2022, Lemma 5.1",
             factor=noise_factor(readings),
         ),
         readings,
@@ -32,15 +32,15 @@ def central(readings: Mapping[str, str]) -> Declaration:
 
 
 def local(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-UCBVI under local DP, as paper 003's experiments run it (line 327)."""
+    """Returns DP-UCBVI under local DP, as Bai et al.'s experiments run it (section VI-A)."""
     return privatizers.local(
         CountedAlgorithm(
             name="dp-ucbvi-local",
-            title="DP-UCBVI under local DP, with paper 002's noise (its own is not in the papers)",
+            title="DP-UCBVI under local DP, with Chowdhury & Zhou's noise (its own is not in the papers)",
             source=_SOURCE,
             tables=REWARDS,
-            claim="paper 003, line 327",
-            noise="not stated in the papers; paper 002, Lemma 5.4, line 252",
+            claim="Bai et al. 2024, section VI-A",
+            noise="not stated in the papers; Chowdhury & Zhou 2022, Lemma 5.4",
             factor=noise_factor(readings),
         ),
         readings,

@@ -1,4 +1,4 @@
-"""DP-VAPVI (paper 000, Algorithm 2), declared twice: with the users split in halves, and as its experiments run it."""
+"""DP-VAPVI (Qiao & Wang 2022, Algorithm 2), declared twice: with the users split, and as its experiments run it."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -23,7 +23,7 @@ INSTANCE = AuditInstance(sizes={"H": 2, "d": 2}, options={"C": Fraction(0), "E_s
 SPLIT = Algorithm(
     name="dp-vapvi",
     title="DP-VAPVI: offline value iteration with linear features",
-    source="Qiao & Wang, Offline RL with DP, Algorithm 2",
+    source="Qiao & Wang 2022, arXiv:2206.00810, Algorithm 2",
     paper=OFFLINE,
     declare=declare_split,
     readings=(FEATURES,),
@@ -37,7 +37,7 @@ SPLIT = Algorithm(
 UNSPLIT = Algorithm(
     name="dp-vapvi-unsplit",
     title="DP-VAPVI: offline value iteration with linear features, the same users in both halves",
-    source="Qiao & Wang, Offline RL with DP, Algorithm 2 as in section 5",
+    source="Qiao & Wang 2022, arXiv:2206.00810, Algorithm 2 as in section 5",
     paper=OFFLINE,
     declare=declare_unsplit,
     readings=(FEATURES,),

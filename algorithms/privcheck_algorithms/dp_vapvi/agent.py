@@ -1,4 +1,4 @@
-"""The agent of paper 000's Algorithm 2 (line 253): pessimistic value iteration on noisy regressions, from H down.
+"""The agent of Qiao & Wang's (2022) Algorithm 2: pessimistic value iteration on noisy regressions, from H down.
 
 The agent half is the loop over `steps.plan`, which sees a billboard and never data; the privatizer half stands in
 `privatizer`. `AGENT` is what is registered, run (`privcheck.offline`) and audited. The README beside this file maps

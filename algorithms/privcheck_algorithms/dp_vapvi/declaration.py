@@ -1,6 +1,6 @@
-"""What DP-VAPVI releases (paper 000, Algorithm 2): five statistics a step, once, split over two halves of the users.
+"""What DP-VAPVI releases (Qiao & Wang 2022, Algorithm 2): five statistics a step, once, split over two halves.
 
-The experiments do not split the users (section 5, line 307): `dp-vapvi-unsplit` is that declaration.
+The experiments do not split the users (section 5): `dp-vapvi-unsplit` is that declaration.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ VARIANCE_HALF, VALUE_HALF = "D′ (variance)", "D (values)"
 
 
 def declare_split(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-VAPVI with two disjoint halves of the users, one for the variance, one for the values (line 255)."""
+    """Returns DP-VAPVI with two disjoint halves of the users, one for the variance, one for the values (section 4)."""
     return _declaration(readings, unsplit=False)
 
 
 def declare_unsplit(readings: Mapping[str, str]) -> Declaration:
-    """Returns DP-VAPVI as its experiments run it: every user in both halves (line 307)."""
+    """Returns DP-VAPVI as its experiments run it: every user in both halves (section 5)."""
     return _declaration(readings, unsplit=True)
 
 
@@ -45,18 +45,18 @@ def _declaration(readings: Mapping[str, str], *, unsplit: bool) -> Declaration:
         name="dp-vapvi-unsplit" if unsplit else "dp-vapvi",
         title="DP-VAPVI: offline value iteration with linear features"
         + (", the same users in both halves" if unsplit else ""),
-        source="Qiao & Wang, Offline RL with DP, Algorithm 2" + (" as in section 5, line 307" if unsplit else ""),
-        relation=ReplaceOne("trajectory"),  # lines 106 and 132
+        source="Qiao & Wang 2022, arXiv:2206.00810, Algorithm 2" + (" as in section 5" if unsplit else ""),
+        relation=ReplaceOne("trajectory"),  # Definition 2.3 and Lemma 2.6
         releases=_releases(norm, dimension, *(("", "") if unsplit else (VARIANCE_HALF, VALUE_HALF))),
-        claim=Claim(ZCDP(rho), source="Theorem 4.1, line 275; Lemma E.1, line 818", composition="zcdp"),
+        claim=Claim(ZCDP(rho), source="Theorem 4.1; Lemma E.1", composition="zcdp"),
         parameters=(_STEPS, _BUDGET) if printed else (_STEPS, _SIZE, _BUDGET),
         assumptions=(
             Assumption(
                 what="‖φ(s, a)‖",
-                assumed=expression(1),  # line 71
+                assumed=expression(1),  # section 2
                 attained=norm,
                 repair="divide φ by √7 and multiply ν and θ by it",
-                source="Appendix G, line 1423",
+                source="Appendix G",
                 bounds="phi",
             ),
         ),
@@ -67,13 +67,13 @@ def _declaration(readings: Mapping[str, str], *, unsplit: bool) -> Declaration:
 
 def _releases(norm: Expr, dimension: Expr, first: str, second: str) -> tuple[Release, ...]:
     phi = Column("phi", norm, r"\phi")
-    value = Column("V", H - h, "V")  # V_{h+1} ≤ H − h: Q is in [0, H − h + 1] (line 253, step 13)
+    value = Column("V", H - h, "V")  # V_{h+1} ≤ H − h: Q is in [0, H − h + 1] (Algorithm 2, step 13)
     gain = Column("r+V", H - h + 1, "(r + V)")
-    weight = Column("1/variance", 1, r"\sigma^{-2}")  # σ² = max(1, …) (line 253, step 8)
+    weight = Column("1/variance", 1, r"\sigma^{-2}")  # σ² = max(1, …) (Algorithm 2, step 8)
     steps = sqrt(H)  # the paper states sensitivities a step; H steps together make √H times them
-    share = rho / (5 * H)  # ρ₀ (line 253, step 2)
-    budget = ZCDP(rho / 5)  # each of H statistics ρ₀ (line 820)
-    # the paper takes 1/√2 for the matrices (line 822): ‖D‖_F = 1, the add/remove figure, in units of GOE noise
+    share = rho / (5 * H)  # ρ₀ (Algorithm 2, step 2)
+    budget = ZCDP(rho / 5)  # each of H statistics ρ₀ (Lemma E.1)
+    # the paper takes 1/√2 for the matrices (Lemma E.1): ‖D‖_F = 1, the add/remove figure, in units of GOE noise
     goe, frobenius = SymmetricGaussian(variance=1 / (4 * share), kind="goe"), L2(steps)
     return (
         Release(
@@ -81,7 +81,7 @@ def _releases(norm: Expr, dimension: Expr, first: str, second: str) -> tuple[Rel
             FeatureSums(name="φ·V² sums", steps=H, dimension=dimension, vector=phi, target=value, power=2),
             Gaussian(variance=2 * H**4 / share),
             stated=L2(steps * 2 * H**2),
-            source="Lemma E.1, line 820",
+            source="Lemma E.1",
             budget=budget,
             users=first,
         ),
@@ -90,7 +90,7 @@ def _releases(norm: Expr, dimension: Expr, first: str, second: str) -> tuple[Rel
             FeatureSums(name="φ·V sums", steps=H, dimension=dimension, vector=phi, target=value),
             Gaussian(variance=2 * H**2 / share),
             stated=L2(steps * 2 * H),
-            source="Lemma E.1, line 820",
+            source="Lemma E.1",
             budget=budget,
             users=first,
         ),
@@ -99,7 +99,7 @@ def _releases(norm: Expr, dimension: Expr, first: str, second: str) -> tuple[Rel
             GramMatrices(name="Gram matrices of φ", steps=H, dimension=dimension, vector=phi),
             goe,
             stated=frobenius,
-            source="Lemma E.1, line 822",
+            source="Lemma E.1",
             budget=budget,
             users=first,
         ),
@@ -108,7 +108,7 @@ def _releases(norm: Expr, dimension: Expr, first: str, second: str) -> tuple[Rel
             GramMatrices(name="weighted Gram matrices of φ", steps=H, dimension=dimension, vector=phi, weight=weight),
             goe,
             stated=frobenius,
-            source="Lemma E.1, line 822",
+            source="Lemma E.1",
             budget=budget,
             users=second,
         ),
@@ -119,7 +119,7 @@ def _releases(norm: Expr, dimension: Expr, first: str, second: str) -> tuple[Rel
             ),
             Gaussian(variance=2 * H**2 / share),
             stated=L2(steps * 2 * H),
-            source="Lemma E.1, line 820",
+            source="Lemma E.1",
             budget=budget,
             users=second,
         ),

@@ -1,4 +1,4 @@
-"""The features of paper 000's synthetic linear MDP (Appendix G, lines 1415–1423), and the pair that moves most."""
+"""The features of Qiao & Wang's (2022) synthetic linear MDP (Appendix G), and the pair that moves most."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def make_printed_features() -> NDArray[np.float64]:
     """Returns φ(s, a) as printed, of norm up to √7: eight bits of the action, δ and 1 − δ; shape (2, 100, 10)."""
     actions = np.arange(ACTIONS)
     bits = (actions[:, np.newaxis] >> np.arange(7, -1, -1)) & 1
-    matches = (np.arange(STATES)[:, np.newaxis] == 0) == (actions == 0)  # δ(s, a), line 1417
+    matches = (np.arange(STATES)[:, np.newaxis] == 0) == (actions == 0)  # δ(s, a), Appendix G
     phi = np.empty((STATES, ACTIONS, DIMENSION))
     phi[..., :8] = bits
     phi[..., 8], phi[..., 9] = matches, ~matches

@@ -26,7 +26,7 @@ from privcheck_algorithms.linear.users import (
 
 Array = NDArray[np.float64]
 
-# users take turns (line 249), so that one who is replaced moves nobody else to the other half
+# users take turns (section 4), so that one who is replaced moves nobody else to the other half
 HALVES = {"": slice(None), VALUE_HALF: slice(0, None, 2), VARIANCE_HALF: slice(1, None, 2)}
 
 

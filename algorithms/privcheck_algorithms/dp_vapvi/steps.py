@@ -1,4 +1,4 @@
-"""Steps 4 to 14 of paper 000's Algorithm 2 (line 253): functions of the billboard and of what is public alone.
+"""Steps 4 to 14 of Qiao & Wang's (2022) Algorithm 2: functions of the billboard and of what is public alone.
 
 Both halves call them: the agent half for its policy, the privatizer half for the V of the step after and the weights
 1/σ̃², which its exact sums are taken with. What they agree on needs no second billboard.

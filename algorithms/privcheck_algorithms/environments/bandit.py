@@ -1,4 +1,4 @@
-"""A bandit of heterogeneous users, as in paper 003's experiments: A arms, one step, one state.
+"""A bandit of heterogeneous users, as in Bai et al.'s experiments: A arms, one step, one state.
 
 The mean of arm a is drawn uniform on [0, 0.99]; user k's own mean is that plus N(0, σ²), clipped to [0, 1], and the
 reward is a bit with that mean. Every user acts once, so that what an agent meets is a bit with the clipped mean's mean.
@@ -70,7 +70,7 @@ def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the
 BANDIT = Environment(
     name="bandit",
     title="A bandit of heterogeneous users",
-    source="paper 003, section VI-A (line 325), after Li et al. 2024; spread of users' means 0.1, which is not stated",
+    source="Bai et al. 2024, section VI-A, after Li et al. 2024; spread of users' means 0.1, which is not stated",
     parameters=(
         Parameter(name="A", default=20, kind="count", meaning="arms"),
         Parameter(name="model", default=1, kind="count", meaning="number of the model: the seed of its draw"),

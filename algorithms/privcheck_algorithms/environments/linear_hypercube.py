@@ -2,7 +2,7 @@
 
 P_h(· | s, a) = ψ_0(· | s, a) + Σ_i μ_{h,i}·ψ_i(· | s, a): a base kernel of probabilities, ψ_0(1 | s, a) = (.35, .65)_s,
 and four perturbations, ψ_i(1 | s, a) = −ψ_i(0 | s, a) = .3·signs(a)_i/4. So d₁ = 5 and θ_h = (1, μ_h), μ_h ∈ {−1, 1}⁴.
-Assumption 1 of paper 004 (lines 207–229): ‖θ_h‖ = √5 = √d₁, and for V in [0, H] ‖Σ_s′ ψ(s′ | s, a)·V(s′)‖ is at most
+Assumption 1 of Zhou 2022: ‖θ_h‖ = √5 = √d₁, and for V in [0, H] ‖Σ_s′ ψ(s′ | s, a)·V(s′)‖ is at most
 H·√(1 + 4·.075²), which is less than √d₁·H. The prior that knows no sign has θ = (1, 0, 0, 0, 0).
 """
 
@@ -63,7 +63,7 @@ def _sample(values: Mapping[str, int], seed: int) -> Dataset:
 LINEAR_HYPERCUBE = Environment(
     name="linear-hypercube",
     title="A linear mixture with unknown signs, which its prior does not solve",
-    source="ours, for the agents of paper 004",
+    source="ours, for the agents of Zhou 2022",
     parameters=(
         Parameter(name="n", default=1000, kind="count", meaning="simulated users"),
         Parameter(name="H", default=6, kind="count", meaning="steps of an episode"),

@@ -61,7 +61,7 @@ def _sample(values: Mapping[str, int], seed: int) -> Dataset:
 LINEAR_MIXTURE = Environment(
     name="linear-mixture",
     title="RiverSwim as a mixture of three known kernels",
-    source="Strehl & Littman 2008, with the numbers of paper 002's experiments; the kernels are ours, for paper 004",
+    source="Strehl & Littman 2008, with the numbers of Chowdhury & Zhou's experiments; the kernels are ours",
     parameters=(
         Parameter(name="n", default=1000, kind="count", meaning="simulated users"),
         Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),

@@ -50,7 +50,7 @@ def _sample(values: Mapping[str, int], seed: int) -> Dataset:
 LINEAR_SIGNS = Environment(
     name="linear-signs",
     title="A linear MDP with unknown signs, which myopic play does not solve",
-    source="ours, for the linear agents of papers 000 and 001",
+    source="ours, for the linear agents of Qiao & Wang 2022 and Sahu 2025",
     parameters=(
         Parameter(name="n", default=1000, kind="count", meaning="simulated users"),
         Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),

@@ -1,4 +1,4 @@
-"""The synthetic linear MDP of paper 000's Appendix G (lines 1413–1437), the benchmark of 001 too, with ‖φ‖ ≤ 1.
+"""The synthetic linear MDP of Qiao & Wang's (2022) Appendix G, the benchmark of 001 too, with ‖φ‖ ≤ 1.
 
 Two states, 100 actions, d = 10: φ(s, a) = (bits of a, δ(s, a), 1 − δ(s, a)) with δ = 1 where 1{s = 0} = 1{a = 0}. As
 printed, φ is as long as √7 (at most six bits below 100, and one of the last two); φ/√7 with √7·ν_h and √7·θ_h is the
@@ -25,7 +25,7 @@ from privcheck_algorithms.environments.simulated import make_world, sample_datas
 
 _LONGEST = np.sqrt(7.0)  # of the printed features
 _STREAM = 0x61  # of the draw of α and r_h
-_FIRST = 0.6  # p, the printed behaviour's probability of action 0 (line 1437)
+_FIRST = 0.6  # p, the printed behaviour's probability of action 0 (Appendix G)
 UNIFORM, PRINTED = 1, 2  # behaviours
 
 
@@ -40,9 +40,9 @@ def draw_model(*, H: int, seed: int) -> FiniteMDP:
     """Returns the model of H steps; per step α_{h,1}, α_{h,2} and r_h are drawn uniformly."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM,)))
     alpha, r = rng.random((H, 2)), rng.random(H)
-    measures = np.zeros((H, DIMENSION, STATES))  # ν_h(s′), lines 1425–1431
+    measures = np.zeros((H, DIMENSION, STATES))  # ν_h(s′), Appendix G
     measures[:, 8:, 0], measures[:, 8:, 1] = alpha, 1.0 - alpha
-    none, half = np.zeros(H), 0.5 - r / 2  # θ_h, line 1433
+    none, half = np.zeros(H), 0.5 - r / 2  # θ_h, Appendix G
     theta = np.stack([r / 8, none, r / 8, half, r / 8, none, r / 8, none, r / 2, half], axis=-1)
     phi = make_printed_features()
     return FiniteMDP(
@@ -54,7 +54,7 @@ def draw_model(*, H: int, seed: int) -> FiniteMDP:
 
 
 def make_behaviour(number: int, H: int) -> NDArray[np.float64] | None:
-    """Returns the behaviour policy: 1 the uniform one, None; 2 the printed one (line 1437), (H, 2, 100).
+    """Returns the behaviour policy: 1 the uniform one, None; 2 the printed one (Appendix G), (H, 2, 100).
 
     Raises:
         ParameterError: There is no behaviour of that number.
@@ -91,7 +91,7 @@ def _sample(values: Mapping[str, int], seed: int) -> Dataset:
 LINEAR_SYNTHETIC = Environment(
     name="linear-synthetic",
     title="The papers' synthetic linear MDP, features scaled to norm 1",
-    source="paper 000, Appendix G, after Min et al. 2021 and Yin et al. 2022; the benchmark of paper 001 too",
+    source="Qiao & Wang 2022, Appendix G, after Min et al. 2021 and Yin et al. 2022; the benchmark of Sahu 2025 too",
     parameters=(
         Parameter(name="n", default=1000, kind="count", meaning="simulated users"),
         Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),

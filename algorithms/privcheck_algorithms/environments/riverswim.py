@@ -1,4 +1,4 @@
-"""RiverSwim: a chain against a current (Strehl & Littman 2008), as in paper 002's experiments.
+"""RiverSwim: a chain against a current (Strehl & Littman 2008), as in Chowdhury & Zhou's experiments.
 
 The reward is small and certain at the bank, 1 at the far end, and only long persistence reaches it.
 """
@@ -61,7 +61,7 @@ def _sample(values: Mapping[str, int], seed: int) -> Dataset:
 RIVERSWIM = Environment(
     name="riverswim",
     title="RiverSwim: a chain against the current",
-    source="Strehl & Littman 2008, with the numbers of paper 002's experiments",
+    source="Strehl & Littman 2008, with the numbers of Chowdhury & Zhou's experiments",
     parameters=(
         Parameter(name="n", default=1000, kind="count", meaning="simulated users"),
         Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),

@@ -24,7 +24,7 @@ NOISE = Reading(
     meaning="users: m times the standard deviation for one trajectory; trajectory: that of one, as the paper has it",
 )
 TITLE = "Bounded contribution: DP-APVI's tables of users with up to m trajectories"
-SOURCE = "Qiao & Wang, Offline RL with DP, Algorithm 1 and eq. (2), of users with several trajectories"
+SOURCE = "Qiao & Wang 2022, arXiv:2206.00810, Algorithm 1 and eq. (2), of users with several trajectories"
 
 
 def declare_bounded_contribution(readings: Mapping[str, str]) -> Declaration:

@@ -1,4 +1,4 @@
-"""LDP-OBI (Garcelon et al. 2021), a baseline of paper 002, as far as the papers describe it."""
+"""LDP-OBI (Garcelon et al. 2021), a baseline of Chowdhury & Zhou 2022, as far as the papers describe it."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ from privcheck_algorithms.privatizers.declaration import INITIAL, NOISE
 LDP_OBI = Algorithm(
     name="ldp-obi",
     title="LDP-OBI: optimism under local DP, counts pooled over steps (its own noise is not in the papers)",
-    source="Garcelon et al. 2021, as described in papers 000 and 002",
+    source="Garcelon et al. 2021, as described in Chowdhury & Zhou 2022, arXiv:2112.10599, Table 1 and section 1",
     paper=EPISODIC,
     declare=ldp_obi,
     readings=(NOISE, INITIAL),

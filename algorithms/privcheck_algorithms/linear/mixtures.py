@@ -1,6 +1,6 @@
 """Linear mixtures as agents read them: known kernels ψ and reward features ϕ, laid out for loops over (s, a).
 
-φ_V(s, a) = ∫ψ(s′ | s, a)·V(s′)ds′ is linear in V, so that the bound of Assumption 1 of paper 004 (lines 227 and 228),
+φ_V(s, a) = ∫ψ(s′ | s, a)·V(s′)ds′ is linear in V, so that the bound of Assumption 1 of Zhou 2022,
 ‖φ_V‖ ≤ √d₁·H for V in [0, H], is one number to check: how long φ_V gets for V in [0, 1]. Sensitivities rest on it.
 """
 

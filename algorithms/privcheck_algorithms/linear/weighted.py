@@ -1,6 +1,6 @@
-"""LSVI-UCB++ (He, Zhao, Zhou & Gu 2023), compiled by Numba: exact, or from noisy sums (paper 001, Algorithm 1).
+"""LSVI-UCB++ (He, Zhao, Zhou & Gu 2023), compiled by Numba: exact, or from noisy sums (Sahu 2025, Algorithm 1).
 
-Steps are those of paper 001's Algorithm 1 (lines 152 to 171 of its text). Rewards are known (step 10). After an episode
+Steps are those of Sahu's Algorithm 1. Rewards are known (step 10). After an episode
 its user is counted, with weights that depend on their own pair and on the billboard; then a pass writes what leaves:
 Gram matrices first, on whose determinants it depends whether the policy is planned anew, then for h = H, …, 1 the sums
 over V_{h+1} of this pass. Users act between two passes, so that their policy is a function of the billboard.

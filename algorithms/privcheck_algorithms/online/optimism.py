@@ -1,6 +1,6 @@
 """Optimism from counters, as agents see them: noisy or exact, never whose they are.
 
-Equation (1) (line 134 of the text), Lemmas 3.1 and 4.1, and what Algorithms 1 and 2 do with a step's tables. The bonus
+Equation (1), Lemmas 3.1 and 4.1, and what Algorithms 1 and 2 do with a step's tables. The bonus
 of the two lemmas has one form, β = root·√(1/n) + linear·(1/n) with n = max(1, Ñ + E).
 """
 
@@ -44,16 +44,16 @@ class Bonus(NamedTuple):
 
 
 def value_bonus(*, H: int, S: int, A: int, K: int, failure: float, E1: float, E2: float, scale: float) -> Bonus:
-    """Returns Lemma 4.1's β^c + β^pv (lines 186 to 188 of the text), times `scale`.
+    """Returns Lemma 4.1's β^c + β^pv, times `scale`.
 
-    β^c = L_c/√n + 3E₁/n and β^pv = H·L_c/√n + H(S·E₂ + 2E₁)/n with L_c = √(2 ln(4SAT/δ)), T = KH (line 142).
+    β^c = L_c/√n + 3E₁/n and β^pv = H·L_c/√n + H(S·E₂ + 2E₁)/n with L_c = √(2 ln(4SAT/δ)), T = KH (Lemma 3.1).
     """
     L_c = math.sqrt(2 * math.log(4 * S * A * K * H / failure))
     return Bonus(E=E1, root=scale * (1 + H) * L_c, linear=scale * (3 * E1 + H * (S * E2 + 2 * E1)))
 
 
 def policy_bonus(*, H: int, S: int, A: int, K: int, failure: float, E1: float, E2: float, scale: float) -> Bonus:
-    """Returns Lemma 3.1's β^c + H·β^p (lines 116 and 142 of the text), times `scale`.
+    """Returns Lemma 3.1's β^c + H·β^p, times `scale`.
 
     β^p = L_p/√n + (S·E₂ + 2E₁)/n with L_p = √(4S ln(6SAT/δ)).
     """
@@ -100,7 +100,7 @@ def lay_out(tables: Counters) -> Desk:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def weigh(desk: Desk, at: int, bonus: Bonus) -> None:
-    """Writes 1/max(1, Ñ + E) and β of each cell of a step (equation (1), line 134, and line 7 of Algorithm 2).
+    """Writes 1/max(1, Ñ + E) and β of each cell of a step (equation (1), and line 7 of Algorithm 2).
 
     Args:
         desk: Of it `inverse` and `beta` are overwritten.
@@ -115,7 +115,7 @@ def weigh(desk: Desk, at: int, bonus: Bonus) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def backup(desk: Desk, at: int, values: Array, h: int) -> None:
-    """Writes Q̃_h of every cell of a step (line 8 of Algorithm 2, line 210 of the text).
+    """Writes Q̃_h of every cell of a step (line 8 of Algorithm 2).
 
     c̃ + Σ Ṽ(s′)·P̃(s′) = (C̃ + Σ Ṽ(s′)·Ñ(s, a, s′))/max(1, Ñ + E): one division a cell. At most H − h + 1 with the
     paper's h, the largest value there can be.

@@ -87,8 +87,8 @@ NOBODY = Curator(kind=EXACT, law=noise.NONE, scale=0.0, E1=0.0, E2=0.0)  # for t
 def curator(request: OnlineRequest, *, noiseless: bool = False, kinds: Collection[int] = (TREE, LOCAL)) -> Curator:
     """Returns the privatizer that the declaration describes, with the precision levels of Lemmas 5.1 and 5.4.
 
-    E₁ = (3H/ε)·√(8 log³K·ln(6SAT/δ)) = b·√(8 log K·ln(6SAT/δ)) (line 234 of the text), and with √K in the place of
-    log^{3/2}K under the local privatizer (line 252): b·√(8n·ln(6SAT/δ)) with n noisy terms in a count. E₂ has S²AT.
+    E₁ = (3H/ε)·√(8 log³K·ln(6SAT/δ)) = b·√(8 log K·ln(6SAT/δ)) (Lemma 5.1), and with √K in the place of
+    log^{3/2}K under the local privatizer (Lemma 5.4): b·√(8n·ln(6SAT/δ)) with n noisy terms in a count. E₂ has S²AT.
     Of Gaussian noise σ a sum of n terms stays within σ·√(2n·ln(2/δ′)), so that 2 stands for the 8 of Laplace sums.
 
     Args:

@@ -75,8 +75,8 @@ def quality(agent: Agent, tables: Counters, h: int, cell: int) -> float:
 
     PUCB (Vietri et al. 2020, as reconstructed in its README): known from ñ ≥ 2E on, and then the bonus is
     (H + 1)·√(2L/max(ñ − E, 1)) + (1 + SH)(3E/ñ + 2E²/ñ²).
-    OBI: Lemma 3.1's bonus of paper 002, with n = max(1, ñ + E).
-    BERNSTEIN (Qiao & Wang 2023, as reconstructed): counts by equation (3) of paper 000, then
+    OBI: Lemma 3.1's bonus of Chowdhury & Zhou 2022, with n = max(1, ñ + E).
+    BERNSTEIN (Qiao & Wang 2023, as reconstructed): counts by equation (3) of Qiao & Wang 2022, then
     2·√(Var_P̃(Ṽ)·L/n) + √(2L/n) + 20·S·H·E·L/n.
 
     Args:

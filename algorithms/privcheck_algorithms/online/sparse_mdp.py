@@ -1,7 +1,7 @@
 """A finite model as the kernels read it, and the exact values of policies in it: the truth that regret is measured by.
 
-Costs are 1 − reward in paper 002 (section 2.1); values here are of rewards. Only the world and the yardstick are in
-this file; no agent and no privatizer reads it. The optimum is `planning.solve`'s.
+Costs are 1 − reward in Chowdhury & Zhou 2022 (section 2.1); values here are of rewards. Only the world and the
+yardstick are in this file; no agent and no privatizer reads it. The optimum is `planning.solve`'s.
 
 What an episode calls is inlined by force, here and in the files beside: a world is a hundred words to a compiled
 function, and a call would copy them. That is a tenth of the time of PRIVATE-UCB-VI.
@@ -262,7 +262,7 @@ def empty_walk(H: int) -> Walk:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def roll_greedy(w: SparseMDP, actions: Indices, rng: np.random.Generator, walk: Walk) -> None:
-    """Lets one user follow a deterministic policy (line 11 of Algorithm 2, line 213 of the text).
+    """Lets one user follow a deterministic policy (line 11 of Algorithm 2).
 
     Args:
         w: The model.
@@ -284,7 +284,7 @@ def roll_greedy(w: SparseMDP, actions: Indices, rng: np.random.Generator, walk: 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def roll_mixed(w: SparseMDP, policy: Array, rng: np.random.Generator, walk: Walk) -> None:
-    """Lets one user follow a policy of action probabilities (line 11 of Algorithm 1, line 120 of the text).
+    """Lets one user follow a policy of action probabilities (line 11 of Algorithm 1).
 
     Args:
         w: The model.

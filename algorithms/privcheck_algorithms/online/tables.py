@@ -80,7 +80,7 @@ def split(flat: Array, H: int, S: int, A: int) -> Counters:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def count(flat: Array, layout: Layout, walk: Walk) -> None:
-    """Adds one trajectory to a vector of counters (section 3, line 126 of the text)."""
+    """Adds one trajectory to a vector of counters (section 3)."""
     T, S, A, rewards = layout
     path, taken, costs = walk
     for h in range(taken.size):

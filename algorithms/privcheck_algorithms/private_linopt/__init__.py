@@ -1,4 +1,4 @@
-"""Private-LinOpt-VI and Private-LinOpt-PO (paper 004): two declarations with the same four tree counters."""
+"""Private-LinOpt-VI and Private-LinOpt-PO (Zhou 2022): two declarations with the same four tree counters."""
 
 from fractions import Fraction
 
@@ -24,7 +24,7 @@ INSTANCE = AuditInstance(
 VI = Algorithm(
     name="private-linopt-vi",
     title="Private-LinOpt-VI: optimistic value iteration in linear mixture MDPs, binary-tree counters",
-    source="Zhou, Differentially Private RL with Linear Function Approximation, Algorithm 1",
+    source="Zhou 2022, arXiv:2201.07052, Algorithm 1",
     paper=MIXTURE,
     declare=value_iteration,
     readings=READINGS,
@@ -40,7 +40,7 @@ VI = Algorithm(
 PO = Algorithm(
     name="private-linopt-po",
     title="Private-LinOpt-PO: optimistic policy steps in linear mixture MDPs, binary-tree counters",
-    source="Zhou, Differentially Private RL with Linear Function Approximation, Algorithm 2",
+    source="Zhou 2022, arXiv:2201.07052, Algorithm 2",
     paper=MIXTURE,
     declare=policy_optimization,
     readings=READINGS,

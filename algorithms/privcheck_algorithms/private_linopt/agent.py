@@ -1,4 +1,4 @@
-"""LinOpt-VI-Reg and LinOpt-PO-Reg (paper 004, Algorithms 1 and 2): their constants, and the players around the kernel.
+"""LinOpt-VI-Reg and LinOpt-PO-Reg (Zhou 2022, Algorithms 1 and 2): their constants, and the players around the kernel.
 
 With the PRIVATIZER they are Private-LinOpt-VI and -PO, with exact counters and Z = λI UCRL-VTR and linear OPPO: one
 kernel, which a private agent without noise runs number by number alike.
@@ -69,7 +69,7 @@ NOISE = "simulated: seeded floating-point noise (PCG64) inside the kernel; not f
 
 
 def norm_bound(scale: float, *, d: int, nodes: int, K: int, H: int, failure: float) -> float:
-    """Returns Σ = σ√m·(4√d + √(8 ln(8KH/α))) of Theorem 6.5's proof (line 1317), α = failure/4.
+    """Returns Σ = σ√m·(4√d + √(8 ln(8KH/α))) of Theorem 6.5's proof, α = failure/4.
 
     But for probability α/4 no sum of m noisy nodes has a larger operator norm, at any of KH times (Lemma B.4).
     """
@@ -80,7 +80,7 @@ def constants(request: OnlineRequest, d: int, *, scales: tuple[float, float], tr
     """Returns γ and β of Lemma 3.1 with Theorem 6.5's λ_min, λ_max and ν; with λ, λ and 0 without privacy.
 
     β_p = (H/2)·√(2 ln(H/α) + d₁ ln(1 + KH²/λ_min)) + √(d₁·λ_max) + ν and
-    β_r = (1/2)·√(2 ln(H/α) + d₂ ln(1 + K/(d₂·λ_min))) + √(d₂·λ_max) + ν (lines 600 to 625).
+    β_r = (1/2)·√(2 ln(H/α) + d₂ ln(1 + K/(d₂·λ_min))) + √(d₂·λ_max) + ν (Assumption 2).
 
     Args:
         request: What is asked.
@@ -290,7 +290,7 @@ def _scales(request: OnlineRequest) -> tuple[float, float, float, float]:
         raise ParameterError(message, name="declaration")
     for name, release in releases.items():
         law = release.mechanism.at(request.values)
-        # of a symmetric matrix the entries on and above the diagonal are drawn (line 1147)
+        # of a symmetric matrix the entries on and above the diagonal are drawn (section 6.1)
         one = law.coordinates() if isinstance(law, SymmetricGaussianNoise) and law.kind == "upper" else law
         if noise.code(one) != noise.GAUSSIAN:
             message = f"{name}: noise of the law {law.name!r}; this kernel draws Gaussian noise alone"

@@ -1,7 +1,7 @@
-"""What Private-LinOpt-VI and Private-LinOpt-PO release (paper 004, section 6.1): four binary-tree counters a step.
+"""What Private-LinOpt-VI and Private-LinOpt-PO release (Zhou 2022, section 6.1): four binary-tree counters a step.
 
 The transition counters hold Σ φφᵀ and Σ φ·V(s′) with φ = ∫ψV, the reward counters Σ ϕϕᵀ and Σ ϕ·r. Both algorithms use
-the same PRIVATIZER (Definitions 6.2 and 6.3, lines 1196 and 1199) and clip Q at H − h + 1 (lines 707 and 1050), so that
+the same PRIVATIZER (Definitions 6.2 and 6.3) and clip Q at H − h + 1 (Algorithms 1 and 2), so that
 they differ in what they do with the releases only.
 """
 
@@ -53,12 +53,12 @@ READINGS = (LOG, DIMENSIONS, VALUES)
 
 
 def value_iteration(readings: Mapping[str, str]) -> Declaration:
-    """Returns Private-LinOpt-VI (Algorithm 1, lines 675 to 750, with the PRIVATIZER of section 6.1)."""
+    """Returns Private-LinOpt-VI (Algorithm 1, with the PRIVATIZER of section 6.1)."""
     return _declaration("private-linopt-vi", "Private-LinOpt-VI: optimistic value iteration", "Algorithm 1", readings)
 
 
 def policy_optimization(readings: Mapping[str, str]) -> Declaration:
-    """Returns Private-LinOpt-PO (Algorithm 2, lines 1014 to 1091, with the PRIVATIZER of section 6.1)."""
+    """Returns Private-LinOpt-PO (Algorithm 2, with the PRIVATIZER of section 6.1)."""
     return _declaration("private-linopt-po", "Private-LinOpt-PO: optimistic policy steps", "Algorithm 2", readings)
 
 
@@ -67,15 +67,15 @@ def _declaration(name: str, title: str, algorithm: str, readings: Mapping[str, s
     return Declaration(
         name=name,
         title=f"{title} in linear mixture MDPs, binary-tree counters",
-        source=f"Zhou, Differentially Private RL with Linear Function Approximation, {algorithm} and section 6.1",
+        source=f"Zhou 2022, arXiv:2201.07052, {algorithm} and section 6.1",
         relation=ReplaceOne("trajectory"),
         releases=_releases(readings, d if common else d1, d if common else d2),
         claim=Claim(
             ApproxDP(epsilon, delta),
-            source="Theorem 6.4, line 1204",
-            joint=Joint(sees=("billboard", "own data")),  # line 1255: a = π(s), π from the counters alone
-            order_only=True,  # line 1205: O(ε, δ)
-            composition="basic",  # lines 1254 and 1257: four counters, then H steps
+            source="Theorem 6.4",
+            joint=Joint(sees=("billboard", "own data")),  # Theorem 6.4's proof: a = π(s), π from the counters alone
+            order_only=True,  # Theorem 6.4: O(ε, δ)
+            composition="basic",  # Theorem 6.4's proof: four counters, then H steps
         ),
         parameters=(*_SIZES, *(_COMMON if common else _OWN), *_BUDGET),
     )
@@ -83,12 +83,12 @@ def _declaration(name: str, title: str, algorithm: str, readings: Mapping[str, s
 
 def _releases(readings: Mapping[str, str], transition: Expr, reward: Expr) -> tuple[Release, ...]:
     clipped = readings.get("values", "clipped") == "clipped"
-    reach = H - h if clipped else H  # V_{h+1}: line 707; crude: line 579
-    # Assumption 1 (line 227) is about V in [0, H]; ∫ψV is linear in V, so that a V in [0, c·H] has ‖φ‖ ≤ c·√d₁·H
+    reach = H - h if clipped else H  # V_{h+1}: Algorithm 1; crude: Assumption 2
+    # Assumption 1 is about V in [0, H]; ∫ψV is linear in V, so that a V in [0, c·H] has ‖φ‖ ≤ c·√d₁·H
     phi = Column("phi of V", sqrt(transition) * reach, r"\phi")
     varphi = Column("phi of r", 1, r"\varphi")
     value, gain = Column("V", reach, "V"), Column("r", 1, "r")
-    # lines 1213 and 1240: one user's norm, for each step; all H steps together √H times that
+    # Theorem 6.4's proof: one user's norm, for each step; all H steps together √H times that
     steps, long, short = sqrt(H), transition * H**2, sqrt(transition) * H**2
     return (
         _counter(
@@ -97,7 +97,7 @@ def _releases(readings: Mapping[str, str], transition: Expr, reward: Expr) -> tu
             long,
             readings,
             stated=L2(steps * long),
-            source="Theorem 6.4, line 1213",
+            source="Theorem 6.4",
         ),
         _counter(
             "transition values",
@@ -105,7 +105,7 @@ def _releases(readings: Mapping[str, str], transition: Expr, reward: Expr) -> tu
             short,
             readings,
             stated=L2(steps * short),
-            source="Theorem 6.4, line 1240",
+            source="Theorem 6.4",
         ),
         _counter(
             "reward gram",
@@ -113,7 +113,7 @@ def _releases(readings: Mapping[str, str], transition: Expr, reward: Expr) -> tu
             expression(1),
             readings,
             stated=L2(steps),
-            source="Theorem 6.4, line 1245",
+            source="Theorem 6.4",
         ),
         _counter(
             "reward sums",
@@ -121,7 +121,7 @@ def _releases(readings: Mapping[str, str], transition: Expr, reward: Expr) -> tu
             expression(1),
             readings,
             stated=L2(steps),
-            source="Theorem 6.4, line 1245",
+            source="Theorem 6.4",
         ),
     )
 
@@ -147,15 +147,15 @@ def _counter(
     """
     count = ceil_log2(K) if readings.get("log", "log2") == "log2" else ceil(log(K))
     levels = maximum(1, count)  # K = 1 has no release; 1 keeps its noise a law
-    # line 1408: σ = HΔ√(32·m·ln(4H/δ))/ε, for an (ε/4H, δ/4H) a counter and step
+    # Theorem 6.5's proof: σ = HΔ√(32·m·ln(4H/δ))/ε, for an (ε/4H, δ/4H) a counter and step
     variance = 32 * levels * (H * bound / epsilon) ** 2 * log(4 * H / delta)
-    symmetric = isinstance(statistic, GramMatrices)  # line 1147: one draw for (p, q) and (q, p), p ≤ q
+    symmetric = isinstance(statistic, GramMatrices)  # section 6.1: one draw for (p, q) and (q, p), p ≤ q
     return Release(
         name,
         statistic,
         SymmetricGaussian(variance=variance, kind="upper") if symmetric else Gaussian(variance=variance),
         stated=stated,
         source=source,
-        schedule=Tree(leaves=K - 1, counted=count),  # line 1135; Lemma 6.1, line 1190
-        budget=ApproxDP(epsilon / 4, delta / 4),  # line 1207 for each of H steps with ε/H and δ/H (line 1257)
+        schedule=Tree(leaves=K - 1, counted=count),  # section 6.1; Lemma 6.1
+        budget=ApproxDP(epsilon / 4, delta / 4),  # Theorem 6.4's proof, for each of H steps with ε/H and δ/H
     )

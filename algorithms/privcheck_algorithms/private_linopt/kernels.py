@@ -1,6 +1,6 @@
-"""LinOpt-VI and LinOpt-PO, compiled by Numba: plan from the billboard, act, count, publish (paper 004, section 4 to 6).
+"""LinOpt-VI and LinOpt-PO, compiled by Numba: plan from the billboard, act, count, publish (Zhou 2022, section 4 to 6).
 
-Algorithm 1 stands at lines 675 to 750, Algorithm 2 at 1014 to 1091. `plan` is the agent and reads nothing that is
+Line numbers are those of Algorithms 1 and 2. `plan` is the agent and reads nothing that is
 exact; `privatizer` is the other side.
 
 A step's statistics are one Gram matrix and one vector of sums, twice: of φ = ∫ψV with V(s′), and of ϕ with r.
@@ -29,7 +29,7 @@ class Constants(NamedTuple):
     """The numbers of a ridge regression.
 
     Attributes:
-        ridge: γ (line 1155), λ without privacy.
+        ridge: γ (section 6.1), λ without privacy.
         beta: β of the bonus (lines 8 and 9).
     """
 
@@ -218,8 +218,8 @@ def stands_out(matrix: Array, least: float, root: Array) -> bool:
     """Returns whether no pivot of Λ is below `least`, and writes its root.
 
     No pivot is below the smallest eigenvalue, and that is at least γ/2 = λ_min but for the probability that Theorem 6.5
-    sets aside (line 1317: ‖N‖ ≤ Σ and γ = 2Σ); of exact sums it is at least γ. So eigenvalues are raised only where
-    noise was larger than it should be, or the ridge was chosen smaller.
+    sets aside (Theorem 6.5's proof: ‖N‖ ≤ Σ and γ = 2Σ); of exact sums it is at least γ. So eigenvalues are raised only
+    where noise was larger than it should be, or the ridge was chosen smaller.
     """
     if invert_root(matrix, root) == -np.inf:
         return False

@@ -1,4 +1,4 @@
-"""The PRIVATIZER of linear mixtures (paper 004, lines 1121 to 1160): a trajectory in, four noisy counters out."""
+"""The PRIVATIZER of linear mixtures (Zhou 2022, section 6.1): a trajectory in, four noisy counters out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Privatizer(NamedTuple):
     """The PRIVATIZER and what it keeps from episode to episode.
 
     Attributes:
-        K: Nothing leaves after this episode (lines 1135 and 1190).
+        K: Nothing leaves after this episode (section 6.1 and Lemma 6.1).
         layout: How counters lie in a vector of M.
         scales: The noise's standard deviations, by counter.
         channel: What adds noise; of it the scale is not used.
@@ -74,7 +74,7 @@ def places(layout: Layout) -> tuple[int, int, int, int, int]:
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def count(known: Mixture, values: Array, privatizer: Privatizer, phi: Array) -> None:
-    """Adds one user's episode to the exact sums (lines 1094 to 1119), with V of that very episode.
+    """Adds one user's episode to the exact sums (section 6.1), with V of that very episode.
 
     Args:
         known: The mixture.

@@ -1,4 +1,4 @@
-"""Two private LSVI-UCBs that paper 001 compares with, as far as the five papers describe what they release."""
+"""Two private LSVI-UCBs that Sahu 2025 compares with, as far as the five papers describe what they release."""
 
 from privcheck.registry import Algorithm
 from privcheck_algorithms.linear.lsvi_player import (
@@ -18,7 +18,7 @@ from privcheck_algorithms.private_lsvi_ucb.declaration import GRAM, luyo, ngo
 LUYO = Algorithm(
     name="luyo-lsvi-ucb",
     title="private LSVI-UCB with fixed batches (Luyo et al.)",
-    source="compared with in Sahu, DP in RL: Linear MDPs",
+    source="compared with in Sahu 2025, arXiv:2504.09339",
     paper=LINEAR,
     declare=luyo,
     readings=(GRAM, CENTRED),
@@ -32,7 +32,7 @@ LUYO = Algorithm(
 NGO = Algorithm(
     name="ngo-lsvi-ucb",
     title="private LSVI-UCB with determinant updates and a tree (Ngo et al.)",
-    source="compared with in Sahu, DP in RL: Linear MDPs",
+    source="compared with in Sahu 2025, arXiv:2504.09339",
     paper=LINEAR,
     declare=ngo,
     readings=(CENTRED,),

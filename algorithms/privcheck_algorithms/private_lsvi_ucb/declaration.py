@@ -1,4 +1,4 @@
-"""Two private LSVI-UCBs that paper 001 compares with: fixed batches (Luyo et al.), determinant updates (Ngo et al.).
+"""Two private LSVI-UCBs that Sahu 2025 compares with: fixed batches (Luyo et al.), determinant updates (Ngo et al.).
 
 The five papers do not describe their releases or noise (see README.md): what is declared here is LSVI-UCB's pair of
 statistics on the two schedules, with noise calibrated to the same budget ρ as DP-LSVI-UCB++.
@@ -40,7 +40,7 @@ GRAM = Reading(
 
 
 def luyo(readings: Mapping[str, str]) -> Declaration:
-    """Returns LSVI-UCB with updates after each of B fixed batches (001, line 36)."""
+    """Returns LSVI-UCB with updates after each of B fixed batches (Sahu 2025, section 1.1)."""
     anew = EveryEpisode(outputs=batches - 1, after="batch")  # the last batch's data is never used
     return _declaration(
         name="luyo-lsvi-ucb",
@@ -53,7 +53,7 @@ def luyo(readings: Mapping[str, str]) -> Declaration:
 
 
 def ngo(readings: Mapping[str, str]) -> Declaration:
-    """Returns LSVI-UCB with updates when a determinant has doubled, its Gram matrices from a tree (001, line 36)."""
+    """Returns LSVI-UCB with updates when a determinant doubles, Gram matrices from a tree (Sahu 2025, section 1.1)."""
     return _declaration(
         name="ngo-lsvi-ucb",
         title="private LSVI-UCB with determinant updates and a tree (Ngo et al.)",
@@ -77,7 +77,7 @@ def _declaration(
     return Declaration(
         name=name,
         title=title,
-        source="compared with in Sahu, DP in RL: Linear MDPs, lines 36 and 195",
+        source="compared with in Sahu 2025, arXiv:2504.09339, sections 1.1 and 4",
         relation=_RELATION,
         releases=(
             Release(
@@ -91,7 +91,7 @@ def _declaration(
         ),
         claim=Claim(
             ZCDP(rho),
-            source='001, line 195: "with a fixed privacy budget"',
+            source='Sahu 2025, section 4: "with a fixed privacy budget"',
             joint=Joint(sees=("billboard", "own data")),
             composition="zcdp",
         ),

@@ -1,4 +1,4 @@
-"""PRIVATE-UCB-PO (paper 002, Algorithm 1): one agent, declared twice, with the CENTRAL- and the LOCAL-PRIVATIZER."""
+"""PRIVATE-UCB-PO (Chowdhury & Zhou 2022, Algorithm 1): one agent, with the CENTRAL- and the LOCAL-PRIVATIZER."""
 
 from privcheck.registry import Algorithm
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
@@ -10,7 +10,7 @@ from privcheck_algorithms.privatizers.declaration import INITIAL, LOG
 CENTRAL = Algorithm(
     name="private-ucb-po-central",
     title="PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: optimistic policy optimisation, binary-tree counters",
-    source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1",
+    source="Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 1",
     paper=EPISODIC,
     declare=central,
     readings=(LOG, INITIAL),
@@ -25,7 +25,7 @@ CENTRAL = Algorithm(
 LOCAL = Algorithm(
     name="private-ucb-po-local",
     title="PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: optimistic policy optimisation, noise with each user",
-    source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1",
+    source="Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 1",
     paper=EPISODIC,
     declare=local,
     readings=(INITIAL,),

@@ -1,4 +1,4 @@
-"""PRIVATE-UCB-PO (paper 002, Algorithm 1; lines 105 to 122 of the text): evaluate, improve, act, publish; by Numba.
+"""PRIVATE-UCB-PO (Chowdhury & Zhou 2022, Algorithm 1): evaluate, improve, act, publish; by Numba.
 
 An episode: the agent evaluates and improves its policy from noisy counters, a user answers, the privatizer turns exact
 counters and the channel's fresh noise into the next noisy counters. `evaluate_and_improve` is the agent, and reads
@@ -122,7 +122,7 @@ def evaluate_and_improve(agent: Agent, desk: Desk, bits: NDArray[np.uint64]) -> 
 
 
 def learning_rate(*, A: int, H: int, K: int, scale: float) -> float:
-    """Returns η = √(2 ln A/(H²K)) of Theorem 3.2 (line 146 of the text), times `scale`; 0 with one action."""
+    """Returns η = √(2 ln A/(H²K)) of Theorem 3.2, times `scale`; 0 with one action."""
     return scale * math.sqrt(2 * math.log(A) / (H**2 * K))
 
 

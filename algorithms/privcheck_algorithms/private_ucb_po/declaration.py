@@ -1,4 +1,4 @@
-"""What PRIVATE-UCB-PO releases (paper 002, Algorithm 1): the counters of its privatizer, `privatizers`."""
+"""What PRIVATE-UCB-PO releases (Chowdhury & Zhou 2022, Algorithm 1): the counters of its privatizer, `privatizers`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from privcheck.declaration import Declaration
 from privcheck_algorithms.privatizers import declaration as privatizers
 from privcheck_algorithms.privatizers.declaration import COSTS, CountedAlgorithm
 
-_SOURCE = "Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 1"
+_SOURCE = "Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 1"
 
 
 def central(readings: Mapping[str, str]) -> Declaration:
-    """Returns PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2 (line 238)."""
+    """Returns PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2."""
     return privatizers.central(
         CountedAlgorithm(
             name="private-ucb-po-central",
             title="PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: optimistic policy optimisation, binary-tree counters",
             source=f"{_SOURCE} with the CENTRAL-PRIVATIZER",
-            claim="Lemma 5.1, line 234; Corollary 5.2, line 238",
-            noise="Lemma 5.1, line 234",
-            stated="Lemma 5.1's proof, line 817",
+            claim="Lemma 5.1; Corollary 5.2",
+            noise="Lemma 5.1",
+            stated="Lemma 5.1's proof",
             tables=COSTS,
         ),
         readings,
@@ -28,15 +28,15 @@ def central(readings: Mapping[str, str]) -> Declaration:
 
 
 def local(readings: Mapping[str, str]) -> Declaration:
-    """Returns PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4 (line 252)."""
+    """Returns PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4."""
     return privatizers.local(
         CountedAlgorithm(
             name="private-ucb-po-local",
             title="PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: optimistic policy optimisation, noise with each user",
             source=f"{_SOURCE} with the LOCAL-PRIVATIZER",
-            claim="Lemma 5.4, line 252; Corollary 5.5, line 254",
-            noise="Lemma 5.4, line 252",
-            stated="Lemma 5.4's proof, line 853",
+            claim="Lemma 5.4; Corollary 5.5",
+            noise="Lemma 5.4",
+            stated="Lemma 5.4's proof",
             tables=COSTS,
         ),
         readings,

@@ -1,4 +1,4 @@
-"""PRIVATE-UCB-VI (paper 002, Algorithm 2): one agent, with the paper's privatizers or with calibrated noise."""
+"""PRIVATE-UCB-VI (Chowdhury & Zhou 2022, Algorithm 2): one agent, with the paper's privatizers or calibrated noise."""
 
 from privcheck.registry import Algorithm
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
@@ -10,7 +10,7 @@ from privcheck_algorithms.privatizers.declaration import INITIAL, LOG
 CENTRAL = Algorithm(
     name="private-ucb-vi-central",
     title="PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: optimistic value iteration, binary-tree counters",
-    source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 2",
+    source="Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 2",
     paper=EPISODIC,
     declare=central,
     readings=(LOG, INITIAL),
@@ -25,7 +25,7 @@ CENTRAL = Algorithm(
 LOCAL = Algorithm(
     name="private-ucb-vi-local",
     title="PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: optimistic value iteration, noise with each user",
-    source="Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 2",
+    source="Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 2",
     paper=EPISODIC,
     declare=local,
     readings=(INITIAL,),
@@ -40,7 +40,7 @@ LOCAL = Algorithm(
 CALIBRATED = Algorithm(
     name="private-ucb-vi-calibrated",
     title="PRIVATE-UCB-VI with the Gaussian noise that (ε, δ)-JDP needs, in trees or in doubling batches",
-    source="this package; the agent is Algorithm 2 of Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs",
+    source="this package; the agent is Algorithm 2 of Chowdhury & Zhou 2022, arXiv:2112.10599",
     declare=calibrated,
     readings=(RELEASES, INITIAL),
     options=CALIBRATED_OPTIONS,

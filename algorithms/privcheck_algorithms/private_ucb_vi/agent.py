@@ -1,4 +1,4 @@
-"""PRIVATE-UCB-VI (paper 002, Algorithm 2; lines 198 to 214 of the text): plan, act, publish; compiled by Numba.
+"""PRIVATE-UCB-VI (Chowdhury & Zhou 2022, Algorithm 2): plan, act, publish; compiled by Numba.
 
 An episode: the agent plans from noisy counters, a user answers, the privatizer turns exact counters and the channel's
 fresh noise into the next noisy counters. `plan` is the agent, and reads nothing that is exact; which privatizer it is
@@ -84,7 +84,7 @@ def play(w: SparseMDP, users: np.random.Generator, agent: Agent, privatizer: Pri
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def plan(agent: Agent, desk: Desk) -> bool:
-    """Plans an episode from scratch (lines 4 to 10 of Algorithm 2, lines 205 to 212 of the text).
+    """Plans an episode from scratch (lines 4 to 10 of Algorithm 2).
 
     Args:
         agent: Its policy and Ṽ are overwritten.

@@ -1,4 +1,4 @@
-"""What PRIVATE-UCB-VI releases (paper 002, Algorithm 2): the counters of its privatizer, `privatizers`.
+"""What PRIVATE-UCB-VI releases (Chowdhury & Zhou 2022, Algorithm 2): the counters of its privatizer, `privatizers`.
 
 Beside the paper's noise stands what (ε, δ)-JDP needs: all that leaves about a user is one Gaussian vector, at its cost.
 """
@@ -22,19 +22,19 @@ RELEASES = Reading(
     meaning="tree: a binary tree for every counter, as in the paper; doubling: disjoint batches of users, each as "
     "large as all before it together, so that every user is in one output",
 )
-_SOURCE = "Chowdhury & Zhou, DP Regret Minimization in Episodic MDPs, Algorithm 2"
+_SOURCE = "Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 2"
 
 
 def central(readings: Mapping[str, str]) -> Declaration:
-    """Returns PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2 (line 238)."""
+    """Returns PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: ε-JDP by Corollary 5.2."""
     return privatizers.central(
         CountedAlgorithm(
             name="private-ucb-vi-central",
             title="PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: optimistic value iteration, binary-tree counters",
             source=f"{_SOURCE} with the CENTRAL-PRIVATIZER",
-            claim="Lemma 5.1, line 234; Corollary 5.2, line 238",
-            noise="Lemma 5.1, line 234",
-            stated="Lemma 5.1's proof, line 817",
+            claim="Lemma 5.1; Corollary 5.2",
+            noise="Lemma 5.1",
+            stated="Lemma 5.1's proof",
             tables=COSTS,
         ),
         readings,
@@ -42,15 +42,15 @@ def central(readings: Mapping[str, str]) -> Declaration:
 
 
 def local(readings: Mapping[str, str]) -> Declaration:
-    """Returns PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4 (line 252)."""
+    """Returns PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: ε-LDP by Lemma 5.4."""
     return privatizers.local(
         CountedAlgorithm(
             name="private-ucb-vi-local",
             title="PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: optimistic value iteration, noise with each user",
             source=f"{_SOURCE} with the LOCAL-PRIVATIZER",
-            claim="Lemma 5.4, line 252; Corollary 5.5, line 254",
-            noise="Lemma 5.4, line 252",
-            stated="Lemma 5.4's proof, line 853",
+            claim="Lemma 5.4; Corollary 5.5",
+            noise="Lemma 5.4",
+            stated="Lemma 5.4's proof",
             tables=COSTS,
         ),
         readings,

@@ -1,12 +1,12 @@
 """The privatizers of an agent's counters: a trajectory in, noisy counters out; one name, `publish`, for all of them.
 
-*Tree* (the CENTRAL-PRIVATIZER, section 5.1, lines 226 to 230 of the text): a binary tree of noisy partial sums for
+*Tree* (the CENTRAL-PRIVATIZER, section 5.1): a binary tree of noisy partial sums for
 every counter. The noisy count after t episodes is the exact count plus the noise of the nodes that cover [1, t], one
 for each bit of t. From t − 1 to t one node closes, that of t's lowest bit; the nodes of its higher bits stay. So the
 sums over the nodes of the higher bits are kept, one vector a level: an episode costs one draw and one addition a
 counter, and ⌊log₂(K − 1)⌋ + 1 vectors of memory. *Regrown*: the same where these do not fit, see `regrown`.
 
-*Local* (the LOCAL-PRIVATIZER, section 5.2, lines 246 to 248): every user sends its own bits with noise, and the sums
+*Local* (the LOCAL-PRIVATIZER, section 5.2): every user sends its own bits with noise, and the sums
 are of what was sent. A message σ + Lap enters the sums in two additions; nobody sees the sums between the two.
 
 *Doubling*: after f, 2f, 4f, … users the newest batch leaves, as large as all before it together. Every user is in one

@@ -1,6 +1,6 @@
-"""The CENTRAL- and the LOCAL-PRIVATIZER of paper 002 (section 5), declared once for the algorithms that rest on them.
+"""The CENTRAL- and the LOCAL-PRIVATIZER of Chowdhury & Zhou 2022 (section 5), declared once for all who use them.
 
-Three tables: visits N, costs C (or rewards), transitions M. Line numbers are those of the paper's text.
+Three tables: visits N, costs C (or rewards), transitions M.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ INITIAL = Reading(
 )
 NOISE = Reading(
     name="noise",
-    ways=("calibrated", "002"),
-    meaning="no paper here states this algorithm's noise; 002: that of paper 002's privatizer, Lap(3H…/ε); calibrated: "
+    ways=("calibrated", "chowdhury-zhou"),
+    meaning="its noise is not in the papers; chowdhury-zhou: their privatizer's, Lap(3H…/ε); calibrated: "
     "Lap(6H…/ε), the least that makes the claim true for any two trajectories",
 )
 LOG = Reading(
@@ -99,7 +99,7 @@ class CountedAlgorithm:
         claim: Where the guarantee is claimed.
         noise: Where the noise stands.
         stated: Where H is stated as each table's ℓ₁ sensitivity; empty where nothing is stated of this algorithm.
-        factor: b·ε/(H log K), or b·ε/H without trees: 3 in paper 002.
+        factor: b·ε/(H log K), or b·ε/H without trees: 3 in Chowdhury & Zhou 2022.
     """
 
     name: str
@@ -115,9 +115,9 @@ class CountedAlgorithm:
 def central(counted: CountedAlgorithm, readings: Mapping[str, str]) -> Declaration:
     """Returns three tables in binary trees with Lap(3H log K/ε) on every node: ε-JDP (Lemma 5.1, Corollary 5.2).
 
-    Episode K's counts are never released (lines 121, 214: it only makes those of episode K + 1), so the tree has K − 1
-    leaves, and the first lies in ⌊log₂(K − 1)⌋ + 1 = ⌈log₂ K⌉ nodes. With K = 1 nothing is released; log 1 = 0 is no
-    scale there, and log 2 stands for it.
+    Episode K's counts are never released (Algorithms 1 and 2: it only makes those of episode K + 1), so the tree has K
+    − 1 leaves, and the first lies in ⌊log₂(K − 1)⌋ + 1 = ⌈log₂ K⌉ nodes. With K = 1 nothing is released; log 1 = 0 is
+    no scale there, and log 2 stands for it.
     """
     natural = readings.get("log", "log2") == "ln"
     levels, drawn = (log(K), log(maximum(K, 2))) if natural else (ceil_log2(K), maximum(ceil_log2(K), 1))

@@ -1,4 +1,4 @@
-"""The published experiment code of paper 001, declared as what it does."""
+"""The published experiment code of Sahu 2025, declared as what it does."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -15,7 +15,7 @@ _LONGER = {"noise_ridge": Fraction(36), "noise_bonus": Fraction(42, 5)}  # 3² a
 PUBLISHED = Algorithm(
     name="published-lsvi-ucb-pp",
     title="DP-LSVI-UCB++ as its published experiment code runs it",
-    source="Sahu, DP in RL: Linear MDPs, published experiment code",
+    source="Sahu 2025, arXiv:2504.09339, published experiment code",
     paper=LINEAR,
     declare=declare_published,
     readings=(CLAIM,),

@@ -1,4 +1,4 @@
-"""What the published experiment code of paper 001 releases: DP-LSVI-UCB++ with one draw of noise, longer features."""
+"""What the published experiment code of Sahu 2025 releases: DP-LSVI-UCB++ with one draw of noise, longer features."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def declare_published(readings: Mapping[str, str]) -> Declaration:
         readings,
         name="published-lsvi-ucb-pp",
         title="DP-LSVI-UCB++ as its published experiment code runs it",
-        source="Sahu, DP in RL: Linear MDPs, published experiment code",
+        source="Sahu 2025, arXiv:2504.09339, published experiment code",
         noise="one draw",
         norm=_NORM,
         assumptions=(
@@ -30,7 +30,7 @@ def declare_published(readings: Mapping[str, str]) -> Declaration:
                 assumed=expression(1),
                 attained=expression(_NORM),
                 repair="divide φ by 3 and multiply ν and θ by it",
-                source="line 64; the published code's features",
+                source="section 2; the published code's features",
                 bounds="phi",
             ),
         ),

@@ -1,4 +1,4 @@
-"""What the published experiment code of paper 002 does (footnote 8, line 276), under the claims that it is run for.
+"""What the published experiment code of Chowdhury & Zhou 2022 does (footnote 8), under the claims that it is run for.
 
 Counts are pooled over the steps of an episode and over its users.
 
@@ -28,14 +28,14 @@ def central(readings: Mapping[str, str]) -> Declaration:
     """Returns the joint-DP agents of the code: K − 1 releases of everything a user contributed."""
     return Declaration(
         name="published-ucb-vi-central",
-        title="Paper 002's published experiment code under joint DP: fresh Lap(1/ε) on the same counts every episode",
+        title="Chowdhury & Zhou's published code under joint DP: fresh Lap(1/ε) on the same counts every episode",
         source=_SOURCE,
         relation=neighbours(readings),
         releases=tuple(
             Release(name, table, Laplace(scale=1 / epsilon), source=_SOURCE, schedule=EveryEpisode(outputs=K - 1))
             for name, table in POOLED.items()
         ),
-        claim=Claim(PureDP(epsilon), source="section 6.2, line 274; Corollary 5.2, line 238", joint=Joint()),
+        claim=Claim(PureDP(epsilon), source="section 6.2; Corollary 5.2", joint=Joint()),
         parameters=(*SIZES, EPISODES, EPSILON),
     )
 
@@ -44,7 +44,7 @@ def local(readings: Mapping[str, str]) -> Declaration:
     """Returns the local-DP agents of the code: one draw for all cells of a user's table."""
     return Declaration(
         name="published-ucb-vi-local",
-        title="Paper 002's published experiment code under local DP: one draw of Lap(1/ε) for all cells of a table",
+        title="Chowdhury & Zhou's published code under local DP: one draw of Lap(1/ε) for all cells of a table",
         source=_SOURCE,
         relation=neighbours(readings),
         releases=tuple(
@@ -58,7 +58,7 @@ def local(readings: Mapping[str, str]) -> Declaration:
             )
             for name, table in POOLED.items()
         ),
-        claim=Claim(PureDP(epsilon), source="section 6.2, line 274; Lemma 5.4, line 252"),
+        claim=Claim(PureDP(epsilon), source="section 6.2; Lemma 5.4"),
         parameters=(*SIZES, EPISODES, EPSILON),
         model="local",
     )

@@ -1,4 +1,4 @@
-"""PUCB (Vietri et al. 2020), a baseline of paper 002, as far as the papers describe it."""
+"""PUCB (Vietri et al. 2020), a baseline of Chowdhury & Zhou 2022, as far as the papers describe it."""
 
 from functools import partial
 
@@ -12,8 +12,8 @@ from privcheck_algorithms.pucb.declaration import pucb
 
 PUCB = Algorithm(
     name="pucb",
-    title="PUCB: private UBEV under joint DP, with paper 002's counters (its own noise is not in the papers)",
-    source="Vietri et al. 2020, as described in papers 000, 001 and 002",
+    title="PUCB: private UBEV under joint DP, with Chowdhury & Zhou's counters (its own noise is not in the papers)",
+    source="Vietri et al. 2020, as described in Chowdhury & Zhou 2022, arXiv:2112.10599, Table 1",
     paper=EPISODIC,
     declare=pucb,
     readings=(NOISE, LOG, INITIAL),

@@ -1,7 +1,7 @@
-"""What PUCB releases (Vietri et al. 2020), as far as papers 000, 001 and 002 describe it: private counters under JDP.
+"""What PUCB releases (Vietri et al. 2020), as far as the papers describe it: private counters under JDP.
 
-They do not state its noise (README): the declaration takes what its claim needs, or that
-of paper 002's CENTRAL-PRIVATIZER.
+They do not state its noise (README): the declaration takes what its claim needs, or that of Chowdhury & Zhou's
+CENTRAL-PRIVATIZER.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from privcheck_algorithms.privatizers.declaration import REWARDS, CountedAlgorit
 
 
 def pucb(readings: Mapping[str, str]) -> Declaration:
-    """Returns PUCB: ε-JDP according to paper 002's Table 1 (line 26)."""
+    """Returns PUCB: ε-JDP according to Chowdhury & Zhou's Table 1."""
     return privatizers.central(
         CountedAlgorithm(
             name="pucb",
-            title="PUCB: private UBEV under joint DP, with paper 002's counters (its own noise is not in the papers)",
-            source="Vietri et al. 2020, as described in paper 002, Table 1; 000, line 473; 001, line 30",
+            title="PUCB: private UBEV, joint DP, with Chowdhury & Zhou's counters (its own noise is not in the papers)",
+            source="Vietri et al. 2020, as described in Chowdhury & Zhou 2022, arXiv:2112.10599, Table 1",
             tables=REWARDS,
-            claim="paper 002, Table 1, line 26",
-            noise="not stated in the papers; paper 002, Lemma 5.1, line 234",
+            claim="Chowdhury & Zhou 2022, Table 1",
+            noise="not stated in the papers; Chowdhury & Zhou 2022, Lemma 5.1",
             factor=noise_factor(readings),
         ),
         readings,

@@ -1,4 +1,4 @@
-"""SDP-PE (paper 003): policy elimination in the shuffle model, as proved, as printed, and without privacy."""
+"""SDP-PE (Bai et al. 2024): policy elimination in the shuffle model, as proved, as printed, and without privacy."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +34,7 @@ _INSTANCE = AuditInstance(world=make_audit_world, options=_CLOSELY, values={"eps
 APART = Algorithm(
     name="sdp-pe",
     title="SDP-PE: policy elimination from shuffled counts, every bit a message",
-    source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3, section V",
+    source="Bai et al. 2024, arXiv:2411.11647, Algorithms 1–3, section V",
     paper=SHUFFLE,
     declare=declare_apart,
     readings=(REMAINDER, POLICIES, CONSTANTS),
@@ -49,7 +49,7 @@ APART = Algorithm(
 AS_PRINTED = Algorithm(
     name="sdp-pe-as-printed",
     title="SDP-PE: policy elimination from shuffled counts, one integer message a user and counter",
-    source="Bai et al., Near-Optimal RL with Shuffle DP, section V",
+    source="Bai et al. 2024, arXiv:2411.11647, section V",
     paper=SHUFFLE,
     declare=declare_as_printed,
     readings=(REMAINDER, POLICIES, replace(CONSTANTS, ways=("printed", "scaled"))),
@@ -63,7 +63,7 @@ AS_PRINTED = Algorithm(
 CALIBRATED = Algorithm(
     name="sdp-pe-calibrated",
     title="SDP-PE with the least noise that the exact curve allows for the same claim",
-    source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3; noise of this package",
+    source="Bai et al. 2024, arXiv:2411.11647, Algorithms 1–3; noise of this package",
     declare=declare_calibrated,
     readings=(REMAINDER, POLICIES, CONSTANTS),
     options=OPTIONS,
@@ -77,7 +77,7 @@ CALIBRATED = Algorithm(
 POLICY_ELIMINATION = Algorithm(
     name="policy-elimination",
     title="Policy elimination in stages of crude and fine exploration, not private",
-    source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3 without a privatizer",
+    source="Bai et al. 2024, arXiv:2411.11647, Algorithms 1–3 without a privatizer",
     declare=None,
     readings=(REMAINDER, POLICIES, CONSTANTS),
     options=(

@@ -1,4 +1,4 @@
-"""The agent of SDP-PE (paper 003, Algorithms 1 to 3), and the one without privacy.
+"""The agent of SDP-PE (Bai et al. 2024, Algorithms 1 to 3), and the one without privacy.
 
 `play` walks the segments of `stages.py`. At the beginning of each the analyser's side (`analyser.py`) makes the mixture
 that its users are dealt, from what is on the billboard alone; `kernels.serve` is where users are; at its end their bits

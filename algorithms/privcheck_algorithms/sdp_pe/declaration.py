@@ -1,4 +1,4 @@
-"""What SDP-PE releases (paper 003, Algorithms 1–3 and section V): shuffled counts, once a batch of users.
+"""What SDP-PE releases (Bai et al. 2024, Algorithms 1–3 and section V): shuffled counts, once a batch of users.
 
 A user is one episode. Stage b has 3·L_b of them: L_b in crude exploration, dealt out over the steps h, of which only
 step h's visits and transitions are counted (Algorithm 2, lines 6–8), and 2·L_b in fine exploration, where visits,
@@ -85,7 +85,7 @@ def declare_apart(readings: Mapping[str, str]) -> Declaration:
 
 
 def declare_as_printed(readings: Mapping[str, str]) -> Declaration:
-    """Returns SDP-PE as section V prints it (line 287): one integer message z = bit + Σy a user and counter."""
+    """Returns SDP-PE as section V prints it: one integer message z = bit + Σy a user and counter."""
     return _declaration(readings, "integers")
 
 
@@ -108,9 +108,9 @@ def _declaration(
     def fine(values: Mapping[str, Fraction]) -> tuple[int, ...]:
         return tuple(sorted({2 * L for L in stages(int(values["K"]), remainder=remainder)}))
 
-    small = epsilon / (3 * H)  # ε′, section V, line 287
+    small = epsilon / (3 * H)  # ε′, section V
     rare = beta / (H * S * A)  # β′, ibid.
-    # τ = O(ln(1/β′)/ε′²); the proof needs √(6 ln(2/β′)/τ) = ε′/4 (lines 667–669)
+    # τ = O(ln(1/β′)/ε′²); the proof needs √(6 ln(2/β′)/τ) = ε′/4 (Lemma 10's proof)
     published = 96 * log(2 / rare) / small**2
     noise = ShuffledBits(
         users=n, threshold=published if mu is None else 24 * H / mu**2, messages=messages, dealt=mu is not None
@@ -119,13 +119,13 @@ def _declaration(
         name="mu", declare=declare_calibrated, readings=tuple(sorted(readings.items())), usual=PARAMETERS
     )
     name, title = _NAMES["calibrated" if mu is not None else messages]
-    third = ApproxDP(epsilon / 3, beta)  # line 693: (ε/3, β) a table
+    third = ApproxDP(epsilon / 3, beta)  # Lemma 10's proof: (ε/3, β) a table
     by_step = Batches(size="⌊L_b/H⌋ or ⌈L_b/H⌉ users a step, L_b = 2^b", sizes=crude)
     whole = Batches(size="2·L_b users, L_b = 2^b", sizes=fine)
     return Declaration(
         name=name,
         title=title,
-        source="Bai et al., Near-Optimal RL with Shuffle DP, Algorithms 1–3, section V"
+        source="Bai et al. 2024, arXiv:2411.11647, Algorithms 1–3, section V"
         + ("" if mu is None else "; noise of this package"),
         relation=ReplaceOne("trajectory"),
         releases=(
@@ -134,8 +134,8 @@ def _declaration(
                     name,
                     statistic,
                     noise,
-                    stated=L1(H),  # "one user difference only results in at most H differences", line 693
-                    source="Algorithm 3, lines 3–4; proof of Lemma 10, line 693",
+                    stated=L1(H),  # "one user difference only results in at most H differences", Lemma 10's proof
+                    source="Algorithm 3, lines 3–4; proof of Lemma 10",
                     schedule=whole,
                     users=_FINE,
                     budget=third,
@@ -165,9 +165,7 @@ def _declaration(
                 budget=third,
             ),
         ),
-        claim=Claim(
-            ApproxDP(epsilon, beta), source="Corollary 11, line 312; Lemma 10, lines 306 and 693", composition="basic"
-        ),
+        claim=Claim(ApproxDP(epsilon, beta), source="Corollary 11; Lemma 10", composition="basic"),
         parameters=PARAMETERS if mu is None else (*PARAMETERS, replace(PRECISION, follows=least)),
         model="shuffle",
         partitions=((_FINE, _CRUDE),),

@@ -38,7 +38,7 @@ class Protocol:
 def encode(bits: Bits, noise: ShuffledNoise, rng: np.random.Generator) -> Messages:
     """Returns what n users send about C counters, in their order: each their own bit, then their noise bits.
 
-    Of integers one message a user: the sum of these (line 287). Noise bits that are dealt out are as many for every
+    Of integers one message a user: the sum of these (section V). Noise bits that are dealt out are as many for every
     user, or one more.
 
     Args:
@@ -64,7 +64,7 @@ def shuffle(messages: Messages, rng: np.random.Generator) -> Messages:
 
 
 def analyse(left: Messages, noise: ShuffledNoise) -> Array:
-    """Returns the estimates of the sums of the users' own bits, (C,): sums less the noise bits' mean (line 291).
+    """Returns the estimates of the sums of the users' own bits, (C,): sums less the noise bits' mean (section V).
 
     Args:
         left: (C, M) what left the shuffler.

@@ -1,10 +1,10 @@
 """The policy view of online agents: the first user answers as in D or as in D′, and later users' policies are seen.
 
 The agents are the registered ones, on their own kernels, played episode by episode. A user is a response function
-(paper 002, section 2.2), so the two first users are two worlds without chance: each plays one episode, under the
-agent's own policy, and every later user comes from the same world in both arms. Nothing exact is written by the
-auditor, and nothing of the first user's own episode is read: under joint DP their column is dropped. The policy they
-meet is made before there are data, and is public.
+(Chowdhury & Zhou 2022, section 2.2), so the two first users are two worlds without chance: each plays one episode,
+under the agent's own policy, and every later user comes from the same world in both arms. Nothing exact is written by
+the auditor, and nothing of the first user's own episode is read: under joint DP their column is dropped. The policy
+they meet is made before there are data, and is public.
 
 The instance is RiverSwim with two states and two steps and eight users, where a violation would be visible, or the
 world of the algorithm's own instance, of an agent that needs features; the options are those of the instance: at these

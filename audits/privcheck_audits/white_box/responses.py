@@ -1,4 +1,4 @@
-"""Users as response functions (paper 002, section 2.2): worlds without chance, one for each neighbour."""
+"""Users as response functions (Chowdhury & Zhou 2022, section 2.2): worlds without chance, one for each neighbour."""
 
 from __future__ import annotations
 
