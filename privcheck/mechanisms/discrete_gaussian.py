@@ -170,7 +170,7 @@ class DiscreteGaussian:
 
     variance: Expr
 
-    law: ClassVar[type[Noise]] = DiscreteGaussianNoise
+    law = DiscreteGaussianNoise  # a ClassVar is not the protocol's property to every type checker
 
     def __init__(self, *, variance: Exact | Expr) -> None:
         object.__setattr__(self, "variance", number("variance, of DiscreteGaussian", variance))

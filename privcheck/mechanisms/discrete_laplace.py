@@ -130,7 +130,7 @@ class DiscreteLaplace:
 
     scale: Expr
 
-    law: ClassVar[type[Noise]] = DiscreteLaplaceNoise
+    law = DiscreteLaplaceNoise  # a ClassVar is not the protocol's property to every type checker
 
     def __init__(self, *, scale: Exact | Expr) -> None:
         object.__setattr__(self, "scale", number("scale, of DiscreteLaplace", scale))

@@ -120,7 +120,7 @@ class Gaussian:
 
     variance: Expr
 
-    law: ClassVar[type[Noise]] = GaussianNoise
+    law = GaussianNoise  # a ClassVar is not the protocol's property to every type checker
 
     def __init__(self, *, variance: Exact | Expr) -> None:
         object.__setattr__(self, "variance", number("variance, of Gaussian", variance))

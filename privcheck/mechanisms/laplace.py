@@ -147,7 +147,7 @@ class Laplace:
 
     scale: Expr
 
-    law: ClassVar[type[Noise]] = LaplaceNoise
+    law = LaplaceNoise  # a ClassVar is not the protocol's property to every type checker
 
     def __init__(self, *, scale: Exact | Expr) -> None:
         object.__setattr__(self, "scale", number("scale, of Laplace", scale))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class SymmetricGaussian:
     variance: Expr
     kind: Literal["goe", "upper"]
 
-    law: ClassVar[type[Noise]] = SymmetricGaussianNoise
+    law = SymmetricGaussianNoise  # a ClassVar is not the protocol's property to every type checker
 
     def __init__(self, *, variance: Exact | Expr, kind: Literal["goe", "upper"]) -> None:
         object.__setattr__(self, "variance", number("variance, of SymmetricGaussian", variance))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, Union
+from typing import Protocol, TypeAlias
 
 from privcheck.errors import TrajectoryError
 from privcheck.reading.door import NEEDED, OPTIONAL
@@ -12,11 +12,16 @@ from privcheck.reading.tables import as_table
 from privcheck.reading.trajectories import FileTrajectories, admit_table, gather_facts, refuse_sizes
 from privcheck.trajectories import Trajectories
 
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
 
-Held: TypeAlias = Union[Trajectories, FileTrajectories, "pd.DataFrame", "pa.Table"]
+class ArrowTable(Protocol):
+    """A table that speaks Arrow, as frames of pandas and polars and tables of pyarrow do."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Returns its rows as an Arrow stream."""
+        ...
+
+
+Held: TypeAlias = Trajectories | FileTrajectories | ArrowTable
 
 
 def hold_trajectories(
@@ -27,7 +32,7 @@ def hold_trajectories(
     Trajectories are taken as they are: with the S and A that they were made with, one a user.
 
     Args:
-        held: A pandas frame or a pyarrow table with a row a step, or trajectories.
+        held: A pandas frame, a pyarrow table or another that speaks Arrow, with a row a step; or trajectories.
         num_states: S, publicly known.
         num_actions: A, publicly known.
         trajectories: How many episodes a user has at most, as the relation says.

@@ -93,7 +93,7 @@ def as_table(held: Any, *, needed: Sequence[str], optional: Sequence[str]) -> Ta
     """Returns the columns of a table in memory, as `read_table` does of one in a file.
 
     Args:
-        held: A pandas frame or a pyarrow table.
+        held: A pandas frame, a pyarrow table, or any other that speaks Arrow (`__arrow_c_stream__`): polars, DuckDB.
         needed: Columns that must be there.
         optional: Columns that are read if they are there.
 
@@ -104,13 +104,17 @@ def as_table(held: Any, *, needed: Sequence[str], optional: Sequence[str]) -> Ta
     import pyarrow as pa
 
     kind, path = type(held).__name__, Path(type(held).__name__)
-    frame = hasattr(held, "columns") and hasattr(held, "to_numpy")
-    if not (isinstance(held, pa.Table) or frame):
-        message = f"expected a file, a pandas frame, a pyarrow table or Trajectories; got a value of type {kind}"
-        raise ParameterError(message, name="data")
-    names = list(map(str, held.columns if frame else held.column_names))
-    chosen = _choose(path, names, needed, optional)
+    frame = hasattr(held, "iloc")  # pandas'; columns that are not asked for may hold what Arrow has no form for
     try:
+        if not frame and not isinstance(held, pa.Table):
+            if not hasattr(held, "__arrow_c_stream__"):
+                message = (
+                    f"expected a file, a pandas frame, a pyarrow table or Trajectories; got a value of type {kind}"
+                )
+                raise ParameterError(message, name="data")
+            held = pa.table(held)
+        names = list(map(str, held.columns if frame else held.column_names))
+        chosen = _choose(path, names, needed, optional)
         read = pa.Table.from_pandas(held[chosen], preserve_index=False) if frame else held.select(chosen)
     except pa.ArrowException as error:
         raise FileFormatError(f"{kind}: a column cannot be read: {_first_line(error)}") from None

@@ -221,6 +221,19 @@ def trips(users=30, steps=3, seed=1):
     })  # fmt: skip
 
 
+class Spoken:
+    """A frame of another library, such as polars: with columns, and Arrow for everything else."""
+
+    def __init__(self, frame):
+        self._table, self.columns = pa.Table.from_pandas(frame), list(frame.columns)
+
+    def to_numpy(self):
+        raise NotImplementedError
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
 def test_data_in_memory_go_through_the_door_of_files(tmp_path):
     frame = trips()
     frame.to_csv(tmp_path / "trips.csv", index=False)
@@ -229,7 +242,7 @@ def test_data_in_memory_go_through_the_door_of_files(tmp_path):
     same = ("value", "spent", "parameters", "episodes", "diagnostics", "ledger")
     asked = {"S": 3, "A": 2, "seed": 4}
     from_file = privcheck.run("dp-apvi", data=tmp_path / "trips.csv", **asked)
-    for held in (frame, pa.Table.from_pandas(frame), read, read.trajectories):
+    for held in (frame, pa.Table.from_pandas(frame), Spoken(frame), read, read.trajectories):
         ran = privcheck.run("dp-apvi", data=held, **asked)
         assert [getattr(ran, name) for name in same] == [getattr(from_file, name) for name in same]
         np.testing.assert_array_equal(ran.policy.probabilities, from_file.policy.probabilities)
