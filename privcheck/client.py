@@ -70,7 +70,7 @@ class Client:
         if not self.token.isascii() or not self.token.isprintable() or " " in self.token:
             raise ParameterError("expected a token as `privcheck ledger token` told it", name="token")
 
-    def quote(self, *, grant: str, event: Mapping[str, Any]) -> Json:
+    def quote(self, *, grant: str, event: Mapping[str, Any], blocks: Sequence[str] | None = None) -> Json:
         """Returns what a charge would cost, and whether it would fit now; nothing is written.
 
         Raises:
@@ -79,11 +79,11 @@ class Client:
             StoreError: There is no answer.
             UnknownNameError: There is no such grant.
         """
-        return self._ask("POST", "/quotes", {"grant": grant, "event": event})
+        return self._ask("POST", "/quotes", _spent(grant, event, blocks=blocks))
 
     def charge(
         self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None,
-        relation: str | None = None,
+        relation: str | None = None, blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         """Charges what is about to be released; draw the noise once the `state` is "committed".
 
@@ -93,6 +93,7 @@ class Client:
             claim: In its place, the name of a claim that holds.
             key: The idempotency key; a new one unless told.
             relation: Between which data the event's cost is, as the algorithm declares it.
+            blocks: Of a divided dataset: which of the grant's blocks; all unless told.
 
         Raises:
             AuthorityError: The token may not.
@@ -102,14 +103,14 @@ class Client:
             StoreError: It is not known whether it was written: ask again with the same key.
             UnknownNameError: There is no such grant.
         """
-        return self._ask("POST", "/charges", _spent(grant, event, claim, relation), key=key or new_key())
+        return self._ask("POST", "/charges", _spent(grant, event, claim, relation, blocks), key=key or new_key())
 
     def reserve(
         self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None,
-        relation: str | None = None, seconds: int = 3600,
+        relation: str | None = None, seconds: int = 3600, blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         """Sets budget aside for a run; `commit` it before the first draw. Arguments and errors as of `charge`."""
-        body = {**_spent(grant, event, claim, relation), "seconds": seconds}
+        body = {**_spent(grant, event, claim, relation, blocks), "seconds": seconds}
         return self._ask("POST", "/reservations", body, key=key or new_key())
 
     def commit(self, charge: str) -> Json:
@@ -161,6 +162,11 @@ class Client:
     def set_policy(self, **fields: object) -> Json:
         """Opens a dataset with its policy: dataset, epsilon, delta, and the fields of `Book.set_policy`."""
         return self._ask("POST", "/datasets", fields, key=new_key())
+
+    def add_blocks(self, dataset: str, blocks: Sequence[str], *, disjoint_users: str) -> Json:
+        """Divides a dataset into blocks, or adds some; arguments and errors as of `Book.add_blocks`."""
+        body = {"blocks": list(blocks), "disjoint_users": disjoint_users}
+        return self._ask("POST", f"/datasets/{_part(dataset)}/blocks", body, key=new_key())
 
     def grant(self, **fields: object) -> Json:
         """Makes a grant: name, dataset, delta, and currency and cap, or the events of a plan.
@@ -230,9 +236,13 @@ def new_key() -> str:
     return secrets.token_hex(16)
 
 
-def _spent(grant: str, event: Mapping[str, Any] | None, claim: str | None, relation: str | None) -> Json:
-    of = {} if relation is None else {"relation": relation}
-    return {"grant": grant, **({"claim": claim} if event is None else {"event": event}), **of}
+def _spent(
+    grant: str, event: Mapping[str, Any] | None, claim: str | None = None, relation: str | None = None,
+    blocks: Sequence[str] | None = None,
+) -> Json:  # fmt: skip
+    of: Json = {"relation": relation, "blocks": None if blocks is None else list(blocks)}
+    told = {name: value for name, value in of.items() if value is not None}
+    return {"grant": grant, **({"claim": claim} if event is None else {"event": event}), **told}
 
 
 def _part(name: str) -> str:

@@ -6,7 +6,7 @@ been drawn the charge stays, whatever becomes of the run; it is released only wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -114,7 +114,9 @@ def describe_claim(setting: Chosen) -> dict[str, Any]:
     }
 
 
-def charge_algorithm(desk: Desk, grant: str, setting: Chosen, *, key: str | None) -> Decision:
+def charge_algorithm(
+    desk: Desk, grant: str, setting: Chosen, *, key: str | None, blocks: Sequence[str] | None = None
+) -> Decision:
     """Charges an algorithm's releases, whose claim holds, at what they cost by the accountant.
 
     Raises:
@@ -122,7 +124,7 @@ def charge_algorithm(desk: Desk, grant: str, setting: Chosen, *, key: str | None
         ParameterError: There is no finite cost in the grant's currency.
     """
     event, claim = price_setting(setting, desk.book.find_grant(desk.actor, grant).currency)
-    return desk.book.charge(desk.actor, grant=grant, event=event, key=key, claim=claim)
+    return desk.book.charge(desk.actor, grant=grant, event=event, key=key, claim=claim, blocks=blocks)
 
 
 def import_run(desk: Desk, grant: str, path: Path) -> Decision:

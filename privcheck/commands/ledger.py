@@ -10,8 +10,15 @@ import click
 
 from privcheck.commands.failures import Front
 from privcheck.commands.kinds import Count, Place
-from privcheck.commands.ledger_options import event_options, grant_option, key_option, store_option, token_option
-from privcheck.commands.ledger_rules import evidence, freeze, grant, policy, token
+from privcheck.commands.ledger_options import (
+    block_option,
+    event_options,
+    grant_option,
+    key_option,
+    store_option,
+    token_option,
+)
+from privcheck.commands.ledger_rules import block, evidence, freeze, grant, policy, token
 from privcheck.commands.options import finish, json_option, set_option
 
 
@@ -27,7 +34,7 @@ def ledger() -> None:
     """
 
 
-for _rule in (evidence, freeze, grant, policy, token):
+for _rule in (block, evidence, freeze, grant, policy, token):
     ledger.add_command(_rule)
 
 
@@ -51,9 +58,12 @@ def init(store: str, *, as_json: bool) -> None:
 @store_option
 @token_option
 @grant_option
+@block_option
 @event_options
 @json_option
-def quote(*, store: str, token_file: Path | None, grant_name: str, as_json: bool, **event: Any) -> None:
+def quote(
+    *, store: str, token_file: Path | None, grant_name: str, blocks: tuple[str, ...], as_json: bool, **event: Any
+) -> None:
     """Ask what a charge would cost, and how often it would fit; nothing is written.
 
     \b
@@ -64,7 +74,7 @@ def quote(*, store: str, token_file: Path | None, grant_name: str, as_json: bool
     from privcheck.commands.ledger_work import open_desk, read_event
 
     desk = open_desk(store, token_file)
-    result = desk.book.quote(desk.actor, grant=grant_name, event=read_event(**event))
+    result = desk.book.quote(desk.actor, grant=grant_name, event=read_event(**event), blocks=blocks or None)
     finish(result.to_dict(), describe_quote, as_json=as_json)
     sys.exit(0 if result.fits else 1)
 
@@ -75,12 +85,13 @@ def quote(*, store: str, token_file: Path | None, grant_name: str, as_json: bool
 @grant_option
 @click.option("--algorithm", metavar="NAME", help="A registered algorithm whose claim holds, at what it costs.")
 @set_option
+@block_option
 @event_options
 @key_option
 @json_option
 def charge(
     *, store: str, token_file: Path | None, grant_name: str, key: str | None, as_json: bool, algorithm: str | None,
-    sets: tuple[str, ...], **event: Any,
+    sets: tuple[str, ...], blocks: tuple[str, ...], **event: Any,
 ) -> None:  # fmt: skip
     """Charge what is about to be released; draw the noise once this has answered "committed".
 
@@ -92,27 +103,30 @@ def charge(
 
     desk = open_desk(store, token_file)
     if algorithm is None and not sets:
-        _end(desk.book.charge(desk.actor, grant=grant_name, event=read_event(**event), key=key), as_json=as_json)
+        released, of = read_event(**event), blocks or None
+        _end(desk.book.charge(desk.actor, grant=grant_name, event=released, key=key, blocks=of), as_json=as_json)
     if algorithm is None or any(value is not None for value in event.values()):
         raise click.UsageError("give --algorithm with its --set, or an event, and not both")
     from privcheck.commands.charging import charge_algorithm
     from privcheck.commands.setting import parse_sets, resolve_setting
 
     setting = resolve_setting(algorithm, parse_sets(sets))
-    _end(charge_algorithm(desk, grant_name, setting, key=key), as_json=as_json)
+    _end(charge_algorithm(desk, grant_name, setting, key=key, blocks=blocks or None), as_json=as_json)
 
 
 @ledger.command()
 @store_option
 @token_option
 @grant_option
+@block_option
 @event_options
 @key_option
 @click.option("--seconds", type=Count(), default=3600, show_default=True, help="How long it runs.")
 @json_option
 def reserve(
-    *, store: str, token_file: Path | None, grant_name: str, key: str | None, seconds: int, as_json: bool, **event: Any
-) -> None:
+    *, store: str, token_file: Path | None, grant_name: str, blocks: tuple[str, ...], key: str | None, seconds: int,
+    as_json: bool, **event: Any,
+) -> None:  # fmt: skip
     """Set budget aside for a run; it counts as spent until it is released.
 
     \b
@@ -122,8 +136,8 @@ def reserve(
     from privcheck.commands.ledger_work import open_desk, read_event
 
     desk = open_desk(store, token_file)
-    released = read_event(**event)
-    decision = desk.book.reserve(desk.actor, grant=grant_name, event=released, key=key, seconds=seconds)
+    released, of = read_event(**event), blocks or None
+    decision = desk.book.reserve(desk.actor, grant=grant_name, event=released, key=key, seconds=seconds, blocks=of)
     _end(decision, as_json=as_json)
 
 

@@ -17,6 +17,13 @@ token_option = click.option(
     help="A file with your token; else PRIVCHECK_LEDGER_TOKEN. Without one, whoever may write the file is its officer.",
 )
 grant_option = click.option("--grant", "grant_name", required=True, metavar="G", help="The grant to charge.")
+block_option = click.option(
+    "--block",
+    "blocks",
+    multiple=True,
+    metavar="B",
+    help="Of a divided dataset: a block of the grant; all unless told.",
+)
 key_option = click.option("--key", metavar="K", help="The same request with the same key is charged once.")
 
 

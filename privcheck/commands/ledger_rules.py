@@ -22,6 +22,7 @@ from privcheck.commands.options import finish, json_option
 @click.option("--lost", metavar="D", help="δ set aside for releases that lose some outright; 0 unless told.")
 @click.option("--delta", metavar="D", help="δ at which ε is stated.")
 @click.option("--name", required=True, metavar="G", help="The grant's name.")
+@click.option("--block", "blocks", multiple=True, metavar="B", help="Of a divided dataset: a block it covers; repeat.")
 @json_option
 def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
     """Give a part of a dataset's budget, with a fixed cap.
@@ -37,6 +38,32 @@ def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) 
     from privcheck.commands.ledger_work import give, open_desk
 
     finish(give(open_desk(store, token_file), **fields), describe_granted, as_json=as_json)
+
+
+@click.command()
+@click.argument("dataset")
+@store_option
+@token_option
+@click.option("--name", "names", multiple=True, required=True, metavar="B", help="A new block; repeat.")
+@click.option("--disjoint-users", metavar="TEXT", help="How it is known that who is in one block is in no other.")
+@json_option
+def block(
+    dataset: str, *, store: str, token_file: Path | None, names: tuple[str, ...], disjoint_users: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Divide DATASET into blocks without a common user, each with the whole policy as its cap, or add some.
+
+    \b
+    Examples:
+      privcheck ledger block trips --store budget.db --name 2027-01 --name 2027-02 \\
+        --disjoint-users "riders are assigned by the month in which they signed up"
+    """
+    from privcheck.commands.ledger_words import describe_blocks
+    from privcheck.commands.ledger_work import open_desk
+
+    desk = open_desk(store, token_file)
+    made = desk.book.add_blocks(desk.actor, dataset, names, disjoint_users=disjoint_users)
+    finish({"dataset": dataset, "blocks": [one.to_dict() for one in made]}, describe_blocks, as_json=as_json)
 
 
 @click.command()

@@ -31,6 +31,15 @@ def describe_policy(result: dict[str, Any]) -> str:
     return f"dataset {result['policy']['dataset']}: {_say_policy(result['policy'])}"
 
 
+def describe_blocks(result: dict[str, Any]) -> str:
+    """Returns the blocks that a dataset has."""
+    lines = [
+        ("block", "by", "no common user, because"),
+        *((b["name"], b["by"], b["disjoint_users"]) for b in result["blocks"]),
+    ]
+    return f"dataset {result['dataset']}, divided:\n{columns(lines)}"
+
+
 def describe_quote(result: dict[str, Any]) -> str:
     """Returns what it would cost, and how often it fits."""
     times = "any number of times" if result["times"] is None else f"{result['times']:,} times"
@@ -112,8 +121,13 @@ def _dataset(one: dict[str, Any]) -> str:
          g["balance"]["state"], f"{float(g['epsilon']):.6g} at δ = {g['delta']}")
         for g in one["grants"]
     ]  # fmt: skip
+    divided = [
+        (g["name"], block, *(_short(sums[n]) for n in ("committed", "reserved", "free")))
+        for g in one["grants"] for block, sums in g["balance"]["blocks"].items()
+    ]  # fmt: skip
+    blocks = [columns([("grant", "block", "committed", "reserved", "free"), *divided])] if divided else []
     note = one["grants"][0]["note"] if one["grants"] else "no grants yet"
-    return "\n".join([f"{one['name']}: {_say_policy(one['policy'])}", columns([heading, *lines]), note])
+    return "\n".join([f"{one['name']}: {_say_policy(one['policy'])}", columns([heading, *lines]), *blocks, note])
 
 
 def _cost(result: dict[str, Any]) -> str:

@@ -7,12 +7,13 @@ keeps its (ε, δ).
 """
 
 from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
+from privcheck.ledger.balances import Balance
 from privcheck.ledger.book import Book
 from privcheck.ledger.opening import create_store, open_store
 from privcheck.ledger.requests import Prepared
 from privcheck.ledger.roles import Actor, Role, may
 from privcheck.ledger.store import Store, Transaction
-from privcheck.ledger.values import Balance, Grant, Policy
+from privcheck.ledger.values import Grant, Policy
 from privcheck.ledger.wire import Spending, parse_event
 from privcheck.ledger.writer import Writer
 

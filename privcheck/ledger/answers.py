@@ -53,6 +53,7 @@ class Charge:
         expires: When a reservation ends, in UTC; None where it was committed at once.
         expired: It is reserved and that time is over: only an officer may release it.
         claim: What it is charged for, or None.
+        blocks: Which blocks' data it is released from; empty where the dataset is not divided.
         evidence: Why it was released, or None.
         prev: The hash before its last row.
         hash: Of its last row.
@@ -71,6 +72,7 @@ class Charge:
     expires: str | None
     expired: bool
     claim: dict[str, Any] | None
+    blocks: tuple[str, ...]
     evidence: str | None
     prev: str
     hash: str
@@ -78,8 +80,8 @@ class Charge:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields, exact numbers as text."""
-        names = [name for name in self.__slots__ if name != "cost"]
-        return {**{name: getattr(self, name) for name in names}, "cost": write_cost(self.cost)}
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        return {**plain, "cost": write_cost(self.cost), "blocks": list(self.blocks)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,7 @@ class Decision:
         receipt: The signed head; None where it was refused, which writes nothing.
         reason: Why it was refused; None where it was not.
         expires: When a reservation ends, in UTC.
+        blocks: Which blocks' data it is about; empty where the dataset is not divided.
     """
 
     state: Literal["reserved", "committed", "released", "refused"]
@@ -141,6 +144,7 @@ class Decision:
     receipt: Receipt | None = None
     reason: str | None = None
     expires: str | None = None
+    blocks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields, exact numbers as text; `remaining` is what is free, in the grant's currency."""
@@ -154,4 +158,5 @@ class Decision:
             "balance": self.balance,
             "reason": self.reason,
             "expires": self.expires,
+            "blocks": list(self.blocks),
         }

@@ -14,6 +14,7 @@ from typing import Any, Literal, Unpack
 from privcheck.errors import LedgerError
 from privcheck.ledger import chains, changing, granting, requests, showing, tokens
 from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
+from privcheck.ledger.blocks import Block, choose_blocks
 from privcheck.ledger.deciding import quote_of
 from privcheck.ledger.exact import read_text
 from privcheck.ledger.known import Known
@@ -121,6 +122,26 @@ class Book:
             granting.write_policy(transaction, policy, actor=actor.name, at=self.now())
         return policy
 
+    def add_blocks(self, actor: Actor, dataset: str, names: Sequence[str], *, disjoint_users: object) -> list[Block]:
+        """Divides a dataset into blocks without a common user, or adds some; returns all that it has.
+
+        Args:
+            actor: Who says so.
+            dataset: Which.
+            names: Of the new blocks.
+            disjoint_users: How it is known that who is in one of them is in no other, and that no neighbour changes
+                who is in which; without it nothing is divided.
+
+        Raises:
+            ParameterError: A name is taken, nobody said that, or the dataset was granted as a whole.
+            UnknownNameError: There is no such dataset.
+        """
+        require(actor, "policy")
+        with self.write() as transaction:
+            return granting.write_blocks(
+                transaction, dataset, names, disjoint_users=disjoint_users, actor=actor.name, at=self.now()
+            )
+
     def grant(self, actor: Actor, **fields: object) -> tuple[Grant, Policy]:
         """Makes an adaptive grant; the fields are those of `granting.read_adaptive`.
 
@@ -147,8 +168,8 @@ class Book:
         require(actor, "grant")
         return self._give(actor, granting.read_plan(**fields))
 
-    def quote(self, actor: Actor, *, grant: str, event: object) -> Quote:
-        """Returns what a charge would cost, and whether it would fit now; writes nothing.
+    def quote(self, actor: Actor, *, grant: str, event: object, blocks: Sequence[str] | None = None) -> Quote:
+        """Returns what a charge to blocks, or to all of the grant's, would cost, and whether it would fit now.
 
         Raises:
             ParameterError: The event is none, or has no finite cost in the grant's currency.
@@ -157,8 +178,9 @@ class Book:
         require(actor, "quote", grant=grant)
         spending = parse_event(event)
         found, policy = self._find(grant)
+        places = choose_blocks(found, blocks)
         with self.store.read() as transaction:
-            return quote_of(transaction, found, policy, spending, now=self.now())
+            return quote_of(transaction, found, policy, spending, blocks=places, now=self.now())
 
     def charge(self, actor: Actor, **asked: Unpack[Asked]) -> Decision:
         """Charges what is about to be released; draw the noise once this has returned "committed".

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from privcheck.errors import LedgerError
 from privcheck.ledger import granting, rows, tokens
 from privcheck.ledger.answers import Receipt
-from privcheck.ledger.deciding import less
+from privcheck.ledger.balances import Balance, Sums
 from privcheck.ledger.exact import write_number
+from privcheck.ledger.policies import bound_whole
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Balance, Entry, Grant, read_cost
+from privcheck.ledger.values import WHOLE, Entry, Grant, read_cost
 from privcheck.ledger.wire import count_lines, parse_event
 
 
@@ -73,7 +74,9 @@ class _Walk:
         self._grants: dict[str, Grant] = {}
         self._balances: dict[str, Balance] = {}
         self._states: dict[str, str] = {}
-        self._lines: dict[str, tuple[int, ...]] = {}  # of a plan's charges
+        self._blocks: set[str] = set()
+        # where, and how many of each event of a plan
+        self._charges: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
 
     def take(self, row: Entry) -> None:
         """Takes the next row."""
@@ -92,52 +95,60 @@ class _Walk:
             self._say(row, f"not a row of a ledger: {error!r:.80}")
 
     def _add_up(self, row: Entry) -> None:
+        if row.kind == "blocks":
+            self._blocks |= set(row.body["blocks"])
         if row.grant is None:
             return
         if row.kind == "grant":
-            made = self._grants[row.grant] = Grant.of(row.body["grant"])
-            self._balances[row.grant] = Balance(used=(0,) * len(made.plan))
+            self._open(row, row.grant, Grant.of(row.body["grant"]))
         grant, told = self._grants.get(row.grant), Balance.of(row.body["balance"])
         if grant is None:
             self._say(row, f"grant {row.grant!r} was never made")
             return
         before = self._balances[row.grant]
         after = self._follow(row, grant, before)
-        if (after.committed, after.reserved, after.used) != (told.committed, told.reserved, told.used):
+        if after.sums != told.sums:
             self._say(row, f"its balance is not the sum of what was charged to {row.grant!r}")
-        held, counts = after.held(grant), [line["count"] for line in grant.plan]
-        if any(n > most for n, most in zip(after.used, counts, strict=True)):
-            self._say(row, f"more events of plan {row.grant!r} were charged than it has")
-        if held.amount > grant.cap or held.lost > grant.lost:
-            over = float(Fraction(held.amount) / grant.cap)
-            self._say(row, f"grant {row.grant!r} is overspent: {over:.6g} of its cap {write_number(grant.cap)}")
+        for place in after.sums:
+            self._check_cap(row, grant, after.at(grant, place), f" on block {place}" if place else "")
         if (row.held, row.lost) != told.shares(grant):
             self._say(row, "its share of the cap is not that of its balance")
         if told.frozen != (before.frozen or row.kind == "freeze"):
             self._say(row, f"grant {row.grant!r} is frozen or is not, without a row that says so")
         self._balances[row.grant] = told
 
+    def _open(self, row: Entry, name: str, grant: Grant) -> None:
+        self._grants[name], self._balances[name] = grant, Balance.new(grant)
+        if not set(grant.blocks) <= self._blocks or bool(grant.blocks) != bool(self._blocks):
+            self._say(row, f"grant {name!r} is to other blocks than the dataset has")
+
+    def _check_cap(self, row: Entry, grant: Grant, sums: Sums, where: str) -> None:
+        held, counts = sums.held(grant.cap), [line["count"] for line in grant.plan]
+        if any(n > most for n, most in zip(sums.used, counts, strict=True)):
+            self._say(row, f"more events of plan {grant.name!r} were charged than it has{where}")
+        if held.amount > grant.cap or held.lost > grant.lost:
+            over = float(Fraction(held.amount) / grant.cap)
+            self._say(row, f"grant {grant.name!r} is overspent{where}: {over:.6g} of its cap {write_number(grant.cap)}")
+
     def _follow(self, row: Entry, grant: Grant, before: Balance) -> Balance:
-        """Returns the balance after a row, from the row's cost and state."""
+        """Returns the balance after a row, from the row's cost, state and blocks."""
         if row.charge is None:
             return before
         cost, state, was = read_cost(row.body["cost"]), row.body["state"], self._states.get(row.charge)
         self._states[row.charge] = state
-        if (was, state) not in {
-            (None, "reserved"), (None, "committed"), ("reserved", "committed"), ("reserved", "released"),
-        }:  # fmt: skip
-            self._say(row, f"charge {row.charge} cannot be {state} after it was {was or 'nothing'}")
         if was is None:
-            self._lines[row.charge] = count_lines(grant.plan, parse_event(row.body["event"])) if grant.plan else ()
-        lines = self._lines[row.charge]
-        if was is None:
-            before = before.count(lines)
-        if state == "released":
-            before = before.count(lines, sign=-1)
-        if was == "reserved":
-            before = replace(before, reserved=less(before.reserved, cost))
-        if state == "committed" or (was is None and state == "reserved"):
-            before = before.add(grant, cost, state)
+            lines = count_lines(grant.plan, parse_event(row.body["event"])) if grant.plan else ()
+            self._charges[row.charge] = (tuple(row.body.get("blocks", ())) or WHOLE, lines)
+        places, lines = self._charges[row.charge]
+        if not set(places) <= set(grant.places):
+            self._say(row, f"charge {row.charge} is to other blocks than grant {grant.name!r} covers")
+        if was is None and state in ("reserved", "committed"):
+            return before.spend(grant, places, cost, lines, state)
+        if (was, state) == ("reserved", "committed"):
+            return before.commit(grant, places, cost)
+        if (was, state) == ("reserved", "released"):
+            return before.release(grant, places, cost, lines)
+        self._say(row, f"charge {row.charge} cannot be {state} after it was {was or 'nothing'}")
         return before
 
     def _say(self, row: Entry, what: str) -> None:
@@ -149,7 +160,7 @@ def _check_policy(transaction: Transaction, dataset: str) -> list[str]:
     policy, grants = granting.find_policy(transaction, dataset), granting.grants_of(transaction, dataset)
     if policy is None:
         return [f"{dataset}: its policy is missing"]
-    epsilon = granting.bound_whole(policy, grants)
+    epsilon = bound_whole(policy, grants)
     if math.isfinite(epsilon) and Fraction(epsilon) <= policy.epsilon:
         return []
     return [f"{dataset}: its grants come to ε = {epsilon:.6g}, and its policy allows {float(policy.epsilon):.6g}"]

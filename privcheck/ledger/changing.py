@@ -22,14 +22,15 @@ from typing import Any, Literal
 from privcheck.errors import AuthorityError, IdempotencyError, ParameterError, StateError
 from privcheck.ledger import rows
 from privcheck.ledger.answers import Charge, Decision
-from privcheck.ledger.deciding import balance_of, explain_refusal, less, lines_of, read_charge
+from privcheck.ledger.balances import Balance, balance_of, describe_balance
+from privcheck.ledger.deciding import explain_refusal, lines_of, read_charge
 from privcheck.ledger.exact import read_text
 from privcheck.ledger.granting import write_time
 from privcheck.ledger.known import Known
 from privcheck.ledger.requests import Prepared
 from privcheck.ledger.roles import Actor, require
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Balance, Entry, Grant, describe_balance, write_cost
+from privcheck.ledger.values import WHOLE, Entry, Grant, write_cost
 from privcheck.ledger.wire import parse_event
 
 
@@ -48,7 +49,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment:
         if earlier is not None:
             return known.decide(transaction, grant, earlier)
     balance = balance_of(transaction, grant.name)
-    after = balance.add(grant, prepared.cost, prepared.state).count(prepared.lines)
+    after = balance.spend(grant, prepared.blocks or WHOLE, prepared.cost, prepared.lines, prepared.state)
     reason = explain_refusal(grant, prepared.policy, balance, after, now=now)
     if reason is not None:
         return Decision(
@@ -58,6 +59,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment:
             cost=prepared.cost,
             balance=describe_balance(grant, balance),
             reason=reason,
+            blocks=prepared.blocks,
         )
     ends = write_time(moment + timedelta(seconds=prepared.seconds)) if prepared.state == "reserved" else None
     body = {
@@ -67,6 +69,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment:
         "claim": prepared.claim,
         "expires": ends,
         "request": prepared.request,
+        **_name_blocks(prepared.blocks),
     }
     identity = f"c-{secrets.token_hex(8)}"
     actor = prepared.actor
@@ -90,12 +93,15 @@ def commit(transaction: Transaction, known: Known, actor: Actor, charge: str, *,
     if found.state == "released":
         raise StateError(f"charge {charge} was released; expected a new one", state=found.state)
     balance = balance_of(transaction, grant.name)
-    after = replace(balance, reserved=less(balance.reserved, found.cost)).add(grant, found.cost, "committed")
+    after = balance.commit(grant, found.blocks or WHOLE, found.cost)
     reason = explain_refusal(grant, policy, balance, after, now=now)
     if reason is not None:
         shown = describe_balance(grant, balance)
-        return Decision(state="refused", grant=grant.name, charge=charge, cost=found.cost, balance=shown, reason=reason)
-    body = {"state": "committed", "cost": write_cost(found.cost)}
+        return Decision(
+            state="refused", grant=grant.name, charge=charge, cost=found.cost, balance=shown, reason=reason,
+            blocks=found.blocks,
+        )  # fmt: skip
+    body = {"state": "committed", "cost": write_cost(found.cost), **_name_blocks(found.blocks)}
     row = _append(transaction, grant, after, body, actor=actor, kind="commit", at=now, charge=charge)
     return known.decide(transaction, grant, row)
 
@@ -125,8 +131,8 @@ def release(
             raise AuthorityError(message, action="attest")
     balance = balance_of(transaction, grant.name)
     lines = lines_of(grant, parse_event(found.event))
-    after = replace(balance, reserved=less(balance.reserved, found.cost)).count(lines, sign=-1)
-    body = {"state": "released", "cost": write_cost(found.cost), "evidence": evidence}
+    after = balance.release(grant, found.blocks or WHOLE, found.cost, lines)
+    body = {"state": "released", "cost": write_cost(found.cost), "evidence": evidence, **_name_blocks(found.blocks)}
     row = _append(transaction, grant, after, body, actor=actor, kind="release", at=now, charge=charge)
     return known.decide(transaction, grant, row)
 
@@ -207,3 +213,8 @@ def _append(
         key=key,
         shares=after.shares(grant),
     )
+
+
+def _name_blocks(blocks: tuple[str, ...]) -> dict[str, list[str]]:
+    """Returns what a row says of blocks: nothing where the dataset has none."""
+    return {"blocks": list(blocks)} if blocks else {}

@@ -7,33 +7,37 @@ from typing import Any, Final
 
 from privcheck.accounting.currencies import Cost
 from privcheck.errors import ParameterError, UnknownNameError
-from privcheck.ledger import rows
 from privcheck.ledger.answers import Charge, Quote
+from privcheck.ledger.balances import Balance, balance_of, describe_balance, less
 from privcheck.ledger.exact import canonical
 from privcheck.ledger.granting import read_relation
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Balance, Entry, Grant, Policy, describe_balance, read_cost
+from privcheck.ledger.values import WHOLE, Entry, Grant, Policy, read_cost
 from privcheck.ledger.wire import Spending, count_lines
 
 _MOST_TIMES: Final = 10**18
 
 
-def quote_of(transaction: Transaction, grant: Grant, policy: Policy, spending: Spending, *, now: str) -> Quote:
-    """Returns what a charge would cost, and whether it would fit now.
+def quote_of(
+    transaction: Transaction, grant: Grant, policy: Policy, spending: Spending, *, blocks: Sequence[str], now: str
+) -> Quote:
+    """Returns what a charge would cost, and whether it would fit now, on blocks; none: on the dataset as a whole.
 
     Raises:
         ParameterError: It has no finite cost in the grant's currency.
     """
     cost, balance = spending.cost(grant.currency), balance_of(transaction, grant.name)
-    after = balance.add(grant, cost, "committed").count(lines_of(grant, spending))
+    places, lines = blocks or WHOLE, lines_of(grant, spending)
+    after = balance.spend(grant, places, cost, lines, "committed")
     reason = explain_refusal(grant, policy, balance, after, now=now)
+    times = [how_often(grant, balance, place, lines, cost) for place in places]
     return Quote(
         grant=grant.name,
         event=spending.to_dict(),
         cost=cost,
         fits=reason is None,
         reason=reason,
-        times=how_often(grant, balance, spending, cost),
+        times=min((n for n in times if n is not None), default=None),
         balance=describe_balance(grant, balance),
     )
 
@@ -52,8 +56,18 @@ def explain_refusal(grant: Grant, policy: Policy, balance: Balance, after: Balan
         return f"grant {grant.name!r} is frozen; an officer has to look at it"
     if policy.until is not None and policy.until <= now:
         return f"the policy of {policy.dataset!r} ended at {policy.until}"
-    free, cost = balance.free(grant), less(after.held(grant), balance.held(grant))
-    for used, before, line in zip(after.used, balance.used, grant.plan, strict=True):
+    for place in after.sums:
+        reason = _explain_place(grant, balance, after, place)
+        if reason is not None:
+            return f"on block {place}: {reason}" if place else reason
+    return None
+
+
+def _explain_place(grant: Grant, balance: Balance, after: Balance, place: str) -> str | None:
+    """Returns why a balance does not fit into a grant in one place."""
+    was, will = balance.at(grant, place), after.at(grant, place)
+    free, cost = balance.free(grant, place), less(will.held(grant.cap), was.held(grant.cap))
+    for used, before, line in zip(will.used, was.used, grant.plan, strict=True):
         if used > line["count"]:
             return f"the plan has {line['count'] - before} of {line['count']} left, of {canonical(line)}"
     if cost.amount > free.amount:
@@ -101,6 +115,7 @@ def read_charge(history: Sequence[Entry], name: str, *, now: str) -> Charge:
         expires=ends,
         expired=state == "reserved" and ends is not None and ends <= now,
         claim=first.body["claim"],
+        blocks=tuple(first.body.get("blocks", ())),
         evidence=last.body.get("evidence"),
         prev=last.prev,
         hash=last.hash,
@@ -108,28 +123,16 @@ def read_charge(history: Sequence[Entry], name: str, *, now: str) -> Charge:
     )
 
 
-def balance_of(transaction: Transaction, grant: str) -> Balance:
-    """Returns a grant's balance, which its last row has."""
-    last = rows.last_of_grant(transaction, grant)
-    assert last is not None
-    return Balance.of(last.body["balance"])
-
-
-def less(cost: Cost, part: Cost) -> Cost:
-    """Returns a cost without a part of it."""
-    return Cost(amount=cost.amount - part.amount, lost=cost.lost - part.lost)
-
-
 def lines_of(grant: Grant, spending: Spending) -> tuple[int, ...]:
     """Returns how often each event of a plan is released; nothing for an adaptive grant."""
     return count_lines(grant.plan, spending) if grant.kind == "plan" else ()
 
 
-def how_often(grant: Grant, balance: Balance, spending: Spending, cost: Cost) -> int | None:
-    """Returns how often a cost fits; None where it is nothing."""
-    free = balance.free(grant)
+def how_often(grant: Grant, balance: Balance, place: str, lines: Sequence[int], cost: Cost) -> int | None:
+    """Returns how often a cost fits in a place; None where it is nothing."""
+    free = balance.free(grant, place)
     fits = [left // part for left, part in ((free.amount, cost.amount), (free.lost, cost.lost)) if part]
-    for line, used, more in zip(grant.plan, balance.used, lines_of(grant, spending), strict=True):
+    for line, used, more in zip(grant.plan, balance.at(grant, place).used, lines, strict=True):
         if more:
             fits.append((line["count"] - used) // more)
     return min(*fits, _MOST_TIMES) if fits else None

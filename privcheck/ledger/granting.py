@@ -12,10 +12,12 @@ from privcheck.accounting.currencies import Cost
 from privcheck.accounting.sums import bound_epsilon
 from privcheck.errors import BudgetError, ParameterError, UnknownNameError
 from privcheck.ledger import rows
+from privcheck.ledger.balances import Balance, balance_of
+from privcheck.ledger.blocks import Block, check_cover, find_blocks, read_blocks, read_statement
 from privcheck.ledger.exact import read_fraction, read_name, read_text
-from privcheck.ledger.policies import above, bound_grants, restate
+from privcheck.ledger.policies import above, bound_grants, bound_whole
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import CURRENCIES, Balance, Entry, Grant, Policy, read_unit, theorem_of
+from privcheck.ledger.values import CURRENCIES, Entry, Grant, Policy, read_unit, theorem_of
 from privcheck.ledger.wire import MOST_COUNT, join_lines, parse_event
 
 RELATION: Final = "replace-one"
@@ -54,8 +56,9 @@ def read_policy(
 
 
 def read_adaptive(
-    *, name: object, dataset: object, currency: object, cap: object, lost: object = 0, delta: object = None
-) -> Grant:
+    *, name: object, dataset: object, currency: object, cap: object, lost: object = 0, delta: object = None,
+    blocks: object = (),
+) -> Grant:  # fmt: skip
     """Returns an adaptive grant of checked fields.
 
     Raises:
@@ -77,10 +80,13 @@ def read_adaptive(
         delta=at,
         epsilon=value,
         theorem=theorem_of(unit),
+        blocks=read_blocks(blocks),
     )
 
 
-def read_plan(*, name: object, dataset: object, events: object, delta: object = 0) -> Grant:
+def read_plan(
+    *, name: object, dataset: object, events: object, delta: object = 0, blocks: object = ()
+) -> Grant:  # fmt: skip
     """Returns a plan of checked fields: events with counts, fixed in advance, which charges count down.
 
     Raises:
@@ -101,6 +107,7 @@ def read_plan(*, name: object, dataset: object, events: object, delta: object = 
         epsilon=0.0,
         theorem=theorem_of("events"),
         plan=lines,
+        blocks=read_blocks(blocks),
     )
     value = bound_grants([plan], delta=at)
     if not math.isfinite(value):
@@ -123,6 +130,33 @@ def write_policy(transaction: Transaction, policy: Policy, *, actor: str, at: st
     return rows.append(transaction, dataset=policy.dataset, kind="policy", actor=actor, body=body, at=at)
 
 
+def write_blocks(
+    transaction: Transaction, dataset: str, names: object, *, disjoint_users: object, actor: str, at: str
+) -> list[Block]:
+    """Adds blocks to a dataset; returns all that it has.
+
+    Raises:
+        ParameterError: There is one of the name, nobody said that their users are disjoint, or the dataset was granted
+            as a whole.
+        UnknownNameError: There is no such dataset.
+    """
+    policy = find_policy(transaction, dataset)
+    if policy is None:
+        raise UnknownNameError("dataset", dataset, rows.datasets(transaction))
+    transaction.lock(dataset)
+    new, known = read_blocks(names), {block.name for block in find_blocks(transaction, dataset)}
+    said = read_statement(policy, disjoint_users)
+    if not new or known & set(new):
+        message = f"expected names of new blocks of {dataset!r}, got {', '.join(new) or 'none'}"
+        raise ParameterError(message, name="blocks", given=names)
+    if not known and grants_of(transaction, dataset):
+        message = f"{dataset!r} has grants to all of its data; expected blocks to be made before the first grant"
+        raise ParameterError(f"{message}: open another dataset", name="blocks", given=names)
+    body = {"blocks": list(new), "disjoint_users": said}
+    rows.append(transaction, dataset=dataset, kind="blocks", actor=actor, body=body, at=at)
+    return find_blocks(transaction, dataset)
+
+
 def write_grant(transaction: Transaction, grant: Grant, *, actor: str, at: str) -> tuple[Grant, Policy]:
     """Adds a grant; returns it as it was made and the policy, which the first grant of a new dataset implies.
 
@@ -133,6 +167,7 @@ def write_grant(transaction: Transaction, grant: Grant, *, actor: str, at: str) 
     if transaction.one("SELECT 1 FROM budget WHERE name = ?", (grant.name,)) is not None:
         raise ParameterError(f"there is a grant of the name {grant.name!r} already", name="name", given=grant.name)
     policy = find_policy(transaction, grant.dataset)
+    check_cover(grant, [] if policy is None else [block.name for block in find_blocks(transaction, grant.dataset)])
     if policy is None:
         policy = Policy(
             dataset=grant.dataset,
@@ -149,19 +184,9 @@ def write_grant(transaction: Transaction, grant: Grant, *, actor: str, at: str) 
         transaction.lock(grant.dataset)
     grant = _check_whole(transaction, policy, grant)
     transaction.run("INSERT INTO budget (name, dataset) VALUES (?, ?)", (grant.name, grant.dataset))
-    body = {"grant": grant.to_dict(), "balance": Balance(used=(0,) * len(grant.plan)).to_dict()}
+    body = {"grant": grant.to_dict(), "balance": Balance.new(grant).to_dict()}
     rows.append(transaction, dataset=grant.dataset, kind="grant", actor=actor, body=body, at=at, grant=grant.name)
     return grant, policy
-
-
-def bound_whole(policy: Policy, grants: list[Grant]) -> float:
-    """Returns ε at the policy's δ of all that grants of its dataset will ever admit, rounded up.
-
-    Raises:
-        BudgetError: A late one has no price in the currency of the remainder.
-    """
-    late = _as_remainder(policy, [one for one in grants if one.late])
-    return bound_grants([*(one for one in grants if not one.late), *late], delta=policy.delta)
 
 
 def find_policy(transaction: Transaction, dataset: str) -> Policy | None:
@@ -242,11 +267,10 @@ def _above_zero(name: str, value: object) -> Fraction:
 
 def _check_whole(transaction: Transaction, policy: Policy, grant: Grant) -> Grant:
     """Returns the grant, marked where it is late; refused where the dataset's policy would not hold with it."""
-    everything = [*grants_of(transaction, policy.dataset), grant]
-    if rows.is_charged(transaction, policy.dataset):
-        grant = replace(grant, late=True)
-        everything[-1] = grant
-    epsilon = bound_whole(policy, everything)
+    others = grants_of(transaction, policy.dataset)
+    grant = replace(grant, late=_is_charged(transaction, grant, others))
+    everything = [*(one for one in others if not grant.blocks or set(one.blocks) & set(grant.blocks)), grant]
+    epsilon = bound_whole(policy, everything, blocks=grant.blocks)
     if not (math.isfinite(epsilon) and Fraction(epsilon) <= policy.epsilon):
         message = (
             f"with grant {grant.name!r} the {len(everything)} grants of {policy.dataset!r} come to ε = {epsilon:.6g} "
@@ -256,19 +280,8 @@ def _check_whole(transaction: Transaction, policy: Policy, grant: Grant) -> Gran
     return grant
 
 
-def _as_remainder(policy: Policy, late: list[Grant]) -> list[Grant]:
-    """Returns what was granted after the first charge as the one filter that it is a part of."""
-    if not late:
-        return []
-    total = Fraction(0)
-    for one in late:
-        cap = restate(one, policy.remainder)
-        if cap is None or one.lost:
-            what = "with δ that is lost outright" if one.lost else f"in {one.currency}"
-            message = (
-                f"dataset {policy.dataset!r} was charged before, and what is granted now may have been chosen from "
-                f"what was released: expected a cap that has a price in {policy.remainder}, got one {what}"
-            )
-            raise BudgetError(message, cost=None, remaining=None)
-        total += cap
-    return [replace(late[0], currency=policy.remainder, cap=total)]
+def _is_charged(transaction: Transaction, grant: Grant, others: list[Grant]) -> bool:
+    """Returns whether anything was charged to what a new grant covers: to one of its blocks, or to the dataset."""
+    if not grant.blocks:
+        return rows.is_charged(transaction, grant.dataset)
+    return any(set(balance_of(transaction, other.name).sums) & set(grant.blocks) for other in others)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from privcheck.ledger import granting, tokens
 from privcheck.ledger.answers import Decision, Receipt
+from privcheck.ledger.balances import Balance, describe_balance
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Balance, Entry, Grant, Policy, describe_balance, read_cost
+from privcheck.ledger.values import Entry, Grant, Policy, read_cost
 
 
 class Known:
@@ -47,4 +48,5 @@ class Known:
             balance=describe_balance(grant, Balance.of(row.body["balance"])),
             receipt=self.sign(transaction, row),
             expires=row.body.get("expires"),
+            blocks=tuple(row.body.get("blocks", ())),
         )

@@ -4,13 +4,15 @@ A grant is a filter (`privcheck.accounting.filters`), and a filter as a whole is
 its cap: ε-DP, ρ-zCDP or μ-GDP, beside a δ that is lost outright. Grants whose caps are fixed before anything was
 released compose as mechanisms do, however their charges interleave (Vadhan & Zhang 2023), so that the whole privacy
 curve may be used. What is granted later may have been chosen after looking; it draws on the remainder, the largest cap
-in one ordered currency that fits beside the first grants, of which it is a part as every charge is of a grant.
+in one ordered currency that fits beside the first grants, of which it is a part as every charge is of a grant. Where
+the dataset is divided into blocks without a common user, all of this is asked of every block by itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from privcheck.accounting import compose
@@ -18,7 +20,8 @@ from privcheck.accounting import events as acc
 from privcheck.accounting.currencies import Cost, decimal, pure_to_mu, pure_to_rho
 from privcheck.accounting.events import Event
 from privcheck.accounting.sums import bound_epsilon
-from privcheck.ledger.values import CURRENCIES, Grant, Unit
+from privcheck.errors import BudgetError
+from privcheck.ledger.values import CURRENCIES, Grant, Policy, Unit
 from privcheck.ledger.wire import parse_event
 from privcheck.symbols import to_float
 
@@ -40,6 +43,30 @@ def bound_grants(grants: Sequence[Grant], *, delta: Fraction) -> float:
     return compose(events).epsilon(delta=to_float(delta, rounding="down")).upper
 
 
+def bound_whole(policy: Policy, grants: Sequence[Grant], *, blocks: Collection[str] | None = None) -> float:
+    """Returns ε at the policy's δ of all that grants of its dataset will ever admit, rounded up; on the worst block.
+
+    Args:
+        policy: Of the dataset.
+        grants: All of them.
+        blocks: Where: these, or on all.
+
+    Raises:
+        BudgetError: A late one has no price in the currency of the remainder.
+    """
+    places = {place for grant in grants for place in grant.blocks} if blocks is None else set(blocks)
+    on = [tuple(g for g in grants if not g.blocks or place in g.blocks) for place in sorted(places)] or [tuple(grants)]
+    several = {
+        tuple(grant.name for grant in some): some for some in on
+    }  # blocks under the same grants are one question
+    return max(_bound_place(policy, some) for some in several.values())
+
+
+def _bound_place(policy: Policy, grants: Sequence[Grant]) -> float:
+    late = _as_remainder(policy, [one for one in grants if one.late])
+    return bound_grants([*(one for one in grants if not one.late), *late], delta=policy.delta)
+
+
 def above(value: float) -> Fraction:
     """Returns a bound as the decimal that it prints as, or the next one where that is below it."""
     short = decimal(value)
@@ -53,6 +80,24 @@ def restate(grant: Grant, unit: Unit) -> Fraction | None:
     if grant.currency == "epsilon":
         return pure_to_rho(grant.cap) if unit == "rho" else pure_to_mu(grant.cap) ** 2 if unit == "mu2" else None
     return grant.cap / 2 if (grant.currency, unit) == ("mu2", "rho") else None
+
+
+def _as_remainder(policy: Policy, late: list[Grant]) -> list[Grant]:
+    """Returns what was granted after the first charge as the one filter that it is a part of."""
+    if not late:
+        return []
+    total = Fraction(0)
+    for one in late:
+        cap = restate(one, policy.remainder)
+        if cap is None or one.lost:
+            what = "with δ that is lost outright" if one.lost else f"in {one.currency}"
+            message = (
+                f"dataset {policy.dataset!r} was charged before, and what is granted now may have been chosen from "
+                f"what was released: expected a cap that has a price in {policy.remainder}, got one {what}"
+            )
+            raise BudgetError(message, cost=None, remaining=None)
+        total += cap
+    return [replace(late[0], currency=policy.remainder, cap=total)]
 
 
 def _events(grant: Grant) -> list[Event]:

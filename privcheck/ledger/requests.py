@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Required, TypedDict
 
 from privcheck.accounting.currencies import Cost
 from privcheck.errors import ParameterError
+from privcheck.ledger.blocks import choose_blocks
 from privcheck.ledger.deciding import check_relation, lines_of
 from privcheck.ledger.exact import canonical, digest, read_text
 from privcheck.ledger.roles import Actor
@@ -27,12 +29,14 @@ class Asked(TypedDict, total=False):
         event: What is to be released: JSON, its text, or a `Spending`.
         key: The idempotency key; none unless told.
         claim: What it is charged for; nothing unless told.
+        blocks: Which of the grant's blocks it is released from; all unless told.
     """
 
     grant: Required[str]
     event: Required[object]
     key: str | None
     claim: dict[str, Any] | None
+    blocks: Sequence[str] | None
 
 
 class AskedFor(Asked, total=False):
@@ -60,6 +64,7 @@ class Prepared:
         state: Which state it is to have.
         seconds: How long a reservation runs.
         claim: What it is charged for, or None.
+        blocks: Which blocks it is charged to; empty where the dataset is not divided.
         request: The digest of all of this but the key.
     """
 
@@ -73,6 +78,7 @@ class Prepared:
     state: Literal["reserved", "committed"]
     seconds: int
     claim: dict[str, Any] | None
+    blocks: tuple[str, ...]
     request: str
 
 
@@ -107,7 +113,7 @@ def prepare(actor: Actor, action: Action, asked: AskedFor, *, grant: Grant, poli
 
     Raises:
         ParameterError: The event is none, has no finite cost in the grant's currency, or was priced for other
-            neighbours than the dataset's; or the key is no text.
+            neighbours than the dataset's; the grant does not cover a block; or the key is no text.
     """
     seconds = read_seconds(asked.get("seconds", SECONDS))
     spending, claim, key = parse_event(asked["event"]), asked.get("claim"), asked.get("key")
@@ -115,6 +121,8 @@ def prepare(actor: Actor, action: Action, asked: AskedFor, *, grant: Grant, poli
     about: dict[str, Any] = {"action": action, "grant": grant.name, "event": spending.to_dict(), "claim": claim}
     if action == "reserve":
         about["seconds"] = seconds
+    if blocks := choose_blocks(grant, asked.get("blocks")):
+        about["blocks"] = blocks
     return Prepared(
         actor=actor,
         grant=grant,
@@ -126,5 +134,6 @@ def prepare(actor: Actor, action: Action, asked: AskedFor, *, grant: Grant, poli
         state="committed" if action == "charge" else "reserved",
         seconds=seconds,
         claim=claim,
+        blocks=blocks,
         request=digest(canonical(about)),
     )

@@ -7,13 +7,15 @@ from typing import Any
 from privcheck.errors import UnknownNameError
 from privcheck.ledger import granting, rows, tokens
 from privcheck.ledger.answers import Charge, Receipt
+from privcheck.ledger.balances import Balance, describe_balance
+from privcheck.ledger.blocks import find_blocks
 from privcheck.ledger.deciding import read_charge
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import NOT_A_GUARANTEE, Balance, Grant, describe_balance
+from privcheck.ledger.values import NOT_A_GUARANTEE, Grant
 
 
 def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
-    """Returns a dataset: its policy, its grants with their balances, and the head of its chain.
+    """Returns a dataset: its policy, blocks, grants with their balances, and the head of its chain.
 
     Raises:
         UnknownNameError: There is none of the name.
@@ -25,7 +27,8 @@ def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
     assert head is not None
     grants = [show_grant(transaction, grant) for grant in granting.grants_of(transaction, name)]
     receipt = tokens.sign(head, tokens.read_key(transaction))
-    return {"name": name, "policy": policy.to_dict(), "grants": grants, "head": receipt.to_dict()}
+    blocks = [block.to_dict() for block in find_blocks(transaction, name)]
+    return {"name": name, "policy": policy.to_dict(), "blocks": blocks, "grants": grants, "head": receipt.to_dict()}
 
 
 def show_datasets(transaction: Transaction, dataset: str | None) -> dict[str, Any]:

@@ -1,18 +1,17 @@
-"""What the ledger holds, as values: policies, grants, balances, rows; `to_dict()` is what is written and sent."""
+"""What the ledger holds, as values: policies, grants, rows; `to_dict()` is what is written and sent."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal
 
 from privcheck.accounting.currencies import THEOREMS, Cost, Currency, Name
-from privcheck.accounting.sums import add_up
 from privcheck.errors import ParameterError
 from privcheck.ledger.exact import write_number
 
 Unit = Literal["epsilon", "rho", "mu2", "events"]  # events: of a plan, which are counted down
-SHARES: Final = 2**62  # of a cap: what the store's CHECK counts in
+WHOLE: Final = ("",)  # what is spent on where a dataset is not divided into blocks
 PLANNED: Final = "composition of dominating pairs, of events fixed in advance"
 CURRENCIES: Final[dict[Unit, Currency]] = {  # in which spending may depend on what was released before
     "epsilon": Currency(name="pure"),
@@ -97,8 +96,9 @@ class Grant:
         delta: δ at which its ε is reported.
         epsilon: ε of all that the grant will ever admit, at that δ; rounded up.
         theorem: Why the sum is a filter, or the plan's curve is one.
-        late: It was made after the dataset's first charge.
+        late: It was made after the first charge to its data.
         plan: The events of a plan, in their canonical form, with counts.
+        blocks: Of a dataset that is divided: which of its blocks it covers, each up to the cap; in order.
     """
 
     name: str
@@ -112,6 +112,12 @@ class Grant:
     theorem: str
     late: bool = False
     plan: tuple[dict[str, Any], ...] = ()
+    blocks: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Returns what it is spent on: its blocks, or the dataset as a whole."""
+        return self.blocks or WHOLE
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields, exact numbers as text."""
@@ -127,13 +133,15 @@ class Grant:
             "theorem": self.theorem,
             "late": self.late,
             "plan": list(self.plan),
+            "blocks": list(self.blocks),
         }
 
     @staticmethod
     def of(data: dict[str, Any]) -> Grant:
         """Returns the grant of its own fields."""
         exact = {name: Fraction(data[name]) for name in ("cap", "lost", "delta")}
-        return Grant(**{**data, **exact, "epsilon": float(data["epsilon"]), "plan": tuple(data["plan"])})
+        several = {name: tuple(data.get(name, ())) for name in ("plan", "blocks")}
+        return Grant(**{**data, **exact, **several, "epsilon": float(data["epsilon"])})
 
 
 def theorem_of(unit: Unit) -> str:
@@ -142,67 +150,6 @@ def theorem_of(unit: Unit) -> str:
         return PLANNED
     name: Name = CURRENCIES[unit].name
     return THEOREMS[name]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Balance:
-    """What of a grant is committed and what is reserved, exactly; both count as spent.
-
-    Attributes:
-        committed: What may have been released.
-        reserved: What may still be, expired reservations included.
-        used: Of a plan: how often each of its events has been charged.
-        frozen: Nothing more may be charged.
-    """
-
-    committed: Cost = field(default_factory=lambda: Cost(amount=Fraction(0)))
-    reserved: Cost = field(default_factory=lambda: Cost(amount=Fraction(0)))
-    used: tuple[int, ...] = ()
-    frozen: bool = False
-
-    def add(self, grant: Grant, cost: Cost, state: Literal["reserved", "committed"]) -> Balance:
-        """Returns the balance with a cost more."""
-        if state == "reserved":
-            return replace(self, reserved=add_up(self.reserved, cost, grant.cap))
-        return replace(self, committed=add_up(self.committed, cost, grant.cap))
-
-    def count(self, lines: tuple[int, ...], *, sign: int = 1) -> Balance:
-        """Returns the balance with so many more of each event of a plan used."""
-        return replace(self, used=tuple(n + sign * more for n, more in zip(self.used, lines, strict=True)))
-
-    def held(self, grant: Grant) -> Cost:
-        """Returns what counts as spent."""
-        return add_up(self.committed, self.reserved, grant.cap)
-
-    def free(self, grant: Grant) -> Cost:
-        """Returns what is left."""
-        held = self.held(grant)
-        return Cost(amount=grant.cap - held.amount, lost=grant.lost - held.lost)
-
-    def shares(self, grant: Grant) -> tuple[int, int]:
-        """Returns what counts as spent of the cap and of the δ, in 2⁻⁶²ths of them, rounded up; of a plan the most."""
-        held = self.held(grant)
-        lines = [_share(Fraction(n), Fraction(line["count"])) for n, line in zip(self.used, grant.plan, strict=True)]
-        return max([_share(held.amount, grant.cap), *lines]), _share(held.lost, grant.lost)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, exact numbers as text."""
-        return {
-            "committed": write_cost(self.committed),
-            "reserved": write_cost(self.reserved),
-            "used": list(self.used),
-            "frozen": self.frozen,
-        }
-
-    @staticmethod
-    def of(data: dict[str, Any]) -> Balance:
-        """Returns the balance of its own fields."""
-        committed, reserved = read_cost(data["committed"]), read_cost(data["reserved"])
-        return Balance(committed=committed, reserved=reserved, used=tuple(data["used"]), frozen=data["frozen"])
-
-
-def _share(amount: Fraction, cap: Fraction) -> int:
-    return -(-amount * SHARES // cap) if cap else (0 if amount == 0 else SHARES + 1)
 
 
 def write_cost(cost: Cost) -> dict[str, str]:
@@ -215,21 +162,6 @@ def read_cost(data: dict[str, str]) -> Cost:
     return Cost(amount=Fraction(data["amount"]), lost=Fraction(data["lost"]))
 
 
-def describe_balance(grant: Grant, balance: Balance) -> dict[str, Any]:
-    """Returns a grant's balance for those who ask: cap, committed, reserved and what is free."""
-    free = balance.free(grant)
-    return {
-        "currency": grant.currency,
-        "cap": write_number(grant.cap),
-        "committed": write_number(balance.committed.amount),
-        "reserved": write_number(balance.reserved.amount),
-        "free": write_number(free.amount),
-        "lost": {"cap": write_number(grant.lost), "free": write_number(free.lost)},
-        "used": list(balance.used),
-        "state": "frozen" if balance.frozen else "open",
-    }
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One row of a dataset's chain.
@@ -237,7 +169,7 @@ class Entry:
     Attributes:
         dataset: Whose chain.
         seq: Its place, from 1.
-        kind: policy, grant, charge, commit, release, freeze or evidence.
+        kind: policy, blocks, grant, charge, commit, release, freeze or evidence.
         grant: The grant that it is about, or None.
         charge: The charge that it is about, or None.
         actor: Who wrote it.

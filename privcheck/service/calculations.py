@@ -22,8 +22,8 @@ from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from privcheck.ledger.exact import read_number
-from privcheck.ledger.granting import bound_whole, read_adaptive, read_plan
-from privcheck.ledger.policies import bound_grants
+from privcheck.ledger.granting import read_adaptive, read_plan
+from privcheck.ledger.policies import bound_grants, bound_whole
 from privcheck.ledger.values import Grant, Policy, Unit
 from privcheck.ledger.wire import parse_event
 from privcheck.reports.values import document

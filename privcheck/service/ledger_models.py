@@ -43,6 +43,10 @@ class SpendBody(Body):
         Line | None,
         Field(description="Between which data the event's cost is; other neighbours than the dataset's: 422."),
     ] = None
+    blocks: Annotated[
+        list[Name] | None,
+        Field(min_length=1, max_length=64, description="Of a divided dataset: some of the grant's blocks; null: all."),
+    ] = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -85,6 +89,16 @@ class DatasetBody(Body):
     until: At | None = None
 
 
+class BlocksBody(Body):
+    """New blocks of a dataset, each with the whole policy as its cap."""
+
+    blocks: Annotated[list[Name], Field(min_length=1, max_length=64)]
+    disjoint_users: Annotated[
+        Line | None,
+        Field(description="How it is known that who is in one block is in no other; without it: 422."),
+    ] = None
+
+
 class GrantBody(Body):
     """A part of a dataset's budget: a cap in a currency, or a plan of events that charges count down."""
 
@@ -95,6 +109,9 @@ class GrantBody(Body):
     lost: Number | None = None
     events: Annotated[list[EventBody], Field(min_length=1, max_length=MOST_EVENTS)] | None = None
     delta: Number | None = None
+    blocks: Annotated[
+        list[Name] | None, Field(max_length=64, description="Of a divided dataset: those that it covers.")
+    ] = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -236,6 +253,13 @@ class NewPolicy(BaseModel):
     """A dataset's policy."""
 
     policy: dict[str, Any]
+
+
+class NewBlocks(BaseModel):
+    """All blocks of a dataset."""
+
+    dataset: str
+    blocks: list[dict[str, Any]]
 
 
 class NewGrant(BaseModel):

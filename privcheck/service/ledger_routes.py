@@ -31,7 +31,7 @@ _WRITES = responses(401, 403, 409)
 async def quote(body: models.SpendBody, desk: At, actor: Acting, calculator: Calculates) -> Response:
     """Returns what a charge would cost, whether it would fit now and how often; writes nothing."""
     spent = await _spent(desk, body, calculator)
-    found = await desk.call(desk.book.quote, actor, grant=body.grant, event=spent.event)
+    found = await desk.call(desk.book.quote, actor, grant=body.grant, event=spent.event, blocks=body.blocks)
     return JSONResponse(found.to_dict())
 
 
@@ -42,10 +42,8 @@ async def charge(
     """Charges what is about to be released: draw the noise once this has answered 201."""
     desk.check_key(actor, key, {"do": "charge", **body.model_dump()})
     spent = await _spent(desk, body, calculator)
-    done = await desk.call(
-        desk.writer.charge, actor, grant=body.grant, event=spent.event, key=key, claim=spent.claim
-    )  # fmt: skip
-    return _answer(done, 201)
+    asked = {"grant": body.grant, "event": spent.event, "key": key, "claim": spent.claim, "blocks": body.blocks}
+    return _answer(await desk.call(desk.writer.charge, actor, **asked), 201)
 
 
 @router.post("/reservations", status_code=201, response_model=models.Decided, responses=_WRITES)
@@ -55,8 +53,8 @@ async def reserve(
     """Sets budget aside for a run; it counts as spent until it is released."""
     desk.check_key(actor, key, {"do": "reserve", **body.model_dump()})
     spent = await _spent(desk, body, calculator)
-    asked = {"grant": body.grant, "event": spent.event, "key": key, "claim": spent.claim, "seconds": body.seconds}
-    return _answer(await desk.call(desk.writer.reserve, actor, **asked), 201)
+    asked = {"grant": body.grant, "event": spent.event, "key": key, "claim": spent.claim, "blocks": body.blocks}
+    return _answer(await desk.call(desk.writer.reserve, actor, **asked, seconds=body.seconds), 201)
 
 
 @router.post("/reservations/{charge}/commit", response_model=models.Decided, responses=_WRITES)
@@ -96,6 +94,17 @@ async def open_dataset(body: models.DatasetBody, key: models.Key, desk: At, acto
     )
 
 
+@router.post("/datasets/{dataset}/blocks", status_code=201, responses=_WRITES)
+async def add_blocks(
+    dataset: models.InPath, body: models.BlocksBody, key: models.Key, desk: At, actor: Acting
+) -> models.NewBlocks:
+    """Divides a dataset into blocks without a common user, or adds some."""
+    fields = body.model_dump()
+    write = partial(desk.book.add_blocks, actor, dataset, body.blocks, disjoint_users=body.disjoint_users)
+    made = await _once(desk, actor, key, what="blocks", fields={"dataset": dataset, **fields}, write=write)
+    return models.NewBlocks(dataset=dataset, blocks=[one.to_dict() for one in made])
+
+
 @router.post("/grants", status_code=201, responses=_WRITES)
 async def make_grant(
     body: models.GrantBody, key: models.Key, desk: At, actor: Acting, calculator: Calculates
@@ -117,7 +126,9 @@ def _certify(desk: Desk, calculator: Calculator, fields: Mapping[str, Any]) -> N
     """
     with desk.book.store.read() as transaction:
         policy = find_policy(transaction, fields["dataset"])
-        grants = [] if policy is None else [grant.to_dict() for grant in grants_of(transaction, fields["dataset"])]
+        others = [] if policy is None else grants_of(transaction, fields["dataset"])
+    blocks = set(fields.get("blocks", ()))
+    grants = [grant.to_dict() for grant in others if not blocks or blocks & set(grant.blocks)]
     units = {fields.get("currency", "events"), *(grant["currency"] for grant in grants)}
     if len(units) == 1 and "events" not in units:
         return  # a sum in one currency, which takes no time

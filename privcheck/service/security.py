@@ -38,6 +38,7 @@ ENDPOINTS: Final[Mapping[tuple[str, str], Action | None]] = {
     ("GET", "/v1/receipts/{hash}"): "show",
     ("GET", "/v1/export"): "export",
     ("POST", "/v1/datasets"): "policy",
+    ("POST", "/v1/datasets/{dataset}/blocks"): "policy",
     ("POST", "/v1/grants"): "grant",
     ("POST", "/v1/tokens"): "token",
     ("DELETE", "/v1/tokens/{name}"): "token",

@@ -1,4 +1,7 @@
-"""The budget ledger against an exact model in fractions: any order of requests, keys asked again, clocks that jump."""
+"""The budget ledger against an exact model in fractions: any order of requests, keys asked again, clocks that jump.
+
+Two grants are to a dataset each, two overlap on the blocks of a third, where a charge is to all of its blocks or none.
+"""
 
 import tempfile
 from datetime import UTC, datetime, timedelta
@@ -14,8 +17,13 @@ import budget_stores
 from privcheck.errors import AuthorityError, IdempotencyError, StateError
 from privcheck.ledger import Actor, Book
 
-ANA, OTTO = Actor(name="ana", role="analyst", grants=("rho", "mu2")), Actor(name="otto", role="officer")
-CAPS = {"rho": Fraction(1, 3), "mu2": Fraction(7, 10)}
+GRANTS = {  # currency, cap, blocks
+    "rho": ("rho", Fraction(1, 3), ()),
+    "mu2": ("mu2", Fraction(7, 10), ()),
+    "wide": ("rho", Fraction(2, 5), ("b1", "b2", "b3")),
+    "late": ("mu2", Fraction(3, 7), ("b2", "b3")),
+}
+ANA, OTTO = Actor(name="ana", role="analyst", grants=tuple(GRANTS)), Actor(name="otto", role="officer")
 parts = st.fractions(min_value=0, max_value=Fraction(2, 5), max_denominator=40).map(lambda f: Fraction(round(f, 3)))
 
 
@@ -26,8 +34,11 @@ class Model:
         self.charges, self.keys, self.time = {}, {}, datetime(2027, 1, 1, tzinfo=UTC)
 
     def free(self, grant):
-        held = [c for g, c, state, _ in self.charges.values() if g == grant and state != "released"]
-        return CAPS[grant] - sum(held, Fraction(0))
+        """What is left in every place of a grant: a block, or None for the whole."""
+        _, cap, blocks = GRANTS[grant]
+        mine = [one for one in self.charges.values() if one[0] == grant]
+        live = [(places, cost) for _, cost, state, _, places in mine if state != "released"]
+        return {b: cap - sum((cost for places, cost in live if b in places), Fraction(0)) for b in blocks or [None]}
 
     def expired(self, name):
         return self.charges[name][3] <= self.time
@@ -43,43 +54,50 @@ class Machine(RuleBasedStateMachine):
         self.directory = tempfile.TemporaryDirectory()
         self.manager = self.make(Path(self.directory.name))
         self.book, _ = Book.init(self.manager.__enter__(), clock=lambda: self.model.time)
-        for unit, cap in CAPS.items():
-            self.book.grant(OTTO, name=unit, dataset=f"of-{unit}", currency=unit, cap=cap, delta="1e-6")
+        self.book.set_policy(OTTO, dataset="divided", epsilon=9, delta="1e-6", remainder="mu2")
+        self.book.add_blocks(OTTO, "divided", ["b3", "b1", "b2"], disjoint_users="by the month of signing up")
+        for name, (unit, cap, blocks) in GRANTS.items():
+            dataset = "divided" if blocks else f"of-{name}"
+            self.book.grant(OTTO, name=name, dataset=dataset, currency=unit, cap=cap, delta="1e-6", blocks=blocks)
 
     def teardown(self):
         self.manager.__exit__(None, None, None)
         self.directory.cleanup()
 
     @rule(
-        target=names, grant=st.sampled_from(sorted(CAPS)), part=parts, key=st.sampled_from("abcd"), keep=st.booleans()
-    )
-    def spend(self, grant, part, key, keep):
+        target=names, grant=st.sampled_from(sorted(GRANTS)), part=parts, key=st.sampled_from("abcd"),
+        keep=st.booleans(), chosen=st.sets(st.sampled_from(["b1", "b2", "b3"])),
+    )  # fmt: skip
+    def spend(self, grant, part, key, keep, chosen):
+        unit, _, blocks = GRANTS[grant]
+        places = sorted(chosen & set(blocks)) or blocks or [None]
+        more = {"blocks": sorted(chosen & set(blocks), reverse=True)} if chosen & set(blocks) else {}
         action = self.book.reserve if keep else self.book.charge
-        asked, event = (grant, part, keep), {"type": "gaussian", grant: f"{float(part)}"}
+        asked, event = (grant, part, keep, tuple(places)), {"type": "gaussian", unit: f"{float(part)}"}
         before = self.model.keys.get((grant, key))
         if before is not None and before[0] != asked:
             with pytest.raises(IdempotencyError):
-                action(ANA, grant=grant, event=event, key=key)
+                action(ANA, grant=grant, event=event, key=key, **more)
             return before[1].charge
-        decision = action(ANA, grant=grant, event=event, key=key)
+        decision = action(ANA, grant=grant, event=event, key=key, **more)
         if before is not None:
             assert decision == before[1]
             return decision.charge
-        if part > self.model.free(grant):
+        if part > min(self.model.free(grant)[place] for place in places):
             assert (decision.state, decision.charge, decision.receipt) == ("refused", None, None)
             return "none"
         assert decision.state == ("reserved" if keep else "committed")
         end = self.model.time + timedelta(seconds=3600)
-        self.model.charges[decision.charge] = (grant, part, decision.state, end)
+        self.model.charges[decision.charge] = (grant, part, decision.state, end, places)
         self.model.keys[grant, key] = (asked, decision)
-        assert Fraction(decision.to_dict()["remaining"]) == self.model.free(grant)
+        assert Fraction(decision.to_dict()["remaining"]) == min(self.model.free(grant).values())
         return decision.charge
 
     @rule(name=names, actor=st.sampled_from([ANA, OTTO]), commit=st.booleans())
     def end(self, name, actor, commit):
         if name == "none":
             return
-        grant, part, state, end = self.model.charges[name]
+        grant, part, state, end, places = self.model.charges[name]
         wanted = "committed" if commit else "released"
 
         def act():
@@ -93,7 +111,7 @@ class Machine(RuleBasedStateMachine):
                 act()
         else:
             assert act().state == wanted
-            self.model.charges[name] = (grant, part, wanted, end)
+            self.model.charges[name] = (grant, part, wanted, end, places)
 
     @rule(seconds=st.sampled_from([1, 3599, 3601, -7200, 10**8]))
     def jump(self, seconds):
@@ -102,7 +120,11 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def what_is_left_is_exact(self):
         shown = {g["name"]: g for one in self.book.show(ANA)["datasets"] for g in one["grants"]}
-        assert {name: Fraction(g["remaining"]) for name, g in shown.items()} == {n: self.model.free(n) for n in CAPS}
+        for name in GRANTS:
+            free = self.model.free(name)
+            assert Fraction(shown[name]["remaining"]) == min(free.values())
+            told = {block: Fraction(one["free"]) for block, one in shown[name]["balance"]["blocks"].items()}
+            assert told == {block: left for block, left in free.items() if block is not None}
 
     @rule()
     def check(self):

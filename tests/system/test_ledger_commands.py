@@ -111,6 +111,27 @@ def test_a_plan_and_a_policy_by_their_commands(store, tmp_path):
 SMALL = ("--env", "riverswim", "--set", "H=3", "--set", "n=20")
 
 
+def test_a_divided_dataset_by_its_commands(store):
+    call("ledger", "policy", "--store", store, "--dataset", "trips", "--epsilon", 8, "--delta", "1e-6")
+    names = ("--name", "2027-01", "--name", "2027-02")
+    refused = call("ledger", "block", "trips", "--store", store, *names, code=2)
+    assert "adds up over them" in refused["message"]
+    why = ("--disjoint-users", "by the month of signing up")
+    made = call("ledger", "block", "trips", "--store", store, *names, *why)
+    assert [block["name"] for block in made["blocks"]] == ["2027-01", "2027-02"]
+    given = ("--dataset", "trips", "--currency", "rho", "--cap", 1, "--delta", "1e-6", "--name", "G")
+    both = ("--block", "2027-02", "--block", "2027-01")
+    assert call("ledger", "grant", "--store", store, *given, *both)["grant"]["blocks"] == ["2027-01", "2027-02"]
+    grant, cost = ("--store", store, "--grant", "G"), ("--gaussian-rho", "0.75")
+    assert call("ledger", "charge", *grant, *cost, "--block", "2027-01")["remaining"] == "0.25"
+    assert call("ledger", "reserve", *grant, *cost, code=1)["reason"].startswith("on block 2027-01")
+    assert call("ledger", "quote", *grant, *cost, "--block", "2027-02")["times"] == 1
+    words = CliRunner().invoke(cli.main, ["ledger", "show", "--store", store])
+    assert [line.split()[:3] for line in words.stdout.splitlines() if " 2027-0" in line] == [
+        ["G", "2027-01", "0.75"], ["G", "2027-02", "0"],
+    ]  # fmt: skip
+
+
 def test_a_run_is_charged_before_it_draws(store, grant, tmp_path):
     out = tmp_path / "run"
     call("run", "dp-apvi", *SMALL, "--set", "rho=1/4", "--ledger", store, "--grant", "G", "--out", out)

@@ -166,7 +166,7 @@ def test_a_bad_key_is_refused_before_the_transaction(book, key):
 
 @pytest.mark.parametrize("more", [{"kye": "k"}, {"seconds": 5}])
 def test_a_misspelt_request_is_not_charged_without_its_key(book, more):
-    with pytest.raises(TypeError, match="expected claim, event, grant, key; got"):
+    with pytest.raises(TypeError, match="expected blocks, claim, event, grant, key; got"):
         spend(book, "0.1", **more)
     with pytest.raises(TypeError, match="got event"):
         book.reserve(ANA, event={"type": "zcdp", "rho": "0.1"})

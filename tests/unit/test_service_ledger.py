@@ -254,6 +254,27 @@ def test_a_plan_is_counted_down_and_a_claim_is_none_of_its_events(officer):
     assert "currency" in told["detail"]
 
 
+def test_a_divided_dataset_over_http(officer):
+    policy = {"dataset": "months", "epsilon": "8", "delta": "1e-6"}
+    assert officer.post("/v1/datasets", policy).status_code == 201
+    names = {"blocks": ["2027-02", "2027-01"]}
+    refuse(officer.post("/v1/datasets/months/blocks", names), 422, "disjoint_users")
+    made = officer.post("/v1/datasets/months/blocks", {**names, "disjoint_users": "by the month of signing up"})
+    assert [block["name"] for block in made.json()["blocks"]] == ["2027-01", "2027-02"]
+    grant = {"name": "both", "dataset": "months", "currency": "rho", "cap": "1", "delta": "1e-6"}
+    refuse(officer.post("/v1/grants", grant), 422, "blocks")
+    assert officer.post("/v1/grants", {**grant, **names}).json()["grant"]["blocks"] == ["2027-01", "2027-02"]
+    body = {"grant": "both", "event": {"type": "zcdp", "rho": "0.75"}}
+    one = officer.post("/v1/charges", {**body, "blocks": ["2027-02"]}).json()
+    assert (one["blocks"], one["remaining"]) == (["2027-02"], "0.25")
+    assert officer.post("/v1/quotes", {**body, "blocks": ["2027-01"]}).json()["times"] == 1
+    refused = refuse(officer.post("/v1/reservations", body), 409)
+    assert refused["reason"].startswith("on block 2027-02")
+    assert officer.post("/v1/reservations", {**body, "blocks": ["2027-01"]}).json()["blocks"] == ["2027-01"]
+    refuse(officer.post("/v1/charges", {**body, "blocks": ["2027-03"]}), 422, "blocks")
+    wait_for(lambda: officer.get("/v1/datasets/months/curve"))
+
+
 def test_evidence_of_a_violation_freezes_the_grant(officer):
     make_grant(officer, "audited", dataset="audited")
     done = officer.post("/v1/charges", {"grant": "audited", "event": EVENT}).json()
