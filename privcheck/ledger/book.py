@@ -156,15 +156,7 @@ class Book:
         return self._give(actor, granting.read_adaptive(**fields))
 
     def plan(self, actor: Actor, **fields: object) -> tuple[Grant, Policy]:
-        """Makes a grant that is a plan; the fields are those of `granting.read_plan`.
-
-        Returns:
-            The grant, and the policy of its dataset, which it has implied where the dataset was new.
-
-        Raises:
-            BudgetError: The dataset's grants would exceed its policy; nothing was changed.
-            ParameterError: A field is out of its range, or the name is taken.
-        """
+        """Makes a grant that is a plan, with the fields of `granting.read_plan`; answers and errors as of `grant`."""
         require(actor, "grant")
         return self._give(actor, granting.read_plan(**fields))
 
@@ -196,25 +188,13 @@ class Book:
             return self.apply(transaction, prepared)
 
     def reserve(self, actor: Actor, **asked: Unpack[AskedFor]) -> Decision:
-        """Sets budget aside for a run; `commit` it before the first draw.
-
-        Raises:
-            IdempotencyError: The key came before, with another request.
-            ParameterError: The event is none, or has no finite cost in the grant's currency.
-            StoreError: It is not known whether it was written: ask again with the same key.
-            UnknownNameError: There is no such grant.
-        """
+        """Sets budget aside for a run; `commit` it before the first draw. Errors as of `charge`."""
         prepared = self.prepare(actor, "reserve", **asked)
         with self.write() as transaction:
             return self.apply(transaction, prepared)
 
     def prepare(self, actor: Actor, action: Action, **asked: Unpack[AskedFor]) -> Prepared:
-        """Returns a request that was read, allowed and priced: all that can be wrong with it alone is told here.
-
-        Raises:
-            ParameterError: The event is none, or has no finite cost in the grant's currency.
-            UnknownNameError: There is no such grant.
-        """
+        """Returns a request that was read, allowed and priced: all that can be wrong with it alone is told here."""
         requests.check_names(action, asked)
         require(actor, action, grant=asked["grant"])
         grant, policy = self._find(asked["grant"])
