@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
 
-.PHONY: demo serve-demo test test-fast fuzz lint docs bench clean
+.PHONY: demo serve-demo dist test test-fast fuzz lint docs bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -36,6 +36,10 @@ test-fast: $(VENV)/.developing
 fuzz: $(VENV)/.developing
 	PYTHONPATH=tests $(BIN)/python benchmarks/verdicts.py --number 10000
 	cd tests/fuzz && ../../$(BIN)/python -W error -m accounting --jobs 5000 --processes $$(getconf _NPROCESSORS_ONLN)
+
+# what is published: the source archive, and the wheel made from it
+dist: $(VENV)/.developing
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 lint: $(VENV)/.developing
 	$(BIN)/ruff check .
