@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from privcheck.commands.estimates import BYTES, SECONDS, say_bytes, say_seconds
 from privcheck.commands.widths import columns, cut_columns, wrap, wrapped_columns
-from privcheck.preparing.stream import Prepared
 from privcheck.reports import render_text
 from privcheck.reports.keeping import as_report
 from privcheck.reports.values import (
@@ -30,6 +30,9 @@ from privcheck.reports.values import (
     Verified,
 )
 from privcheck.reports.wording import spell_out
+
+if TYPE_CHECKING:
+    from privcheck.preparing import Prepared
 
 
 def describe_algorithms(result: Listing) -> str:

@@ -1,8 +1,17 @@
-"""From a raw table to trajectories that agents may learn from, chunk by chunk; every change is said."""
+"""From a raw table to trajectories that agents may learn from, chunk by chunk; every change is said.
+
+What reads the table is loaded when it is first used: Arrow, and pandas with it, take half a second.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from privcheck.preparing.codebooks import Codebook, draft_codebook, read_codebook, read_labels
 from privcheck.preparing.plan import PreparationPlan
-from privcheck.preparing.stream import Prepared, prepare
+
+if TYPE_CHECKING:
+    from privcheck.preparing.stream import Prepared, prepare
 
 __all__ = [
     "Codebook",
@@ -13,3 +22,12 @@ __all__ = [
     "read_codebook",
     "read_labels",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Loads `prepare` and what it returns when they are first used."""
+    if name not in ("Prepared", "prepare"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from privcheck.preparing import stream
+
+    return getattr(stream, name)

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 from privcheck.errors import FileFormatError, ParameterError
-from privcheck.reports.html import run_page
 from privcheck.reports.model import encode
 from privcheck.reports.store import refuse_other_ledger
 from privcheck.reports.values import Compared, RanOnline, from_json
@@ -25,6 +24,8 @@ def save_runs(result: RanOnline | Compared, directory: Path) -> None:
     Raises:
         PrivcheckError: They cannot be written; what was there before is still there.
     """
+    from privcheck.reports.html import run_page  # here, not above: it loads matplotlib
+
     runs = result.results if isinstance(result, Compared) else (result,)
     write_together(directory, {JSON_NAME: encode(result), HTML_NAME: run_page(runs)})
 
@@ -37,6 +38,8 @@ def render_runs_again(directory: Path) -> Path:
         LedgerError: A ledger beside it was changed, or is another run's.
         PrivcheckError: The page cannot be written; the old one is still there.
     """
+    from privcheck.reports.html import run_page
+
     file = directory / JSON_NAME
     try:
         data = json.loads(file.read_bytes().decode("utf-8"))
