@@ -83,7 +83,7 @@ class Client:
 
     def charge(
         self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None,
-        relation: str | None = None, blocks: Sequence[str] | None = None,
+        relation: str | None = None, model: str | None = None, blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         """Charges what is about to be released; draw the noise once the `state` is "committed".
 
@@ -93,6 +93,7 @@ class Client:
             claim: In its place, the name of a claim that holds.
             key: The idempotency key; a new one unless told.
             relation: Between which data the event's cost is, as the algorithm declares it.
+            model: Where its noise is drawn: "central", "joint", "shuffle" or "local".
             blocks: Of a divided dataset: which of the grant's blocks; all unless told.
 
         Raises:
@@ -103,14 +104,17 @@ class Client:
             StoreError: It is not known whether it was written: ask again with the same key.
             UnknownNameError: There is no such grant.
         """
-        return self._ask("POST", "/charges", _spent(grant, event, claim, relation, blocks), key=key or new_key())
+        body = _spent(grant, event, claim, relation=relation, model=model, blocks=blocks)
+        return self._ask("POST", "/charges", body, key=key or new_key())
 
     def reserve(
         self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None,
-        relation: str | None = None, seconds: int = 3600, blocks: Sequence[str] | None = None,
+        relation: str | None = None, model: str | None = None, seconds: int = 3600,
+        blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         """Sets budget aside for a run; `commit` it before the first draw. Arguments and errors as of `charge`."""
-        body = {**_spent(grant, event, claim, relation, blocks), "seconds": seconds}
+        spent = _spent(grant, event, claim, relation=relation, model=model, blocks=blocks)
+        body = {**spent, "seconds": seconds}
         return self._ask("POST", "/reservations", body, key=key or new_key())
 
     def commit(self, charge: str) -> Json:
@@ -237,10 +241,10 @@ def new_key() -> str:
 
 
 def _spent(
-    grant: str, event: Mapping[str, Any] | None, claim: str | None = None, relation: str | None = None,
-    blocks: Sequence[str] | None = None,
+    grant: str, event: Mapping[str, Any] | None, claim: str | None = None, *, blocks: Sequence[str] | None = None,
+    **stated: Any,
 ) -> Json:  # fmt: skip
-    of: Json = {"relation": relation, "blocks": None if blocks is None else list(blocks)}
+    of = {"blocks": None if blocks is None else list(blocks), **stated}
     told = {name: value for name, value in of.items() if value is not None}
     return {"grant": grant, **({"claim": claim} if event is None else {"event": event}), **told}
 

@@ -50,6 +50,10 @@ def describe_quote(result: dict[str, Any]) -> str:
 def describe_decision(result: dict[str, Any]) -> str:
     """Returns what became of the request."""
     left = f"{result['remaining']} of {result['balance']['cap']} ({result['balance']['currency']}) is left"
+    if recorded := result["balance"]["recorded"]:
+        left = (
+            f"recorded, not added: who took part in all has lost ε ≤ {recorded['epsilon']} at δ = {recorded['delta']}"
+        )
     if result["state"] == "refused":
         return f"refused: {result['reason']}; {left}"
     lines = [f"{result['state']}: {result['id']}, {_cost(result)}; {left}"]
@@ -127,6 +131,9 @@ def _dataset(one: dict[str, Any]) -> str:
     ]  # fmt: skip
     blocks = [columns([("grant", "block", "committed", "reserved", "free"), *divided])] if divided else []
     note = one["grants"][0]["note"] if one["grants"] else "no grants yet"
+    if taken := one["taken_part_in_all"]:
+        lost = f"a user who took part in all has lost ε ≤ {taken['epsilon']} at δ = {taken['delta']}"
+        note = f"caps and the policy are those of one message; charges are recorded, not added: {lost}\n{note}"
     return "\n".join([f"{one['name']}: {_say_policy(one['policy'])}", columns([heading, *lines]), *blocks, note])
 
 

@@ -89,7 +89,8 @@ class _Service:
         return "events" if units[grant] == "events" else read_unit(units[grant])
 
     def reserve(self, grant: str, event: Json, claim: Json, key: str | None) -> Json:
-        answer: Json = self._client.reserve(grant=grant, event=event, key=key, relation=claim["relation"])
+        stated = {name: claim[name] for name in ("relation", "model") if name in claim}
+        answer: Json = self._client.reserve(grant=grant, event=event, key=key, **stated)
         return answer
 
     def commit(self, charge: str) -> Json:

@@ -54,6 +54,7 @@ class Charge:
         expired: It is reserved and that time is over: only an officer may release it.
         claim: What it is charged for, or None.
         blocks: Which blocks' data it is released from; empty where the dataset is not divided.
+        message: (ε, δ) of one user's message, where that is recorded and not added; else None.
         evidence: Why it was released, or None.
         prev: The hash before its last row.
         hash: Of its last row.
@@ -73,6 +74,7 @@ class Charge:
     expired: bool
     claim: dict[str, Any] | None
     blocks: tuple[str, ...]
+    message: dict[str, str | None] | None
     evidence: str | None
     prev: str
     hash: str

@@ -10,7 +10,6 @@ from typing import Any, Final, Literal
 from privcheck.accounting.currencies import Cost
 from privcheck.accounting.sums import add_up
 from privcheck.ledger import rows
-from privcheck.ledger.exact import write_number
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import WHOLE, Grant, read_cost, write_cost
 
@@ -76,11 +75,11 @@ class Balance:
     @staticmethod
     def new(grant: Grant) -> Balance:
         """Returns the balance of a grant of which nothing is spent."""
-        return Balance(sums={} if grant.blocks else {WHOLE[0]: _nothing(grant)})
+        return Balance(sums={} if grant.blocks else {WHOLE[0]: empty(grant)})
 
     def at(self, grant: Grant, place: str) -> Sums:
         """Returns the sums in a place."""
-        return self.sums.get(place) or _nothing(grant)
+        return self.sums.get(place) or empty(grant)
 
     def spend(self, grant: Grant, places: Sequence[str], cost: Cost, lines: Sequence[int], state: Spent) -> Balance:
         """Returns the balance with a charge more, in every one of its places."""
@@ -97,7 +96,9 @@ class Balance:
         return self._change(grant, places, lambda s: replace(s, reserved=less(s.reserved, cost)).count(lines, sign=-1))
 
     def free(self, grant: Grant, place: str) -> Cost:
-        """Returns what is left in a place."""
+        """Returns what is left in a place; all of the cap where charges are recorded, not added."""
+        if grant.recorded:
+            return Cost(amount=grant.cap, lost=grant.lost)
         held = self.at(grant, place).held(grant.cap)
         return Cost(amount=grant.cap - held.amount, lost=grant.lost - held.lost)
 
@@ -107,7 +108,7 @@ class Balance:
         Of a plan it is the most of all its events.
         """
         amounts, losses = [0], [0]
-        for sums in self.sums.values():
+        for sums in () if grant.recorded else self.sums.values():
             held = sums.held(grant.cap)
             amounts.append(_share(held.amount, grant.cap))
             amounts += [_share(Fraction(n), Fraction(e["count"])) for n, e in zip(sums.used, grant.plan, strict=True)]
@@ -143,37 +144,8 @@ def less(cost: Cost, part: Cost) -> Cost:
     return Cost(amount=cost.amount - part.amount, lost=cost.lost - part.lost)
 
 
-def describe_balance(grant: Grant, balance: Balance) -> dict[str, Any]:
-    """Returns a grant's balance for those who ask: cap, committed, reserved and what is free.
-
-    Where it covers several blocks the numbers are those of the fullest, on which a charge to all of them would fail
-    first; `blocks` has each.
-    """
-    places = {place: balance.at(grant, place) for place in grant.places}
-    fullest = max(places, key=lambda place: places[place].held(grant.cap).amount)
-    lost = min(balance.free(grant, place).lost for place in places)
-    return {
-        "currency": grant.currency,
-        "cap": write_number(grant.cap),
-        **_describe(grant, balance, fullest),
-        "lost": {"cap": write_number(grant.lost), "free": write_number(lost)},
-        "used": [max(uses) for uses in zip(*(sums.used for sums in places.values()), strict=True)],
-        "state": "frozen" if balance.frozen else "open",
-        "blocks": {block: _describe(grant, balance, block) for block in grant.blocks},
-    }
-
-
-def _describe(grant: Grant, balance: Balance, place: str) -> dict[str, Any]:
-    sums = balance.at(grant, place)
-    return {
-        "committed": write_number(sums.committed.amount),
-        "reserved": write_number(sums.reserved.amount),
-        "free": write_number(balance.free(grant, place).amount),
-        "used": list(sums.used),
-    }
-
-
-def _nothing(grant: Grant) -> Sums:
+def empty(grant: Grant) -> Sums:
+    """Returns the sums of a place where nothing was charged."""
     return Sums(used=(0,) * len(grant.plan))
 
 

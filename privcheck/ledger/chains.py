@@ -75,6 +75,7 @@ class _Walk:
         self._balances: dict[str, Balance] = {}
         self._states: dict[str, str] = {}
         self._blocks: set[str] = set()
+        self._local = False
         # where, and how many of each event of a plan
         self._charges: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
 
@@ -95,6 +96,8 @@ class _Walk:
             self._say(row, f"not a row of a ledger: {error!r:.80}")
 
     def _add_up(self, row: Entry) -> None:
+        if row.kind == "policy":
+            self._local = row.body["trust"] == "local"
         if row.kind == "blocks":
             self._blocks |= set(row.body["blocks"])
         if row.grant is None:
@@ -111,6 +114,10 @@ class _Walk:
             self._say(row, f"its balance is not the sum of what was charged to {row.grant!r}")
         for place in after.sums:
             self._check_cap(row, grant, after.at(grant, place), f" on block {place}" if place else "")
+        if grant.recorded and row.kind == "charge":
+            cost = read_cost(row.body["cost"])
+            if cost.amount > grant.cap or cost.lost > grant.lost:
+                self._say(row, f"it costs more than grant {grant.name!r} allows a charge")
         if (row.held, row.lost) != told.shares(grant):
             self._say(row, "its share of the cap is not that of its balance")
         if told.frozen != (before.frozen or row.kind == "freeze"):
@@ -118,6 +125,8 @@ class _Walk:
         self._balances[row.grant] = told
 
     def _open(self, row: Entry, name: str, grant: Grant) -> None:
+        if grant.recorded and not self._local:
+            self._say(row, f"charges to grant {name!r} are not added, and the dataset is not of the local model")
         self._grants[name], self._balances[name] = grant, Balance.new(grant)
         if not set(grant.blocks) <= self._blocks or bool(grant.blocks) != bool(self._blocks):
             self._say(row, f"grant {name!r} is to other blocks than the dataset has")
@@ -126,7 +135,7 @@ class _Walk:
         held, counts = sums.held(grant.cap), [line["count"] for line in grant.plan]
         if any(n > most for n, most in zip(sums.used, counts, strict=True)):
             self._say(row, f"more events of plan {grant.name!r} were charged than it has{where}")
-        if held.amount > grant.cap or held.lost > grant.lost:
+        if not grant.recorded and (held.amount > grant.cap or held.lost > grant.lost):
             over = float(Fraction(held.amount) / grant.cap)
             self._say(row, f"grant {grant.name!r} is overspent{where}: {over:.6g} of its cap {write_number(grant.cap)}")
 

@@ -22,8 +22,9 @@ from typing import Any, Literal
 from privcheck.errors import AuthorityError, IdempotencyError, ParameterError, StateError
 from privcheck.ledger import rows
 from privcheck.ledger.answers import Charge, Decision
-from privcheck.ledger.balances import Balance, balance_of, describe_balance
+from privcheck.ledger.balances import Balance, balance_of
 from privcheck.ledger.deciding import explain_refusal, lines_of, read_charge
+from privcheck.ledger.describing import describe_balance, describe_message
 from privcheck.ledger.exact import read_text
 from privcheck.ledger.granting import write_time
 from privcheck.ledger.known import Known
@@ -70,6 +71,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment:
         "expires": ends,
         "request": prepared.request,
         **_name_blocks(prepared.blocks),
+        **({"message": describe_message(grant, prepared.cost)} if grant.recorded else {}),
     }
     identity = f"c-{secrets.token_hex(8)}"
     actor = prepared.actor

@@ -8,7 +8,8 @@ from typing import Any, Final
 from privcheck.accounting.currencies import Cost
 from privcheck.errors import ParameterError, UnknownNameError
 from privcheck.ledger.answers import Charge, Quote
-from privcheck.ledger.balances import Balance, balance_of, describe_balance, less
+from privcheck.ledger.balances import Balance, balance_of, less
+from privcheck.ledger.describing import describe_balance
 from privcheck.ledger.exact import canonical
 from privcheck.ledger.granting import read_relation
 from privcheck.ledger.store import Transaction
@@ -70,6 +71,9 @@ def _explain_place(grant: Grant, balance: Balance, after: Balance, place: str) -
     for used, before, line in zip(will.used, was.used, grant.plan, strict=True):
         if used > line["count"]:
             return f"the plan has {line['count'] - before} of {line['count']} left, of {canonical(line)}"
+    if grant.recorded and cost.amount > free.amount:
+        most = f"{float(grant.cap):.12g} is the most that one may cost"
+        return f"it costs {grant.currency} = {float(cost.amount):.12g} a message, and {most}"
     if cost.amount > free.amount:
         return f"it costs {grant.currency} = {float(cost.amount):.12g}, and {float(free.amount):.12g} is left"
     if cost.lost > free.lost:
@@ -116,6 +120,7 @@ def read_charge(history: Sequence[Entry], name: str, *, now: str) -> Charge:
         expired=state == "reserved" and ends is not None and ends <= now,
         claim=first.body["claim"],
         blocks=tuple(first.body.get("blocks", ())),
+        message=first.body.get("message"),
         evidence=last.body.get("evidence"),
         prev=last.prev,
         hash=last.hash,
@@ -129,8 +134,10 @@ def lines_of(grant: Grant, spending: Spending) -> tuple[int, ...]:
 
 
 def how_often(grant: Grant, balance: Balance, place: str, lines: Sequence[int], cost: Cost) -> int | None:
-    """Returns how often a cost fits in a place; None where it is nothing."""
+    """Returns how often a cost fits in a place; None where it is nothing, or nothing is added."""
     free = balance.free(grant, place)
+    if grant.recorded:
+        return None if cost.amount <= free.amount and cost.lost <= free.lost else 0
     fits = [left // part for left, part in ((free.amount, cost.amount), (free.lost, cost.lost)) if part]
     for line, used, more in zip(grant.plan, balance.at(grant, place).used, lines, strict=True):
         if more:

@@ -17,6 +17,7 @@ from privcheck.ledger.blocks import Block, check_cover, find_blocks, read_blocks
 from privcheck.ledger.exact import read_fraction, read_name, read_text
 from privcheck.ledger.policies import above, bound_grants, bound_whole
 from privcheck.ledger.store import Transaction
+from privcheck.ledger.trust import RECORDED
 from privcheck.ledger.values import CURRENCIES, Entry, Grant, Policy, read_unit, theorem_of
 from privcheck.ledger.wire import MOST_COUNT, join_lines, parse_event
 
@@ -182,6 +183,8 @@ def write_grant(transaction: Transaction, grant: Grant, *, actor: str, at: str) 
         write_policy(transaction, policy, actor=actor, at=at)
     else:
         transaction.lock(grant.dataset)
+    if policy.trust == "local":
+        grant = _as_recorded(grant)
     grant = _check_whole(transaction, policy, grant)
     transaction.run("INSERT INTO budget (name, dataset) VALUES (?, ?)", (grant.name, grant.dataset))
     body = {"grant": grant.to_dict(), "balance": Balance.new(grant).to_dict()}
@@ -268,7 +271,7 @@ def _above_zero(name: str, value: object) -> Fraction:
 def _check_whole(transaction: Transaction, policy: Policy, grant: Grant) -> Grant:
     """Returns the grant, marked where it is late; refused where the dataset's policy would not hold with it."""
     others = grants_of(transaction, policy.dataset)
-    grant = replace(grant, late=_is_charged(transaction, grant, others))
+    grant = replace(grant, late=not grant.recorded and _is_charged(transaction, grant, others))
     everything = [*(one for one in others if not grant.blocks or set(one.blocks) & set(grant.blocks)), grant]
     epsilon = bound_whole(policy, everything, blocks=grant.blocks)
     if not (math.isfinite(epsilon) and Fraction(epsilon) <= policy.epsilon):
@@ -278,6 +281,20 @@ def _check_whole(transaction: Transaction, policy: Policy, grant: Grant) -> Gran
         )
         raise BudgetError(message, cost=None, remaining=None)
     return grant
+
+
+def _as_recorded(grant: Grant) -> Grant:
+    """Returns a grant of the local model: its charges are recorded, each up to the cap.
+
+    Raises:
+        ParameterError: It is a plan, which would be counted down.
+    """
+    if grant.kind == "plan":
+        message = (
+            "charges of the local model are recorded, not counted down: expected a currency and the cap of a charge"
+        )
+        raise ParameterError(message, name="events")
+    return replace(grant, recorded=True, theorem=RECORDED)
 
 
 def _is_charged(transaction: Transaction, grant: Grant, others: list[Grant]) -> bool:

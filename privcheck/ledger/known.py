@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from privcheck.ledger import granting, tokens
 from privcheck.ledger.answers import Decision, Receipt
-from privcheck.ledger.balances import Balance, describe_balance
+from privcheck.ledger.balances import Balance
+from privcheck.ledger.describing import describe_balance
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import Entry, Grant, Policy, read_cost
 

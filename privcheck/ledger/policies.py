@@ -63,6 +63,8 @@ def bound_whole(policy: Policy, grants: Sequence[Grant], *, blocks: Collection[s
 
 
 def _bound_place(policy: Policy, grants: Sequence[Grant]) -> float:
+    if policy.trust == "local":  # the policy is that of one message
+        return max((bound_grants([one], delta=policy.delta) for one in grants), default=0.0)
     late = _as_remainder(policy, [one for one in grants if one.late])
     return bound_grants([*(one for one in grants if not one.late), *late], delta=policy.delta)
 

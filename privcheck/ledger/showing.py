@@ -7,9 +7,10 @@ from typing import Any
 from privcheck.errors import UnknownNameError
 from privcheck.ledger import granting, rows, tokens
 from privcheck.ledger.answers import Charge, Receipt
-from privcheck.ledger.balances import Balance, describe_balance
+from privcheck.ledger.balances import Balance, balance_of
 from privcheck.ledger.blocks import find_blocks
 from privcheck.ledger.deciding import read_charge
+from privcheck.ledger.describing import describe_all_taken, describe_balance
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import NOT_A_GUARANTEE, Grant
 
@@ -25,10 +26,17 @@ def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
         raise UnknownNameError("dataset", name, rows.datasets(transaction))
     head = rows.last_of_dataset(transaction, name)
     assert head is not None
-    grants = [show_grant(transaction, grant) for grant in granting.grants_of(transaction, name)]
+    found = [(grant, balance_of(transaction, grant.name)) for grant in granting.grants_of(transaction, name)]
     receipt = tokens.sign(head, tokens.read_key(transaction))
     blocks = [block.to_dict() for block in find_blocks(transaction, name)]
-    return {"name": name, "policy": policy.to_dict(), "blocks": blocks, "grants": grants, "head": receipt.to_dict()}
+    return {
+        "name": name,
+        "policy": policy.to_dict(),
+        "blocks": blocks,
+        "grants": [_show_grant(grant, balance) for grant, balance in found],
+        "taken_part_in_all": describe_all_taken(policy, found),
+        "head": receipt.to_dict(),
+    }
 
 
 def show_datasets(transaction: Transaction, dataset: str | None) -> dict[str, Any]:
@@ -74,9 +82,6 @@ def find_receipt(transaction: Transaction, value: str) -> Receipt:
     return tokens.sign(row, tokens.read_key(transaction))
 
 
-def show_grant(transaction: Transaction, grant: Grant) -> dict[str, Any]:
-    """Returns a grant with its balance."""
-    last = rows.last_of_grant(transaction, grant.name)
-    assert last is not None
-    balance = describe_balance(grant, Balance.of(last.body["balance"]))
-    return {**grant.to_dict(), "balance": balance, "remaining": balance["free"], "note": NOT_A_GUARANTEE}
+def _show_grant(grant: Grant, balance: Balance) -> dict[str, Any]:
+    shown = describe_balance(grant, balance)
+    return {**grant.to_dict(), "balance": shown, "remaining": shown["free"], "note": NOT_A_GUARANTEE}

@@ -99,6 +99,7 @@ class Grant:
         late: It was made after the first charge to its data.
         plan: The events of a plan, in their canonical form, with counts.
         blocks: Of a dataset that is divided: which of its blocks it covers, each up to the cap; in order.
+        recorded: Of the local model: the cap is that of one charge, and charges are not added.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Grant:
     late: bool = False
     plan: tuple[dict[str, Any], ...] = ()
     blocks: tuple[str, ...] = ()
+    recorded: bool = False
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -134,6 +136,7 @@ class Grant:
             "late": self.late,
             "plan": list(self.plan),
             "blocks": list(self.blocks),
+            "recorded": self.recorded,
         }
 
     @staticmethod

@@ -43,6 +43,10 @@ class SpendBody(Body):
         Line | None,
         Field(description="Between which data the event's cost is; other neighbours than the dataset's: 422."),
     ] = None
+    model: Annotated[
+        Literal["central", "joint", "shuffle", "local"] | None,
+        Field(description="Where the event's noise is drawn; another trust model than the dataset's: 422."),
+    ] = None
     blocks: Annotated[
         list[Name] | None,
         Field(min_length=1, max_length=64, description="Of a divided dataset: some of the grant's blocks; null: all."),
@@ -52,8 +56,8 @@ class SpendBody(Body):
     def _one(self) -> Self:
         if (self.event is None) == (self.claim is None):
             raise ValueError("give an event, or a claim")
-        if self.relation is not None and self.event is None:
-            raise ValueError("give a relation with an event: a claim has its own")
+        if (self.relation is not None or self.model is not None) and self.event is None:
+            raise ValueError("give a relation or a model with an event: a claim has its own")
         return self
 
 

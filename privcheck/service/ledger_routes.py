@@ -164,8 +164,8 @@ async def revoke_token(name: models.InPath, key: models.Key, desk: At, actor: Ac
 
 async def _spent(desk: Desk, body: models.SpendBody, calculator: Calculator) -> Spent:
     if body.event is not None:
-        claim = None if body.relation is None else {"relation": body.relation}
-        return Spent(event=body.event.plain(), claim=claim)
+        stated = body.model_dump(include={"relation", "model"}, exclude_none=True)
+        return Spent(event=body.event.plain(), claim=stated or None)
     return await desk.call(Claims(calculator).spending, desk, body)
 
 

@@ -1,6 +1,7 @@
 """The budget ledger against an exact model in fractions: any order of requests, keys asked again, clocks that jump.
 
 Two grants are to a dataset each, two overlap on the blocks of a third, where a charge is to all of its blocks or none.
+Of a local dataset nothing is ever used up, and what was charged is summed beside the cap.
 """
 
 import tempfile
@@ -22,6 +23,7 @@ GRANTS = {  # currency, cap, blocks
     "mu2": ("mu2", Fraction(7, 10), ()),
     "wide": ("rho", Fraction(2, 5), ("b1", "b2", "b3")),
     "late": ("mu2", Fraction(3, 7), ("b2", "b3")),
+    "local": ("rho", Fraction(1, 5), ()),
 }
 ANA, OTTO = Actor(name="ana", role="analyst", grants=tuple(GRANTS)), Actor(name="otto", role="officer")
 parts = st.fractions(min_value=0, max_value=Fraction(2, 5), max_denominator=40).map(lambda f: Fraction(round(f, 3)))
@@ -36,9 +38,12 @@ class Model:
     def free(self, grant):
         """What is left in every place of a grant: a block, or None for the whole."""
         _, cap, blocks = GRANTS[grant]
+        return {place: cap - (0 if grant == "local" else held) for place, held in self.held(grant, blocks).items()}
+
+    def held(self, grant, blocks=()):
         mine = [one for one in self.charges.values() if one[0] == grant]
         live = [(places, cost) for _, cost, state, _, places in mine if state != "released"]
-        return {b: cap - sum((cost for places, cost in live if b in places), Fraction(0)) for b in blocks or [None]}
+        return {b: sum((cost for places, cost in live if b in places), Fraction(0)) for b in blocks or [None]}
 
     def expired(self, name):
         return self.charges[name][3] <= self.time
@@ -56,6 +61,7 @@ class Machine(RuleBasedStateMachine):
         self.book, _ = Book.init(self.manager.__enter__(), clock=lambda: self.model.time)
         self.book.set_policy(OTTO, dataset="divided", epsilon=9, delta="1e-6", remainder="mu2")
         self.book.add_blocks(OTTO, "divided", ["b3", "b1", "b2"], disjoint_users="by the month of signing up")
+        self.book.set_policy(OTTO, dataset="of-local", epsilon=9, delta="1e-6", trust="local")
         for name, (unit, cap, blocks) in GRANTS.items():
             dataset = "divided" if blocks else f"of-{name}"
             self.book.grant(OTTO, name=name, dataset=dataset, currency=unit, cap=cap, delta="1e-6", blocks=blocks)
@@ -125,6 +131,7 @@ class Machine(RuleBasedStateMachine):
             assert Fraction(shown[name]["remaining"]) == min(free.values())
             told = {block: Fraction(one["free"]) for block, one in shown[name]["balance"]["blocks"].items()}
             assert told == {block: left for block, left in free.items() if block is not None}
+        assert Fraction(shown["local"]["balance"]["recorded"]["amount"]) == self.model.held("local")[None]
 
     @rule()
     def check(self):

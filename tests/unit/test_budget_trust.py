@@ -1,0 +1,135 @@
+"""Trust models on both stores: whose claims a dataset takes, and local charges, which are recorded and not added."""
+
+from fractions import Fraction
+
+import pytest
+
+import budget_stores
+from privcheck.accounting.conversions import zcdp_to_epsilon
+from privcheck.errors import BudgetError, ParameterError
+from privcheck.ledger import Actor, Book, rows
+
+OTTO = Actor(name="otto", role="officer")
+RHO = {"type": "zcdp", "rho": "0.4"}
+
+
+@pytest.fixture(params=sorted(budget_stores.STORES))
+def book(request, tmp_path):
+    with budget_stores.STORES[request.param](tmp_path) as store:
+        yield Book.init(store)[0]
+
+
+def open_dataset(book, trust, *, name="G", cap="0.5", currency="rho"):
+    book.set_policy(OTTO, dataset=f"of-{name}", epsilon="8", delta="1e-6", trust=trust)
+    return book.grant(OTTO, name=name, dataset=f"of-{name}", currency=currency, cap=cap, delta="1e-6")[0]
+
+
+def test_local_charges_are_recorded_beside_the_cap_and_never_counted_in_it(book):
+    grant = open_dataset(book, "local")
+    assert grant.recorded
+    assert "recorded, not added" in grant.theorem
+    decisions = [book.charge(OTTO, grant="G", event=RHO, key=f"k{n}") for n in range(10)]
+    assert {d.state for d in decisions} == {"committed"}
+    told = decisions[-1].to_dict()
+    assert (told["remaining"], told["balance"]["committed"], told["balance"]["free"]) == ("0.5", "0", "0.5")
+    recorded = told["balance"]["recorded"]
+    assert recorded["amount"] == "4"
+    assert float(recorded["epsilon"]) == pytest.approx(zcdp_to_epsilon(4.0, 1e-6).value)
+    message = book.find_charge(OTTO, decisions[3].charge).message
+    assert message["delta"] == "0.000001"
+    assert float(message["epsilon"]) == pytest.approx(zcdp_to_epsilon(0.4, 1e-6).value)
+    refused = book.charge(OTTO, grant="G", event={"type": "zcdp", "rho": "0.6"})
+    assert refused.reason == "it costs rho = 0.6 a message, and 0.5 is the most that one may cost"
+    assert book.quote(OTTO, grant="G", event=RHO).times is None
+    assert book.quote(OTTO, grant="G", event={"type": "zcdp", "rho": "0.6"}).times == 0
+    assert book.verify(OTTO).ok
+
+
+def test_a_statement_says_what_was_lost_by_who_took_part_in_everything(book):
+    open_dataset(book, "local")
+    shown = book.show(OTTO)["datasets"][0]
+    assert shown["taken_part_in_all"]["epsilon"] == "0"
+    book.grant(OTTO, name="H", dataset="of-G", currency="rho", cap="1", delta="1e-6")  # each within the policy: no sum
+    book.grant(OTTO, name="E", dataset="of-G", currency="epsilon", cap="3")
+    with pytest.raises(BudgetError, match="policy allows 8"):
+        book.grant(OTTO, name="too-much", dataset="of-G", currency="epsilon", cap="9")
+    for _ in range(3):
+        book.charge(OTTO, grant="G", event=RHO)
+        book.charge(OTTO, grant="H", event=RHO)
+    everything = book.show(OTTO)["datasets"][0]["taken_part_in_all"]
+    assert float(everything["epsilon"]) == pytest.approx(zcdp_to_epsilon(2.4, 1e-6).value)
+    assert "none at a time chosen from the answers" in everything["note"]
+    book.charge(OTTO, grant="E", event={"type": "pure", "epsilon": "2"})
+    both = float(book.show(OTTO)["datasets"][0]["taken_part_in_all"]["epsilon"])
+    assert both == pytest.approx(2 + zcdp_to_epsilon(2.4, 5e-7).value)
+    released = book.reserve(OTTO, grant="E", event={"type": "pure", "epsilon": "1"})
+    assert float(book.show(OTTO)["datasets"][0]["taken_part_in_all"]["epsilon"]) == pytest.approx(both + 1)
+    book.release(OTTO, released.charge, evidence="nobody was asked")
+    assert float(book.show(OTTO)["datasets"][0]["taken_part_in_all"]["epsilon"]) == pytest.approx(both)
+    assert book.verify(OTTO).ok
+
+
+def test_local_users_of_one_block_have_lost_what_was_charged_there(book):
+    book.set_policy(OTTO, dataset="d", epsilon="8", delta="1e-6", trust="local")
+    book.add_blocks(OTTO, "d", ["a", "b"], disjoint_users="by the month of signing up")
+    book.grant(OTTO, name="G", dataset="d", currency="epsilon", cap="2", blocks=["a", "b"])
+    for blocks in (["a"], ["a", "b"], ["b"], ["b"]):
+        done = book.charge(OTTO, grant="G", event={"type": "pure", "epsilon": "1"}, blocks=blocks)
+    assert done.balance["recorded"]["amount"] == "3"
+    assert book.show(OTTO)["datasets"][0]["taken_part_in_all"]["epsilon"] == "3"
+    assert book.verify(OTTO).ok
+
+
+def test_what_is_added_has_no_sum_beside_the_cap(book):
+    for trust in ("central", "joint", "shuffle"):
+        assert not open_dataset(book, trust, name=trust).recorded
+        assert book.quote(OTTO, grant=trust, event=RHO).balance["recorded"] is None
+    assert {one["taken_part_in_all"] for one in book.show(OTTO)["datasets"]} == {None}
+
+
+def test_a_plan_is_no_local_grant(book):
+    open_dataset(book, "local")
+    with pytest.raises(ParameterError, match="not counted down"):
+        book.plan(OTTO, name="P", dataset="of-G", events={"type": "gaussian", "std": "30"}, delta="1e-6")
+
+
+TAKEN = {"central": {"central", "joint"}, "joint": {"central", "joint"}, "shuffle": {"shuffle"}, "local": {"local"}}
+
+
+@pytest.mark.parametrize("trust", sorted(TAKEN))
+def test_a_claim_of_another_trust_model_is_refused_with_what_to_do(book, trust):
+    open_dataset(book, trust)
+    for model in TAKEN:
+        claim = {"algorithm": "x", "model": model}
+        if model in TAKEN[trust]:
+            assert book.charge(OTTO, grant="G", event={**RHO, "rho": "0.1"}, claim=claim).state == "committed"
+        else:
+            with pytest.raises(ParameterError, match=f"policy --trust {model}"):
+                book.charge(OTTO, grant="G", event=RHO, claim=claim)
+    with pytest.raises(ParameterError, match="expected model one of"):
+        book.charge(OTTO, grant="G", event=RHO, claim={"model": "trusted"})
+
+
+def test_a_row_that_claims_not_to_be_added_is_found(book):
+    open_dataset(book, "central")
+    with book.store.write() as transaction:
+        made = rows.first_of_grant(transaction, "G").body
+        body = {**made, "grant": {**made["grant"], "name": "H", "recorded": True}}
+        transaction.run("INSERT INTO budget (name, dataset) VALUES ('H', 'of-G')")
+        rows.append(transaction, dataset="of-G", kind="grant", actor="eve", body=body, at=book.now(), grant="H")
+    problems = book.verify(OTTO).problems
+    assert any("are not added, and the dataset is not of the local model" in problem for problem in problems)
+
+
+def test_a_local_charge_above_its_cap_is_found(book):
+    open_dataset(book, "local")
+    cost = {"amount": "0.75", "lost": "0"}
+    balance = {"committed": cost, "reserved": {"amount": "0", "lost": "0"}, "used": [], "frozen": False}
+    body = {"state": "committed", "event": {"type": "zcdp", "rho": "0.75", "count": 1}, "cost": cost, "claim": None,
+            "expires": None, "request": "x", "balance": balance}  # fmt: skip
+    with book.store.write() as transaction:
+        rows.append(
+            transaction, dataset="of-G", kind="charge", actor="eve", body=body, at=book.now(), grant="G", charge="c-1"
+        )
+    assert any("costs more than grant 'G' allows a charge" in problem for problem in book.verify(OTTO).problems)
+    assert Fraction(book.show(OTTO)["datasets"][0]["grants"][0]["balance"]["recorded"]["amount"]) == Fraction(3, 4)
