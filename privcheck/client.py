@@ -83,7 +83,8 @@ class Client:
 
     def charge(
         self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None,
-        relation: str | None = None, model: str | None = None, blocks: Sequence[str] | None = None,
+        relation: str | None = None, model: str | None = None, conditions: Sequence[str] | None = None,
+        blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         """Charges what is about to be released; draw the noise once the `state` is "committed".
 
@@ -94,6 +95,7 @@ class Client:
             key: The idempotency key; a new one unless told.
             relation: Between which data the event's cost is, as the algorithm declares it.
             model: Where its noise is drawn: "central", "joint", "shuffle" or "local".
+            conditions: Of joint DP: the conditions of the billboard lemma that were found met.
             blocks: Of a divided dataset: which of the grant's blocks; all unless told.
 
         Raises:
@@ -104,16 +106,16 @@ class Client:
             StoreError: It is not known whether it was written: ask again with the same key.
             UnknownNameError: There is no such grant.
         """
-        body = _spent(grant, event, claim, relation=relation, model=model, blocks=blocks)
+        body = _spent(grant, event, claim, relation=relation, model=model, conditions=conditions, blocks=blocks)
         return self._ask("POST", "/charges", body, key=key or new_key())
 
     def reserve(
         self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None,
-        relation: str | None = None, model: str | None = None, seconds: int = 3600,
-        blocks: Sequence[str] | None = None,
+        relation: str | None = None, model: str | None = None, conditions: Sequence[str] | None = None,
+        seconds: int = 3600, blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         """Sets budget aside for a run; `commit` it before the first draw. Arguments and errors as of `charge`."""
-        spent = _spent(grant, event, claim, relation=relation, model=model, blocks=blocks)
+        spent = _spent(grant, event, claim, relation=relation, model=model, conditions=conditions, blocks=blocks)
         body = {**spent, "seconds": seconds}
         return self._ask("POST", "/reservations", body, key=key or new_key())
 

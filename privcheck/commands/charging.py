@@ -94,7 +94,7 @@ def price_setting(setting: Chosen, unit: Unit, *, replicates: int = 1) -> tuple[
     event = event_of(setting, unit)
     if event is None:
         raise ParameterError(f"{declaration.name} {_NO_COST}, {unit}", name="grant", given=unit)
-    return {**event, "count": replicates}, {**describe_claim(setting), "verdict": verdict.verdict}
+    return {**event, "count": replicates}, {**describe_claim(setting, verdict.verdict), "verdict": verdict.verdict}
 
 
 def event_of(setting: Chosen, unit: Unit) -> Event | None:
@@ -103,15 +103,31 @@ def event_of(setting: Chosen, unit: Unit) -> Event | None:
     return _as_event(composed.at(values), unit, rho=composed.rho, pure=composed.pure, values=values)
 
 
-def describe_claim(setting: Chosen) -> dict[str, Any]:
-    """Returns what is charged for where an algorithm is: its name, parameters, relation and trust model."""
+def describe_claim(setting: Chosen, verdict: str) -> dict[str, Any]:
+    """Returns what is charged for where an algorithm is: its name, parameters, relation and trust model.
+
+    Of joint DP it has how each condition of the billboard lemma is known; None: it is not met.
+
+    Args:
+        setting: The algorithm's.
+        verdict: On its claim.
+    """
     declaration = setting.declared
-    return {
+    about = {
         "algorithm": declaration.name,
         "parameters": exact_parameters(setting),
         "relation": declaration.relation.words,
         "model": declaration.model,
     }
+    joint = declaration.claim.joint
+    if joint is None:
+        return about
+    sees = f"declared: actions are computed from {' and '.join(joint.sees)}"
+    met = {
+        "outputs": None if "others' data" in joint.sees else sees,
+        "billboard": f"the claim of {declaration.name} was verified, and holds" if verdict == "holds" else None,
+    }
+    return {**about, "model": "joint", "joint": met}
 
 
 def charge_algorithm(

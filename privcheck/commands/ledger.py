@@ -12,6 +12,7 @@ from privcheck.commands.failures import Front
 from privcheck.commands.kinds import Count, Place
 from privcheck.commands.ledger_options import (
     block_option,
+    condition_option,
     event_options,
     grant_option,
     key_option,
@@ -86,12 +87,13 @@ def quote(
 @click.option("--algorithm", metavar="NAME", help="A registered algorithm whose claim holds, at what it costs.")
 @set_option
 @block_option
+@condition_option
 @event_options
 @key_option
 @json_option
 def charge(
     *, store: str, token_file: Path | None, grant_name: str, key: str | None, as_json: bool, algorithm: str | None,
-    sets: tuple[str, ...], blocks: tuple[str, ...], **event: Any,
+    sets: tuple[str, ...], blocks: tuple[str, ...], conditions: tuple[str, ...], **event: Any,
 ) -> None:  # fmt: skip
     """Charge what is about to be released; draw the noise once this has answered "committed".
 
@@ -99,13 +101,13 @@ def charge(
     Examples:
       privcheck ledger charge --store budget.db --grant team-a --gaussian-rho 0.01 --key job-17
     """
-    from privcheck.commands.ledger_work import open_desk, read_event
+    from privcheck.commands.ledger_work import open_desk, read_event, state
 
     desk = open_desk(store, token_file)
     if algorithm is None and not sets:
-        released, of = read_event(**event), blocks or None
-        _end(desk.book.charge(desk.actor, grant=grant_name, event=released, key=key, blocks=of), as_json=as_json)
-    if algorithm is None or any(value is not None for value in event.values()):
+        asked: Any = {"event": read_event(**event), "blocks": blocks or None, "claim": state(conditions)}
+        _end(desk.book.charge(desk.actor, grant=grant_name, key=key, **asked), as_json=as_json)
+    if algorithm is None or conditions or any(value is not None for value in event.values()):
         raise click.UsageError("give --algorithm with its --set, or an event, and not both")
     from privcheck.commands.charging import charge_algorithm
     from privcheck.commands.setting import parse_sets, resolve_setting
@@ -119,13 +121,14 @@ def charge(
 @token_option
 @grant_option
 @block_option
+@condition_option
 @event_options
 @key_option
 @click.option("--seconds", type=Count(), default=3600, show_default=True, help="How long it runs.")
 @json_option
 def reserve(
-    *, store: str, token_file: Path | None, grant_name: str, blocks: tuple[str, ...], key: str | None, seconds: int,
-    as_json: bool, **event: Any,
+    *, store: str, token_file: Path | None, grant_name: str, blocks: tuple[str, ...], conditions: tuple[str, ...],
+    key: str | None, seconds: int, as_json: bool, **event: Any,
 ) -> None:  # fmt: skip
     """Set budget aside for a run; it counts as spent until it is released.
 
@@ -133,12 +136,11 @@ def reserve(
     Examples:
       privcheck ledger reserve --store budget.db --grant team-a --gaussian-std 30 --key job-17
     """
-    from privcheck.commands.ledger_work import open_desk, read_event
+    from privcheck.commands.ledger_work import open_desk, read_event, state
 
     desk = open_desk(store, token_file)
-    released, of = read_event(**event), blocks or None
-    decision = desk.book.reserve(desk.actor, grant=grant_name, event=released, key=key, seconds=seconds, blocks=of)
-    _end(decision, as_json=as_json)
+    asked: Any = {"event": read_event(**event), "blocks": blocks or None, "claim": state(conditions)}
+    _end(desk.book.reserve(desk.actor, grant=grant_name, key=key, seconds=seconds, **asked), as_json=as_json)
 
 
 @ledger.command()
@@ -182,18 +184,26 @@ def release(charge_id: str, *, store: str, token_file: Path | None, evidence: st
 @click.argument("dataset", required=False)
 @store_option
 @token_option
+@click.option("--charge", "charge_id", metavar="ID", help="One charge: what it is for, and under which conditions.")
 @json_option
-def show(dataset: str | None, *, store: str, token_file: Path | None, as_json: bool) -> None:
-    """Show every dataset, or one: its policy, its grants and what is left of them.
+def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id: str | None, as_json: bool) -> None:
+    """Show every dataset, or one: its policy, its grants and what is left of them; or one charge.
 
     \b
     Examples:
       privcheck ledger show --store budget.db
+      privcheck ledger show --store budget.db --charge c-0123456789abcdef
     """
-    from privcheck.commands.ledger_words import describe_shown
+    from privcheck.commands.ledger_words import describe_charge, describe_shown
     from privcheck.commands.ledger_work import open_desk
 
+    if charge_id is not None and dataset is not None:
+        raise click.UsageError("give DATASET, or --charge, and not both")
     desk = open_desk(store, token_file)
+    if charge_id is not None:
+        found = desk.book.find_charge(desk.actor, charge_id).to_dict()
+        finish({"charge": found}, describe_charge, as_json=as_json)
+        return
     finish(desk.book.show(desk.actor, dataset), describe_shown, as_json=as_json)
 
 

@@ -24,6 +24,13 @@ block_option = click.option(
     metavar="B",
     help="Of a divided dataset: a block of the grant; all unless told.",
 )
+condition_option = click.option(
+    "--condition",
+    "conditions",
+    multiple=True,
+    type=click.Choice(["outputs", "billboard"]),
+    help="Of joint DP: a condition of the billboard lemma that was found met; all are needed.",
+)
 key_option = click.option("--key", metavar="K", help="The same request with the same key is charged once.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privcheck.commands.widths import columns
+from privcheck.commands.widths import columns, wrapped_columns
 
 
 def describe_new(result: dict[str, Any]) -> str:
@@ -70,6 +70,26 @@ def describe_shown(result: dict[str, Any]) -> str:
     return "\n\n".join(_dataset(one) for one in result["datasets"])
 
 
+def describe_charge(result: dict[str, Any]) -> str:
+    """Returns one charge: what it costs, what it is for, and under which conditions it is one of joint DP."""
+    charge = result["charge"]
+    claim = charge["claim"] or {}
+    conditions = claim.get("joint", {}).get("conditions", ())
+    told = [
+        ("charge", charge["id"]),
+        ("grant", f"{charge['grant']} of {charge['dataset']}"),
+        ("state", charge["state"] + (", expired: an officer has to look at it" if charge["expired"] else "")),
+        ("cost", _short(charge["cost"]["amount"])),
+        ("by", f"{charge['actor']}, {charge['at'][:19]}"),
+        ("event", str(charge["event"])),
+        *((name, str(claim[name])) for name in ("algorithm", "relation", "model") if name in claim),
+        *(("blocks", ", ".join(charge["blocks"])) for _ in charge["blocks"][:1]),
+        *((f"if {one['name']}", f"{one['statement']} ({one['how']})") for one in conditions),
+        ("row", charge["hash"]),
+    ]  # fmt: skip
+    return wrapped_columns(told)
+
+
 def describe_checked(result: dict[str, Any]) -> str:
     """Returns whether the chains fit together."""
     found = [f"problem: {problem}" for problem in result["problems"]] or ["no problems found"]
@@ -104,7 +124,7 @@ def describe_export(result: dict[str, Any]) -> str:
     heading = ("charge", "grant", "state", "cost", "who", "when", "for")
     lines = [
         (c["id"], c["grant"], c["state"], _short(c["cost"]["amount"]), c["actor"], c["at"][:19],
-         c["claim"]["algorithm"] if c["claim"] else str(c["event"]["type"]))
+         (c["claim"] or {}).get("algorithm") or str(c["event"]["type"]))
         for c in result["charges"]
     ]  # fmt: skip
     return "\n".join(

@@ -14,6 +14,7 @@ import click
 
 from privcheck.errors import AuthorityError, ParameterError
 from privcheck.ledger import Actor, Book, Receipt, Spending, create_store, open_store, parse_event
+from privcheck.ledger.trust import STATED
 
 TOKEN: Final = "PRIVCHECK_LEDGER_TOKEN"  # noqa: S105 - where it is looked for
 _WAYS: Final = "--event, --event-file, --gaussian-rho, --gaussian-std, --laplace-epsilon or --pure-epsilon"
@@ -137,6 +138,11 @@ def read_event(
     more = {"sensitivity": sensitivity, "count": count}
     fields = {"epsilon" if field == "pure" else field: value, **{n: v for n, v in more.items() if v is not None}}
     return parse_event({"type": kind, **fields})
+
+
+def state(conditions: tuple[str, ...]) -> dict[str, Any] | None:
+    """Returns the claim that conditions of joint DP make of an event; None where there are none."""
+    return {"model": "joint", "joint": dict.fromkeys(conditions, STATED)} if conditions else None
 
 
 def read_receipt(text: str) -> Receipt:

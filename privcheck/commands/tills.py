@@ -89,7 +89,9 @@ class _Service:
         return "events" if units[grant] == "events" else read_unit(units[grant])
 
     def reserve(self, grant: str, event: Json, claim: Json, key: str | None) -> Json:
-        stated = {name: claim[name] for name in ("relation", "model") if name in claim}
+        stated: Json = {name: claim[name] for name in ("relation", "model") if name in claim}
+        if "joint" in claim:
+            stated["conditions"] = [name for name, how in claim["joint"].items() if how]
         answer: Json = self._client.reserve(grant=grant, event=event, key=key, **stated)
         return answer
 

@@ -136,6 +136,7 @@ class Decision:
         reason: Why it was refused; None where it was not.
         expires: When a reservation ends, in UTC.
         blocks: Which blocks' data it is about; empty where the dataset is not divided.
+        conditions: Of joint DP: those of the billboard lemma, with how each is known; else none.
     """
 
     state: Literal["reserved", "committed", "released", "refused"]
@@ -147,6 +148,7 @@ class Decision:
     reason: str | None = None
     expires: str | None = None
     blocks: tuple[str, ...] = ()
+    conditions: tuple[dict[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields, exact numbers as text; `remaining` is what is free, in the grant's currency."""
@@ -161,4 +163,5 @@ class Decision:
             "reason": self.reason,
             "expires": self.expires,
             "blocks": list(self.blocks),
+            "conditions": list(self.conditions),
         }

@@ -31,6 +31,7 @@ from privcheck.ledger.known import Known
 from privcheck.ledger.requests import Prepared
 from privcheck.ledger.roles import Actor, require
 from privcheck.ledger.store import Transaction
+from privcheck.ledger.trust import conditions_of
 from privcheck.ledger.values import WHOLE, Entry, Grant, write_cost
 from privcheck.ledger.wire import parse_event
 
@@ -70,7 +71,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment:
         "claim": prepared.claim,
         "expires": ends,
         "request": prepared.request,
-        **_name_blocks(prepared.blocks),
+        **_carry(prepared.blocks, prepared.claim),
         **({"message": describe_message(grant, prepared.cost)} if grant.recorded else {}),
     }
     identity = f"c-{secrets.token_hex(8)}"
@@ -103,7 +104,7 @@ def commit(transaction: Transaction, known: Known, actor: Actor, charge: str, *,
             state="refused", grant=grant.name, charge=charge, cost=found.cost, balance=shown, reason=reason,
             blocks=found.blocks,
         )  # fmt: skip
-    body = {"state": "committed", "cost": write_cost(found.cost), **_name_blocks(found.blocks)}
+    body = {"state": "committed", "cost": write_cost(found.cost), **_carry(found.blocks, found.claim)}
     row = _append(transaction, grant, after, body, actor=actor, kind="commit", at=now, charge=charge)
     return known.decide(transaction, grant, row)
 
@@ -134,7 +135,8 @@ def release(
     balance = balance_of(transaction, grant.name)
     lines = lines_of(grant, parse_event(found.event))
     after = balance.release(grant, found.blocks or WHOLE, found.cost, lines)
-    body = {"state": "released", "cost": write_cost(found.cost), "evidence": evidence, **_name_blocks(found.blocks)}
+    more = _carry(found.blocks, found.claim)
+    body = {"state": "released", "cost": write_cost(found.cost), "evidence": evidence, **more}
     row = _append(transaction, grant, after, body, actor=actor, kind="release", at=now, charge=charge)
     return known.decide(transaction, grant, row)
 
@@ -217,6 +219,7 @@ def _append(
     )
 
 
-def _name_blocks(blocks: tuple[str, ...]) -> dict[str, list[str]]:
-    """Returns what a row says of blocks: nothing where the dataset has none."""
-    return {"blocks": list(blocks)} if blocks else {}
+def _carry(blocks: tuple[str, ...], claim: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns what every row about a charge says: its blocks, and under which conditions it is one of joint DP."""
+    conditions = conditions_of(claim)
+    return {**({"blocks": list(blocks)} if blocks else {}), **({"conditions": conditions} if conditions else {})}

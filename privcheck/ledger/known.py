@@ -50,4 +50,5 @@ class Known:
             receipt=self.sign(transaction, row),
             expires=row.body.get("expires"),
             blocks=tuple(row.body.get("blocks", ())),
+            conditions=tuple(row.body.get("conditions", ())),
         )

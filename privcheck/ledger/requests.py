@@ -12,7 +12,7 @@ from privcheck.ledger.blocks import choose_blocks
 from privcheck.ledger.deciding import check_relation, lines_of
 from privcheck.ledger.exact import canonical, digest, read_text
 from privcheck.ledger.roles import Actor
-from privcheck.ledger.trust import check_trust
+from privcheck.ledger.trust import check_claim
 from privcheck.ledger.values import Grant, Policy
 from privcheck.ledger.wire import Spending, parse_event
 
@@ -113,14 +113,14 @@ def prepare(actor: Actor, action: Action, asked: AskedFor, *, grant: Grant, poli
     """Returns a request that was read, and priced in its grant's currency.
 
     Raises:
+        BudgetError: It is of joint DP, and a condition of the billboard lemma is not met.
         ParameterError: The event is none, has no finite cost in the grant's currency, or was priced for other
             neighbours or another trust model than the dataset's; the grant does not cover a block; or the key is no
             text.
     """
     seconds = read_seconds(asked.get("seconds", SECONDS))
-    spending, claim, key = parse_event(asked["event"]), asked.get("claim"), asked.get("key")
+    spending, claim, key = parse_event(asked["event"]), check_claim(policy, asked.get("claim")), asked.get("key")
     check_relation(policy, spending, claim)
-    check_trust(policy, claim)
     about: dict[str, Any] = {"action": action, "grant": grant.name, "event": spending.to_dict(), "claim": claim}
     if action == "reserve":
         about["seconds"] = seconds

@@ -190,7 +190,7 @@ def claim(body: Mapping[str, Any]) -> Json:
     setting = resolve_setting(name, parameters)
     verdict = "fails" if verified.joint == "refuted" else verified.verdict
     events = {unit: event_of(setting, unit) for unit in _ORDERED} if verdict == "holds" else dict.fromkeys(_ORDERED)
-    return {"state": verdict, "events": events, "about": describe_claim(setting)}
+    return {"state": verdict, "events": events, "about": describe_claim(setting, verdict)}
 
 
 def curve(body: Mapping[str, Any]) -> Json:

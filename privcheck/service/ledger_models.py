@@ -47,6 +47,10 @@ class SpendBody(Body):
         Literal["central", "joint", "shuffle", "local"] | None,
         Field(description="Where the event's noise is drawn; another trust model than the dataset's: 422."),
     ] = None
+    conditions: Annotated[
+        list[Literal["outputs", "billboard"]] | None,
+        Field(max_length=2, description="Of joint DP: the billboard lemma's conditions that were found met; all: 201."),
+    ] = None
     blocks: Annotated[
         list[Name] | None,
         Field(min_length=1, max_length=64, description="Of a divided dataset: some of the grant's blocks; null: all."),
@@ -56,8 +60,8 @@ class SpendBody(Body):
     def _one(self) -> Self:
         if (self.event is None) == (self.claim is None):
             raise ValueError("give an event, or a claim")
-        if (self.relation is not None or self.model is not None) and self.event is None:
-            raise ValueError("give a relation or a model with an event: a claim has its own")
+        if self.event is None and any(x is not None for x in (self.relation, self.model, self.conditions)):
+            raise ValueError("give relation, model and conditions with an event: a claim has its own")
         return self
 
 

@@ -13,6 +13,7 @@ from privcheck import registry
 from privcheck.ledger import Actor
 from privcheck.ledger.answers import Decision
 from privcheck.ledger.granting import find_policy, grants_of
+from privcheck.ledger.trust import STATED
 from privcheck.service import ledger_models as models
 from privcheck.service.calculator import Calculator
 from privcheck.service.claims import Claims, Spent
@@ -165,6 +166,8 @@ async def revoke_token(name: models.InPath, key: models.Key, desk: At, actor: Ac
 async def _spent(desk: Desk, body: models.SpendBody, calculator: Calculator) -> Spent:
     if body.event is not None:
         stated = body.model_dump(include={"relation", "model"}, exclude_none=True)
+        if body.conditions is not None:
+            stated["joint"] = dict.fromkeys(body.conditions, STATED)
         return Spent(event=body.event.plain(), claim=stated or None)
     return await desk.call(Claims(calculator).spending, desk, body)
 

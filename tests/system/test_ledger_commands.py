@@ -170,6 +170,25 @@ def test_only_what_holds_is_charged(store, grant):
     assert call("ledger", "charge", *grant, "--algorithm", "dp-apvi", "--set", "rho=1/4")["remaining"] == "0.75"
 
 
+def test_joint_dp_says_under_which_conditions(store, grant):
+    done = call("ledger", "charge", *grant, "--algorithm", "private-ucb-vi-calibrated", "--set", "epsilon=1/2")
+    assert [one["name"] for one in done["conditions"]] == ["outputs", "billboard"]
+    assert done["conditions"][0]["how"] == "declared: actions are computed from billboard and own data"
+    shown = call("ledger", "show", "--store", store, "--charge", done["id"])["charge"]
+    assert shown["claim"]["joint"]["conditions"] == done["conditions"]
+    words = CliRunner().invoke(cli.main, ["ledger", "show", "--store", store, "--charge", done["id"]]).stdout
+    assert "if outputs" in words
+    assert "was verified, and holds" in words
+    call("ledger", "policy", "--store", store, "--dataset", "j", "--epsilon", 8, "--delta", "1e-6", "--trust", "joint")
+    given = ("--dataset", "j", "--currency", "rho", "--cap", 1, "--delta", "1e-6", "--name", "J")
+    call("ledger", "grant", "--store", store, *given)
+    bare = ("ledger", "charge", "--store", store, "--grant", "J", "--gaussian-rho", "0.01")
+    assert "not found true: outputs" in call(*bare, code=1)["message"]
+    assert "billboard: the billboard" in call(*bare, "--condition", "outputs", code=1)["message"]
+    stated = call(*bare, "--condition", "outputs", "--condition", "billboard")["conditions"]
+    assert {one["how"] for one in stated} == {"stated by who charges"}
+
+
 def test_a_run_that_is_continued_is_charged_once(store, grant, tmp_path):
     given = {"H": 3, "K": 64, "epsilon": "1/4"}
     for _ in range(2):

@@ -100,7 +100,7 @@ TAKEN = {"central": {"central", "joint"}, "joint": {"central", "joint"}, "shuffl
 def test_a_claim_of_another_trust_model_is_refused_with_what_to_do(book, trust):
     open_dataset(book, trust)
     for model in TAKEN:
-        claim = {"algorithm": "x", "model": model}
+        claim = {"algorithm": "x", "model": model, "joint": MET if model == "joint" else {}}
         if model in TAKEN[trust]:
             assert book.charge(OTTO, grant="G", event={**RHO, "rho": "0.1"}, claim=claim).state == "committed"
         else:
@@ -108,6 +108,53 @@ def test_a_claim_of_another_trust_model_is_refused_with_what_to_do(book, trust):
                 book.charge(OTTO, grant="G", event=RHO, claim=claim)
     with pytest.raises(ParameterError, match="expected model one of"):
         book.charge(OTTO, grant="G", event=RHO, claim={"model": "trusted"})
+
+
+OUTPUTS, BOARD = "declared: actions are computed from billboard and own data", "verified"
+MET = {"outputs": OUTPUTS, "billboard": BOARD}
+
+
+@pytest.mark.parametrize("trust", ["joint", "central"])
+def test_joint_dp_carries_the_lemmas_conditions_in_every_row(book, trust):
+    open_dataset(book, trust)
+    event = {**RHO, "rho": "0.1"}
+    claim = {"algorithm": "x", "model": "joint", "joint": MET}
+    held = book.reserve(OTTO, grant="G", event=event, claim=claim, key="k")
+    assert [(one["name"], one["how"], one["holds"]) for one in held.conditions] == [
+        ("outputs", OUTPUTS, True), ("billboard", BOARD, True),
+    ]  # fmt: skip
+    assert "function of the billboard and of k's own data" in held.conditions[0]["statement"]
+    assert book.reserve(OTTO, grant="G", event=event, claim=claim, key="k") == held
+    done = book.commit(OTTO, held.charge)
+    assert done.to_dict()["conditions"] == list(held.conditions)
+    kept = book.find_charge(OTTO, held.charge).claim["joint"]
+    assert kept["conditions"] == list(held.conditions)
+    assert "Hsu" in kept["lemma"]
+    assert book.verify(OTTO).ok
+
+
+@pytest.mark.parametrize(
+    ("met", "missing"),
+    [({}, "outputs: every output to user k"), ({"outputs": OUTPUTS}, "billboard: the billboard is"),
+     ({**MET, "outputs": None}, "outputs: every output"), ({**MET, "billboard": ""}, "billboard: the billboard")],
+)  # fmt: skip
+def test_joint_dp_whose_conditions_are_not_met_is_refused(book, met, missing):
+    open_dataset(book, "central")
+    with pytest.raises(BudgetError, match=f"was not found true: {missing}"):
+        book.charge(OTTO, grant="G", event=RHO, claim={"model": "joint", "joint": met})
+    with pytest.raises(ParameterError, match="expected conditions of outputs, billboard; got 'everything'"):
+        book.charge(OTTO, grant="G", event=RHO, claim={"model": "joint", "joint": {**MET, "everything": "x"}})
+    assert book.charges(OTTO, "of-G") == []
+
+
+def test_on_a_joint_dataset_an_event_needs_the_conditions_and_what_is_central_does_not(book):
+    open_dataset(book, "joint")
+    event = {**RHO, "rho": "0.1"}
+    for claim in (None, {"relation": "replace-one"}):
+        with pytest.raises(BudgetError, match="not found true: outputs"):
+            book.charge(OTTO, grant="G", event=event, claim=claim)
+    assert len(book.charge(OTTO, grant="G", event=event, claim={"joint": MET}).conditions) == 2
+    assert book.charge(OTTO, grant="G", event=event, claim={"model": "central"}).conditions == ()
 
 
 def test_a_row_that_claims_not_to_be_added_is_found(book):

@@ -254,6 +254,25 @@ def test_a_plan_is_counted_down_and_a_claim_is_none_of_its_events(officer):
     assert "currency" in told["detail"]
 
 
+def test_trust_models_over_http(officer):
+    for trust in ("joint", "local"):
+        policy = {"dataset": f"is-{trust}", "epsilon": "8", "delta": "1e-6", "trust": trust}
+        assert officer.post("/v1/datasets", policy).status_code == 201
+        make_grant(officer, trust, dataset=f"is-{trust}")
+    body = {"grant": "joint", "event": EVENT}
+    assert refuse(officer.post("/v1/charges", body), 409)["error"] == "budget"
+    refuse(officer.post("/v1/charges", {**body, "conditions": ["outputs"]}), 409)
+    done = officer.post("/v1/charges", {**body, "conditions": ["outputs", "billboard"]}).json()
+    assert [one["name"] for one in done["conditions"]] == ["outputs", "billboard"]
+    assert officer.get(f"/v1/charges/{done['id']}").json()["claim"]["model"] == "joint"
+    refuse(officer.post("/v1/charges", {**body, "model": "local"}), 422, "model")
+    messages = [officer.post("/v1/charges", {"grant": "local", "event": {**EVENT, "count": 60}}) for _ in range(3)]
+    assert [answer.status_code for answer in messages] == [201] * 3
+    assert messages[-1].json()["balance"]["recorded"]["amount"] == "1.8"
+    assert messages[-1].json()["remaining"] == "1"
+    assert float(officer.get("/v1/datasets/is-local").json()["taken_part_in_all"]["epsilon"]) > 0
+
+
 def test_a_divided_dataset_over_http(officer):
     policy = {"dataset": "months", "epsilon": "8", "delta": "1e-6"}
     assert officer.post("/v1/datasets", policy).status_code == 201
