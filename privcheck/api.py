@@ -201,7 +201,8 @@ def run(
 
 def compare(
     names: Sequence[str], *, env: str, replicates: int = 1, noise: NoiseKind = "simulated", seed: int = 0,
-    workers: int | None = None, out: Path | str | None = None, progress: Callable[[str], Progress] = quiet,
+    workers: int | None = None, out: Path | str | None = None, delta: Level | None = None,
+    progress: Callable[[str], Progress] = quiet, command: Sequence[str] = (),
     parameters: Mapping[str, Value] | None = None, **settings: Value,
 ) -> Compared:  # fmt: skip
     """Returns what several agents did that learn as they act, in one environment, as `privcheck run` with several.
@@ -214,7 +215,9 @@ def compare(
         seed: Of users' responses and simulated noise.
         workers: Threads; None for all cores. The result does not depend on it.
         out: Where the page goes, and a folder for each agent.
+        delta: At which δ the guarantees are compared; None for the least δ > 0 that a claim names, else 1e-5.
         progress: Makes a callback (done, total) for each agent.
+        command: What the page says it was made by; empty for this call.
         parameters: Parameters, options and readings; each goes to every algorithm that knows its name.
         settings: More of them.
 
@@ -231,9 +234,11 @@ def compare(
     _refuse_numbers(replicates=replicates, seed=seed, workers=workers, noise=noise)
     directory, place = _directory(out), _place(env, None, None, None)
     chosen, world = world_to_run(algorithms, _texts(parameters, settings), place, seed=seed)
+    named = {"env": env, "replicates": replicates, "seed": seed, "delta": delta}
     result = online.compare(
-        chosen, world, out=directory, progress=progress, replicates=replicates, noise=noise, seed=seed, workers=workers
-    )
+        chosen, world, out=directory, progress=progress, replicates=replicates, noise=noise, seed=seed, workers=workers,
+        delta=delta, command=command or _call("compare", list(names), named, parameters, settings),
+    )  # fmt: skip
     if directory is not None:
         save_runs(result, directory)
     return result
@@ -369,7 +374,7 @@ def _is_whole(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool)
 
 
-def _call(function: str, name: str, *given: Mapping[str, Any] | None) -> list[str]:
+def _call(function: str, name: str | list[str], *given: Mapping[str, Any] | None) -> list[str]:
     """Returns the call, for a report; data in memory are named by their kind."""
     every = {key: value for part in given for key, value in (part or {}).items() if value is not None}
     return [f"privcheck.{function}({', '.join([repr(name), *(f'{k}={_spell(v)}' for k, v in every.items())])})"]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.commands.provenance import exact_parameters, versions
+from privcheck.commands.provenance import exact_parameters, state_claim, versions
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.policies import ARRAY_NAME, Policy, describe_policy, load_policy
@@ -64,7 +62,7 @@ def keep_policy(
     guarantee = None
     if setting.declaration is not None and ledger is not None:
         guarantee = PolicyGuarantee(
-            claim=_claim_at(setting.declaration.claim_words, exact_parameters(setting)),
+            claim=state_claim(setting.declaration.claim_words, exact_parameters(setting)),
             relation=setting.declaration.relation.words,
             spent=spent,
             noise=ledger.header["noise"],
@@ -124,12 +122,6 @@ def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy
         rows=tuple(rows),
         picture=None if picture is None else str(picture),
     )
-
-
-def _claim_at(words: str, parameters: Mapping[str, str]) -> str:
-    """Returns the claim with the values of the parameters in it."""
-    named = [f"{name} = {value}" for name, value in parameters.items() if re.search(rf"\b{re.escape(name)}\b", words)]
-    return f"{words} with {', '.join(named)}" if named else words
 
 
 def _note(guarantee: PolicyGuarantee | None, true: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from privcheck import registry
 from privcheck.accounting import Spent, check_ledger, price_ledger
 from privcheck.accounting.spending import laws_of, price_shares
 from privcheck.commands.artefacts import keep_policy
+from privcheck.commands.comparing import common_delta, made_by, price_claim, stand
 from privcheck.commands.declared import finite
 from privcheck.commands.learned import refuse_torn_ledger, summarise_ledger
 from privcheck.commands.provenance import exact_parameters, preset_used
@@ -28,6 +29,7 @@ from privcheck.offline import refuse_replicates
 from privcheck.policies import ARRAY_NAME
 from privcheck.presets import NAME as PRESET
 from privcheck.registry import Algorithm
+from privcheck.reports.headlines import headline
 from privcheck.reports.values import Band, Compared, OdometerReading, RanOnline, Regret, RunCurves, SpentCost
 from privcheck.results import NoiseKind, OnlineRequest, OnlineResult, Progress, World, nothing, silent
 from privcheck.runtime import Ledger, read_ledger
@@ -139,6 +141,7 @@ def run_online(
     progress: Progress = silent,
     trivial: TrivialValues | None = None,
     begin: Callable[[], None] = nothing,
+    play_twin: PlayTwin = Algorithm.play,
 ) -> RanOnline:
     """Returns what an online agent did and what that has cost, from its ledger.
 
@@ -156,6 +159,7 @@ def run_online(
         progress: Called as the work goes on.
         trivial: What the policies that learn nothing are worth there, where that is known; None to compute it.
         begin: Called before the first draw.
+        play_twin: Runs the non-private twin.
 
     Raises:
         ParameterError: A number is out of range, or the directory holds another run's checkpoint.
@@ -198,7 +202,7 @@ def run_online(
         ledger=result.ledger,
     )
     nothing = trivial or judge_trivial_policies(world.mdp, world.features)
-    regret = _regret(result, K, nothing, _twin(setting, asked))
+    regret = _regret(result, K, nothing, _twin(setting, asked, play_twin))
     return RanOnline(
         algorithm=setting.algorithm.name,
         title=setting.algorithm.title,
@@ -263,6 +267,10 @@ def compare(
     *,
     out: Path | None = None,
     progress: Callable[[str], Progress] = lambda _: silent,
+    delta: str | float | Fraction | None = None,
+    command: Sequence[str] = (),
+    noise: NoiseKind = "simulated",
+    seed: int = 0,
     **how: Any,
 ) -> Compared:
     """Returns the runs of several online agents in one environment; each writes into its own folder of `out`.
@@ -272,20 +280,37 @@ def compare(
         world: Where they act.
         out: Where each one's folder goes.
         progress: Makes a progress callback for a named agent.
+        delta: At which δ their guarantees are compared; None for the least that a claim names, or 1e-5.
+        command: By what the comparison is made, in words.
+        noise: As for `run_online`.
+        seed: Likewise.
         how: As for `run_online`.
     """
+    at = common_delta(settings, delta)
     places = [None if out is None else out / setting.algorithm.name for setting in settings]
     for setting, own in zip(settings, places, strict=True):
         _refuse_ledger(setting, own)
     trivial = judge_trivial_policies(world.mdp, world.features)
+    how |= {"trivial": trivial, "noise": noise, "seed": seed}
     results = tuple(
-        run_online(setting, world, out=own, progress=progress(setting.algorithm.name), trivial=trivial, **how)
+        run_online(setting, world, out=own, progress=progress(setting.algorithm.name), **how)
         for setting, own in zip(settings, places, strict=True)
     )
-    return Compared(environment=world.name, algorithms=tuple(one.algorithm for one in results), results=results)
+    standings = tuple(
+        stand(one, price_claim(setting.with_noise(noise), at)) for one, setting in zip(results, settings, strict=True)
+    )
+    return Compared(
+        environment=world.name,
+        algorithms=tuple(one.algorithm for one in results),
+        results=results,
+        delta=at,
+        headline=headline(standings, delta=at),
+        standings=standings,
+        made_by=made_by(command, seed=seed),
+    )
 
 
-def _regret(result: OnlineResult, K: int, trivial: TrivialValues, twin: tuple[str | None, float | None]) -> Regret:
+def _regret(result: OnlineResult, K: int, trivial: TrivialValues, twin: Twin) -> Regret:
     final = result.regret[:, -1]
     mean, most = float(final.mean()), K * result.optimal
     nothing = {name: K * regret for name, regret in trivial.regret.items()}
@@ -295,8 +320,9 @@ def _regret(result: OnlineResult, K: int, trivial: TrivialValues, twin: tuple[st
         optimal=0.0,  # the optimum's regret
         maximum=most,
         share=mean / most if most > 0 else None,
-        twin=twin[0],
-        baseline=twin[1],
+        twin=twin.name,
+        baseline=twin.regret,
+        baseline_value=twin.value,
         uniform=nothing["uniform"],
         myopic=nothing["myopic"],
         prior_only=nothing["prior-only"],
@@ -304,14 +330,28 @@ def _regret(result: OnlineResult, K: int, trivial: TrivialValues, twin: tuple[st
     )
 
 
-def _twin(setting: Chosen, asked: OnlineRequest) -> tuple[str | None, float | None]:
-    """Returns the non-private twin's name and mean regret, in the same world, with the same users and options.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twin:
+    """The non-private twin in the same world, with the same users and options.
 
-    No name where there is no twin; no regret where it would take long, or more memory than a run may take.
+    Attributes:
+        name: None where there is no twin.
+        regret: Mean over replicates; None where a run would take long, or more memory than a run may take.
+        value: The last policy's true expected return, mean over replicates; likewise.
     """
+
+    name: str | None = None
+    regret: float | None = None
+    value: float | None = None
+
+
+PlayTwin = Callable[[Algorithm, OnlineRequest], OnlineResult]
+
+
+def _twin(setting: Chosen, asked: OnlineRequest, play: PlayTwin) -> Twin:
     twin = None if setting.algorithm.twin is None else registry.algorithm(setting.algorithm.twin)
     if twin is None or twin.online is None:
-        return None, None
+        return Twin()
     mdp = asked.world.mdp
     counters = mdp.horizon * mdp.states * mdp.actions * (mdp.states + 2)
     options = resolve(twin.options, {}, owner=twin.name)
@@ -323,11 +363,12 @@ def _twin(setting: Chosen, asked: OnlineRequest) -> tuple[str | None, float | No
     }
     own = Setting(declaration=None, options=options, readings=readings)
     without = replace(asked, setting=own, directory=None, progress=silent)
-    regret = None
     if counters * asked.episodes * asked.replicates <= _CHEAP:
         with suppress(ParameterError):
-            regret = float(twin.play(without).regret[:, -1].mean())
-    return twin.name, regret
+            played = play(twin, without)
+            regret, value = (float(curve[:, -1].mean()) for curve in (played.regret, played.value))
+            return Twin(name=twin.name, regret=regret, value=value)
+    return Twin(name=twin.name)
 
 
 def _curves(result: OnlineResult) -> RunCurves:

@@ -26,6 +26,11 @@ set_option = click.option(
     "--set", "sets", multiple=True, metavar="NAME=VALUE", help="A parameter, reading or option; repeat."
 )
 delta_option = click.option("--delta", metavar="D", help="δ at which ε is reported; 0 under a pure claim, else 1e-5.")
+common_delta_option = click.option(
+    "--delta",
+    metavar="D",
+    help="δ at which the guarantees of several algorithms are compared; the least that a claim names, else 1e-5.",
+)
 noise_option = click.option(
     "--noise",
     type=click.Choice(["simulated", "release"]),

@@ -189,7 +189,10 @@ def describe_shown_policy(result: ShownPolicy) -> str:
 
 
 def describe_online_runs(result: RanOnline | Compared) -> str:
-    """Returns regret, last value, switches, cost and speed of each online agent."""
+    """Returns regret, last value, switches, cost and speed of each online agent; of several the headline first.
+
+    Of several the cost is in one unit, with the verdict on the claim beside it; of one it is what its ledger says.
+    """
     runs = result.results if isinstance(result, Compared) else (result,)
     first = runs[0]
     head = f"{first.description}; {first.replicates} replicates, optimum {first.optimal_value:.6g} an episode"
@@ -203,19 +206,37 @@ def describe_online_runs(result: RanOnline | Compared) -> str:
             "" if run.regret.share_of_uniform is None else f"{100 * run.regret.share_of_uniform:.2f} %",
             f"{run.curves.value.mean[-1]:.6g}",
             f"{run.curves.switches.mean[-1]:.6g}",
-            _say_spent(run.spent),
+            *cost,
             f"{run.episodes_per_second:.3g}",
         )
-        for run in runs
+        for run, cost in zip(runs, _costs(result), strict=True)
     ]
+    costs: tuple[str, ...] = ("spent",)
+    if isinstance(result, Compared):
+        costs = (f"ε at most (δ = {result.delta:g})", "claim")
     heading = (
-        "agent", "episodes", "regret", "± std", "of the most", "of uniform's", "last value", "switches", "spent",
+        "agent", "episodes", "regret", "± std", "of the most", "of uniform's", "last value", "switches", *costs,
         "episodes/s",
     )  # fmt: skip
     said = (line for run in runs for line in (_preset(run), _without_noise(run), _odometer(run)))
     notes = [line for line in (_trivial(first), *said) if line]
     failed = [f"{run.algorithm} {run.did_not_learn.words}." for run in runs if run.did_not_learn is not None]
-    return "\n".join([*failed, head, "", columns([heading, *rows]), *([""] if notes else []), *notes])
+    said_first = [wrap(result.headline), ""] if isinstance(result, Compared) else []
+    if isinstance(result, Compared) and any(one.simulated for one in result.standings):
+        notes.append("The noise was simulated: nothing here protects anybody's data.")
+    table = columns([heading, *rows])
+    return "\n".join([*said_first, *failed, head, "", table, *([""] if notes else []), *notes])
+
+
+def _costs(result: RanOnline | Compared) -> list[tuple[str, ...]]:
+    """Returns what each run has cost: by its ledger, or of several in one unit, with the verdicts on their claims."""
+    if not isinstance(result, Compared):
+        return [(_say_spent(result.spent),)]
+    return [
+        ("not private", "") if one.guarantee is None
+        else ("no bound" if one.guarantee.epsilon is None else f"{one.guarantee.epsilon:.6g}", one.guarantee.verdict)
+        for one in result.standings
+    ]  # fmt: skip
 
 
 def _trivial(run: RanOnline) -> str:

@@ -76,6 +76,16 @@ def exact_parameters(setting: Chosen) -> dict[str, str]:
     return {name: str(value) for name, value in setting.values.items()}
 
 
+def state_claim(words: str, parameters: Mapping[str, str]) -> str:
+    """Returns a claim with the values of the parameters in it.
+
+    >>> state_claim("(epsilon, delta)-DP", {"epsilon": "1", "delta": "1/100000", "K": "5"})
+    '(epsilon, delta)-DP with epsilon = 1, delta = 1/100000'
+    """
+    named = [f"{name} = {value}" for name, value in parameters.items() if re.search(rf"\b{re.escape(name)}\b", words)]
+    return f"{words} with {', '.join(named)}" if named else words
+
+
 def preset_used(setting: Chosen) -> PresetUsed:
     """Returns which preset of the agent's constants was taken, with those by which its presets differ."""
     used = {**setting.options_used, **setting.readings}

@@ -18,6 +18,7 @@ from privcheck.commands.kinds import (
 from privcheck.commands.options import (
     VERDICTS,
     ProgressBars,
+    common_delta_option,
     confidence_option,
     data_option,
     delta_option,
@@ -118,12 +119,13 @@ def audit(
 @out_option
 @ledger_option
 @grant_option
+@common_delta_option
 @dry_run_option
 @yes_option
 @json_option
 def run(
     names: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, features: Path | None,
-    sets: tuple[str, ...], out: Path | None, dry_run: bool, yes: bool, as_json: bool, **how: Any,
+    sets: tuple[str, ...], out: Path | None, delta: str | None, dry_run: bool, yes: bool, as_json: bool, **how: Any,
 ) -> None:  # fmt: skip
     """Run the agent NAME on sampled users or your own data; several that learn as they act are compared.
 
@@ -151,6 +153,8 @@ def run(
         _tell_planned("run", foreseen, out=out, as_json=as_json)
         return
     refuse_long(foreseen.parts, yes=yes)
+    if delta is not None and len(names) == 1:
+        raise click.UsageError("--delta goes with several NAMEs, whose guarantees are compared; see `privcheck budget`")
     how |= {"env": env, "parameters": given, "out": out}
     acts = registry.algorithm(names[0]).online is not None
     result: Ran | RanOnline | Compared
@@ -161,7 +165,8 @@ def run(
             if (how.pop("ledger"), how.pop("grant")) != (None, None):
                 raise click.UsageError("--ledger goes with one NAME: every run is a charge of its own")
             refuse_files([registry.algorithm(name) for name in names], place)
-            result = api.compare(names, progress=bars, **how)
+            command = ["privcheck", *sys.argv[1:]]
+            result = api.compare(names, progress=bars, delta=delta, command=command, **how)
     if isinstance(result, RanOnline | Compared):
         finish(result, describe_online_runs, as_json=as_json)
     else:

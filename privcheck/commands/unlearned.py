@@ -12,7 +12,7 @@ import numpy as np
 
 from privcheck.commands.setting import Chosen
 from privcheck.presets import PAPER
-from privcheck.reports.values import Gap, NotLearned, Regret
+from privcheck.reports.values import Cause, Gap, NotLearned, Regret
 from privcheck.results import OnlineResult, RunResult
 
 _LAST: Final = 0.75  # judged are the policies after this share of the episodes
@@ -38,7 +38,8 @@ def judge_acting(setting: Chosen, result: OnlineResult, regret: Regret) -> NotLe
     stayed = not result.switches[:, -1].any() and loss > _SOLVED
     if not stayed and loss < _NOTHING:
         return None
-    return NotLearned(because=_why_acting(setting, result, regret, stayed=stayed), advice=_advise(setting))
+    cause, because = _why_acting(setting, result, regret, stayed=stayed)
+    return NotLearned(because=because, advice=_advise(setting), cause=cause)
 
 
 def _late_loss(result: OnlineResult) -> float:
@@ -51,24 +52,20 @@ def _late_loss(result: OnlineResult) -> float:
     return float(lost.mean() / (at[-1] - at[first]))
 
 
-def _why_acting(setting: Chosen, result: OnlineResult, regret: Regret, *, stayed: bool) -> str:
-    K, H, limit, private = (
-        int(result.episodes[-1]),
-        len(result.policy),
-        result.at_limit,
-        setting.declaration is not None,
-    )
+def _why_acting(setting: Chosen, result: OnlineResult, regret: Regret, *, stayed: bool) -> tuple[Cause, str]:
+    K, H, limit = int(result.episodes[-1]), len(result.policy), result.at_limit
+    private = setting.declaration is not None
     if limit == 1 or (limit is not None and limit >= _MOSTLY and not private):  # noise moves values to the limit too
         share = "all" if limit == 1 else f"{100 * limit:.0f} % of all"
-        return (
+        return "bonus", (
             f"its bonus exceeds what can be earned: after all {K} episodes its optimistic value is still the largest "
             f"there can be (H = {H} at the first step) at {share} steps and states"
         )
     if stayed:
-        return f"its policy never changed: all {K} episodes were played as the first, before any data"
+        return "unchanged", f"its policy never changed: all {K} episodes were played as the first, before any data"
     if private and _twin_learned(regret):
-        return f"of its noise: without it ({regret.twin}) the same constants learn here"
-    return "its last policies are worth no more than uniformly random ones"
+        return "noise", f"of its noise: without it ({regret.twin}) the same constants learn here"
+    return "unknown", "its last policies are worth no more than uniformly random ones"
 
 
 def _twin_learned(regret: Regret) -> bool:
@@ -85,7 +82,7 @@ def judge_learned(setting: Chosen, result: RunResult, gap: Gap) -> NotLearned | 
     """
     if result.worthless == 1:
         because = "every Q̂ is 0: its penalty for what is uncertain exceeds what can be earned, at every step and state"
-        return NotLearned(because=because, advice=_advise(setting))
+        return NotLearned(because=because, advice=_advise(setting), cause="penalty")
     if gap.share_of_uniform is None or gap.share_of_uniform < 1:
         return None
     because = "its policy is worth no more than the uniformly random one"

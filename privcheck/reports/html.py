@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jinja2 import Environment
+from jinja2 import Template
 from markupsafe import Markup
 
 from privcheck.reports import summary, tables
@@ -38,7 +38,7 @@ def render_html(report: Report, *, fingerprint: str | None = None) -> str:
     show, budget, run, made = report.show, report.budget, report.run, report.provenance
     name = report.algorithm or (show.name if show else "unnamed")
     ledger = run.ledger if run else None
-    return _environment().get_template("report.html.j2").render(
+    return template("report.html.j2").render(
         name=name,
         title=report.title or name,
         subtitle=_subtitle(report),
@@ -52,15 +52,15 @@ def render_html(report: Report, *, fingerprint: str | None = None) -> str:
         witness=_witness(report.verify.witness) if report.verify else None,
         budget=tables.budget_table(report),
         totals=_present(tables.guarantee_table(report), tables.methods_table(report), tables.least_noise_table(report)),
-        privacy=_inline(privacy_plot(report)) if budget else None,
+        privacy=inline(privacy_plot(report)) if budget else None,
         verified=report.verify is not None,
         findings=tables.findings_table(report),
         grounds=tables.grounds_table(report),
         audits=tables.audit_table(report),
         views=[_picture(view) for view in audit_views(report)],
-        value=_inline(value_plot(report)),
+        value=inline(value_plot(report)),
         values=tables.value_table(report),
-        curves=[_inline(plot) for plot in curve_plots([run])] if isinstance(run, RanOnline) else [],
+        curves=[inline(plot) for plot in curve_plots([run])] if isinstance(run, RanOnline) else [],
         run=_run(run) if run else (),
         diagnostics=tables.facts(run.diagnostics) if run else (),
         ledger=tables.ledger_table(ledger),
@@ -75,28 +75,35 @@ def render_html(report: Report, *, fingerprint: str | None = None) -> str:
 
 def run_page(runs: Sequence[RanOnline]) -> str:
     """Returns the page of one or several runs of online agents in one environment."""
-    return _environment().get_template("run.html.j2").render(
+    return template("run.html.j2").render(
         names=", ".join(run.algorithm for run in runs),
         title=runs[0].title if len(runs) == 1 else f"{len(runs)} agents compared",
         subtitle=runs[0].description,
         failed=[f"{run.algorithm} {run.did_not_learn.words}." for run in runs if run.did_not_learn is not None],
         table=tables.runs_table(runs),
-        plots=[_inline(plot) for plot in curve_plots(runs)],
-        settings=[(run.title, [*_groups(run, _RUN_PARTS), ("Run", _run(run))]) for run in runs],
+        plots=[inline(plot) for plot in curve_plots(runs)],
+        settings=[(run.title, run_settings(run)) for run in runs],
     )  # fmt: skip
 
 
-def _environment() -> Environment:
+def run_settings(run: RanOnline) -> list[tuple[str, Facts]]:
+    """Returns everything that a run was set to, by title."""
+    return [*_groups(run, _RUN_PARTS), ("Run", _run(run))]
+
+
+def template(name: str) -> Template:
+    """Returns a template of the reports' pages."""
     made = environment("privcheck.reports")
     made.filters["formula"] = _formula
-    return made
+    return made.get_template(name)
 
 
 def _picture(view: View) -> dict[str, Any]:
-    return {"view": view, "plots": [_inline(plot) for plot in view.plots]}
+    return {"view": view, "plots": [inline(plot) for plot in view.plots]}
 
 
-def _inline(plot: Plot | None) -> dict[str, Any] | None:
+def inline(plot: Plot | None) -> dict[str, Any] | None:
+    """Returns a plot as templates take it."""
     # our own drawing; every text in it was escaped when the XML was written
     if plot is None:
         return None

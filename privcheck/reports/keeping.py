@@ -62,8 +62,11 @@ def keep(result: object, path: Path) -> Path:
 
 
 def _page(result: object) -> str:
+    from privcheck.reports.comparison import compared_page
     from privcheck.reports.html import render_html, run_page
 
-    if isinstance(result, RanOnline | Compared):
-        return run_page(result.results if isinstance(result, Compared) else (result,))
+    if isinstance(result, Compared):
+        return compared_page(result)
+    if isinstance(result, RanOnline):
+        return run_page((result,))
     return render_html(as_report(result))

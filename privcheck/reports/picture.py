@@ -12,6 +12,7 @@ from pathlib import Path
 from privcheck.brief import Brief
 from privcheck.errors import ParameterError
 from privcheck.reports.audit_plots import bars_plot, history_plot, trade_off_plot
+from privcheck.reports.comparison import compared_plots
 from privcheck.reports.keeping import as_report
 from privcheck.reports.noise_plot import noise_plot
 from privcheck.reports.plots import Plot, privacy_plot, value_plot
@@ -67,7 +68,7 @@ def draw_result(result: object) -> Picture:
     Raises:
         ParameterError: There is nothing to draw.
     """
-    plots = tuple(curve_plots(result.results) if isinstance(result, Compared) else _plots(as_report(result)))
+    plots = tuple(compared_plots(result) if isinstance(result, Compared) else _plots(as_report(result)))
     if not plots:
         raise ParameterError(f"there is nothing to draw in this {type(result).__name__}")
     return Picture(captions=tuple(plot.caption for plot in plots), svgs=tuple(_alone(plot) for plot in plots))

@@ -10,7 +10,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from privcheck.reports.drawing import MUTED, PAPER, RULE
+from privcheck.reports.drawing import MUTED, RULE
+from privcheck.reports.line_names import LineName, name_lines
 from privcheck.reports.plots import Plot, both_widths
 from privcheck.reports.values import Band, RanOnline
 from privcheck.reports.wording import figure
@@ -24,14 +25,16 @@ _HEIGHTS = (330, 290)  # wide and narrow
 
 def curve_plots(runs: Sequence[RanOnline]) -> list[Plot]:
     """Returns the plots of runs with curves: regret, value, switching cost, and privacy where something was spent."""
-    plots = [
+    return [*overlaid_plots(runs), *([_privacy(runs)] if any(run.odometer for run in runs) else [])]
+
+
+def overlaid_plots(runs: Sequence[RanOnline]) -> list[Plot]:
+    """Returns the plots that compare runs whatever their privacy is told in: regret, value, switching cost."""
+    return [
         _plot(runs, "regret", "Cumulative regret", "cumulative regret"),
         _plot(runs, "value", "True expected return of the policy of each episode", "expected return"),
         _plot(runs, "switches", "How often the policy differed from the one before", "switches"),
     ]
-    if any(run.odometer for run in runs):
-        plots.append(_privacy(runs))
-    return plots
 
 
 def _plot(runs: Sequence[RanOnline], name: str, title: str, axis: str) -> Plot:
@@ -63,14 +66,17 @@ def _privacy(runs: Sequence[RanOnline]) -> Plot:
 
 
 def _paint(axes: Axes, *, runs: Sequence[RanOnline], name: str, axis: str, wide: bool) -> None:
+    names = list[LineName]()
     if name == "value":
         axes.axhline(runs[0].optimal_value, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
+        names.append(LineName(text="optimum", height=runs[0].optimal_value, colour=MUTED))
     for place, run in enumerate(runs):
         x, band = [0, *run.curves.episodes], _band(run, name)
         start = [band.mean[0]] if name == "value" else [0.0]
         mean = [*start, *band.mean]
         line = _line(place)
-        axes.plot(x, mean, **line, label=run.algorithm)
+        axes.plot(x, mean, **line)
+        names.append(LineName(text=run.algorithm, height=mean[-1], colour=line["color"], strong=True))
         if band.std is not None:
             std = [0.0, *band.std] if name != "value" else [band.std[0], *band.std]
             top = run.optimal_value if name == "value" else float("inf")  # the band stays within what can be
@@ -78,8 +84,8 @@ def _paint(axes: Axes, *, runs: Sequence[RanOnline], name: str, axis: str, wide:
             high = [min(m + s, top) for m, s in zip(mean, std, strict=True)]
             axes.fill_between(x, low, high, color=line["color"], alpha=0.15, linewidth=0)
     if name == "regret":
-        _paint_trivial(axes, runs)
-    _dress(axes, axis, wide=wide)
+        names += _paint_trivial(axes, runs)
+    _dress(axes, axis, names, wide=wide)
 
 
 def _trivial(runs: Sequence[RanOnline]) -> list[tuple[str, float]]:
@@ -96,15 +102,21 @@ def _trivial(runs: Sequence[RanOnline]) -> list[tuple[str, float]]:
     return lines
 
 
-def _paint_trivial(axes: Axes, runs: Sequence[RanOnline]) -> None:
-    """Draws the regret of the policies that learn nothing, without giving the agents less than half of the plot."""
+def _paint_trivial(axes: Axes, runs: Sequence[RanOnline]) -> list[LineName]:
+    """Draws the regret of the policies that learn nothing, without giving the agents less than half of the plot.
+
+    Returns:
+        Their names.
+    """
     lines, (low, top) = _trivial(runs), axes.get_ylim()
-    for (name, regret), dash in zip(lines, _TRIVIAL, strict=False):
-        axes.plot([0, runs[0].episodes], [0.0, regret], color=MUTED, linewidth=1.1, linestyle=dash, label=name)
+    for (_, regret), dash in zip(lines, _TRIVIAL, strict=False):
+        axes.plot([0, runs[0].episodes], [0.0, regret], color=MUTED, linewidth=1.1, linestyle=dash)
     axes.set_ylim(low, min(axes.get_ylim()[1], 2 * top))
+    return [LineName(text=name, height=regret, colour=MUTED) for name, regret in lines]
 
 
 def _paint_spent(axes: Axes, *, runs: Sequence[RanOnline], wide: bool) -> None:
+    names = list[LineName]()
     for place, run in enumerate(runs):
         steps = run.odometer
         if not steps:
@@ -115,25 +127,23 @@ def _paint_spent(axes: Axes, *, runs: Sequence[RanOnline], wide: bool) -> None:
         x = [0, *(step.episode for step in steps), run.episodes]
         y = [0.0, *(getattr(step, unit) for step in steps), getattr(steps[-1], unit)]
         label = f"{run.algorithm} ({'ε' if unit == 'pure_epsilon' else 'ρ'})"
-        axes.plot(x, y, **_line(place), drawstyle="steps-post", label=label)
-    _dress(axes, "spent", wide=wide)
+        axes.plot(x, y, **_line(place), drawstyle="steps-post")
+        names.append(LineName(text=label, height=y[-1], colour=_line(place)["color"], strong=True))
+    _dress(axes, "spent", names, wide=wide)
 
 
 def _line(place: int) -> dict[str, Any]:
     return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place // len(COLOURS) % len(DASHES)]}
 
 
-def _dress(axes: Axes, axis: str, *, wide: bool) -> None:
+def _dress(axes: Axes, axis: str, names: Sequence[LineName], *, wide: bool) -> None:
     axes.grid(visible=True, color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.set_xlabel("episode")
     axes.set_ylabel(axis)
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    axes.set_xlim(left=0)
+    axes.set_xlim(0, axes.dataLim.x1)
     axes.xaxis.set_major_locator(MaxNLocator(6 if wide else 4))
     for one in (axes.xaxis, axes.yaxis):
         one.set_major_formatter(FuncFormatter(lambda value, _: figure(float(value))))
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(
-            loc="best", fontsize=10, handlelength=2.2, frameon=True, facecolor=PAPER, edgecolor="none", framealpha=0.8
-        )
+    name_lines(axes, names, wide=wide)

@@ -24,10 +24,7 @@ def save_runs(result: RanOnline | Compared, directory: Path) -> None:
     Raises:
         PrivcheckError: They cannot be written; what was there before is still there.
     """
-    from privcheck.reports.html import run_page  # here, not above: it loads matplotlib
-
-    runs = result.results if isinstance(result, Compared) else (result,)
-    write_together(directory, {JSON_NAME: encode(result), HTML_NAME: run_page(runs)})
+    write_together(directory, {JSON_NAME: encode(result), HTML_NAME: _page(result)})
 
 
 def render_runs_again(directory: Path) -> Path:
@@ -38,18 +35,23 @@ def render_runs_again(directory: Path) -> Path:
         LedgerError: A ledger beside it was changed, or is another run's.
         PrivcheckError: The page cannot be written; the old one is still there.
     """
-    from privcheck.reports.html import run_page
-
     file = directory / JSON_NAME
     try:
         data = json.loads(file.read_bytes().decode("utf-8"))
         several = isinstance(data, dict) and "results" in data
-        runs = from_json(Compared, data, "run").results if several else (from_json(RanOnline, data, "run"),)
-        for run in runs:
+        result = from_json(Compared, data, "run") if several else from_json(RanOnline, data, "run")
+        for run in result.results if isinstance(result, Compared) else (result,):
             refuse_other_ledger(directory / run.algorithm if several else directory, run.ledger)
-        page = run_page(runs)
+        page = _page(result)
     except (OSError, ValueError, IndexError, ParameterError) as error:  # curves of unequal lengths among them
         message = f"{file}: expected what `privcheck run NAME --out DIR` of online agents wrote; {error!s}"
         raise FileFormatError(message) from None
     write_together(directory, {HTML_NAME: page})
     return directory / HTML_NAME
+
+
+def _page(result: RanOnline | Compared) -> str:
+    from privcheck.reports.comparison import compared_page  # here, not above: they load matplotlib
+    from privcheck.reports.html import run_page
+
+    return compared_page(result) if isinstance(result, Compared) else run_page((result,))

@@ -32,6 +32,7 @@ DOES_NOT = [
     ("private-ucb-po-central", {"epsilon": "0.1"}, "of its noise: without it (oppo)", "a larger epsilon"),
     ("calibrated-ucb-vi", {"K": 100}, "its policy never changed", "more episodes (K)"),
 ]
+CAUSES = {"bonus": "its bonus exceeds", "noise": "of its noise", "unchanged": "its policy never changed"}
 
 
 @pytest.mark.parametrize(("name", "given"), LEARNS)
@@ -49,7 +50,9 @@ def test_a_run_that_did_not_says_why_and_what_to_try(name, given, reason, advice
     assert reason in ran.did_not_learn.because
     assert advice in ran.did_not_learn.advice
     kept = json.loads((tmp_path / "run.json").read_text())
-    assert kept["did_not_learn"] == {"because": ran.did_not_learn.because, "advice": ran.did_not_learn.advice}
+    why = ran.did_not_learn
+    assert kept["did_not_learn"] == {"because": why.because, "advice": why.advice, "cause": why.cause}
+    assert CAUSES[why.cause] in reason
     assert from_json(RanOnline, kept, "run").did_not_learn == ran.did_not_learn
     page = (tmp_path / "run.html").read_text()
     assert page.index("Nothing was learned") < page.index("Regret</h2>")

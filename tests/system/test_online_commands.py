@@ -55,12 +55,29 @@ def test_several_agents_are_compared(tmp_path):
     assert printed["algorithms"] == list(names)
     assert printed["results"][2]["parameters"]["epsilon"] == "5"
     assert printed["results"][0]["spent"] is None
-    assert all(name in (tmp_path / "run.html").read_text() for name in names)
+    page = (tmp_path / "run.html").read_text()
+    assert all(name in page for name in names)
+    assert printed["headline"] in page.replace("&#39;", "'")
+    assert "Simulated noise: not for release" in page
+    assert printed["delta"] == pytest.approx(1e-5, rel=1e-12)
+    for one, name in zip(printed["standings"], names, strict=True):
+        if one["guarantee"] is None:
+            assert name in ("ucb-vi", "oppo")
+            continue
+        settings = {k: v for k, v in (("epsilon", "5"), ("mu", "2"), ("S", "3"), ("H", "4"), ("K", "60"))
+                    if k in next(r for r in printed["results"] if r["algorithm"] == name)["parameters"]}  # fmt: skip
+        asked = [part for k, v in settings.items() for part in ("--set", f"{k}={v}")]
+        budget = json.loads(invoked("budget", name, *asked, "--delta", repr(printed["delta"]), "--json").stdout)
+        assert one["guarantee"]["epsilon"] == budget["guarantee"]["epsilon"]
+        verdict = json.loads(CliRunner().invoke(main, ["verify", name, *asked, "--json"]).stdout)
+        assert one["guarantee"]["verdict"] == verdict["verdict"]
+    assert "goes with several" in invoked("run", "ucb-vi", *SMALL, "--delta", "1e-6", code=2).output
     assert (tmp_path / "private-ucb-po-local" / "ledger.jsonl").exists()
     table = invoked("run", *names, *given).stdout
     assert "not private" in table
     assert "private-ucb-po-local: without privacy (oppo) the regret is" in table
     assert "4 replicates" not in table
+    assert table.split("\n\n")[0].replace("\n  ", " ") == printed["headline"]
     for one in printed["results"]:
         assert f"{100 * one['regret']['share_of_uniform']:.2f} %" in table
     assert "Policies that learn nothing: the uniform one has regret" in table

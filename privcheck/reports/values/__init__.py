@@ -2,6 +2,7 @@
 
 from privcheck.reports.values.audited import Audited, Audits, together
 from privcheck.reports.values.codec import SCHEMA, document, from_json, to_json
+from privcheck.reports.values.compared import Compared, MadeBy, PricedClaim, Standing
 from privcheck.reports.values.declared import (
     Budget,
     BudgetRelease,
@@ -26,7 +27,6 @@ from privcheck.reports.values.declared import (
 )
 from privcheck.reports.values.learned import (
     Band,
-    Compared,
     Gap,
     LearnedValue,
     LedgerRelease,
@@ -52,7 +52,7 @@ from privcheck.reports.values.report import (
     VerdictBrief,
 )
 from privcheck.reports.values.result import Result
-from privcheck.reports.values.unlearned import NotLearned
+from privcheck.reports.values.unlearned import Cause, NotLearned
 from privcheck.reports.values.verified import (
     AllVerified,
     Change,
@@ -74,6 +74,7 @@ __all__ = [
     "BudgetRelease",
     "CalibratedNoise",
     "CalibrationTarget",
+    "Cause",
     "Certified",
     "Change",
     "Compared",
@@ -89,6 +90,7 @@ __all__ = [
     "ListedChoice",
     "ListedParameter",
     "Listing",
+    "MadeBy",
     "MethodBound",
     "NeededNoise",
     "NotLearned",
@@ -100,6 +102,7 @@ __all__ = [
     "PolicyRecord",
     "PolicyValue",
     "PresetUsed",
+    "PricedClaim",
     "Provenance",
     "Ran",
     "RanOnline",
@@ -115,6 +118,7 @@ __all__ = [
     "ShownPolicy",
     "ShownRelease",
     "SpentCost",
+    "Standing",
     "StartedPackage",
     "StepInput",
     "TotalCost",

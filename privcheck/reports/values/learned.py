@@ -192,6 +192,8 @@ class Regret:
         share: Mean over maximum; None where that is 0.
         twin: The non-private twin's name; None where there is none.
         baseline: Its mean regret; None where it was not run.
+        baseline_value: The true expected return of its last policy, mean over replicates; likewise, and None in older
+            reports.
         uniform: K·(V* − V^uniform), of the policy that takes every action equally often; None in older reports, as are
             the following.
         myopic: Of the policy that takes an action of the largest mean reward of the step.
@@ -206,6 +208,7 @@ class Regret:
     share: float | None
     twin: str | None
     baseline: float | None
+    baseline_value: float | None = None
     uniform: float | None = None
     myopic: float | None = None
     prior_only: float | None = None
@@ -309,32 +312,3 @@ class RanOnline(Result):
             ParameterError: The result was read from a file, which lies beside the policy's own.
         """
         return _made(self._policy)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Compared(Result):
-    """Several online agents in one environment."""
-
-    environment: str
-    algorithms: tuple[str, ...]
-    results: tuple[RanOnline, ...]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Returns a pandas frame, one row an agent and number of episodes.
-
-        Raises:
-            ParameterError: pandas is not installed.
-        """
-        from privcheck.reports.frames import make_frame
-
-        return make_frame([row for one in self.results for row in one.curves.rows(algorithm=one.algorithm)])
-
-    def plot(self) -> Picture:
-        """Returns regret, value, switches and privacy over episodes.
-
-        Raises:
-            ParameterError: There is nothing to draw.
-        """
-        from privcheck.reports.picture import draw_result
-
-        return draw_result(self)

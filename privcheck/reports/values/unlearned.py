@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Cause = Literal["bonus", "unchanged", "noise", "penalty", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,10 +15,14 @@ class NotLearned:
     Attributes:
         because: The reason, as the rest of a sentence.
         advice: What to try, likewise.
+        cause: The reason in a word: the bonus of an optimistic agent or the penalty of a pessimistic one exceeds what
+            can be earned, the policy never changed, or the noise; "unknown" where there is no evidence for any of
+            them, and in older reports.
     """
 
     because: str
     advice: str
+    cause: Cause = "unknown"
 
     @property
     def words(self) -> str:
