@@ -111,3 +111,44 @@ class Guest:
     def csrf(self):
         """Returns what the forms of this session send back."""
         return next(read(self.get("/")).all("input", name="csrf")).attributes["value"]
+
+
+class Looker(Guest):
+    """Somebody logged in, who may ask the JSON API too."""
+
+    def __init__(self, base, token):
+        super().__init__(base)
+        self.token = token
+        assert self.log_in(token).status_code == 303
+
+    def ask(self, path, method="GET", body=None):
+        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json"}
+        return self.client.request(method, path, headers=headers, json=body)
+
+
+def numbers(element):
+    """Returns the exact numbers in an element, in order."""
+    return [one.attributes["value"] for one in element.all("data")]
+
+
+def rows(element):
+    """Returns the cells of a table's rows."""
+    return [list(row.all("td")) for row in element.one("table").one("tbody").all("tr")]
+
+
+def links(element):
+    return [one.attributes["href"] for one in element.all("a")]
+
+
+def words(element):
+    return " ".join(element.text().split())
+
+
+def says(answer, text):
+    """Returns whether the page in an answer says something, in small or capital letters."""
+    return text.casefold() in words(read(answer)).casefold()
+
+
+def labelled(page):
+    """Returns the tables of a page, by their labels."""
+    return {one.attributes["aria-label"]: one for one in page.all("div", class_="scroll")}

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from privcheck import accounting, api
+from privcheck.accounting.currencies import Cost
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.reals import real
 from privcheck.commands import declared
@@ -24,7 +25,7 @@ from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from privcheck.ledger.exact import read_number
 from privcheck.ledger.granting import read_adaptive, read_plan
 from privcheck.ledger.policies import bound_grants, bound_whole
-from privcheck.ledger.values import Grant, Policy, Unit
+from privcheck.ledger.values import Grant, Policy, Unit, read_cost, write_cost
 from privcheck.ledger.wire import parse_event
 from privcheck.reports.values import document
 from privcheck.symbols import exact, to_float
@@ -32,6 +33,8 @@ from privcheck.symbols import exact, to_float
 Json = dict[str, Any]
 _UP: Final = Context(prec=17, rounding=ROUND_CEILING)
 _READABLE: Final = 15  # digits that an event's number may have
+_SHORT: Final = 6  # digits of a noise that somebody will type
+_WIDEST: Final = Fraction(4**24)  # by which a noise is multiplied at most
 _SPREADS: Final[Mapping[str, int]] = {
     "std": 1, "scale": 1, "threshold_scale": 1, "query_scale": 1, "rho": -2, "mu2": -2, "epsilon": -1
 }  # fmt: skip # a field of an event, with the power of the spread that it is
@@ -100,17 +103,52 @@ def calibrate(body: Mapping[str, Any]) -> Json:
     }
 
 
+def afford(body: Mapping[str, Any]) -> Json:
+    """Returns the least noise, in six digits, with which an event fits so many times into what a grant has free."""
+    event, unit, times = body["event"], body["currency"], body["times"]
+    free = read_cost(body["free"])
+    names = [name for name in _SPREADS if name in event]
+    if not names:
+        message = f"expected an event with a number that states its noise, got {event['type']}"
+        raise ParameterError(message, name="event")
+
+    def scaled(factor: Fraction) -> Json:
+        return _scaled(event, factor, digits=_SHORT, names=names)
+
+    def cost(factor: Fraction) -> Cost:
+        one = parse_event(scaled(factor)).cost(unit)
+        return Cost(amount=one.amount * times, lost=one.lost * times)
+
+    def fits(factor: Fraction) -> bool:
+        found = cost(factor)
+        return found.amount <= free.amount and found.lost <= free.lost
+
+    low, high = Fraction(1), Fraction(1)
+    while not fits(high) and high < _WIDEST:
+        high *= 4
+    while fits(low) and low > 1 / _WIDEST:
+        low /= 4
+    if not fits(high) or fits(low):
+        return {"event": None, "cost": None}  # no noise does, or any does
+    while high > low * (1 + Fraction(1, 10**7)):
+        middle = Fraction(math.sqrt(low * high))
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return {"event": parse_event(scaled(high)).to_dict(), "cost": write_cost(cost(high))}
+
+
 def _spread(event: Mapping[str, Any]) -> list[str]:
     return [name for name in _SPREADS if name in event] if event["type"] in _NOISE else []
 
 
-def _scaled(event: Mapping[str, Any], factor: Fraction) -> Json:
-    """Returns an event with its noise multiplied, which is never less than the product."""
+def _scaled(
+    event: Mapping[str, Any], factor: Fraction, *, digits: int = _READABLE, names: Sequence[str] | None = None
+) -> Json:  # fmt: skip
+    """Returns an event with its noise multiplied, which is never less than the product; names: by which fields."""
     changed = dict(event)
-    for name in _spread(event):
+    for name in _spread(event) if names is None else names:
         power = _SPREADS[name]
         number = exact(str(event[name])) * factor**power
-        context = Context(prec=_READABLE, rounding=ROUND_CEILING if power > 0 else ROUND_FLOOR)
+        context = Context(prec=digits, rounding=ROUND_CEILING if power > 0 else ROUND_FLOOR)
         changed[name] = str(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
     return changed
 
@@ -215,5 +253,5 @@ def dp_event(body: Mapping[str, Any]) -> Json:
 
 TASKS: Final[Mapping[str, Callable[[Mapping[str, Any]], Json]]] = {
     task.__name__: task
-    for task in (compose, calibrate, convert, algorithms, show, budget, verify, claim, curve, certify, dp_event)
+    for task in (compose, calibrate, convert, algorithms, show, budget, verify, claim, curve, certify, dp_event, afford)
 }

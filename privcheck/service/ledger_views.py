@@ -25,8 +25,8 @@ from privcheck.service.stateless import Calculates
 
 router = APIRouter(prefix="/v1", tags=["ledger"])
 _PAGE: Final = 100
-_GRANT: Final = tuple(field.name for field in fields(Grant))  # without its balance
-_DELTAS: Final = ("1e-3", "1e-4", "1e-5", "1e-6", "1e-7", "1e-8", "1e-9", "1e-10", "1e-12")
+GRANT_FIELDS: Final = tuple(field.name for field in fields(Grant))  # without its balance
+DELTAS: Final = ("1e-3", "1e-4", "1e-5", "1e-6", "1e-7", "1e-8", "1e-9", "1e-10", "1e-12")
 _READS = responses(401, 403)
 
 
@@ -57,8 +57,8 @@ async def show_dataset(dataset: models.InPath, desk: At, actor: Acting) -> Respo
 async def show_curve(dataset: models.InPath, desk: At, actor: Acting, calculator: Calculates) -> Response:
     """Returns ε at δ of all that the dataset's grants will ever admit: the guarantee, whatever is spent so far."""
     shown = await desk.call(_dataset, desk, actor, dataset)
-    grants = [{name: grant[name] for name in _GRANT} for grant in shown["grants"]]
-    asked = {"policy": shown["policy"], "grants": grants, "deltas": _DELTAS}
+    grants = [{name: grant[name] for name in GRANT_FIELDS} for grant in shown["grants"]]
+    asked = {"policy": shown["policy"], "grants": grants, "deltas": DELTAS}
     found = await desk.call(calculator.run, "curve", asked)
     return JSONResponse({"dataset": dataset, **found})
 
@@ -95,7 +95,7 @@ async def export(
         return JSONResponse({"kind": kind, "at": desk.book.now(), "note": NOT_A_GUARANTEE, **shown})
     every = []
     for one in shown["datasets"]:
-        events = await desk.call(_events, desk, one["name"])
+        events = await desk.call(events_of, desk, one["name"])
         text = "NoOpDpEvent()"
         if events:
             text = (await desk.call(calculator.run, "dp_event", {"events": events}))["text"]
@@ -119,7 +119,7 @@ def _charges(desk: Desk, actor: Actor, dataset: str, after: int) -> dict[str, An
     return {"charges": shown, "next": shown[-1]["seq"] if len(found) > _PAGE else None}
 
 
-def _events(desk: Desk, dataset: str) -> list[dict[str, Any]]:
+def events_of(desk: Desk, dataset: str) -> list[dict[str, Any]]:
     """Returns what was charged to a dataset and not released, equal events together."""
     states: dict[str, str] = {}
     charged: dict[str, dict[str, Any]] = {}

@@ -51,6 +51,13 @@ PAGES: Final[Mapping[tuple[str, str], Action | None]] = {
     ("GET", "/page.css"): None,
     ("GET", "/icon.svg"): None,
     ("GET", "/"): "show",
+    ("GET", "/datasets/{dataset}"): "show",
+    ("GET", "/charges/{charge}"): "show",
+    ("POST", "/charges/{charge}/commit"): "commit",
+    ("POST", "/charges/{charge}/release"): "release",
+    ("GET", "/what-if"): "quote",
+    ("GET", "/queue"): "attest",
+    ("GET", "/statement/{dataset}"): "export",
 }
 _BEARER: Final = HTTPBearer(auto_error=False, description="A token: privcheck ledger token, or POST /v1/tokens.")
 

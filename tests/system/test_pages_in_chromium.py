@@ -46,11 +46,16 @@ def looking(chromium, screen=(1366, 800), scheme="light"):
     page = context.new_page()
     page.on("console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("requestfailed", lambda request: complaints.append(f"failed: {request.url}"))
+    page.on("requestfailed", lambda request: complaints.extend(_failure(request)))
     try:
         yield page, complaints
     finally:
         context.close()
+
+
+def _failure(request):
+    """Returns what failed, if it was not that another page was asked for before it came."""
+    return [] if request.failure == "net::ERR_ABORTED" else [f"{request.url}: {request.failure}"]
 
 
 def check(page, complaints):
@@ -61,11 +66,17 @@ def check(page, complaints):
     assert page.locator("h1, h2").count() > 0, page.url
 
 
+def follow(page, selector):
+    """Clicks what leads to another page, and waits for that."""
+    with page.expect_navigation():
+        page.click(selector)
+
+
 def log_in(page, base, token):
     page.goto(base + "/")
     assert page.url == f"{base}/login"
     page.fill("input[name=token]", token)
-    page.click("main button")
+    follow(page, "main button")
 
 
 @pytest.mark.parametrize(("screen", "scheme"), SCREENS)
@@ -79,9 +90,63 @@ def test_every_page_on_every_screen(service, chromium, screen, scheme):
         check(page, complaints)
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(25, 26, 28)"
         assert dark == (scheme == "dark")
-        page.click("nav button")
+        follow(page, "a:text-is('trips')")
+        while "ask again" in page.inner_text("main"):  # the process that calculates begins
+            page.reload()
+        check(page, complaints)
+        drawn = [one.bounding_box() for one in page.locator("figure svg[aria-label]").all() if one.is_visible()]
+        assert [box["width"] > 300 for box in drawn] == [True, True]  # the line and the curve, at one size each
+        follow(page, "table.charges a >> nth=0")
+        check(page, complaints)
+        assert "Reserved" in page.inner_text("section.verdict")
+        page.go_back()
+        follow(page, "a:text-is('Statement to print')")
+        check(page, complaints)
+        follow(page, "nav a:text-is('Queue')")
+        check(page, complaints)
+        page.click("summary")
+        assert page.is_visible("textarea[name=evidence]")
+        check(page, complaints)
+        follow(page, "nav a:text-is('What if')")
+        check(page, complaints)
+        page.select_option("select[name=grant]", "icu-nightly")
+        page.select_option("select[name=noise]", "laplace-scale")
+        page.fill("input[name=value]", "20")
+        page.fill("input[name=wanted]", "30")
+        follow(page, "main button")
+        check(page, complaints)
+        assert "Fits 9 times" in page.inner_text("section.verdict >> nth=0")
+        assert "b = 66.66" in page.inner_text("section.least")
+        follow(page, "nav button")
         assert page.url == f"{base}/login"
         check(page, complaints)
+
+
+def test_an_officer_attests_in_the_browser_and_an_error_is_a_page(service, chromium):
+    base, token = service
+    with looking(chromium, (390, 844)) as (page, complaints):
+        log_in(page, base, token)
+        page.goto(base + "/queue")
+        assert "2 wait" in page.inner_text("section.verdict")
+        page.click("summary")
+        page.fill("textarea[name=evidence]", "the scheduler never started it")
+        page.click("button:text-is('Release')")
+        assert page.url == base + "/queue"  # the box is not ticked, and the browser says so
+        page.check("input[name=attest]")
+        follow(page, "button:text-is('Release')")
+        assert "Released" in page.inner_text("section.verdict")
+        follow(page, "nav a:text-is('Queue')")
+        assert "1 waits" in page.inner_text("section.verdict")
+        check(page, complaints)
+        assert page.goto(base + "/datasets/nowhere").status == 404
+        assert "Not Found" in page.inner_text("h2")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.context.clear_cookies()
+        page.goto(base + "/datasets/trips")
+        assert page.url == f"{base}/login?next=/datasets/trips"
+        page.fill("input[name=token]", token)
+        follow(page, "main button")
+        assert page.url == f"{base}/datasets/trips"
 
 
 def test_the_walk_would_see_what_the_policy_forbids_and_what_is_too_wide(service, chromium):

@@ -79,7 +79,12 @@ def test_the_demonstration_is_a_ledger_whose_chains_fit_together(tmp_path):
     assert [one["name"] for one in shown] == ["ads", "icu-stays", "trips"]
     balances = [grant["balance"] for one in shown for grant in one["grants"]]
     assert all(Fraction(balance["committed"]) > 0 and Fraction(balance["free"]) > 0 for balance in balances)
-    assert sum(Fraction(balance["reserved"]) > 0 for balance in balances) == 1
+    assert sum(Fraction(balance["reserved"]) > 0 for balance in balances) == 2  # one runs, one has expired
+    assert sum(balance["state"] == "frozen" for balance in balances) == 1
+    assert {grant["kind"] for one in shown for grant in one["grants"]} == {"adaptive", "plan"}
+    charges = [charge for one in shown for charge in book.charges(officer, one["name"])]
+    assert {charge.state for charge in charges} == {"reserved", "committed", "released"}
+    assert sum(charge.expired for charge in charges) == 1
     store.close()
 
 

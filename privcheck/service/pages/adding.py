@@ -8,12 +8,12 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request
 from starlette.responses import RedirectResponse, Response
 
-from privcheck.service.pages import entering, looking
+from privcheck.service.pages import acting, asking, entering, looking
 from privcheck.service.pages.rendering import render
 from privcheck.service.pages.sessions import Sessions
 from privcheck.service.pages.visitors import LoginNeededError, NoLedgerError
 
-ROUTERS: Final = (entering.router, looking.router)
+ROUTERS: Final = (entering.router, looking.router, asking.router, acting.router)
 
 
 def add_pages(app: FastAPI, *, secure: bool) -> None:

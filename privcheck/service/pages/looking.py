@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
-from typing import Any
+from fractions import Fraction
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from privcheck.ledger import Actor
+from privcheck.ledger.answers import Charge
+from privcheck.ledger.roles import may
+from privcheck.ledger.values import NOT_A_GUARANTEE
+from privcheck.service.calculator import Calculator
+from privcheck.service.desk import Desk
+from privcheck.service.ledger_views import DELTAS, GRANT_FIELDS, events_of
+from privcheck.service.pages import derivation
+from privcheck.service.pages.drawing import Drawing, draw_courses, draw_curve
+from privcheck.service.pages.reading import Course, History, course_of, history_of, newest_charges
 from privcheck.service.pages.rendering import render
-from privcheck.service.pages.standing import bar_of, standing_of_dataset, standing_of_grant
+from privcheck.service.pages.standing import bar_of, standing_of_charge, standing_of_dataset, standing_of_grant
 from privcheck.service.pages.visitors import Visiting
+from privcheck.service.problems import ProblemError
 
 router = APIRouter()
+Json = Mapping[str, Any]
+_PAGE: Final = 25
+_DRAWN: Final = 6  # lines that can be told apart
+_LISTED: Final = 200  # different events on a statement
+_Before = Annotated[int | None, Query(ge=1, le=2**53)]
+InPath = Annotated[str, Path(min_length=1, max_length=80)]
 
 
 @router.get("/")
@@ -20,11 +39,133 @@ async def show_all(request: Request, visitor: Visiting) -> Response:
     """Returns the page of all datasets."""
     desk = visitor.desk
     shown = await desk.call(desk.book.show, visitor.actor)
-    now = desk.book.now()
-    datasets = [_dataset(one, now) for one in shown["datasets"]]
-    return render("datasets", request.scope, {"datasets": datasets, "now": now})
+    datasets = [_dress(one, desk.book.now()) for one in shown["datasets"]]
+    return render("datasets", request.scope, {"datasets": datasets})
 
 
-def _dataset(dataset: Mapping[str, Any], now: str) -> dict[str, Any]:
+@router.get("/datasets/{dataset}")
+async def show_dataset(dataset: InPath, request: Request, visitor: Visiting, before: _Before = None) -> Response:
+    """Returns the page of a dataset: its guarantee, grants, their course, the curve of their caps, its charges."""
+    desk, now = visitor.desk, visitor.desk.book.now()
+    shown = await desk.call(_show_one, desk, visitor.actor, dataset)
+    courses = await desk.call(_courses, desk, shown)
+    charges = await desk.call(_charges, desk, dataset, before, now)
+    curve = await ask_curve(request, desk, shown)
+    fields = {
+        "dataset": _dress(shown, now),
+        "spending": draw_courses(courses, now=now) if courses else [],
+        "drawn": len(courses),
+        "curve": _draw(shown["policy"], curve),
+        "guaranteed": curve,
+        "charges": charges[:_PAGE],
+        "units": {grant["name"]: grant["currency"] for grant in shown["grants"]},
+        "older": charges[_PAGE - 1].seq if len(charges) > _PAGE else None,
+        "before": before,
+        "note": NOT_A_GUARANTEE,
+    }
+    return render("dataset", request.scope, fields)
+
+
+@router.get("/charges/{charge}")
+async def show_charge(charge: InPath, request: Request, visitor: Visiting) -> Response:
+    """Returns the page of a charge: what it is, what it costs and why, what became of it, its receipt."""
+    desk, now = visitor.desk, visitor.desk.book.now()
+    found = await desk.call(_history, desk, charge, now)
+    grant = await desk.call(desk.book.find_grant, visitor.actor, found.charge.grant)
+    fields = {
+        "charge": found.charge,
+        "told": found.charge.to_dict(),
+        "standing": standing_of_charge(found.charge),
+        "history": found,
+        "grant": grant.to_dict(),
+        "steps": derivation.derive(found.charge, grant),
+        "share": derivation.share_of(found.charge, grant),
+        "actions": actions_on(visitor.actor, found.charge),
+        "key": secrets.token_urlsafe(16),
+    }
+    return render("charge", request.scope, fields)
+
+
+@router.get("/statement/{dataset}")
+async def show_statement(dataset: InPath, request: Request, visitor: Visiting) -> Response:
+    """Returns a statement to print: policy, guarantee, grants, what was charged, the signed head."""
+    desk, now = visitor.desk, visitor.desk.book.now()
+    shown = await desk.call(_show_one, desk, visitor.actor, dataset)
+    events = await desk.call(events_of, desk, dataset)
+    fields = {
+        "dataset": _dress(shown, now),
+        "guaranteed": await ask_curve(request, desk, shown),
+        "events": events[:_LISTED],
+        "left_out": max(0, len(events) - _LISTED),
+        "now": now,
+        "note": NOT_A_GUARANTEE,
+    }
+    return render("statement", request.scope, fields)
+
+
+def actions_on(actor: Actor, charge: Charge) -> list[str]:
+    """Returns what somebody may do about a charge on its page: as the book decides, which is asked again."""
+    if charge.state != "reserved":
+        return []
+    own = actor.name == charge.actor
+    allowed = actor.role == "officer" or (own and charge.grant in actor.grants)
+    attests = charge.expired or not own
+    if not allowed or not may(actor.role, "commit"):
+        return []
+    if attests and (own or not may(actor.role, "attest")):
+        return ["commit"]
+    return ["commit", "attest" if attests else "release"]
+
+
+async def ask_curve(request: Request, desk: Desk, shown: Json) -> dict[str, Any]:
+    """Returns ε at every δ of all that a dataset's grants will ever admit, and at the policy's; or why not now."""
+    calculator: Calculator = request.app.state.calculator
+    own = next((d for d in DELTAS if Fraction(d) == Fraction(shown["policy"]["delta"])), shown["policy"]["delta"])
+    deltas = [*DELTAS, *([own] if own not in DELTAS else [])]
+    grants = [{name: grant[name] for name in GRANT_FIELDS} for grant in shown["grants"]]
+    try:
+        asked = {"policy": shown["policy"], "grants": grants, "deltas": deltas}
+        points = (await desk.call(calculator.run, "curve", asked))["points"]
+    except ProblemError as problem:
+        return {"points": [], "epsilon": None, "missing": problem.detail}
+    at = next(point["epsilon"] for point in points if point["delta"] == own)
+    return {"points": points, "epsilon": at, "missing": ""}
+
+
+def _draw(policy: Json, curve: Json) -> list[Drawing]:
+    points = [
+        (float(point["delta"]), float(point["epsilon"]))
+        for point in curve["points"]
+        if point["epsilon"] is not None and float(point["delta"]) > 0
+    ]
+    return (
+        draw_curve(points, policy=(float(Fraction(policy["epsilon"])), float(Fraction(policy["delta"]))))
+        if points
+        else []
+    )
+
+
+def _show_one(desk: Desk, actor: Actor, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = desk.book.show(actor, name)["datasets"][0]
+    return found
+
+
+def _courses(desk: Desk, shown: Json) -> list[Course]:
+    with desk.book.store.read() as transaction:
+        return [course_of(transaction, grant["name"]) for grant in shown["grants"][:_DRAWN]]
+
+
+def _charges(desk: Desk, dataset: str, before: int | None, now: str) -> list[Charge]:
+    with desk.book.store.read() as transaction:
+        return newest_charges(transaction, dataset, before=before, most=_PAGE + 1, now=now)
+
+
+def _history(desk: Desk, charge: str, now: str) -> History:
+    with desk.book.store.read() as transaction:
+        return history_of(transaction, charge, now=now)
+
+
+def _dress(dataset: Json, now: str) -> dict[str, Any]:
+    """Returns a dataset with what is said and drawn of it and of its grants."""
     grants = [{**grant, "bar": bar_of(grant), "standing": standing_of_grant(grant)} for grant in dataset["grants"]]
     return {**dataset, "grants": grants, "standing": standing_of_dataset(dataset, now=now)}

@@ -83,7 +83,7 @@ def number(text: str | None, rounding: Literal["up", "down", "nearest"] = "up", 
     value = Fraction(text)
     whole = value.denominator == 1 and abs(value) < 10**12
     short = figure(int(value) if whole else float(value), digits=digits, rounding=rounding)
-    if short == text:
+    if whole or Fraction(f"{float(value):.{digits}g}") == value:
         return Markup('<data value="{}">{}</data>').format(text, short)
     return Markup('<data value="{}" title="{}">{}</data>').format(text, text, short)
 
@@ -93,6 +93,8 @@ def _environment() -> Environment:
     made = environment("privcheck.service.pages")
     made.filters |= {"number": number, "share": _share, "symbol": wording.symbol, "event": wording.describe_event}
     made.filters |= {"day": wording.day, "moment": wording.moment, "relation": wording.relation}
+    made.filters |= {"single": wording.describe_single, "noise": wording.describe_noise, "facts": wording.facts}
+    made.filters["tojson_plain"] = wording.plain_json
     return made
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from privcheck.ledger.answers import Charge
+
 Json = Mapping[str, Any]
 
 
@@ -70,6 +72,19 @@ def standing_of_grant(grant: Json) -> Standing:
     if Fraction(grant["balance"]["free"]) == 0:
         return Standing(tone="open", word="spent", sentence="Nothing is left.")
     return Standing(tone="good", word="open", sentence="It may be charged.")
+
+
+def standing_of_charge(charge: Charge) -> Standing:
+    """Returns how a charge stands."""
+    if charge.state == "committed":
+        sentence = "Noise may have been drawn: it stays spent, and is never refunded."
+        return Standing(tone="plain", word="Committed", sentence=sentence)
+    if charge.state == "released":
+        return Standing(tone="good", word="Released", sentence="Nothing was drawn, and nothing is spent by it.")
+    if charge.expired:
+        sentence = "Nobody knows whether noise was drawn. It counts as spent until an officer attests that none was."
+        return Standing(tone="open", word="Expired", sentence=sentence)
+    return Standing(tone="open", word="Reserved", sentence="Set aside for a run; it counts as spent until released.")
 
 
 def bar_of(grant: Json) -> Bar:

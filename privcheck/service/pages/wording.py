@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from privcheck.reports.wording import figure, label
+from markupsafe import Markup, escape
+
+from privcheck.reports.wording import figure, label, show_value
 
 _SYMBOLS: Final = {"epsilon": "ε", "rho": "ρ", "mu2": "μ²", "events": "events"}
 _NAMES: Final = {
@@ -56,6 +59,32 @@ def describe_event(event: Mapping[str, Any]) -> str:
     count = event.get("count", 1)
     often = [f"{figure(count)} times"] if isinstance(count, int) and count > 1 else []
     return ", ".join([_NAMES.get(kind, kind.replace("_", " ")), *numbers, *often])
+
+
+def describe_single(event: Mapping[str, Any]) -> str:
+    """Returns an event in words, without how often."""
+    return describe_event({**event, "count": 1})
+
+
+def describe_noise(event: Mapping[str, Any]) -> str:
+    """Returns the number that states an event's noise.
+
+    >>> describe_noise({"type": "gaussian", "std": "21.8", "sensitivity": "1", "count": 2})
+    'σ = 21.8'
+    """
+    return next(
+        f"{_letter(name)} = {event[name]}" for name in ("std", "scale", "rho", "mu2", "epsilon") if name in event
+    )
+
+
+def facts(value: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns the fields of a claim, by name, in words."""
+    return [(label(str(name)), show_value(part)) for name, part in value.items() if part is not None]
+
+
+def plain_json(value: Any) -> Markup:
+    """Returns JSON that a person can read and copy, escaped; in ASCII, so that nothing in it hides."""
+    return escape(json.dumps(value, indent=1))
 
 
 def _letter(name: str) -> str:

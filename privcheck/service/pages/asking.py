@@ -1,0 +1,117 @@
+"""The what-if form: how many more of these fit, and at which noise as many as one would like; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from privcheck.errors import PrivcheckError
+from privcheck.ledger.answers import Quote
+from privcheck.ledger.exact import write_number
+from privcheck.ledger.values import Grant
+from privcheck.service.calculator import Calculator
+from privcheck.service.limits import MOST_COUNT
+from privcheck.service.pages.rendering import render
+from privcheck.service.pages.visitors import Visiting, Visitor
+from privcheck.service.problems import ProblemError, as_problem
+
+router = APIRouter()
+# by the form's word: the event's type, the field that states its noise, and what both are called
+NOISES: Final[Mapping[str, tuple[str, str, str]]] = {
+    "gaussian-std": ("gaussian", "std", "Gaussian noise, standard deviation σ"),
+    "gaussian-rho": ("gaussian", "rho", "Gaussian noise, ρ"),
+    "laplace-scale": ("laplace", "scale", "Laplace noise, scale b"),
+    "laplace-epsilon": ("laplace", "epsilon", "Laplace noise, ε"),
+    "discrete-gaussian-std": ("discrete_gaussian", "std", "discrete Gaussian noise, σ"),
+    "discrete-laplace-scale": ("discrete_laplace", "scale", "discrete Laplace noise, scale b"),
+    "pure": ("pure", "epsilon", "anything ε-DP"),
+    "zcdp": ("zcdp", "rho", "anything ρ-zCDP"),
+    "gdp": ("gdp", "mu2", "anything μ-GDP, μ²"),
+    "randomized-response": ("randomized_response", "epsilon", "randomised response, ε"),
+}
+_SENSITIVE: Final = frozenset({"std", "scale"})  # noise that is stated beside a sensitivity
+_Text = Annotated[str, Field(max_length=40)]
+
+
+class Asked(BaseModel):
+    """What the form says, as it came.
+
+    Attributes:
+        grant: Whose budget.
+        noise: A word of `NOISES`.
+        value: The number that states the noise.
+        sensitivity: Beside a standard deviation or a scale.
+        count: Releases a time.
+        wanted: How many times one would like.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    grant: Annotated[str, Field(max_length=64)] = ""
+    noise: _Text = "gaussian-std"
+    value: _Text = ""
+    sensitivity: _Text = "1"
+    count: _Text = "1"
+    wanted: _Text = ""
+
+    def event(self) -> dict[str, Any]:
+        """Returns the event's JSON.
+
+        Raises:
+            ProblemError: The noise is none of the form's, or the count no whole number.
+        """
+        if self.noise not in NOISES:
+            raise ProblemError(422, f"expected noise one of {', '.join(NOISES)}")
+        kind, field, _ = NOISES[self.noise]
+        more = {"sensitivity": self.sensitivity} if field in _SENSITIVE and self.sensitivity else {}
+        return {"type": kind, field: self.value, **more, "count": _whole("releases a time", self.count)}
+
+
+@router.get("/what-if")
+async def what_if(request: Request, visitor: Visiting, asked: Annotated[Asked, Query()]) -> Response:
+    """Returns the form and, where it was filled in, what a charge would cost and how often it would fit."""
+    desk = visitor.desk
+    shown = await desk.call(desk.book.show, visitor.actor)
+    grants = [
+        {"dataset": one["name"], **each}
+        for one in shown["datasets"]
+        for each in one["grants"]
+        if visitor.actor.role == "officer" or each["name"] in visitor.actor.grants
+    ]
+    answer: dict[str, Any] = {"quote": None, "refused": "", "least": None}
+    if asked.grant and asked.value:
+        try:
+            answer |= await _answer(request, visitor, asked)
+        except (ProblemError, PrivcheckError) as error:
+            answer["refused"] = as_problem(error).detail
+    status = 422 if answer["refused"] else 200
+    fields = {"grants": grants, "noises": NOISES, "asked": asked, **answer}
+    return render("what_if", request.scope, fields, status=status)
+
+
+async def _answer(request: Request, visitor: Visitor, asked: Asked) -> dict[str, Any]:
+    desk, event = visitor.desk, asked.event()
+    quote = await desk.call(desk.book.quote, visitor.actor, grant=asked.grant, event=event)
+    grant = await desk.call(desk.book.find_grant, visitor.actor, asked.grant)
+    told = {"quote": quote.to_dict(), "grant": grant.to_dict(), "event": quote.event}
+    if not asked.wanted or grant.kind == "plan":
+        return told
+    times = _whole("how many", asked.wanted)
+    return told | {"least": await desk.call(_least, request.app.state.calculator, quote, grant, times), "times": times}
+
+
+def _least(calculator: Calculator, quote: Quote, grant: Grant, times: int) -> dict[str, Any]:
+    """Returns the least noise at which so many fit into what is free."""
+    free = {"amount": quote.balance["free"], "lost": quote.balance["lost"]["free"]}
+    asked = {"event": quote.event, "currency": grant.currency, "free": free, "times": times}
+    return calculator.run("afford", asked) | {"cap": write_number(grant.cap)}
+
+
+def _whole(what: str, text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= MOST_COUNT:
+        raise ProblemError(422, f"expected {what} as a whole number from 1 to {MOST_COUNT}, got {text!r}")
+    return int(text)

@@ -1,0 +1,216 @@
+"""What stands on the pages: the numbers of the JSON API, and text that cannot run."""
+
+import html
+import json
+import re
+from dataclasses import replace
+from fractions import Fraction
+from urllib.parse import quote
+
+import pytest
+
+from demo_pages import OFFICER, demonstrated
+from page_visits import HTML, labelled, numbers, read, rows, words
+from privcheck.ledger import Actor, Book, Policy, create_store, granting
+from privcheck.ledger.granting import read_adaptive, write_grant
+from privcheck.service.pages.drawing import draw_courses
+from privcheck.service.pages.reading import Course, course_of
+from served import wait_for
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    with demonstrated(tmp_path_factory.mktemp("store")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def officer(opened):
+    return opened[1]["officer"]
+
+
+def test_the_list_of_datasets_has_the_numbers_of_the_api(officer):
+    told = officer.ask("/v1/datasets").json()["datasets"]
+    sections = list(read(officer.get("/")).all("section", class_="dataset"))
+    assert len(sections) == len(told) == 3
+    for one, section in zip(told, sections, strict=True):
+        assert section.one("a").text() == one["name"]
+        assert numbers(section.one("p")) == [one["policy"]["epsilon"], one["policy"]["delta"]]
+        for grant, cells in zip(one["grants"], rows(section), strict=True):
+            balance = grant["balance"]
+            assert cells[0].text() == grant["name"]
+            shown = [numbers(cell)[0] for cell in cells if cell.attributes.get("class") == "number"]
+            assert shown == [balance[name] for name in ("free", "cap", "committed", "reserved")]
+            cap = Fraction(balance["cap"])
+            for name in ("committed", "reserved"):
+                drawn = [float(bar.attributes["width"]) for bar in cells[1].all("rect", class_=name)] or [0.0]
+                assert drawn[0] == pytest.approx(float(100 * Fraction(balance[name]) / cap), abs=1e-3)
+            assert cells[-1].text() == {"frozen": "frozen", "open": "open"}[balance["state"]]
+    assert [words(next(one.all("span"))) for one in sections] == ["Frozen", "Open", "Open"]
+
+
+@pytest.mark.parametrize("name", ["ads", "icu-stays", "trips"])
+def test_a_datasets_page_has_the_numbers_of_the_api(officer, name):
+    told = officer.ask(f"/v1/datasets/{name}").json()
+    curve = wait_for(lambda: officer.ask(f"/v1/datasets/{name}/curve")).json()["points"]
+    page = read(officer.get(f"/datasets/{name}"))
+    assert numbers(page.one("section", class_="verdict").one("h2")) == [
+        told["policy"]["epsilon"], told["policy"]["delta"],
+    ]  # fmt: skip
+    tables = labelled(page)
+    for grant, cells in zip(told["grants"], rows(tables["What each grant guarantees"]), strict=True):
+        assert (cells[0].text(), cells[-1].text()) == (grant["name"], grant["theorem"])
+        assert numbers(cells[1]) + numbers(cells[2]) == [grant["epsilon"], grant["delta"]]
+    points = [[numbers(cell)[0] for cell in row] for row in rows(tables["Points of the curve"])]
+    assert points == [[point["delta"], point["epsilon"]] for point in curve]
+    own = next(p["epsilon"] for p in curve if Fraction(p["delta"]) == Fraction(told["policy"]["delta"]))
+    assert numbers(page.one("dl", class_="strip"))[1] == own
+    assert "Spent so far is no guarantee" in page.text()
+    charges = officer.ask(f"/v1/datasets/{name}/charges").json()["charges"][::-1][:25]
+    shown = rows(tables["Charges"])
+    assert len(shown) == len(charges)
+    for charge, cells in zip(charges, shown, strict=True):
+        assert cells[0].one("a").attributes["href"] == f"/charges/{charge['id']}"
+        assert numbers(cells[3]) == [charge["cost"]["amount"]]
+        state = "expired" if charge["expired"] else charge["state"]
+        assert (cells[1].text(), words(cells[4]), cells[5].text()) == (charge["grant"], state, charge["actor"])
+    assert told["head"]["hash"] in page.text()
+
+
+def test_a_plan_shows_what_is_used_of_each_event(officer):
+    plan = next(g for g in officer.ask("/v1/datasets/trips").json()["grants"] if g["kind"] == "plan")
+    table = next(
+        one
+        for one in read(officer.get("/datasets/trips")).all("div")
+        if one.attributes.get("aria-label") == "Plan trips-census"
+    )
+    shown = [(cells[1].text(), cells[2].text()) for cells in rows(table)]
+    assert shown == [
+        (str(used), str(line["count"])) for used, line in zip(plan["balance"]["used"], plan["plan"], strict=True)
+    ]
+
+
+def test_pages_of_charges_go_back_to_the_first_one(opened, officer):
+    book = opened[0].state.desk.book
+    book.grant(OFFICER, name="many", dataset="many", currency="rho", cap="1", delta="1e-6")
+    made = [book.charge(OFFICER, grant="many", event={"type": "zcdp", "rho": "0.001"}).charge for _ in range(60)]
+    path, seen = "/datasets/many", []
+    while path:
+        page = read(officer.get(path))
+        seen += [
+            a.attributes["href"].removeprefix("/charges/") for a in page.all("a") if "/charges/" in a.attributes["href"]
+        ]
+        older = [a.attributes["href"] for a in page.all("a") if a.text() == "Older charges"]
+        path = older[0] if older else None
+    assert seen == made[::-1]
+
+
+BAD = "<script>alert(1)</script>"
+QUOTED = "\"'><img src=x onerror=alert(1)>&amp;"
+
+
+def test_nothing_that_somebody_wrote_becomes_a_part_of_the_page(opened, officer):
+    book = opened[0].state.desk.book
+    mallory = Actor(name=BAD, role="officer")
+    policy = Policy(
+        dataset=BAD,
+        epsilon=Fraction(8),
+        delta=Fraction(1, 10**6),
+        relation=QUOTED,
+        unit=QUOTED,
+        trust=BAD,
+        remainder="rho",
+    )
+    grant = read_adaptive(name="evil", dataset="evil", currency="rho", cap="0.5", delta="1e-6")
+    with book.write() as transaction:
+        granting.write_policy(transaction, policy, actor=BAD, at=book.now())
+        write_grant(transaction, replace(grant, name=BAD, dataset=BAD, theorem=QUOTED), actor=BAD, at=book.now())
+    claim = {"algorithm": BAD, "parameters": {BAD: QUOTED}}
+    event = {"type": "gaussian", "rho": "0.01"}
+    kept = book.charge(mallory, grant=BAD, event=event, key=QUOTED, claim=claim).charge
+    gone = book.reserve(mallory, grant=BAD, event=event, key=BAD).charge
+    book.release(mallory, gone, evidence=BAD + QUOTED)
+    book.add_evidence(mallory, kept, verdict="violation", report=BAD + QUOTED)
+    pages = [
+        "/",
+        f"/datasets/{quote(BAD, safe='')}",
+        f"/charges/{kept}",
+        f"/charges/{gone}",
+        "/queue",
+        f"/what-if?grant={quote(BAD)}&value={quote(QUOTED[:40])}&noise={quote(BAD)}&wanted={quote(QUOTED[:40])}",
+        f"/datasets/{quote(QUOTED, safe='')}",
+    ]
+    seen = ""
+    for path in pages:
+        answer = officer.get(path)
+        assert answer.status_code in {200, 404, 422}, path
+        read(answer)  # has no script, no handler, no foreign address
+        assert "<script" not in answer.text.lower(), path
+        assert "<img" not in answer.text.lower(), path
+        seen += html.unescape(answer.text)
+    assert seen.count(BAD) > 12
+    assert seen.count(QUOTED) > 4
+
+
+def test_a_charge_has_its_receipt_and_what_audits_found(opened, officer):
+    book = opened[0].state.desk.book
+    charged = book.charges(OFFICER, "ads")
+    page = read(officer.get(f"/charges/{charged[-1].id}"))
+    receipt = json.loads(page.one("pre", class_="command").text())
+    assert receipt == officer.ask(f"/v1/receipts/{charged[-1].hash}").json()
+    assert charged[-1].prev in page.text()
+    assert [row[1].text() for row in rows(labelled(page)["Audits"])] == ["violation"]
+    stored = json.loads(page.one("details").one("pre").text())
+    assert stored == charged[-1].event
+
+
+def test_a_statement_has_policy_grants_charges_and_the_signed_head(officer):
+    told = officer.ask("/v1/export?as=statement&dataset=icu-stays").json()["datasets"][0]
+    events = wait_for(lambda: officer.ask("/v1/export?as=dp-event&dataset=icu-stays")).json()["datasets"][0]["events"]
+    page = read(officer.get("/statement/icu-stays"))
+    text = page.text()
+    for part in (told["head"]["hash"], told["head"]["signature"], told["head"]["at"], "privcheck 0.1.0", "replace-one"):
+        assert part in text
+    tables = labelled(page)
+    for grant, cells in zip(told["grants"], rows(tables["Grants"]), strict=True):
+        assert numbers(cells[1]) + numbers(cells[3]) + numbers(cells[4]) == [
+            grant["balance"]["cap"], grant["balance"]["committed"], grant["balance"]["reserved"],
+        ]  # fmt: skip
+        assert cells[-1].text() == grant["theorem"]
+    assert [int(row[1].text()) for row in rows(tables["Events"])] == [event["count"] for event in events]
+    assert officer.client.get("/statement/nowhere", headers=HTML).status_code == 404
+
+
+@pytest.mark.parametrize("count", [1, 2, 79, 80, 81, 400])
+def test_the_course_of_spending_is_that_of_the_rows(tmp_path, count):
+    store = create_store(str(tmp_path / "ledger.db"))
+    book, _ = Book.init(store)
+    book.set_policy(OFFICER, dataset="d", epsilon="50", delta="1e-6")
+    book.grant(OFFICER, name="a", dataset="d", currency="rho", cap="1", delta="1e-6")
+    book.grant(OFFICER, name="b", dataset="d", currency="rho", cap="1", delta="1e-6")
+    event = {"type": "zcdp", "rho": "0.001"}
+    asked = [book.prepare(OFFICER, "charge", grant=name, event=event) for name in ("a", "b")]
+    with book.write() as transaction:
+        for n in range(2 * count - 2):
+            book.apply(transaction, asked[n % 2])
+    with store.read() as transaction:
+        found = course_of(transaction, "a")
+        every = transaction.all("SELECT written_at, held FROM entry WHERE budget = 'a' ORDER BY seq")
+    naive = [(at, held / 2**62) for at, held in every]
+    assert len(found.points) == min(count, 80)
+    assert set(found.points) <= set(naive)
+    assert (found.points[0], found.points[-1]) == (naive[0], naive[-1])
+    if count <= 80:
+        assert list(found.points) == naive
+    store.close()
+
+
+def test_a_drawing_is_level_between_points_and_ends_now():
+    points = (("2026-01-01T00:00:00.000000Z", 0.0), ("2026-01-11T00:00:00.000000Z", 0.5))
+    wide, narrow = draw_courses([Course(grant="g", points=points)], now="2026-01-21T00:00:00.000000Z")
+    left, top, right, bottom = wide.box
+    y = [round(bottom - (bottom - top) * share / 1.05, 2) for share in (0, 0.5)]
+    steps = [float(number) for number in re.findall(r"[\d.]+", wide.lines[1].path)]
+    assert steps == [left, y[0], (left + right) / 2, y[1], right]
+    assert [text for _, text in narrow.across] == ["01 Jan", "08 Jan", "15 Jan"]
+    assert narrow.width < 390
