@@ -23,12 +23,13 @@ _POLICIES: Final[tuple[dict[str, Any], ...]] = (
     {"dataset": "trips", "epsilon": "6", "delta": "1e-7", "unit": "rider"},
     {"dataset": "ads", "epsilon": "3", "delta": "1e-8", "unit": "user", "remainder": "epsilon"},
 )
+_BLOCKS: Final = ("2025-h2", "2026-h1")
 _GRANTS: Final[tuple[dict[str, Any], ...]] = (
     {"name": "icu-team", "dataset": "icu-stays", "currency": "rho", "cap": "0.4", "delta": "1e-6"},
     {"name": "icu-nightly", "dataset": "icu-stays", "currency": "epsilon", "cap": "1", "delta": "1e-6"},
     {"name": "trips-routes", "dataset": "trips", "currency": "mu2", "cap": "0.5", "delta": "1e-7"},
     {"name": "trips-dashboard", "dataset": "trips", "currency": "rho", "cap": "0.1", "delta": "1e-7"},
-    {"name": "ads-bandit", "dataset": "ads", "currency": "epsilon", "cap": "2", "delta": "1e-8"},
+    {"name": "ads-bandit", "dataset": "ads", "currency": "epsilon", "cap": "2", "delta": "1e-8", "blocks": _BLOCKS},
 )
 _PLAN: Final[dict[str, Any]] = {
     "name": "trips-census",
@@ -73,6 +74,7 @@ def fill(book: Book) -> None:
     officer, analyst = Actor(name="officer", role="officer"), Actor(name="ana", role="analyst", grants=_names())
     for policy in _POLICIES:
         past.set_policy(officer, **policy)
+    past.add_blocks(officer, "ads", _BLOCKS, disjoint_users="users stay in the half-year in which they signed up")
     for grant in _GRANTS:
         past.grant(officer, **grant)
     past.plan(officer, **_PLAN)
@@ -82,7 +84,8 @@ def fill(book: Book) -> None:
             _cancel(past, days, analyst)
         days.day = day + 0.4
         key = f"{grant_name}-{event['type']}-{number}"
-        written.append(past.charge(analyst, grant=grant_name, event=event, key=key))
+        blocks = _BLOCKS[number % 2 :] if grant_name == "ads-bandit" else None
+        written.append(past.charge(analyst, grant=grant_name, event=event, key=key, blocks=blocks))
     days.day = 80.3
     lost = {"type": "gaussian", "std": "25", "count": 20}
     past.reserve(analyst, grant="icu-team", event=lost, key="lost-run", seconds=7200)

@@ -4,13 +4,14 @@ import html
 import json
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from urllib.parse import quote
 
 import pytest
 
 from demo_pages import OFFICER, demonstrated
-from page_visits import HTML, labelled, numbers, read, rows, words
+from page_visits import HTML, labelled, links, numbers, read, rows, words
 from privcheck.ledger import Actor, Book, Policy, create_store, granting
 from privcheck.ledger.granting import read_adaptive, write_grant
 from privcheck.service.pages.drawing import draw_courses
@@ -75,6 +76,53 @@ def test_a_datasets_page_has_the_numbers_of_the_api(officer, name):
         state = "expired" if charge["expired"] else charge["state"]
         assert (cells[1].text(), words(cells[4]), cells[5].text()) == (charge["grant"], state, charge["actor"])
     assert told["head"]["hash"] in page.text()
+
+
+def test_a_divided_dataset_shows_every_block_with_its_own_sums(officer):
+    told = officer.ask("/v1/datasets/ads").json()
+    (grant,) = told["grants"]
+    page = read(officer.get("/datasets/ads"))
+    tables = labelled(page)
+    for block in told["blocks"]:
+        sums = grant["balance"]["blocks"][block["name"]]
+        (cells,) = rows(tables[f"Block {block['name']}"])
+        shown = [numbers(cell)[0] for cell in cells if cell.attributes.get("class") == "number"]
+        assert shown == [sums["free"], grant["cap"], sums["committed"], sums["reserved"]]
+        assert block["disjoint_users"] in page.text()
+    assert {sums["committed"] for sums in grant["balance"]["blocks"].values()} == {"1", "1.75"}
+    events = [row[2].text().rpartition(", on ")[2] for row in rows(tables["Charges"])]
+    assert events[:2] == ["2025-h2, 2026-h1", "2026-h1"]
+    stated = rows(labelled(read(officer.get("/statement/ads")))["Blocks"])
+    assert [row[0].text() for row in stated] == ["2025-h2", "2026-h1"]
+
+
+def test_a_local_dataset_says_that_charges_are_recorded_and_not_added(opened, officer):
+    book = opened[0].state.desk.book
+    book.set_policy(OFFICER, dataset="phones", epsilon="2", delta="0", trust="local", unit="phone")
+    book.grant(OFFICER, name="polls", dataset="phones", currency="epsilon", cap="1.5")
+    event = {"type": "randomized_response", "epsilon": "1.25"}
+    done = [book.charge(OFFICER, grant="polls", event=event).charge for _ in range(3)]
+    told = officer.ask("/v1/datasets/phones").json()
+    verdict = read(officer.get("/datasets/phones")).one("section", class_="verdict")
+    assert "Every message of one phone keeps this" in words(verdict)
+    assert numbers(verdict)[-2:] == [told["taken_part_in_all"]["epsilon"], "0"] == ["3.75", "0"]
+    page = read(officer.get(f"/charges/{done[0]}"))
+    assert "Recorded, not added: one message is at most the cap" in words(page)
+    assert "One message keeps ε = 1.25 at δ = 0" in words(page)
+    past = Book(book.store, clock=lambda: datetime.now(UTC) - timedelta(days=1))
+    lost = past.reserve(OFFICER, grant="polls", event=event, seconds=60).charge
+    assert f"/charges/{lost}" in links(read(officer.get("/queue")))  # expired, though nothing of a cap is reserved
+
+
+def test_a_charge_of_joint_dp_has_the_conditions_of_the_lemma(opened, officer):
+    book = opened[0].state.desk.book
+    book.set_policy(OFFICER, dataset="rewards", epsilon="8", delta="1e-6", trust="joint")
+    book.grant(OFFICER, name="board", dataset="rewards", currency="rho", cap="0.5", delta="1e-6")
+    claim = {"model": "joint", "joint": {"outputs": "looked at in review 12", "billboard": "stated by who charges"}}
+    done = book.charge(OFFICER, grant="board", event={"type": "zcdp", "rho": "0.1"}, claim=claim)
+    page = words(read(officer.get(f"/charges/{done.charge}")))
+    for part in ("billboard lemma, Hsu, Huang, Roth, Roughgarden & Wu 2014", "looked at in review 12", "outputs: "):
+        assert part in page
 
 
 def test_a_plan_shows_what_is_used_of_each_event(officer):

@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import Any, Final
 
 from privcheck.ledger.answers import Charge
+from privcheck.ledger.balances import SHARES
 from privcheck.ledger.exact import write_number
-from privcheck.ledger.values import SHARES, Grant, Unit
+from privcheck.ledger.values import Grant, Unit
 from privcheck.ledger.wire import Part, parse_event
 from privcheck.service.pages.wording import describe_event, symbol
 

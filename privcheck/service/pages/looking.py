@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, Final
 
@@ -21,7 +21,13 @@ from privcheck.service.pages import derivation
 from privcheck.service.pages.drawing import Drawing, draw_courses, draw_curve
 from privcheck.service.pages.reading import Course, History, course_of, history_of, newest_charges
 from privcheck.service.pages.rendering import render
-from privcheck.service.pages.standing import bar_of, standing_of_charge, standing_of_dataset, standing_of_grant
+from privcheck.service.pages.standing import (
+    bar_of,
+    bar_of_sums,
+    standing_of_charge,
+    standing_of_dataset,
+    standing_of_grant,
+)
 from privcheck.service.pages.visitors import Visiting
 from privcheck.service.problems import ProblemError
 
@@ -168,4 +174,19 @@ def _history(desk: Desk, charge: str, now: str) -> History:
 def _dress(dataset: Json, now: str) -> dict[str, Any]:
     """Returns a dataset with what is said and drawn of it and of its grants."""
     grants = [{**grant, "bar": bar_of(grant), "standing": standing_of_grant(grant)} for grant in dataset["grants"]]
-    return {**dataset, "grants": grants, "standing": standing_of_dataset(dataset, now=now)}
+    return {
+        **dataset,
+        "grants": grants,
+        "standing": standing_of_dataset(dataset, now=now),
+        "divided": [_dress_block(block, dataset["grants"]) for block in dataset["blocks"]],
+    }
+
+
+def _dress_block(block: Json, grants: Sequence[Json]) -> dict[str, Any]:
+    """Returns a block with the grants that cover it, as they stand there."""
+    there = []
+    for grant in grants:
+        if block["name"] in grant["blocks"]:
+            balance = {**grant["balance"], **grant["balance"]["blocks"][block["name"]]}
+            there.append({**grant, "balance": balance, "bar": bar_of_sums(balance, balance["cap"])})
+    return {**block, "grants": there}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from privcheck.ledger import rows, tokens
 from privcheck.ledger.answers import Charge, Receipt
+from privcheck.ledger.balances import SHARES
 from privcheck.ledger.deciding import read_charge
 from privcheck.ledger.showing import find_charge, show_datasets
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import SHARES, Entry
+from privcheck.ledger.values import Entry
 
 _POINTS: Final = 80  # of a line
 _QUEUED: Final = 200
@@ -124,7 +125,7 @@ def queue_of(transaction: Transaction, *, now: str) -> Queue:
     reserved = [
         charge
         for _, grant in grants
-        if grant["balance"]["reserved"] != "0"
+        if _is_reserved(grant)
         for charge in _reservations(transaction, grant["name"], now=now)
     ]
     violations = [
@@ -144,6 +145,12 @@ def queue_of(transaction: Transaction, *, now: str) -> Queue:
         frozen=tuple(frozen),
         violations=tuple(violations),
     )
+
+
+def _is_reserved(grant: Mapping[str, Any]) -> bool:
+    """Returns whether anything of a grant may be reserved, on any block; of a local one nothing is added up."""
+    sums = [grant["balance"], *grant["balance"]["blocks"].values()]
+    return bool(grant["recorded"]) or any(one["reserved"] != "0" for one in sums)
 
 
 def _reservations(transaction: Transaction, grant: str, *, now: str) -> list[Charge]:

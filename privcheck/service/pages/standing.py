@@ -89,9 +89,12 @@ def standing_of_charge(charge: Charge) -> Standing:
 
 def bar_of(grant: Json) -> Bar:
     """Returns the parts of a grant's cap."""
-    balance = grant["balance"]
-    cap = Fraction(balance["cap"])
-    parts = [float(100 * Fraction(balance[name]) / cap) for name in ("committed", "reserved")]
+    return bar_of_sums(grant["balance"], grant["balance"]["cap"])
+
+
+def bar_of_sums(sums: Json, cap: str) -> Bar:
+    """Returns the parts of a cap that are committed and reserved."""
+    parts = [float(100 * Fraction(sums[name]) / Fraction(cap)) for name in ("committed", "reserved")]
     return Bar(committed=round(parts[0], 3), reserved=round(parts[1], 3))
 
 

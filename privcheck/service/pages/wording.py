@@ -79,7 +79,9 @@ def describe_noise(event: Mapping[str, Any]) -> str:
 
 def facts(value: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Returns the fields of a claim, by name, in words."""
-    return [(label(str(name)), show_value(part)) for name, part in value.items() if part is not None]
+    return [
+        (label(str(name)), show_value(part)) for name, part in value.items() if part is not None and name != "joint"
+    ]
 
 
 def plain_json(value: Any) -> Markup:
