@@ -211,19 +211,33 @@ def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id:
 @store_option
 @token_option
 @click.option("--receipt", "receipts", multiple=True, metavar="FILE|JSON", help="One that was kept; repeat.")
+@click.option("--receipts", "file", type=Place(exists=True, dir_okay=False), help="A file of them, one a line.")
+@click.option("--accept", is_flag=True, help="Write on in a copy that was put back, once it was compared.")
+@click.option("--freeze-lost", is_flag=True, help="Also where rows are lost: their datasets' grants are frozen.")
 @json_option
-def verify(*, store: str, token_file: Path | None, receipts: tuple[str, ...], as_json: bool) -> None:
-    """Check every chain, the sums against the caps and, given a receipt, that nothing was cut off.
+def verify(
+    *, store: str, token_file: Path | None, receipts: tuple[str, ...], file: Path | None, accept: bool,
+    freeze_lost: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Check every chain, the sums against the caps and, given receipts, that nothing was cut off.
 
     \b
     Examples:
       privcheck ledger verify --store budget.db --receipt kept.json
+      privcheck ledger verify --store budget.db --receipts receipts.jsonl --accept
     """
-    from privcheck.commands.ledger_words import describe_checked
-    from privcheck.commands.ledger_work import open_desk, read_receipt
+    from privcheck.commands.ledger_words import describe_accepted, describe_checked
+    from privcheck.commands.ledger_work import open_desk, read_receipt, read_receipts
 
+    if freeze_lost and not accept:
+        raise click.UsageError("--freeze-lost goes with --accept")
     desk = open_desk(store, token_file)
-    result = desk.book.verify(desk.actor, receipts=[read_receipt(text) for text in receipts])
+    kept = [read_receipt(text) for text in receipts] + ([] if file is None else read_receipts(file))
+    if accept:
+        taken = desk.book.accept(desk.actor, receipts=kept, freeze=freeze_lost)
+        finish(taken.to_dict(), describe_accepted, as_json=as_json)
+        sys.exit(0 if taken.accepted else 1)
+    result = desk.book.verify(desk.actor, receipts=kept)
     finish(result.to_dict(), describe_checked, as_json=as_json)
     sys.exit(0 if result.ok else 1)
 

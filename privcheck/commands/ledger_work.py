@@ -154,7 +154,7 @@ def read_receipt(text: str) -> Receipt:
     given = text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8")
     try:
         data = json.loads(given)
-        found = data.get("receipt", data)
+        found = data.get("receipt") or data.get("head") or data
         fields = {name: found[name] for name in ("dataset", "seq", "hash", "at", "signature")}
     except (ValueError, KeyError, TypeError, AttributeError):
         message = "expected a receipt: the JSON that a charge printed, or its field receipt"
@@ -162,3 +162,16 @@ def read_receipt(text: str) -> Receipt:
     if not isinstance(fields["seq"], int) or not all(isinstance(v, str) for n, v in fields.items() if n != "seq"):
         raise ParameterError("expected a receipt as a charge printed it", name="receipt", given=text)
     return Receipt(**fields)
+
+
+def read_receipts(file: Path) -> list[Receipt]:
+    """Returns the receipts of a file, one a line.
+
+    Raises:
+        ParameterError: A line is none.
+    """
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if wrong := [line for line in lines if not line.lstrip().startswith("{")]:
+        message = f"expected receipts as JSON, one a line, got {wrong[0][:60]!r}"
+        raise ParameterError(message, name="receipts", given=wrong[0])
+    return [read_receipt(line) for line in lines]

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Unpack
 
 from privcheck.errors import LedgerError
-from privcheck.ledger import chains, changing, granting, requests, showing, tokens
+from privcheck.ledger import accepting, chains, changing, granting, requests, showing, tokens
+from privcheck.ledger.accepting import Accepted
 from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
 from privcheck.ledger.blocks import Block, choose_blocks
 from privcheck.ledger.deciding import quote_of
@@ -225,11 +226,6 @@ class Book:
         Whoever reserved it may say so while it runs. Once it has expired nobody knows what became of the run: an
         officer, who is not the one who reserved it, attests that nothing was drawn.
 
-        Args:
-            actor: Who says so.
-            charge: Of which charge.
-            evidence: How that is known.
-
         Raises:
             StateError: It was committed, which is never refunded.
             UnknownNameError: There is no such charge.
@@ -241,13 +237,10 @@ class Book:
     def add_evidence(
         self, actor: Actor, charge: str, *, verdict: Literal["consistent", "violation"], report: str
     ) -> str:
-        """Adds what an audit found of a charge; a violation freezes the grant. Returns the row's hash.
+        """Adds what an audit found of a charge, and where that can be read; a violation freezes the grant.
 
-        Args:
-            actor: Who says so: who may spend on the grant, or an officer.
-            charge: Of which charge.
-            verdict: As the audit's.
-            report: Where it can be read, or its digest.
+        Returns:
+            The row's hash.
 
         Raises:
             ParameterError: The verdict is none.
@@ -279,13 +272,7 @@ class Book:
         return self._find(name)[0]
 
     def charges(self, actor: Actor, dataset: str, *, after: int = 0, most: int = 100) -> list[Charge]:
-        """Returns a dataset's charges as they stand, in the order in which they were made.
-
-        Args:
-            actor: Who asks.
-            dataset: Whose charges.
-            after: Only those whose first row comes after this one.
-            most: How many.
+        """Returns a dataset's charges as they stand, in order: so many of those whose first row comes after a place.
 
         Raises:
             UnknownNameError: There is no such dataset.
@@ -329,6 +316,23 @@ class Book:
         require(actor, "verify")
         with self.store.read() as transaction:
             return chains.check_chains(transaction, receipts=receipts)
+
+    def accept(self, actor: Actor, *, receipts: Sequence[Receipt] = (), freeze: bool = False) -> Accepted:
+        """Lets a store be written again that may be an older copy of itself, once it was compared.
+
+        Args:
+            actor: An officer.
+            receipts: Those that were kept.
+            freeze: Whether to go on where rows are lost, or there is nothing to compare a dataset with: its grants are
+                frozen, for good, for what was charged to them nobody knows.
+
+        Raises:
+            ParameterError: A receipt was not signed by this store.
+        """
+        require(actor, "accept")
+        return accepting.accept(
+            self.store, self._known, actor, receipts, freeze=freeze, write=self.write, at=self.now()
+        )
 
     def _give(self, actor: Actor, grant: Grant) -> tuple[Grant, Policy]:
         with self.write() as transaction:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from privcheck.errors import StoreError
-from privcheck.ledger.schema import migrate
+from privcheck.ledger.marks import COMPARE
+from privcheck.ledger.schema import MARKED, migrate
 from privcheck.ledger.store import Field, Row, Waiting
 from privcheck.ledger.values import Entry
 
@@ -104,6 +105,7 @@ class PostgresStore:
     Attributes:
         url: Where it is, without a password.
         read_only: Why nothing can be written any more; empty where it can.
+        doubt: Why it may be an older copy of itself, which is not written until somebody has compared it; else empty.
 
     Raises:
         StoreError: psycopg is not installed, the database cannot be reached, has a ledger and should not, or none.
@@ -116,7 +118,7 @@ class PostgresStore:
             message = "a ledger in PostgreSQL needs psycopg: pip install 'privcheck[postgres]'"
             raise StoreError(message) from None
         self.url = without_password(url)
-        self.read_only = ""
+        self.read_only = self.doubt = ""
         self._psycopg = psycopg
         self._target = url
         self._idle: list[psycopg.Connection[Any]] = []
@@ -129,8 +131,8 @@ class PostgresStore:
     @contextmanager
     def write(self) -> Iterator[PostgresTransaction]:
         """Yields a transaction that may write; each of its statements sees what was committed before it."""
-        if self.read_only:
-            raise StoreError(f"{self.url}: read-only: {self.read_only}", read_only=True)
+        if reason := self.read_only or self.doubt:
+            raise StoreError(f"{self.url}: read-only: {reason}", read_only=True)
         with self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") as transaction:
             yield transaction
 
@@ -143,6 +145,16 @@ class PostgresStore:
     def stop_writing(self, reason: str) -> None:
         """Makes the store read-only from now on."""
         self.read_only = reason
+
+    def compare(self) -> dict[str, bool]:
+        """Returns nothing: what was written is known by receipts alone."""
+        return {}
+
+    def accept(self) -> None:
+        """Marks the place where the tables are as theirs; ends the doubt."""
+        with self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") as transaction:
+            _mark(transaction)
+        self.doubt = ""
 
     def close(self) -> None:
         """Closes the connections that are not in use."""
@@ -164,12 +176,17 @@ class PostgresStore:
             migrate(transaction, version=0)
             for statement in _GUARDS:
                 transaction.run(statement)
+            _mark(transaction)
             return
         row = transaction.one("SELECT value FROM meta WHERE name = 'version'") if there == (True, True) else None
         if row is None:
             message = f"{self.url}: a database, but no ledger; expected one made by: privcheck ledger init"
             raise StoreError(message)
-        migrate(transaction, version=int(row[0] or 0))
+        version = int(row[0] or 0)
+        migrate(transaction, version=version)
+        if version < MARKED:
+            _mark(transaction)
+        self.doubt = _explain_doubt(transaction)
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[PostgresTransaction]:
@@ -251,6 +268,35 @@ def without_password(url: str) -> str:
 def _marked(statement: str) -> str:
     """Returns a statement with PostgreSQL's marks for parameters; no statement of the ledger has a `?` in a text."""
     return statement.replace("%", "%%").replace("?", "%s")
+
+
+def _mark(transaction: PostgresTransaction) -> None:
+    transaction.run("UPDATE meta SET value = ? WHERE name = 'place'", (_find_place(transaction),))
+
+
+def _explain_doubt(transaction: PostgresTransaction) -> str:
+    """Returns why the database may be an older copy; empty where its tables are where they were made."""
+    kept = transaction.one("SELECT value FROM meta WHERE name = 'place'")
+    if kept == (_find_place(transaction),):
+        return ""
+    return f"it was put back from a backup, or its server was restored or promoted; {COMPARE}"
+
+
+def _find_place(transaction: PostgresTransaction) -> str:
+    """Returns the server, its timeline, the database and the table: a loaded dump has another table at least."""
+    functions = ("pg_control_system()", "pg_walfile_name(pg_lsn)")  # a server's owner may have kept them to himself
+    may = transaction.one(
+        "SELECT has_function_privilege(?, 'execute'), has_function_privilege(?, 'execute')", functions
+    )
+    may = may or (None, None)
+    server = transaction.one("SELECT system_identifier::text FROM pg_control_system()") if may[0] else ("",)
+    line = transaction.one("SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)") if may[1] else ("",)
+    where = "SELECT oid::text, 'entry'::regclass::oid::text FROM pg_database WHERE datname = current_database()"
+    database = transaction.one(where)
+    assert server is not None
+    assert line is not None
+    assert database is not None
+    return "/".join(str(part) for part in (*server, *line, *database))
 
 
 def _close_all(connections: list[psycopg.Connection[Any]], process: int) -> None:

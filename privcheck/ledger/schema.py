@@ -48,7 +48,9 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             made_at TEXT NOT NULL
         )""",
     ),
+    ("INSERT INTO meta (name, value) VALUES ('place', '')",),  # where it is: `privcheck.ledger.marks`
 )
+MARKED: Final = 2  # the step from which a store has a mark
 
 
 def migrate(transaction: Transaction, *, version: int) -> None:

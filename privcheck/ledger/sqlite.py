@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from privcheck.errors import StoreError
-from privcheck.ledger.schema import migrate
+from privcheck.ledger.marks import add_heads, explain_doubt, find_heads, find_lost, read_heads, write_heads
+from privcheck.ledger.schema import MARKED, migrate
 from privcheck.ledger.store import Field, Row, Waiting
 from privcheck.ledger.values import Entry
 
 _WAIT: Final = 30.0  # seconds for another writer to finish
+_PAUSE: Final = 1.0  # seconds between two times that heads are kept beside the file
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _GUARDS: Final = tuple(
     f"CREATE TRIGGER entry_no_{verb.lower()} BEFORE {verb} ON entry "
@@ -73,6 +76,7 @@ class SqliteStore:
     Attributes:
         url: The file, as `sqlite:///path`.
         read_only: Why nothing can be written any more; empty where it can.
+        doubt: Why it may be an older copy of itself, which is not written until somebody has compared it; else empty.
 
     Raises:
         StoreError: It is there and should not be, is not there and should be, or is no ledger.
@@ -80,11 +84,13 @@ class SqliteStore:
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         self.url = f"sqlite:///{path}"
-        self.read_only = ""
+        self.read_only = self.doubt = ""
         self._path = path
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._guard = threading.Lock()
+        self._heads: dict[str, tuple[int, str]] = {}  # that are not kept beside the file yet
+        self._due = 0.0
         if create:
             self._create()
         elif not path.is_file():
@@ -95,8 +101,8 @@ class SqliteStore:
     @contextmanager
     def write(self) -> Iterator[SqliteTransaction]:
         """Yields a transaction that may write."""
-        if self.read_only:
-            raise StoreError(f"{self._path}: read-only: {self.read_only}", read_only=True)
+        if reason := self.read_only or self.doubt:
+            raise StoreError(f"{self._path}: read-only: {reason}", read_only=True)
         with self._translating():
             connection = self._connect()
             connection.execute("BEGIN IMMEDIATE")
@@ -109,6 +115,12 @@ class SqliteStore:
                 with suppress(sqlite3.Error):  # where the disk is full, SQLite has rolled back already
                     connection.execute("ROLLBACK")
                 raise
+        self._heads |= {
+            name: (row.seq, row.hash) for (kind, name), row in transaction.heads.items() if kind == "dataset"
+        }
+        if time.monotonic() >= self._due:
+            with self._guard:
+                self._keep_heads()
 
     @contextmanager
     def read(self) -> Iterator[SqliteTransaction]:
@@ -125,14 +137,34 @@ class SqliteStore:
         """Makes the store read-only from now on."""
         self.read_only = reason
 
+    def compare(self) -> dict[str, bool]:
+        """Returns by dataset whether the newest row that is known to have been written is there."""
+        heads = read_heads(self._path) or {}
+        with self.read() as transaction:
+            lost = find_lost(transaction, heads)
+        return {name: name not in lost for name in heads}
+
+    def accept(self) -> None:
+        """Keeps the file's own heads beside it; ends the doubt."""
+        with self.read() as transaction:
+            write_heads(self._path, find_heads(transaction))
+        self.doubt = ""
+
     def close(self) -> None:
         """Closes the connections of all threads."""
         with self._guard:
+            self._keep_heads()
             for connection in self._opened:
                 with suppress(sqlite3.Error):
                     connection.close()
             self._opened.clear()
             self._local = threading.local()
+
+    def _keep_heads(self) -> None:
+        if self._heads:
+            heads, self._heads = self._heads, {}
+            add_heads(self._path, heads)
+            self._due = time.monotonic() + _PAUSE
 
     def _create(self) -> None:
         try:
@@ -161,8 +193,13 @@ class SqliteStore:
         if row is None:
             message = f"{self._path}: a database, but no ledger; expected one made by: privcheck ledger init"
             raise StoreError(message)
+        version = int(row[0] or 0)
         with self.write() as transaction:
-            migrate(transaction, version=int(row[0] or 0))
+            migrate(transaction, version=version)
+        if version < MARKED:
+            self.accept()
+        with self.read() as transaction:
+            self.doubt = explain_doubt(transaction, read_heads(self._path))
 
     def _connect(self) -> sqlite3.Connection:
         """Returns this thread's connection; a process that was forked gets one of its own."""

@@ -78,10 +78,12 @@ class Store(Protocol):
     Attributes:
         url: Where that is, without secrets.
         read_only: Why nothing can be written any more; empty where it can.
+        doubt: Why it may be an older copy of itself, which is not written until somebody has compared it; else empty.
     """
 
     url: str
     read_only: str
+    doubt: str
 
     def write(self) -> AbstractContextManager[Transaction]:
         """Returns a transaction that may write; it ends on the disk, or with an error and without effect.
@@ -99,6 +101,12 @@ class Store(Protocol):
 
     def stop_writing(self, reason: str) -> None:
         """Makes the store read-only from now on."""
+
+    def compare(self) -> dict[str, bool]:
+        """Returns by dataset whether the newest row that is known to have been written is there."""
+
+    def accept(self) -> None:
+        """Marks the store as the newest copy; ends the doubt."""
 
     def close(self) -> None:
         """Lets go of its connections."""

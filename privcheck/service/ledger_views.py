@@ -35,7 +35,7 @@ async def ready(request: Request) -> Health:
     """Returns that the service is ready: its ledger, where it has one, can be read and written."""
     desk: Desk | None = request.app.state.desk
     if desk is not None:
-        if desk.book.store.read_only:
+        if desk.book.store.read_only or desk.book.store.doubt:
             raise ProblemError(503, "the ledger is read-only; an officer has to look at it")
         await desk.call(_names, desk)
     return Health(status="ok", version=__version__)

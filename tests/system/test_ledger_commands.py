@@ -189,6 +189,26 @@ def test_joint_dp_says_under_which_conditions(store, grant):
     assert {one["how"] for one in stated} == {"stated by who charges"}
 
 
+def test_a_backup_that_was_put_back_is_read_only_until_it_is_accepted(store, grant, tmp_path):
+    cost, path = ("--gaussian-rho", "0.01"), tmp_path / "budget.db"
+    kept = tmp_path / "receipts.jsonl"
+    kept.write_text(json.dumps(call("ledger", "charge", *grant, *cost)) + "\n")
+    backup = path.read_bytes()  # closed: there is nothing else
+    lost = call("ledger", "charge", *grant, *cost)
+    path.write_bytes(backup)
+    refused = call("ledger", "charge", *grant, *cost, code=2)
+    assert "--accept" in refused["message"]
+    assert call("ledger", "verify", "--store", store, "--receipts", kept)["ok"] is True
+    accept = ("ledger", "verify", "--store", store, "--accept")
+    assert call(*accept, "--receipts", kept, code=1)["lost"] == ["trips"]
+    taken = call(*accept, "--receipts", kept, "--receipt", json.dumps(lost), "--freeze-lost")
+    assert (taken["accepted"], taken["frozen"]) == (True, ["G"])
+    assert "frozen" in call("ledger", "charge", *grant, *cost, code=1)["reason"]
+    kept.write_text("no receipt\n")
+    assert "one a line" in call("ledger", "verify", "--store", store, "--receipts", kept, code=2)["message"]
+    call("ledger", "verify", "--store", store, "--freeze-lost", code=2)
+
+
 def test_a_run_that_is_continued_is_charged_once(store, grant, tmp_path):
     given = {"H": 3, "K": 64, "epsilon": "1/4"}
     for _ in range(2):

@@ -47,7 +47,7 @@ def render(name: str, scope: Scope, fields: Mapping[str, Any], *, status: int = 
         visitor=visitor,
         menu=[] if visitor is None else _menu(visitor.actor.role),
         here=scope.get("path", ""),
-        read_only="" if desk is None else desk.book.store.read_only,
+        read_only="" if desk is None else desk.book.store.read_only or desk.book.store.doubt,
         style=f"/page.css?{style_digest()}",
         version=__version__,
     )

@@ -1,0 +1,102 @@
+"""A store that may be an older copy of itself is compared with what was kept of it, and then written again.
+
+What was charged after a row that is lost nobody knows: the grants of its dataset count as spent, which freezing them
+says. The same goes for datasets of which nothing was kept to compare them with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privcheck.errors import ParameterError
+from privcheck.ledger import changing, granting, rows, tokens
+from privcheck.ledger.answers import Receipt
+from privcheck.ledger.chains import Checked, check_chains
+from privcheck.ledger.known import Known
+from privcheck.ledger.roles import Actor
+from privcheck.ledger.store import Store, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """Whether a store was taken for the newest copy of itself.
+
+    Attributes:
+        accepted: It is written again.
+        checked: Whether its chains fit together.
+        lost: Datasets of which rows were written that are not there.
+        uncompared: Datasets with charges of which nothing was kept.
+        frozen: Grants that were frozen, because what was charged to them may be lost.
+    """
+
+    accepted: bool
+    checked: Checked
+    lost: tuple[str, ...]
+    uncompared: tuple[str, ...]
+    frozen: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields."""
+        several = {name: list(getattr(self, name)) for name in ("lost", "uncompared", "frozen")}
+        return {**self.checked.to_dict(), "accepted": self.accepted, **several}
+
+
+def accept(
+    store: Store,
+    known: Known,
+    actor: Actor,
+    receipts: Sequence[Receipt],
+    *,
+    freeze: bool,
+    write: Callable[[], AbstractContextManager[Transaction]],
+    at: str,
+) -> Accepted:
+    """Lets a store be written again, where nothing is lost of it, or what was lost is frozen.
+
+    Raises:
+        ParameterError: A receipt was not signed by this store.
+    """
+    kept = store.compare()
+    with store.read() as transaction:
+        found = _compare(transaction, kept, receipts)
+    if not found.checked.ok or ((found.lost or found.uncompared) and not freeze):
+        return found
+    store.doubt = ""  # the marks stay until everything is frozen: they are read when the store is opened
+    with write() as transaction:
+        frozen = _freeze(transaction, known, actor, found, at=at)
+    store.accept()
+    return replace(found, accepted=True, frozen=frozen)
+
+
+def _compare(transaction: Transaction, kept: dict[str, bool], receipts: Sequence[Receipt]) -> Accepted:
+    """Returns what is lost, by what is known of the newest rows, and receipts."""
+    key, kept = tokens.read_key(transaction), dict(kept)
+    for receipt in receipts:
+        where = f"{receipt.dataset}, row {receipt.seq}"
+        if not tokens.is_signed(receipt, key):
+            raise ParameterError(f"the receipt of {where} was not signed by this store", name="receipt", given=where)
+        row = rows.find_hash(transaction, receipt.hash)
+        there = row is not None and (row.dataset, row.seq) == (receipt.dataset, receipt.seq)
+        kept[receipt.dataset] = there and kept.get(receipt.dataset, True)
+    charged = [name for name in rows.datasets(transaction) if rows.is_charged(transaction, name)]
+    return Accepted(
+        accepted=False,
+        checked=check_chains(transaction),
+        lost=tuple(name for name, there in sorted(kept.items()) if not there),
+        uncompared=tuple(name for name in charged if name not in kept),
+    )
+
+
+def _freeze(transaction: Transaction, known: Known, actor: Actor, found: Accepted, *, at: str) -> tuple[str, ...]:
+    """Freezes the grants of datasets of which rows are lost, or nothing is known; returns their names."""
+    frozen = []
+    for dataset in sorted({*found.lost, *found.uncompared} & set(rows.datasets(transaction))):
+        why = "rows of its dataset are lost" if dataset in found.lost else "there was nothing to compare it with"
+        for grant in granting.grants_of(transaction, dataset):
+            reason = {"reason": f"an older copy of the ledger was put back, and {why}"}
+            changing.note(transaction, known, actor, grant.name, kind="freeze", body=reason, at=at)
+            frozen.append(grant.name)
+    return tuple(frozen)

@@ -1,0 +1,217 @@
+"""A ledger that was put back from a backup opens read-only, until it was compared; on both stores."""
+
+import json
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+
+import pytest
+
+import postgres_cluster
+from privcheck.errors import AuthorityError, ParameterError, StoreError
+from privcheck.ledger import Actor, Book, create_store, open_store
+from privcheck.ledger.marks import heads_path
+
+OTTO = Actor(name="otto", role="officer")
+ANA = Actor(name="ana", role="analyst", grants=("G",))
+EVENT = {"type": "zcdp", "rho": "0.1"}
+
+
+def begin(url):
+    book, _ = Book.init(create_store(url))
+    for name in ("G", "H"):
+        book.grant(OTTO, name=name, dataset=f"of-{name}", currency="rho", cap="1", delta="1e-6")
+    return book
+
+
+def charge(book, grant="G"):
+    return book.charge(OTTO, grant=grant, event=EVENT)
+
+
+def reopen(url):
+    return Book(open_store(url))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+@pytest.fixture
+def book(path):
+    yield (made := begin(str(path)))
+    made.store.close()
+
+
+def put_back(book, path, backup):
+    book.store.close()
+    shutil.copy(backup, path)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    return reopen(str(path))
+
+
+def back_up(book, path):
+    """As SQLite's own backup does: all that is committed, in one file."""
+    backup = path.with_name("backup.db")
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(backup)) as target:
+        source.backup(target)
+    return backup
+
+
+def test_a_ledger_that_is_opened_again_is_written_on(book, path):
+    charge(book)
+    for _ in range(3):
+        again = reopen(str(path))
+        assert again.store.doubt == ""
+        assert charge(again).state == "committed"
+        again.store.close()
+    book.store.close()
+    heads = json.loads(heads_path(path).read_text())
+    assert {name: seq for name, (seq, _) in heads.items()} == {"of-G": 6, "of-H": 2}
+    assert heads_path(path).stat().st_mode & 0o077 == 0
+
+
+def test_an_older_copy_is_read_only_until_what_was_lost_is_frozen(book, path):
+    kept = [charge(book).receipt, charge(book, "H").receipt]
+    backup = back_up(book, path)
+    lost = charge(book).receipt
+    old = put_back(book, path, backup)
+    assert "older copy: row 4 of 'of-G' was written" in old.store.doubt
+    with pytest.raises(StoreError, match="read-only: it is an older copy") as caught:
+        charge(old)
+    assert caught.value.read_only
+    assert old.show(ANA)["datasets"][0]["grants"][0]["remaining"] == "0.9"
+    with pytest.raises(AuthorityError):
+        old.accept(ANA, receipts=kept)
+    for receipts in ((), kept, (*kept, lost)):
+        refused = old.accept(OTTO, receipts=receipts)
+        assert (refused.accepted, refused.lost, refused.frozen) == (False, ("of-G",), ())
+    taken = old.accept(OTTO, freeze=True)
+    assert (taken.accepted, taken.frozen) == (True, ("G",))
+    assert (charge(old).state, charge(old, "H").state) == ("refused", "committed")
+    assert old.verify(OTTO).ok
+    assert not old.verify(OTTO, receipts=[lost]).ok
+    old.store.close()
+    again = reopen(str(path))
+    assert again.store.doubt == ""
+    assert "frozen" in charge(again).reason
+    again.store.close()
+
+
+def test_a_copy_without_its_heads_is_compared_with_receipts(book, path):
+    first, second = charge(book).receipt, charge(book, "H").receipt
+    newest = back_up(book, path)
+    moved = path.with_name("moved.db")
+    shutil.copy(newest, moved)
+    other = reopen(str(moved))
+    assert "its heads, kept beside it in FILE.heads, are not there" in other.store.doubt
+    refused = other.accept(OTTO, receipts=[first])
+    assert (refused.accepted, refused.lost, refused.uncompared) == (False, (), ("of-H",))
+    with pytest.raises(ParameterError, match="not signed by this store"):
+        other.accept(
+            OTTO, receipts=[begin(str(path.with_name("third.db"))).charge(OTTO, grant="G", event=EVENT).receipt]
+        )
+    taken = other.accept(OTTO, receipts=[first, second])
+    assert (taken.accepted, taken.frozen) == (True, ())
+    assert charge(other).state == "committed"
+    other.store.close()
+    again = reopen(str(moved))
+    assert again.store.doubt == ""
+    again.store.close()
+
+
+def test_a_receipt_shows_what_a_folder_that_was_put_back_as_a_whole_has_lost(book, path, tmp_path):
+    charge(book)
+    book.store.close()
+    shutil.copytree(tmp_path, tmp_path / "backup", ignore=shutil.ignore_patterns("backup"))
+    book = reopen(str(path))
+    lost = charge(book).receipt
+    book.store.close()
+    whole = reopen(str(tmp_path / "backup" / path.name))
+    assert whole.store.doubt == ""  # nothing here can tell
+    assert whole.accept(OTTO, receipts=[lost]).lost == ("of-G",)
+    assert whole.accept(OTTO, receipts=[lost], freeze=True).frozen == ("G",)
+    whole.store.close()
+
+
+def test_heads_that_cannot_be_read_are_no_heads_and_an_empty_ledger_needs_none(book, path, tmp_path):
+    charge(book)
+    book.store.close()
+    for text in ("", "[]", '{"of-G": 3}', "{"):
+        heads_path(path).write_text(text)
+        again = reopen(str(path))
+        assert "are not there" in again.store.doubt
+        again.store.close()
+    empty = tmp_path / "empty.db"
+    Book.init(create_store(str(empty)))[0].store.close()
+    heads_path(empty).unlink(missing_ok=True)
+    assert reopen(str(empty)).store.doubt == ""
+
+
+def test_a_ledger_from_before_there_were_marks_gets_them(book, path):
+    charge(book)
+    with book.store.write() as transaction:
+        transaction.run("DELETE FROM meta WHERE name IN ('place', 'version')")
+        transaction.run("INSERT INTO meta (name, value) VALUES ('version', '1')")
+    book.store.close()
+    heads_path(path).unlink()
+    assert reopen(str(path)).store.doubt == ""
+    assert heads_path(path).exists()
+
+
+def run(program, *arguments):
+    cluster = postgres_cluster.shared()
+    command = [
+        str((cluster.programs / "initdb").resolve().parent / program),
+        "-h",
+        str(cluster.folder),
+        "-U",
+        "postgres",
+        *arguments,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_a_dump_that_was_loaded_is_compared_with_receipts(tmp_path, elsewhere):
+    cluster = postgres_cluster.shared()
+    url = cluster.new()
+    book = begin(url)
+    kept = [charge(book).receipt, charge(book, "H").receipt]
+    dump = str(tmp_path / "dump.sql")
+    name = url.split("/")[3].split("?")[0]
+    run("pg_dump", "-f", dump, *([] if elsewhere else ["--clean"]), name)
+    lost = charge(book).receipt
+    book.store.close()
+    assert reopen(url).store.doubt == ""
+    target = cluster.new() if elsewhere else url
+    run("psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", dump, target.split("/")[3].split("?")[0])
+    old = reopen(target)
+    assert "put back from a backup, or its server was restored" in old.store.doubt
+    with pytest.raises(StoreError, match="read-only"):
+        charge(old)
+    assert old.accept(OTTO, receipts=[lost]).lost == ("of-G",)
+    assert old.accept(OTTO, receipts=kept[:1]).uncompared == ("of-H",)
+    assert old.accept(OTTO, receipts=[*kept, lost], freeze=True).frozen == ("G",)
+    assert (charge(old).state, charge(old, "H").state) == ("refused", "committed")
+    old.store.close()
+    assert reopen(target).store.doubt == ""
+
+
+def test_who_may_not_ask_the_server_where_it_is_is_marked_by_the_database():
+    cluster = postgres_cluster.shared()
+    url = cluster.new()
+    book = begin(url)
+    name = url.split("/")[3].split("?")[0]
+    with book.store.read() as transaction:
+        (full,) = transaction.one("SELECT value FROM meta WHERE name = 'place'")
+    assert [bool(part) for part in full.split("/")] == [True] * 4
+    cluster.ask("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC", name=name)
+    cluster.ask(f"CREATE ROLE plain_{name} LOGIN", name=name)
+    cluster.ask(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO plain_{name}", name=name)
+    theirs = url.replace("user=postgres", f"user=plain_{name}")
+    assert reopen(theirs).store.doubt != ""  # it cannot be told that this is the same server
+    book.store.close()
