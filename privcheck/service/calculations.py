@@ -104,9 +104,12 @@ def calibrate(body: Mapping[str, Any]) -> Json:
 
 
 def afford(body: Mapping[str, Any]) -> Json:
-    """Returns the least noise, in six digits, with which an event fits so many times into what a grant has free."""
-    event, unit, times = body["event"], body["currency"], body["times"]
-    free = read_cost(body["free"])
+    """Returns the least noise, in six digits, with which an event fits so and so many times into what is free."""
+    return {"answers": [{"times": times, **_afford(body, times)} for times in body["times"]]}
+
+
+def _afford(body: Mapping[str, Any], times: int) -> Json:
+    event, unit, free = body["event"], body["currency"], read_cost(body["free"])
     names = [name for name in _SPREADS if name in event]
     if not names:
         message = f"expected an event with a number that states its noise, got {event['type']}"

@@ -190,14 +190,15 @@ def test_the_least_noise_fits_and_a_little_less_does_not(seed):
     times, count = rng.randint(1, 10**5), rng.randint(1, 50)
     free = Fraction(str(round(10 ** rng.uniform(-3, 1), 5)))
     event = {"type": kind, field: str(round(10 ** rng.uniform(-1, 2), 4)), "count": count}
-    found = afford({"event": event, "currency": unit, "free": {"amount": str(free), "lost": "0"}, "times": times})
+    asked = {"event": event, "currency": unit, "free": {"amount": str(free), "lost": "0"}, "times": [times]}
+    (found,) = afford(asked)["answers"]
     value = float(found["event"][field])
     assert Fraction(found["cost"]["amount"]) <= free
     assert times * count * cost(value) <= float(free) * (1 + 1e-9)
     less = value * (1 - 1.2e-5) if field in ("std", "scale") else value * (1 + 1.2e-5)
     assert times * count * cost(less) > float(free)
-    nothing = afford({"event": event, "currency": unit, "free": {"amount": "0", "lost": "0"}, "times": times})
-    assert nothing == {"event": None, "cost": None}
+    (nothing,) = afford({**asked, "free": {"amount": "0", "lost": "0"}})["answers"]
+    assert nothing == {"times": times, "event": None, "cost": None}
 
 
 def reserve(book, clock_days, actor, key):

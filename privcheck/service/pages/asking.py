@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from privcheck.errors import PrivcheckError
 from privcheck.ledger.answers import Quote
-from privcheck.ledger.exact import write_number
 from privcheck.ledger.values import Grant
 from privcheck.service.calculator import Calculator
 from privcheck.service.limits import MOST_COUNT
@@ -33,6 +32,7 @@ NOISES: Final[Mapping[str, tuple[str, str, str]]] = {
     "gdp": ("gdp", "mu2", "anything μ-GDP, μ²"),
     "randomized-response": ("randomized_response", "epsilon", "randomised response, ε"),
 }
+_USUAL: Final = (1, 10, 100, 1000)
 _SENSITIVE: Final = frozenset({"std", "scale"})  # noise that is stated beside a sensitivity
 _Text = Annotated[str, Field(max_length=40)]
 
@@ -98,17 +98,19 @@ async def _answer(request: Request, visitor: Visitor, asked: Asked) -> dict[str,
     quote = await desk.call(desk.book.quote, visitor.actor, grant=asked.grant, event=event)
     grant = await desk.call(desk.book.find_grant, visitor.actor, asked.grant)
     told = {"quote": quote.to_dict(), "grant": grant.to_dict(), "event": quote.event}
-    if not asked.wanted or grant.kind == "plan":
+    wanted = [_whole("how many", asked.wanted)] if asked.wanted else []
+    if grant.kind == "plan" or grant.recorded:
         return told
-    times = _whole("how many", asked.wanted)
-    return told | {"least": await desk.call(_least, request.app.state.calculator, quote, grant, times), "times": times}
+    return told | {"least": await desk.call(_least, request.app.state.calculator, quote, grant, wanted)}
 
 
-def _least(calculator: Calculator, quote: Quote, grant: Grant, times: int) -> dict[str, Any]:
-    """Returns the least noise at which so many fit into what is free."""
+def _least(calculator: Calculator, quote: Quote, grant: Grant, wanted: list[int]) -> list[dict[str, Any]]:
+    """Returns the least noise at which as many as are wanted fit into what is free, and some other numbers of them."""
     free = {"amount": quote.balance["free"], "lost": quote.balance["lost"]["free"]}
+    times = [*wanted, *(n for n in _USUAL if n not in wanted)]
     asked = {"event": quote.event, "currency": grant.currency, "free": free, "times": times}
-    return calculator.run("afford", asked) | {"cap": write_number(grant.cap)}
+    answers: list[dict[str, Any]] = calculator.run("afford", asked)["answers"]
+    return answers
 
 
 def _whole(what: str, text: str) -> int:

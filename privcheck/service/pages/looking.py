@@ -10,10 +10,10 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from privcheck.ledger import Actor
+from privcheck.ledger import Actor, rows
 from privcheck.ledger.answers import Charge
 from privcheck.ledger.roles import may
-from privcheck.ledger.values import NOT_A_GUARANTEE
+from privcheck.ledger.values import NOT_A_GUARANTEE, Entry
 from privcheck.service.calculator import Calculator
 from privcheck.service.desk import Desk
 from privcheck.service.ledger_views import DELTAS, GRANT_FIELDS, events_of
@@ -54,13 +54,14 @@ async def show_dataset(dataset: InPath, request: Request, visitor: Visiting, bef
     """Returns the page of a dataset: its guarantee, grants, their course, the curve of their caps, its charges."""
     desk, now = visitor.desk, visitor.desk.book.now()
     shown = await desk.call(_show_one, desk, visitor.actor, dataset)
-    courses = await desk.call(_courses, desk, shown)
+    courses, frozen = await desk.call(_courses, desk, shown)
     charges = await desk.call(_charges, desk, dataset, before, now)
     curve = await ask_curve(request, desk, shown)
     fields = {
         "dataset": _dress(shown, now),
         "spending": draw_courses(courses, now=now) if courses else [],
         "drawn": len(courses),
+        "frozen": frozen,
         "curve": _draw(shown["policy"], curve),
         "guaranteed": curve,
         "charges": charges[:_PAGE],
@@ -156,9 +157,11 @@ def _show_one(desk: Desk, actor: Actor, name: str) -> dict[str, Any]:
     return found
 
 
-def _courses(desk: Desk, shown: Json) -> list[Course]:
+def _courses(desk: Desk, shown: Json) -> tuple[list[Course], list[Entry]]:
+    """Returns how the first grants were spent, and the rows that have frozen some."""
     with desk.book.store.read() as transaction:
-        return [course_of(transaction, grant["name"]) for grant in shown["grants"][:_DRAWN]]
+        drawn = [course_of(transaction, grant["name"]) for grant in shown["grants"][:_DRAWN]]
+        return drawn, rows.rows_of_kind(transaction, shown["name"], "freeze")
 
 
 def _charges(desk: Desk, dataset: str, before: int | None, now: str) -> list[Charge]:
