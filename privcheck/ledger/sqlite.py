@@ -115,11 +115,11 @@ class SqliteStore:
                 with suppress(sqlite3.Error):  # where the disk is full, SQLite has rolled back already
                     connection.execute("ROLLBACK")
                 raise
-        self._heads |= {
-            name: (row.seq, row.hash) for (kind, name), row in transaction.heads.items() if kind == "dataset"
-        }
-        if time.monotonic() >= self._due:
-            with self._guard:
+        with self._guard:
+            for (kind, name), row in transaction.heads.items():
+                if kind == "dataset":
+                    self._heads[name] = max((row.seq, row.hash), self._heads.get(name, (0, "")))
+            if time.monotonic() >= self._due:
                 self._keep_heads()
 
     @contextmanager
