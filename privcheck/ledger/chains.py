@@ -74,6 +74,7 @@ class _Walk:
         self._grants: dict[str, Grant] = {}
         self._balances: dict[str, Balance] = {}
         self._states: dict[str, str] = {}
+        self._opened: dict[str, Entry] = {}
         self._blocks: set[str] = set()
         self._local = False
         # where, and how many of each event of a plan
@@ -148,7 +149,10 @@ class _Walk:
         if was is None:
             lines = count_lines(grant.plan, parse_event(row.body["event"])) if grant.plan else ()
             self._charges[row.charge] = (tuple(row.body.get("blocks", ())) or WHOLE, lines)
+            self._opened[row.charge] = row
         places, lines = self._charges[row.charge]
+        if state == "released":
+            self._check_attested(row, self._opened[row.charge])
         if not set(places) <= set(grant.places):
             self._say(row, f"charge {row.charge} is to other blocks than grant {grant.name!r} covers")
         if was is None and state in ("reserved", "committed"):
@@ -159,6 +163,12 @@ class _Walk:
             return before.release(grant, places, cost, lines)
         self._say(row, f"charge {row.charge} cannot be {state} after it was {was or 'nothing'}")
         return before
+
+    def _check_attested(self, row: Entry, opened: Entry) -> None:
+        """What has expired is given back by another than who reserved it."""
+        ends = opened.body["expires"]
+        if row.actor == opened.actor and ends is not None and ends <= row.at:
+            self._say(row, f"charge {row.charge} had expired, and {row.actor}, who reserved it, attested it")
 
     def _say(self, row: Entry, what: str) -> None:
         self.problems.append(f"{self.dataset}, row {row.seq}: {what}")

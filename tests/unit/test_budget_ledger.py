@@ -17,7 +17,7 @@ from privcheck.errors import (
     StoreError,
     UnknownNameError,
 )
-from privcheck.ledger import Actor, Book, create_store, open_store, parse_event
+from privcheck.ledger import Actor, Book, create_store, open_store, parse_event, rows
 from privcheck.ledger.exact import round_up, write_number
 
 OFFICER = Actor(name="olga", role="officer")
@@ -98,6 +98,35 @@ def test_a_reservation_counts_until_it_is_released_and_an_expired_one_needs_an_o
     assert book.release(OFFICER, reserved.charge, evidence="again").receipt == released.receipt
     with pytest.raises(StateError, match="released"):
         book.commit(ANA, reserved.charge)
+
+
+def test_an_officer_charges_like_anybody_and_never_attests_an_own_charge(book, clock):
+    event = {"type": "zcdp", "rho": "0.25"}
+    assert book.charge(OFFICER, grant="G", event=event).state == "committed"
+    running = book.reserve(OFFICER, grant="G", event=event, seconds=60)
+    assert book.release(OFFICER, running.charge, evidence="it was cancelled").state == "released"
+    over = book.reserve(OFFICER, grant="G", event=event, seconds=60)
+    clock.time += timedelta(seconds=60)
+    with pytest.raises(AuthorityError, match="another officer than olga has to attest"):
+        book.release(OFFICER, over.charge, evidence="I am an officer")
+    with pytest.raises(AuthorityError, match="may not release what olga"):
+        book.release(ANA, over.charge, evidence="she asked me to")
+    assert book.release(OTHER, over.charge, evidence="the queue's log").state == "released"
+    assert book.verify(ANA).ok
+
+
+def test_a_row_in_which_somebody_attests_an_own_charge_is_found(book, clock):
+    over = book.reserve(OTHER, grant="G", event={"type": "zcdp", "rho": "0.25"}, seconds=60)
+    clock.time += timedelta(seconds=61)
+    with book.store.write() as transaction:
+        opened = rows.rows_of_charge(transaction, over.charge)[0].body
+        zero = {"amount": "0", "lost": "0"}
+        body = {"state": "released", "cost": opened["cost"], "evidence": "none", "balance": {
+            **opened["balance"], "reserved": zero}}  # fmt: skip
+        rows.append(transaction, dataset="trips", kind="release", actor="otto", body=body, at=book.now(), grant="G",
+                    charge=over.charge)  # fmt: skip
+    (problem,) = book.verify(ANA).problems
+    assert "had expired, and otto, who reserved it, attested it" in problem
 
 
 def test_what_is_committed_is_never_refunded(book):
