@@ -6,14 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from privcheck.accounting.account import shared_draws
+from privcheck.accounting.currencies import Name
+from privcheck.accounting.odometers import Odometer
 from privcheck.charges import Charge, charge
 from privcheck.declaration import Declaration
 from privcheck.errors import LedgerError
 from privcheck.mechanisms import LAWS, Noise
 from privcheck.runtime.ledger import Entry
+from privcheck.symbols import to_float
+
+_ROUNDED: Final = 1 + Fraction(1, 10**14)  # more than what floats lose in the price of one charge
+_NO_MATTER: Final = Fraction(1, 2)  # δ of readings in ε, which are not asked for: what is asked for are the sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +66,15 @@ def price_shares(
 ) -> list[Spent]:
     """Returns the cost of a ledger of which only a share of every release has fallen due, for many such shares.
 
-    A release's ρ, ε and μ² are sums over outputs, so that a share of the outputs costs that share. The ledger is read
+    A release's ρ, ε and μ² are sums over outputs, so that a share of the outputs costs that share. They are added by
+    `privcheck.accounting.Odometer`, exactly, whose theorems hold for charges chosen as one goes. The ledger is read
     once, however many shares are asked for.
 
     Args:
         header: The ledger's.
         entries: Its entries.
         shares: The share of every release by its name, in [0, 1]; 1 where it is left out.
-        laws: As in `spent`.
+        laws: As in `price_ledger`.
     """
     if not header.get("as_declared", False) and entries:
         return [Spent(rho=math.inf, pure_epsilon=math.inf, mu=None)] * len(shares)
@@ -75,30 +82,47 @@ def price_shares(
     for entry in entries:
         if entry.charge is not None:
             charges.setdefault((entry.release, entry.charge.users), []).append(entry.charge)
-    sums = {key: _sum(charged, laws) for key, charged in charges.items()}
-    up = 1 + 1e-14 * (1 + len(entries))
-    return [_dearest(sums, share, up) for share in shares]
+    groups = {users for _, users in charges if users} or {""}
+    paid = [
+        {release: _prices(one, laws) for (release, users), one in charges.items() if users in ("", group)}
+        for group in groups
+    ]
+    return [_dearest([_meters(releases, share) for releases in paid]) for share in shares]
 
 
-def _dearest(
-    sums: Mapping[tuple[str, str], tuple[float, float, float]], shares: Mapping[str, Fraction], up: float
-) -> Spent:
-    """Returns what the dearest group of users pays."""
-    groups = {users for _, users in sums if users} or {""}
-    due = {key: float(shares.get(key[0], 1)) for key in sums}
-    parts = [[(costs, due[key]) for key, costs in sums.items() if key[1] in ("", g) and due[key] > 0] for g in groups]
-    rho, pure, mu_squared = (max(sum(costs[i] * part for costs, part in some) for some in parts) for i in range(3))
-    curved = any(math.isnan(costs[2]) for some in parts for costs, _ in some)
-    return Spent(rho=rho * up, pure_epsilon=pure * up, mu=None if curved else math.sqrt(mu_squared) * up)
+def _prices(charges: Sequence[Charge], laws: Laws) -> list[tuple[float, float, float]]:
+    """Returns ρ, ε of pure DP and μ² of every charge; μ² is NaN where it is not Gaussian, ∞ stands for no bound."""
+    return [laws.get(cost.law, Noise).of(cost).price_charge(cost) for cost in charges]  # ∞ where the law is unknown
 
 
-def _sum(charges: Sequence[Charge], laws: Laws) -> tuple[float, float, float]:
-    """Returns Σρ, Σε of pure DP and Σμ² of what one user pays; μ² is NaN where a release is not Gaussian."""
-    rho, pure, mu_squared = 0.0, 0.0, 0.0
-    for cost in charges:
-        one = laws.get(cost.law, Noise).of(cost).price_charge(cost)  # ∞ where the law is unknown
-        rho, pure, mu_squared = rho + one[0], pure + one[1], mu_squared + one[2]
-    return rho, pure, mu_squared
+def _meters(
+    releases: Mapping[str, Sequence[tuple[float, float, float]]], shares: Mapping[str, Fraction]
+) -> tuple[float, float, float]:
+    """Returns what one group of users pays in each currency, by the odometer of the currency."""
+    return (_read("zcdp", 0, releases, shares), _read("pure", 1, releases, shares), _read("gdp", 2, releases, shares))
+
+
+def _read(
+    currency: Name,
+    place: int,
+    releases: Mapping[str, Sequence[tuple[float, float, float]]],
+    shares: Mapping[str, Fraction],
+) -> float:
+    meter = Odometer(currency, delta=_NO_MATTER)
+    for name, prices in releases.items():
+        share = shares.get(name, Fraction(1))
+        for price in prices if share > 0 else ():
+            if not math.isfinite(price[place]):
+                return price[place]
+            meter.spend(Fraction(price[place]) * share * _ROUNDED)
+    return to_float(meter.spent.amount, rounding="up")
+
+
+def _dearest(groups: Sequence[tuple[float, float, float]]) -> Spent:
+    rho, pure, mu_squared = (max(group[place] for group in groups) for place in range(3))
+    curved = any(math.isnan(group[2]) for group in groups)
+    mu = None if curved else math.nextafter(math.sqrt(mu_squared), math.inf if mu_squared else 0.0)
+    return Spent(rho=rho, pure_epsilon=pure, mu=mu)
 
 
 def check_ledger(

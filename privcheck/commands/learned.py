@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections import Counter
@@ -12,13 +11,13 @@ from pathlib import Path
 from typing import get_args
 
 from privcheck import registry
-from privcheck.accounting import check_ledger, price_ledger
-from privcheck.accounting.spending import laws_of
+from privcheck.accounting import check_ledger
 from privcheck.commands.artefacts import keep_policy
 from privcheck.commands.cluster import cluster_executor
 from privcheck.commands.data import Source
 from privcheck.commands.provenance import exact_parameters, preset_used
 from privcheck.commands.setting import Chosen
+from privcheck.commands.spent import price_run
 from privcheck.commands.unlearned import judge_learned
 from privcheck.errors import ParameterError
 from privcheck.offline import refuse_replicates
@@ -103,7 +102,7 @@ def run(
         )
     )
     episodes = source.data.trajectories.users
-    spent = _price_ledger(result.ledger, setting)
+    spent = _spent(result.ledger, setting)
     policy = keep_policy(
         setting,
         result.policy,
@@ -218,13 +217,11 @@ def _measure_gap(result: RunResult, source: Source) -> Gap:
     )
 
 
-def _price_ledger(ledger: Ledger | None, setting: Chosen) -> SpentCost | None:
+def _spent(ledger: Ledger | None, setting: Chosen) -> SpentCost | None:
     if ledger is None or setting.declaration is None:
         return None
     check_ledger(ledger.header, ledger.entries, setting.released, setting.values)
-    cost = price_ledger(ledger.header, ledger.entries, laws=laws_of(setting.released))
-    pure = None if math.isinf(cost.pure_epsilon) else cost.pure_epsilon
-    return SpentCost(rho=cost.rho, pure_epsilon=pure, mu=cost.mu)
+    return price_run(ledger, setting)
 
 
 def summarise_ledger(ledger: Ledger | None, out: Path | None) -> LedgerSummary | None:

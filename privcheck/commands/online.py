@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck import registry
-from privcheck.accounting import Spent, check_ledger, price_ledger
-from privcheck.accounting.spending import laws_of, price_shares
+from privcheck.accounting import check_ledger
 from privcheck.commands.artefacts import keep_policy
 from privcheck.commands.comparing import common_delta, made_by, price_claim, stand
-from privcheck.commands.declared import finite
 from privcheck.commands.learned import refuse_torn_ledger, summarise_ledger
 from privcheck.commands.provenance import exact_parameters, preset_used
 from privcheck.commands.setting import Chosen, settle
+from privcheck.commands.spent import odometer, price_run, readings
 from privcheck.commands.unlearned import judge_acting
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
@@ -30,11 +29,10 @@ from privcheck.policies import ARRAY_NAME
 from privcheck.presets import NAME as PRESET
 from privcheck.registry import Algorithm
 from privcheck.reports.headlines import headline
-from privcheck.reports.values import Band, Compared, OdometerReading, RanOnline, Regret, RunCurves, SpentCost
+from privcheck.reports.values import Band, Compared, RanOnline, Regret, RunCurves
 from privcheck.results import NoiseKind, OnlineRequest, OnlineResult, Progress, World, nothing, silent
-from privcheck.runtime import Ledger, read_ledger
+from privcheck.runtime import read_ledger
 from privcheck.runtime.ledger import FILE_NAME
-from privcheck.schedules import EveryEpisode, Schedule, Tree
 from privcheck.setting import Setting
 from privcheck.trivial_policies import TrivialValues, judge_trivial_policies, share_of_uniform
 
@@ -190,7 +188,7 @@ def run_online(
     result = setting.algorithm.play(asked)
     if result.ledger is not None and setting.declaration is not None:
         check_ledger(result.ledger.header, result.ledger.entries, setting.released, setting.values)
-    spent = _whole_cost(result.ledger, setting) if result.ledger else None
+    spent = price_run(result.ledger, setting) if result.ledger else None
     policy = keep_policy(
         setting,
         result.policy,
@@ -222,7 +220,7 @@ def run_online(
         spent=spent,
         policy_file=None if out is None else ARRAY_NAME,
         _policy=policy,
-        odometer=odometer(result.ledger, setting, _readings(result.episodes, K)) if result.ledger else None,
+        odometer=odometer(result.ledger, setting, readings(result.episodes, K)) if result.ledger else None,
         ledger=summarise_ledger(result.ledger, out),
         diagnostics=result.diagnostics,
         seconds=result.seconds,
@@ -386,50 +384,3 @@ def _band(curve: NDArray[np.float64]) -> Band:
         mean=tuple(curve.mean(axis=0).tolist()),
         std=tuple(curve.std(axis=0, ddof=1).tolist()) if several else None,
     )
-
-
-def odometer(ledger: Ledger, setting: Chosen, episodes: Sequence[int]) -> tuple[OdometerReading, ...]:
-    """Returns what the run has cost the user who has paid most, after each of the episodes: where it changes.
-
-    From the ledger's own charges: a tree's outputs hold a user in one node more whenever the number of episodes passes
-    a power of two; a release of every episode in one more each time; batches and users' own messages are paid once.
-
-    Args:
-        ledger: The run's.
-        setting: Whose schedules say when a charge falls due.
-        episodes: Ascending.
-    """
-    schedules = {release.name: release.schedule for release in setting.released.releases}
-    shares = [{name: _share(schedule, setting.values, k) for name, schedule in schedules.items()} for k in episodes]
-    readings: list[OdometerReading] = []
-    last = None
-    costs = price_shares(ledger.header, ledger.entries, shares, laws=laws_of(setting.released))
-    for k, cost in zip(episodes, map(_cost, costs), strict=True):
-        if cost != last:
-            readings.append(OdometerReading(episode=k, rho=cost.rho, pure_epsilon=cost.pure_epsilon, mu=cost.mu))
-        last = cost
-    return tuple(readings)
-
-
-def _readings(grid: Iterable[int], K: int) -> list[int]:
-    """Returns the grid's episodes and the powers of two, where trees charge one node more."""
-    return sorted({*map(int, grid), *(2**level for level in range(K.bit_length()))})
-
-
-def _share(schedule: Schedule, values: Mapping[str, Fraction], k: int) -> Fraction:
-    """Returns which share of the outputs that will hold the first user have left after k episodes."""
-    if isinstance(schedule, Tree):
-        leaves = int(schedule.leaves.number(values))
-        return Fraction(min(k, leaves).bit_length(), max(leaves.bit_length(), 1))
-    if isinstance(schedule, EveryEpisode):
-        outputs = int(schedule.outputs.number(values))
-        return Fraction(min(k, outputs), max(outputs, 1))
-    return Fraction(1)
-
-
-def _whole_cost(ledger: Ledger, setting: Chosen) -> SpentCost:
-    return _cost(price_ledger(ledger.header, ledger.entries, laws=laws_of(setting.released)))
-
-
-def _cost(cost: Spent) -> SpentCost:
-    return SpentCost(rho=finite(cost.rho), pure_epsilon=finite(cost.pure_epsilon), mu=finite(cost.mu))

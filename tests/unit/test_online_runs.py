@@ -9,8 +9,9 @@ import pytest
 
 from privcheck import registry
 from privcheck.accounting import account, check_ledger, price_ledger
-from privcheck.commands.online import odometer, online_settings, run_online
+from privcheck.commands.online import online_settings, run_online
 from privcheck.commands.setting import resolve_setting
+from privcheck.commands.spent import odometer
 from privcheck.errors import LedgerError, ParameterError, PrivcheckError, UnknownNameError
 from privcheck.online.driver import BLOCKS, CHECKPOINT
 from privcheck.online.recording import POINTS, grid
@@ -320,7 +321,9 @@ def test_the_baseline_is_the_twins_own_run(name, twin, monkeypatch):
     assert found.baseline == run_online(alone, world, replicates=3, seed=7).regret.mean
     assert found.baseline != found.mean
     monkeypatch.setattr("privcheck.commands.online._CHEAP", 0)
-    assert run_online(private, world, replicates=3, seed=7).regret == dataclasses.replace(found, baseline=None)
+    assert run_online(private, world, replicates=3, seed=7).regret == dataclasses.replace(
+        found, baseline=None, baseline_value=None
+    )
     assert run_online(alone, world, replicates=1).regret.twin is None
     assert run_online(alone, world, replicates=1).regret.baseline is None
 
