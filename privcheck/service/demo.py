@@ -1,6 +1,7 @@
 """A ledger to look at: three datasets over three months, with grants in every state, a plan, and things that wait.
 
-`python -m privcheck.service.demo DIRECTORY` fills `DIRECTORY/demo.db` and serves it; `make serve-demo` does that.
+`python -m privcheck.service.demo DIRECTORY` fills `DIRECTORY/demo.db` and serves it, with further options as
+`privcheck serve`; `make serve-demo` does that.
 """
 
 from __future__ import annotations
@@ -126,8 +127,13 @@ def _names() -> tuple[str, ...]:
     return (*(str(grant["name"]) for grant in _GRANTS), "trips-census")
 
 
-def main(directory: str) -> None:
-    """Fills a ledger in a directory, where there is none, and serves it."""
+def main(directory: str, *more: str) -> None:
+    """Fills a ledger in a directory, where there is none, and serves it.
+
+    Args:
+        directory: Where.
+        more: Options of `privcheck serve`.
+    """
     path = Path(directory) / "demo.db"
     if not path.exists():
         store = create_store(str(path))
@@ -135,8 +141,8 @@ def main(directory: str) -> None:
         fill(book)
         store.close()
         click.echo(f"a ledger with {len(_POLICIES)} datasets; the officer's token, told this once:\n{token}", err=True)
-    serve.main(["--store", str(path)], prog_name="privcheck serve")
+    serve.main(["--store", str(path), *more], prog_name="privcheck serve")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "runs/demo")
+    main(*(sys.argv[1:] or ["runs/demo"]))

@@ -13,6 +13,7 @@ from fractions import Fraction
 import pytest
 from click.testing import CliRunner
 
+from page_visits import Guest, read
 from privcheck.commands import serving
 from privcheck.commands.cli import main
 from privcheck.errors import ParameterError
@@ -86,6 +87,25 @@ def test_the_demonstration_is_a_ledger_whose_chains_fit_together(tmp_path):
     assert {charge.state for charge in charges} == {"reserved", "committed", "released"}
     assert sum(charge.expired for charge in charges) == 1
     store.close()
+
+
+def test_the_demonstration_is_served_and_its_token_opens_the_page(tmp_path):
+    command = [sys.executable, "-m", "privcheck.service.demo", str(tmp_path / "demo"), "--port", "0"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            said = ""
+            while "Uvicorn running on" not in said:
+                line = process.stderr.readline()
+                assert line, said
+                said += line
+            token = re.search("privcheck_[A-Za-z0-9_-]{43}", said)[0]
+            guest = Guest(re.search(r"running on (http://127\.0\.0\.1:\d+)", said)[1])
+            assert guest.log_in(token).headers["location"] == "/"
+            assert [one.text() for one in read(guest.get("/")).all("h2")] == ["ads", "icu-stays", "trips"]
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=30)
+        finally:
+            process.kill()
 
 
 def ask(url, *, token, seconds=60):
