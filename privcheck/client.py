@@ -9,13 +9,14 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
+import re
 import secrets
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from privcheck.errors import (
     AuthorityError,
@@ -27,11 +28,16 @@ from privcheck.errors import (
     StoreError,
     UnknownNameError,
 )
+from privcheck.hiding import hide_passwords
 
 Json = dict[str, Any]
 _AGAIN: Final = frozenset({429, 502, 503, 504})
 _LONGEST_WAIT: Final = 10.0
 _MOST_BYTES: Final = 64 * 2**20
+_KEY: Final = re.compile("[!-~]{1,200}")
+_RECEIPTS: Final = 128  # of one request
+_TURNS: Final = 100  # in which one waits for what takes a while; the service holds each for seconds
+_OF_PROBLEMS: Final = ("type", "title", "status", "detail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +66,13 @@ class Client:
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.username:
-            message = f"expected the service's URL as https://host:port, got {self.url[:80]!r}"
-            raise ParameterError(message, name="url", given=self.url)
+        parts = _split(self.url)
+        if (
+            parts is None or parts.scheme not in {"http", "https"} or not parts.hostname
+            or parts.query or parts.fragment or "@" in parts.netloc
+        ):  # fmt: skip
+            message = f"expected the service's URL as https://host:port, got {hide_passwords(self.url)[:80]!r}"
+            raise ParameterError(message, name="url", given=hide_passwords(self.url))
         if parts.scheme == "http" and not self.clear_text and not _is_here(parts.hostname):
             message = f"the token would travel to {parts.hostname} in clear text: give an https:// URL"
             raise ParameterError(message, name="url", given=self.url)
@@ -84,6 +93,7 @@ class Client:
     def charge(
         self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None,
         relation: str | None = None, model: str | None = None, conditions: Sequence[str] | None = None,
+        about: Mapping[str, Any] | None = None,
         blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         """Charges what is about to be released; draw the noise once the `state` is "committed".
@@ -96,6 +106,7 @@ class Client:
             relation: Between which data the event's cost is, as the algorithm declares it.
             model: Where its noise is drawn: "central", "joint", "shuffle" or "local".
             conditions: Of joint DP: the conditions of the billboard lemma that were found met.
+            about: What it is of, to be kept with the charge: algorithm, parameters, noise, record.
             blocks: Of a divided dataset: which of the grant's blocks; all unless told.
 
         Raises:
@@ -106,16 +117,18 @@ class Client:
             StoreError: It is not known whether it was written: ask again with the same key.
             UnknownNameError: There is no such grant.
         """
-        body = _spent(grant, event, claim, relation=relation, model=model, conditions=conditions, blocks=blocks)
+        of = {"relation": relation, "model": model, "conditions": conditions, "about": about}
+        body = _spent(grant, event, claim, **of, blocks=blocks)
         return self._ask("POST", "/charges", body, key=key or new_key())
 
     def reserve(
         self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None,
         relation: str | None = None, model: str | None = None, conditions: Sequence[str] | None = None,
-        seconds: int = 3600, blocks: Sequence[str] | None = None,
+        about: Mapping[str, Any] | None = None, seconds: int = 3600, blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         """Sets budget aside for a run; `commit` it before the first draw. Arguments and errors as of `charge`."""
-        spent = _spent(grant, event, claim, relation=relation, model=model, conditions=conditions, blocks=blocks)
+        of = {"relation": relation, "model": model, "conditions": conditions, "about": about}
+        spent = _spent(grant, event, claim, **of, blocks=blocks)
         body = {**spent, "seconds": seconds}
         return self._ask("POST", "/reservations", body, key=key or new_key())
 
@@ -169,7 +182,7 @@ class Client:
         """Opens a dataset with its policy: dataset, epsilon, delta, and the fields of `Book.set_policy`."""
         return self._ask("POST", "/datasets", fields, key=new_key())
 
-    def add_blocks(self, dataset: str, blocks: Sequence[str], *, disjoint_users: str) -> Json:
+    def add_blocks(self, dataset: str, blocks: Sequence[str], *, disjoint_users: str | None) -> Json:
         """Divides a dataset into blocks, or adds some; arguments and errors as of `Book.add_blocks`."""
         body = {"blocks": list(blocks), "disjoint_users": disjoint_users}
         return self._ask("POST", f"/datasets/{_part(dataset)}/blocks", body, key=new_key())
@@ -182,6 +195,46 @@ class Client:
         """
         return self._ask("POST", "/grants", fields, key=new_key())
 
+    def find_grant(self, name: str) -> Json:
+        """Returns a grant, and what is left of it."""
+        return self._ask("GET", f"/grants/{_part(name)}")
+
+    def freeze(self, grant: str, *, reason: str) -> str:
+        """Stops all spending on a grant, for good; returns the row's hash."""
+        return str(self._ask("POST", f"/grants/{_part(grant)}/freeze", {"reason": reason}, key=new_key())["hash"])
+
+    def verify(self, receipts: Sequence[Mapping[str, Any]] = ()) -> Json:
+        """Returns whether the ledger is what was once written, and still has what receipts were given for.
+
+        Raises:
+            StoreError: It is not read within ten minutes.
+        """
+        parts = [receipts[at : at + _RECEIPTS] for at in range(0, len(receipts), _RECEIPTS)] or [()]
+        found = [self._wait("/verify", {"receipts": [dict(one) for one in part]}) for part in parts]
+        problems = list(dict.fromkeys(problem for one in found for problem in one["problems"]))
+        return {**found[-1], "ok": not problems, "problems": problems}
+
+    def accept(self, receipts: Sequence[Mapping[str, Any]] = (), *, freeze: bool = False) -> Json:
+        """Lets a store be written again that was put back from a backup, once it was compared with receipts.
+
+        Args:
+            receipts: Those that were kept, at most 128.
+            freeze: Whether to go on where rows are lost: the grants that they may have been charged to are frozen.
+
+        Raises:
+            ParameterError: They are too many for one request.
+        """
+        if len(receipts) > _RECEIPTS:
+            message = f"expected at most {_RECEIPTS} receipts over HTTP, got {len(receipts)}"
+            raise ParameterError(f"{message}: the newest of each dataset, or ask the store itself", name="receipts")
+        body = {"receipts": [dict(one) for one in receipts], "freeze": freeze}
+        return self._ask("POST", "/accept", body, key=new_key())
+
+    def tokens(self) -> list[Json]:
+        """Returns whose tokens there are."""
+        found: list[Json] = self._ask("GET", "/tokens")["tokens"]
+        return found
+
     def make_token(self, *, name: str, role: str, grants: Sequence[str] = (), expires: str | None = None) -> str:
         """Returns a new token, for the one time that it is told."""
         body = {"name": name, "role": role, "grants": list(grants), "expires": expires}
@@ -191,19 +244,36 @@ class Client:
         """Ends a token."""
         self._ask("DELETE", f"/tokens/{_part(name)}", key=new_key())
 
+    def _wait(self, path: str, body: Mapping[str, Any]) -> Json:
+        """Returns an answer that takes a while."""
+        for _ in range(_TURNS):
+            told = self._ask("POST", path, body)
+            if told.get("state") != "running":
+                return told
+            self.sleep(1.0)
+        raise StoreError(f"{self.url}: there is no answer yet; ask again")
+
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None) -> Json:
         """Returns an answer; asks again where there is none, with the same key."""
+        if key is not None and not _KEY.fullmatch(key):
+            message = f"expected a key of 1 to 200 visible ASCII characters, without blanks, got {key[:80]!r}"
+            raise ParameterError(message, name="key", given=key)
         problem = "no attempt was made"
         for attempt in range(self.attempts):
             if attempt:
                 self.sleep(min(0.1 * 2**attempt, _LONGEST_WAIT) * (0.5 + secrets.randbelow(1000) / 1000))
             try:
                 status, told = self._once(method, path, body, key)
+            except ssl.SSLCertVerificationError as error:  # asking again does not change it
+                message = f"{self.url}: its certificate is not trusted ({error.verify_message}); expected the right"
+                raise StoreError(f"{message} host, or SSL_CERT_FILE with the authority's certificate") from None
             except (OSError, http.client.HTTPException) as error:
                 problem = f"{type(error).__name__}: {error}"
                 continue
-            if status < 400 or (status == 409 and told.get("state") == "refused"):
+            if status < 400:
                 return told
+            if status == 409 and told.get("state") == "refused":
+                return {name: value for name, value in told.items() if name not in _OF_PROBLEMS}
             if status not in _AGAIN:
                 raise _error(status, told)
             problem = str(told.get("detail", status))
@@ -249,6 +319,15 @@ def _spent(
     of = {"blocks": None if blocks is None else list(blocks), **stated}
     told = {name: value for name, value in of.items() if value is not None}
     return {"grant": grant, **({"claim": claim} if event is None else {"event": event}), **told}
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
 
 
 def _part(name: str) -> str:

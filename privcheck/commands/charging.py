@@ -6,21 +6,20 @@ been drawn the charge stays, whatever becomes of the run; it is released only wh
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from privcheck.accounting import NumericAccount, Spent, account, compress_to_mu, price_ledger
 from privcheck.accounting.currencies import decimal
-from privcheck.commands.ledger_work import Desk
+from privcheck.commands.desks import Desk, open_till
 from privcheck.commands.provenance import exact_parameters
-from privcheck.commands.setting import Chosen
-from privcheck.commands.tills import Till, open_till
-from privcheck.errors import BudgetError, ParameterError
-from privcheck.ledger import Decision
+from privcheck.commands.setting import Chosen, resolve_setting
+from privcheck.errors import BudgetError, ParameterError, StoreError
 from privcheck.ledger.exact import canonical, digest, write_number
 from privcheck.ledger.values import Unit
 from privcheck.results import NoiseKind, nothing
@@ -29,8 +28,12 @@ from privcheck.symbols import Expr, to_float
 from privcheck.verification import verify
 from privcheck.whole_files import write_whole
 
+if TYPE_CHECKING:
+    from privcheck.client import Client
+
 RECEIPT: Final = "receipt.json"
 _CEILING: Final = Context(prec=15, rounding=ROUND_CEILING)
+_JUDGED_WITHIN: Final = 300.0  # seconds
 _NO_COST: Final = "has no finite cost in the grant's currency"
 
 Event = dict[str, Any]
@@ -88,9 +91,7 @@ def price_setting(setting: Chosen, unit: Unit, *, replicates: int = 1) -> tuple[
     declaration = setting.declared
     verdict = verify(declaration, setting.values)
     if verdict.verdict != "holds":
-        message = f"the verdict on {declaration.name} is {verdict.verdict!r}, and only what holds is charged"
-        message += f"; see: privcheck verify {declaration.name}"
-        raise BudgetError(message, cost=None, remaining=None)
+        raise BudgetError(_not_holding(declaration.name, verdict.verdict), cost=None, remaining=None)
     event = event_of(setting, unit)
     if event is None:
         raise ParameterError(f"{declaration.name} {_NO_COST}, {unit}", name="grant", given=unit)
@@ -131,19 +132,47 @@ def describe_claim(setting: Chosen, verdict: str) -> dict[str, Any]:
 
 
 def charge_algorithm(
-    desk: Desk, grant: str, setting: Chosen, *, key: str | None, blocks: Sequence[str] | None = None
-) -> Decision:
+    desk: Desk, grant: str, algorithm: str, sets: Mapping[str, str], *, key: str | None,
+    blocks: Sequence[str] | None = None,
+) -> Event:  # fmt: skip
     """Charges an algorithm's releases, whose claim holds, at what they cost by the accountant.
+
+    A service judges the claim itself, with the algorithms that are installed there.
 
     Raises:
         BudgetError: Its claim is not one that holds.
         ParameterError: There is no finite cost in the grant's currency.
     """
-    event, claim = price_setting(setting, desk.book.find_grant(desk.actor, grant).currency)
-    return desk.book.charge(desk.actor, grant=grant, event=event, key=key, claim=claim, blocks=blocks)
+    if desk.service is not None:
+        claim = _judge_there(desk.service, algorithm, sets)
+        return desk.service.charge(grant=grant, claim=claim, key=key, blocks=blocks)
+    event, about = price_setting(resolve_setting(algorithm, sets), desk.currency(grant))
+    return desk.charge(grant=grant, event=event, key=key, claim=about, blocks=blocks)
 
 
-def import_run(desk: Desk, grant: str, path: Path) -> Decision:
+def _judge_there(service: Client, algorithm: str, sets: Mapping[str, str]) -> str:
+    """Returns the name of a claim that a service found to hold, once it has.
+
+    Raises:
+        BudgetError: It does not hold.
+        StoreError: It is not judged within five minutes.
+    """
+    end = time.monotonic() + _JUDGED_WITHIN
+    while (told := service.claim(algorithm, sets))["state"] == "running":
+        if time.monotonic() > end:
+            raise StoreError(f"{service.url}: {algorithm} is still being judged; ask again")
+        time.sleep(1)
+    if told["state"] != "holds":
+        raise BudgetError(_not_holding(algorithm, told["state"]), cost=None, remaining=None)
+    return str(told["claim"])
+
+
+def _not_holding(algorithm: str, verdict: str) -> str:
+    message = f"the verdict on {algorithm} is {verdict!r}, and only what holds is charged"
+    return f"{message}; see: privcheck verify {algorithm}"
+
+
+def import_run(desk: Desk, grant: str, path: Path) -> Event:
     """Charges what a run has spent, from its own record (ledger.jsonl); the same record is charged once.
 
     Raises:
@@ -152,14 +181,14 @@ def import_run(desk: Desk, grant: str, path: Path) -> Decision:
     """
     header, entries = read_ledger(path)
     spent = price_ledger(header, entries)
-    unit = desk.book.find_grant(desk.actor, grant).currency
+    unit = desk.currency(grant)
     event = _as_event(spent, unit)
     if event is None:
         raise ParameterError(f"{path}: what it records {_NO_COST}, {unit}", name="grant", given=grant)
     mark = digest(path.read_text(encoding="utf-8"))
     claim = {name: header[name] for name in ("algorithm", "parameters", "relation", "noise")}
     claim["record"] = mark
-    return desk.book.charge(desk.actor, grant=grant, event=event, key=f"import-{mark}", claim=claim)
+    return desk.charge(grant=grant, event=event, key=f"import-{mark}", claim=claim)
 
 
 def run_key(setting: Chosen, **more: object) -> str:
@@ -171,7 +200,7 @@ def run_key(setting: Chosen, **more: object) -> str:
 class _Purse:
     """One reservation, until the run has begun or ended."""
 
-    def __init__(self, till: Till, charge: str, out: Path | None) -> None:
+    def __init__(self, till: Desk, charge: str, out: Path | None) -> None:
         self._till, self._charge, self._out = till, charge, out
         self._begun = False
 
@@ -188,18 +217,19 @@ class _Purse:
     def give_back(self, why: str) -> None:
         """Releases what was reserved, unless noise may have been drawn."""
         if not self._begun:
-            self._till.release(self._charge, why)
+            self._till.release(self._charge, evidence=why)
 
 
-def _reserve(till: Till, grant: str, setting: Chosen, replicates: int, key: str | None) -> str:
+def _reserve(till: Desk, grant: str, setting: Chosen, replicates: int, key: str | None) -> str:
     """Returns the name of a reservation of what a run costs."""
     event, claim = price_setting(setting, till.currency(grant), replicates=replicates)
     for attempt in range(1000):
-        decision = till.reserve(grant, event, claim, None if key is None else f"{key}-{attempt}")
+        own = None if key is None else f"{key}-{attempt}"
+        decision = till.reserve(grant=grant, event=event, claim=claim, key=own)
         if decision["state"] == "refused":
             raise BudgetError(f"refused: {decision['reason']}", cost=None, remaining=decision["remaining"])
         charge = str(decision["id"])
-        if key is None or till.state(charge) != "released":
+        if key is None or till.find_charge(charge)["state"] != "released":
             return charge  # an attempt that ended before its first draw was released, and this is a new one
     raise BudgetError(f"{grant}: 1000 attempts of this run were released", cost=None, remaining=None)
 

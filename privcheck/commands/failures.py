@@ -20,6 +20,7 @@ import click
 
 from privcheck.commands.spelling import spell_what_is_missing
 from privcheck.errors import BudgetError, PrivcheckError, UnknownNameError
+from privcheck.hiding import hide_passwords
 
 MISUSE: Final = 2
 REFUSED: Final = 1
@@ -166,8 +167,8 @@ def _of_file(error: OSError) -> str | None:
 
 
 def _failure(error: str, message: str, *, given: object = None, hint: str | None = None, code: int = MISUSE) -> Failure:
-    shown = None if given is None else str(given)
-    return Failure(error=error, message=message, given=shown, hint=hint, code=code)
+    shown = None if given is None else hide_passwords(str(given))
+    return Failure(error=error, message=hide_passwords(message), given=shown, hint=hint, code=code)
 
 
 def _tell(error: BaseException, arguments: Sequence[str]) -> None:

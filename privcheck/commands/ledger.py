@@ -49,8 +49,8 @@ def init(store: str, *, as_json: bool) -> None:
     Examples:
       privcheck ledger init --store budget.db
     """
+    from privcheck.commands.desks import make_ledger
     from privcheck.commands.ledger_words import describe_new
-    from privcheck.commands.ledger_work import make_ledger
 
     finish(make_ledger(store), describe_new, as_json=as_json)
 
@@ -71,13 +71,14 @@ def quote(
     Examples:
       privcheck ledger quote --store budget.db --grant team-a --gaussian-std 30 --count 100
     """
+    from privcheck.commands.desks import open_desk
     from privcheck.commands.ledger_words import describe_quote
-    from privcheck.commands.ledger_work import open_desk, read_event
+    from privcheck.commands.ledger_work import read_event
 
     desk = open_desk(store, token_file)
-    result = desk.book.quote(desk.actor, grant=grant_name, event=read_event(**event), blocks=blocks or None)
-    finish(result.to_dict(), describe_quote, as_json=as_json)
-    sys.exit(0 if result.fits else 1)
+    result = desk.quote(grant=grant_name, event=read_event(**event), blocks=blocks or None)
+    finish(result, describe_quote, as_json=as_json)
+    sys.exit(1 if result["state"] == "refused" else 0)
 
 
 @ledger.command()
@@ -101,19 +102,20 @@ def charge(
     Examples:
       privcheck ledger charge --store budget.db --grant team-a --gaussian-rho 0.01 --key job-17
     """
-    from privcheck.commands.ledger_work import open_desk, read_event, state
+    from privcheck.commands.desks import open_desk
+    from privcheck.commands.ledger_work import read_event, state
 
     desk = open_desk(store, token_file)
     if algorithm is None and not sets:
         asked: Any = {"event": read_event(**event), "blocks": blocks or None, "claim": state(conditions)}
-        _end(desk.book.charge(desk.actor, grant=grant_name, key=key, **asked), as_json=as_json)
+        _end(desk.charge(grant=grant_name, key=key, **asked), as_json=as_json)
     if algorithm is None or conditions or any(value is not None for value in event.values()):
         raise click.UsageError("give --algorithm with its --set, or an event, and not both")
     from privcheck.commands.charging import charge_algorithm
-    from privcheck.commands.setting import parse_sets, resolve_setting
+    from privcheck.commands.setting import parse_sets
 
-    setting = resolve_setting(algorithm, parse_sets(sets))
-    _end(charge_algorithm(desk, grant_name, setting, key=key, blocks=blocks or None), as_json=as_json)
+    of = blocks or None
+    _end(charge_algorithm(desk, grant_name, algorithm, parse_sets(sets), key=key, blocks=of), as_json=as_json)
 
 
 @ledger.command()
@@ -136,11 +138,12 @@ def reserve(
     Examples:
       privcheck ledger reserve --store budget.db --grant team-a --gaussian-std 30 --key job-17
     """
-    from privcheck.commands.ledger_work import open_desk, read_event, state
+    from privcheck.commands.desks import open_desk
+    from privcheck.commands.ledger_work import read_event, state
 
     desk = open_desk(store, token_file)
     asked: Any = {"event": read_event(**event), "blocks": blocks or None, "claim": state(conditions)}
-    _end(desk.book.reserve(desk.actor, grant=grant_name, key=key, seconds=seconds, **asked), as_json=as_json)
+    _end(desk.reserve(grant=grant_name, key=key, seconds=seconds, **asked), as_json=as_json)
 
 
 @ledger.command()
@@ -155,10 +158,10 @@ def commit(charge_id: str, *, store: str, token_file: Path | None, as_json: bool
     Examples:
       privcheck ledger commit c-0123456789abcdef --store budget.db
     """
-    from privcheck.commands.ledger_work import open_desk
+    from privcheck.commands.desks import open_desk
 
     desk = open_desk(store, token_file)
-    _end(desk.book.commit(desk.actor, charge_id), as_json=as_json)
+    _end(desk.commit(charge_id), as_json=as_json)
 
 
 @ledger.command()
@@ -174,10 +177,10 @@ def release(charge_id: str, *, store: str, token_file: Path | None, evidence: st
     Examples:
       privcheck ledger release c-0123456789abcdef --store budget.db --evidence "the job never started"
     """
-    from privcheck.commands.ledger_work import open_desk
+    from privcheck.commands.desks import open_desk
 
     desk = open_desk(store, token_file)
-    _end(desk.book.release(desk.actor, charge_id, evidence=evidence), as_json=as_json)
+    _end(desk.release(charge_id, evidence=evidence), as_json=as_json)
 
 
 @ledger.command()
@@ -194,17 +197,16 @@ def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id:
       privcheck ledger show --store budget.db
       privcheck ledger show --store budget.db --charge c-0123456789abcdef
     """
+    from privcheck.commands.desks import open_desk
     from privcheck.commands.ledger_words import describe_charge, describe_shown
-    from privcheck.commands.ledger_work import open_desk
 
     if charge_id is not None and dataset is not None:
         raise click.UsageError("give DATASET, or --charge, and not both")
     desk = open_desk(store, token_file)
     if charge_id is not None:
-        found = desk.book.find_charge(desk.actor, charge_id).to_dict()
-        finish({"charge": found}, describe_charge, as_json=as_json)
+        finish({"charge": desk.find_charge(charge_id)}, describe_charge, as_json=as_json)
         return
-    finish(desk.book.show(desk.actor, dataset), describe_shown, as_json=as_json)
+    finish(desk.show(dataset), describe_shown, as_json=as_json)
 
 
 @ledger.command()
@@ -226,20 +228,21 @@ def verify(
       privcheck ledger verify --store budget.db --receipt kept.json
       privcheck ledger verify --store budget.db --receipts receipts.jsonl --accept
     """
+    from privcheck.commands.desks import open_desk
     from privcheck.commands.ledger_words import describe_accepted, describe_checked
-    from privcheck.commands.ledger_work import open_desk, read_receipt, read_receipts
+    from privcheck.commands.ledger_work import read_receipt, read_receipts
 
     if freeze_lost and not accept:
         raise click.UsageError("--freeze-lost goes with --accept")
     desk = open_desk(store, token_file)
     kept = [read_receipt(text) for text in receipts] + ([] if file is None else read_receipts(file))
     if accept:
-        taken = desk.book.accept(desk.actor, receipts=kept, freeze=freeze_lost)
-        finish(taken.to_dict(), describe_accepted, as_json=as_json)
-        sys.exit(0 if taken.accepted else 1)
-    result = desk.book.verify(desk.actor, receipts=kept)
-    finish(result.to_dict(), describe_checked, as_json=as_json)
-    sys.exit(0 if result.ok else 1)
+        taken = desk.accept(kept, freeze=freeze_lost)
+        finish(taken, describe_accepted, as_json=as_json)
+        sys.exit(0 if taken["accepted"] else 1)
+    result = desk.verify(kept)
+    finish(result, describe_checked, as_json=as_json)
+    sys.exit(0 if result["ok"] else 1)
 
 
 @ledger.command("import")
@@ -256,7 +259,7 @@ def import_command(file: Path, *, store: str, token_file: Path | None, grant_nam
       privcheck ledger import runs/trips/ledger.jsonl --store budget.db --grant team-a
     """
     from privcheck.commands.charging import import_run
-    from privcheck.commands.ledger_work import open_desk
+    from privcheck.commands.desks import open_desk
 
     _end(import_run(open_desk(store, token_file), grant_name, file), as_json=as_json)
 
@@ -274,15 +277,15 @@ def export(dataset: str, *, store: str, token_file: Path | None, form: str, as_j
     Examples:
       privcheck ledger export trips --store budget.db --as statement
     """
+    from privcheck.commands.desks import open_desk
     from privcheck.commands.ledger_export import export_dataset
     from privcheck.commands.ledger_words import describe_export
-    from privcheck.commands.ledger_work import open_desk
 
     finish(export_dataset(open_desk(store, token_file), dataset, form), describe_export, as_json=as_json)
 
 
-def _end(decision: Any, *, as_json: bool) -> NoReturn:
+def _end(decision: dict[str, Any], *, as_json: bool) -> NoReturn:
     from privcheck.commands.ledger_words import describe_decision
 
-    finish(decision.to_dict(), describe_decision, as_json=as_json)
-    sys.exit(1 if decision.state == "refused" else 0)
+    finish(decision, describe_decision, as_json=as_json)
+    sys.exit(1 if decision["state"] == "refused" else 0)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from privcheck.accounting import compose, to_dp_event
-from privcheck.commands.ledger_work import Desk
-from privcheck.ledger import Charge, parse_event
-
-_PAGE: Final = 1000
+from privcheck.commands.desks import Desk
+from privcheck.ledger import parse_event
 
 
 def export_dataset(desk: Desk, dataset: str, form: str) -> dict[str, Any]:
@@ -21,18 +19,10 @@ def export_dataset(desk: Desk, dataset: str, form: str) -> dict[str, Any]:
         ParameterError: An event has no form in dp_accounting.
         UnknownNameError: There is no such dataset.
     """
-    charges = list_charges(desk, dataset)
-    shown = desk.book.show(desk.actor, dataset)["datasets"][0]
+    charges = desk.charges(dataset)
+    shown = desk.show(dataset)["datasets"][0]
     if form == "statement":
         head = shown["head"]
-        return {"form": form, "dataset": shown, "charges": [c.to_dict() for c in charges], "head": head}
-    events = [event for c in charges if c.state != "released" for event in parse_event(c.event).events()]
+        return {"form": form, "dataset": shown, "charges": charges, "head": head}
+    events = [event for c in charges if c["state"] != "released" for event in parse_event(c["event"]).events()]
     return {"form": form, "dataset": dataset, "event": repr(to_dp_event(compose(events))), "events": len(events)}
-
-
-def list_charges(desk: Desk, dataset: str) -> list[Charge]:
-    """Returns all of a dataset's charges, in order."""
-    charges: list[Charge] = []
-    while page := desk.book.charges(desk.actor, dataset, after=charges[-1].seq if charges else 0, most=_PAGE):
-        charges += page
-    return charges

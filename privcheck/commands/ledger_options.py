@@ -9,12 +9,16 @@ import click
 from privcheck.commands.kinds import Place
 
 store_option = click.option(
-    "--store", required=True, metavar="URL", help="The ledger: a path, or sqlite:///path.", envvar="PRIVCHECK_LEDGER"
+    "--store",
+    required=True,
+    metavar="URL",
+    help="The ledger: a path, sqlite:///path, postgresql://host/name, or a service, https://host.",
+    envvar="PRIVCHECK_LEDGER",
 )
 token_option = click.option(
     "--token-file",
     type=Place(dir_okay=False),
-    help="A file with your token; else PRIVCHECK_LEDGER_TOKEN. Without one, whoever may write the file is its officer.",
+    help="A file with your token, else PRIVCHECK_LEDGER_TOKEN; without one, who may write a SQLite file is officer.",
 )
 grant_option = click.option("--grant", "grant_name", required=True, metavar="G", help="The grant to charge.")
 block_option = click.option(

@@ -34,8 +34,9 @@ def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) 
     Examples:
       privcheck ledger grant --store budget.db --dataset trips --currency rho --cap 1 --delta 1e-6 --name team-a
     """
+    from privcheck.commands.desks import open_desk
     from privcheck.commands.ledger_words import describe_granted
-    from privcheck.commands.ledger_work import give, open_desk
+    from privcheck.commands.ledger_work import give
 
     finish(give(open_desk(store, token_file), **fields), describe_granted, as_json=as_json)
 
@@ -58,12 +59,12 @@ def block(
       privcheck ledger block trips --store budget.db --name 2027-01 --name 2027-02 \\
         --disjoint-users "riders are assigned by the month in which they signed up"
     """
+    from privcheck.commands.desks import open_desk
     from privcheck.commands.ledger_words import describe_blocks
-    from privcheck.commands.ledger_work import open_desk
 
     desk = open_desk(store, token_file)
-    made = desk.book.add_blocks(desk.actor, dataset, names, disjoint_users=disjoint_users)
-    finish({"dataset": dataset, "blocks": [one.to_dict() for one in made]}, describe_blocks, as_json=as_json)
+    made = desk.add_blocks(dataset, names, disjoint_users=disjoint_users)
+    finish({"dataset": dataset, "blocks": made}, describe_blocks, as_json=as_json)
 
 
 @click.command()
@@ -89,11 +90,11 @@ def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any)
     Examples:
       privcheck ledger policy --store budget.db --dataset trips --epsilon 8 --delta 1e-6
     """
+    from privcheck.commands.desks import open_desk
     from privcheck.commands.ledger_words import describe_policy
-    from privcheck.commands.ledger_work import open_desk
 
     desk = open_desk(store, token_file)
-    result = {"policy": desk.book.set_policy(desk.actor, **fields).to_dict()}
+    result = {"policy": desk.set_policy(**fields)}
     finish(result, describe_policy, as_json=as_json)
 
 
@@ -111,12 +112,12 @@ def evidence(charge_id: str, *, store: str, token_file: Path | None, verdict: st
     Examples:
       privcheck ledger evidence c-0123456789abcdef --store budget.db --verdict consistent --report audit.json
     """
+    from privcheck.commands.desks import open_desk
     from privcheck.commands.ledger_words import describe_evidence
-    from privcheck.commands.ledger_work import open_desk
 
     desk = open_desk(store, token_file)
     found: Any = verdict
-    row = desk.book.add_evidence(desk.actor, charge_id, verdict=found, report=report)
+    row = desk.add_evidence(charge_id, verdict=found, report=report)
     finish({"charge": charge_id, "verdict": verdict, "row": row}, describe_evidence, as_json=as_json)
 
 
@@ -133,38 +134,44 @@ def freeze(grant_name: str, *, store: str, token_file: Path | None, reason: str,
     Examples:
       privcheck ledger freeze team-a --store budget.db --reason "an audit found a violation"
     """
+    from privcheck.commands.desks import open_desk
     from privcheck.commands.ledger_words import describe_frozen
-    from privcheck.commands.ledger_work import open_desk
 
     desk = open_desk(store, token_file)
-    row = desk.book.freeze(desk.actor, grant_name, reason=reason)
+    row = desk.freeze(grant_name, reason=reason)
     finish({"grant": grant_name, "state": "frozen", "row": row}, describe_frozen, as_json=as_json)
 
 
 @click.command()
 @store_option
 @token_option
-@click.option("--name", required=True, metavar="NAME", help="Whose.")
+@click.option("--name", metavar="NAME", help="Whose.")
 @click.option("--role", metavar="ROLE", help="reader, analyst, ci, officer or admin.")
 @click.option("--grant", "grants", multiple=True, metavar="G", help="A grant that it may charge; repeat.")
 @click.option("--expires", metavar="TIME", help="When it ends, as 2027-01-31T12:00:00Z.")
 @click.option("--revoke", is_flag=True, help="End the token of that name.")
+@click.option("--list", "listed", is_flag=True, help="Show whose tokens there are; none is told again.")
 @json_option
 def token(
-    *, store: str, token_file: Path | None, name: str, role: str | None, grants: tuple[str, ...], expires: str | None,
-    revoke: bool, as_json: bool,
+    *, store: str, token_file: Path | None, name: str | None, role: str | None, grants: tuple[str, ...],
+    expires: str | None, revoke: bool, listed: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Make a token, which is told this once, or end one.
+    """Make a token, which is told this once, end one, or list them.
 
     \b
     Examples:
       privcheck ledger token --store budget.db --name ana --role analyst --grant team-a
+      privcheck ledger token --store budget.db --list
     """
-    from privcheck.commands.ledger_words import describe_token
-    from privcheck.commands.ledger_work import change_token, open_desk
+    from privcheck.commands.desks import open_desk
+    from privcheck.commands.ledger_words import describe_token, describe_tokens
+    from privcheck.commands.ledger_work import change_token
 
-    if revoke == (role is not None):
-        raise click.UsageError("give --role for a new token, or --revoke")
+    if [listed, revoke, role is not None].count(True) != 1 or listed == (name is not None):
+        raise click.UsageError("give --name with --role for a new token, or with --revoke; or --list")
     desk = open_desk(store, token_file)
+    if name is None:
+        finish({"tokens": desk.tokens()}, describe_tokens, as_json=as_json)
+        return
     result = change_token(desk, name=name, role=role, grants=grants, expires=expires)
     finish(result, describe_token, as_json=as_json)

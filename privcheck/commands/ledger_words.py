@@ -117,6 +117,12 @@ def describe_token(result: dict[str, Any]) -> str:
     return f"{result['role']} {result['name']}; the token, which is not shown again: {result['token']}"
 
 
+def describe_tokens(result: dict[str, Any]) -> str:
+    """Returns whose tokens there are."""
+    lines = [(t["name"], t["role"], ", ".join(t["grants"]), *_days(t), t["made_by"]) for t in result["tokens"]]
+    return columns([("name", "role", "grants", "expires", "revoked", "made by"), *lines])
+
+
 def describe_frozen(result: dict[str, Any]) -> str:
     """Returns that nothing more is charged."""
     return f"grant {result['grant']} is frozen: nothing more is charged to it"
@@ -173,6 +179,10 @@ def _cost(result: dict[str, Any]) -> str:
     cost = result["cost"]
     lost = "" if cost["lost"] == "0" else f" and δ = {cost['lost']}"
     return f"{result['balance']['currency']} = {_short(cost['amount'])}{lost}"
+
+
+def _days(token: dict[str, Any]) -> list[str]:
+    return [(token[end] or "")[:19] for end in ("expires", "revoked")]
 
 
 def _short(number: str) -> str:

@@ -1,4 +1,4 @@
-"""What the ledger's commands do: the store is opened, who acts is found, and what is released is read."""
+"""What the ledger's commands read: who acts, what is released, receipts; and what they give."""
 
 from __future__ import annotations
 
@@ -6,59 +6,20 @@ import getpass
 import json
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from privcheck.errors import AuthorityError, ParameterError
-from privcheck.ledger import Actor, Book, Receipt, Spending, create_store, open_store, parse_event
+from privcheck.errors import ParameterError
+from privcheck.ledger import Actor, Receipt, Spending, parse_event
 from privcheck.ledger.trust import STATED
+
+if TYPE_CHECKING:
+    from privcheck.commands.desks import Desk
 
 TOKEN: Final = "PRIVCHECK_LEDGER_TOKEN"  # noqa: S105 - where it is looked for
 _WAYS: Final = "--event, --event-file, --gaussian-rho, --gaussian-std, --laplace-epsilon or --pure-epsilon"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """An open ledger, and who acts.
-
-    Attributes:
-        book: The ledger.
-        actor: Who acts.
-    """
-
-    book: Book
-    actor: Actor
-
-
-def make_ledger(url: str) -> dict[str, Any]:
-    """Returns the first officer's token of a new ledger."""
-    store = create_store(url)
-    try:
-        _, token = Book.init(store)
-    finally:
-        store.close()
-    return {"store": store.url, "officer_token": token}
-
-
-def open_desk(url: str, token_file: Path | None) -> Desk:
-    """Returns a ledger and who acts: by a token, or the user who may write the file.
-
-    Raises:
-        AuthorityError: The token is unknown, revoked or over, or there is none and the store is not a file.
-        StoreError: There is no ledger.
-    """
-    book, token = Book(open_store(url)), read_token(token_file)
-    if not token and not book.store.url.startswith("sqlite:"):
-        book.store.close()
-        message = f"expected a token in {TOKEN} or --token-file: only who may write a SQLite file needs none"
-        raise AuthorityError(message, known=False)
-    command = click.get_current_context(silent=True)
-    if command is not None:
-        command.call_on_close(book.store.close)
-    return Desk(book=book, actor=book.find_actor(token) if token else local_officer())
 
 
 def read_token(token_file: Path | None) -> str:
@@ -84,11 +45,10 @@ def give(desk: Desk, **fields: Any) -> dict[str, Any]:
     file, given = fields.pop("plan"), {name: value for name, value in fields.items() if value is not None}
     if (file is None) != ("currency" in given and "cap" in given) or (file is not None and "lost" in given):
         raise click.UsageError("give --currency and --cap, or --plan")
-    if file is None:
-        grant, policy = desk.book.grant(desk.actor, **given)
-    else:
-        grant, policy = desk.book.plan(desk.actor, events=file.read_text(encoding="utf-8"), **given)
-    return {"grant": grant.to_dict(), "policy": policy.to_dict(), "policy_implied": policy.implied}
+    if file is not None:
+        given["events"] = file.read_text(encoding="utf-8")
+    made = desk.grant(**given)
+    return {**made, "policy_implied": made["policy"]["implied"]}
 
 
 def change_token(
@@ -96,9 +56,9 @@ def change_token(
 ) -> dict[str, Any]:
     """Returns a new token, or which one was ended where there is no role."""
     if role is None:
-        desk.book.revoke_token(desk.actor, name)
+        desk.revoke_token(name)
         return {"name": name, "revoked": True}
-    token = desk.book.make_token(desk.actor, name=name, role=role, grants=grants, expires=expires)
+    token = desk.make_token(name=name, role=role, grants=grants, expires=expires)
     return {"name": name, "role": role, "grants": list(grants), "expires": expires, "token": token}
 
 

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Final
 
 from privcheck.commands.setting import Chosen
+from privcheck.hiding import hide_passwords
 from privcheck.reports.values import About, PresetUsed, Provenance
 
 EXTRAS: Final = ("agents", "icu-sepsis", "release", "blackbox", "gym", "cluster", "service", "postgres")
@@ -109,7 +110,7 @@ def provenance(began: Began, *, command: Sequence[str], seeds: Mapping[str, int]
     return Provenance(
         versions={"python": platform.python_version(), **versions()},
         seeds=dict(seeds),
-        command=" ".join(command),
+        command=hide_passwords(" ".join(command)),
         started=began.at,
         seconds=time.perf_counter() - began.clock,
     )

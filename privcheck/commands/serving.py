@@ -11,6 +11,7 @@ import click
 
 from privcheck.commands.kinds import Place
 from privcheck.errors import ParameterError
+from privcheck.hiding import hide_passwords
 
 _NEEDED: Final = ("fastapi", "uvicorn", "multipart")
 _SHUTDOWN: Final = 5  # seconds for requests that are under way when the service is asked to end
@@ -52,7 +53,7 @@ def serve(*, store: str, host: str, port: int, tls_cert: Path | None, tls_key: P
 
     token = open_or_create(store)
     if token is not None:
-        click.echo(f"new ledger {store}; the first officer's token, told this once:\n{token}", err=True)
+        click.echo(f"new ledger {hide_passwords(store)}; the first officer's token, told this once:\n{token}", err=True)
     uvicorn.run(
         create_app(Settings(store=store, secure=tls_cert is not None or behind_proxy)),
         host=host,

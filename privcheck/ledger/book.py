@@ -111,6 +111,12 @@ class Book:
         with self.write() as transaction:
             tokens.revoke_token(transaction, name, now=self.now())
 
+    def list_tokens(self, actor: Actor) -> list[dict[str, Any]]:
+        """Returns whose tokens there are: name, role, grants, expires, revoked, made_by, made_at; no secret."""
+        require(actor, "token")
+        with self.store.read() as transaction:
+            return tokens.list_tokens(transaction)
+
     def set_policy(self, actor: Actor, **fields: object) -> Policy:
         """Opens a dataset with its policy; the fields are those of `granting.read_policy`.
 

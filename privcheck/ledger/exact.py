@@ -16,7 +16,7 @@ from privcheck.symbols import exact, to_float
 
 _LEAST: Final = Fraction(1, 10**30)
 _MOST: Final = Fraction(10**30)
-_LONGEST: Final = 40  # characters of a number
+_LONGEST: Final = 64  # characters of a number, as it was given or as `write_number` writes it
 _NAME: Final = re.compile(r"[^\W_][\w.-]{0,63}")
 _PLACES: Final = 60  # of a number that is written as a decimal
 _BITS: Final = 128  # of a denominator that is kept

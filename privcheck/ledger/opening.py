@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from privcheck.errors import ParameterError
+from privcheck.hiding import hide_passwords
 from privcheck.ledger.sqlite import SqliteStore
 from privcheck.ledger.store import Store
 
@@ -50,5 +51,6 @@ def _path(url: str) -> Path:
         scheme, rest = "sqlite", f"/{url}" if url else ""
     path = rest.removeprefix("/")
     if scheme != "sqlite" or not rest.startswith("/") or not path.strip() or "\0" in path:
-        raise ParameterError(f"{_EXPECTED}, got {url[:80]!r}", name="store", given=url)
+        shown = hide_passwords(url)
+        raise ParameterError(f"{_EXPECTED}, got {shown[:80]!r}", name="store", given=shown)
     return Path(path)

@@ -9,6 +9,7 @@ the same request may be asked again with the same key.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from privcheck.errors import StoreError
+from privcheck.hiding import hide_passwords
 from privcheck.ledger.marks import COMPARE
 from privcheck.ledger.schema import MARKED, migrate
 from privcheck.ledger.store import Field, Row, Waiting
@@ -41,6 +43,7 @@ _GUARDS: Final = (
     """CREATE TRIGGER entry_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON entry
        FOR EACH STATEMENT EXECUTE FUNCTION entry_only_added()""",
 )
+_SECRET: Final = ("password", "sslpassword")  # of a URL's options
 _AGAIN: Final = "ask again with the same key"
 # SQLSTATE: disk full, I/O, corrupted data or index, read-only server
 _LASTING: Final = ("53100", "58030", "XX001", "XX002", "25006")
@@ -242,6 +245,7 @@ class PostgresStore:
             yield
         except self._psycopg.Error as error:
             said = " ".join((error.diag.message_primary or str(error)).split())[:300] or type(error).__name__
+            said = _without_parts(said, self._target)
             if error.sqlstate in _LASTING:
                 self.stop_writing(said)
                 raise StoreError(f"{self.url}: read-only from now on: {said}", read_only=True) from error
@@ -258,11 +262,21 @@ def without_password(url: str) -> str:
     >>> without_password("postgresql://ann:secret@host:5432/budget?sslmode=require&password=secret")
     'postgresql://ann@host:5432/budget?sslmode=require'
     """
-    parts = urlsplit(url)
-    user, at, host = parts.netloc.rpartition("@")
-    shown = [(name, value) for name, value in parse_qsl(parts.query) if name != "password"]
+    parts = urlsplit(hide_passwords(url))
+    shown = [(name, value) for name, value in parse_qsl(parts.query) if name not in _SECRET]
     query = f"?{urlencode(shown, safe='/')}" if shown else ""
-    return f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}{query}"
+    return f"{parts.scheme}://{parts.netloc}{parts.path}{query}"
+
+
+def _without_parts(said: str, url: str) -> str:
+    """Returns what libpq says without what it quotes of a password that it took for something else."""
+    secret = re.search(r"://[^\s:/@]*:(\S*)@", url)
+    parts = [] if secret is None else [part for part in re.split(r"[/?#:@]", secret[1]) if part]
+
+    def show(quoted: re.Match[str]) -> str:
+        return "…" if any(part in quoted[1] or quoted[1] in part for part in parts) else quoted[0]
+
+    return re.sub(r"\"([^\"]*)\"", show, said)
 
 
 def _marked(statement: str) -> str:

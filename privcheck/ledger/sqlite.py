@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from privcheck.errors import StoreError
+from privcheck.hiding import hide_passwords
 from privcheck.ledger.marks import add_heads, explain_doubt, find_heads, find_lost, read_heads, write_heads
 from privcheck.ledger.schema import MARKED, migrate
 from privcheck.ledger.store import Field, Row, Waiting
@@ -94,7 +95,8 @@ class SqliteStore:
         if create:
             self._create()
         elif not path.is_file():
-            raise StoreError(f"{path}: no ledger there; expected one made by: privcheck ledger init --store {path}")
+            shown = hide_passwords(str(path))  # it may have been meant as PostgreSQL's connection string
+            raise StoreError(f"{shown}: no ledger there; expected one made by: privcheck ledger init --store {shown}")
         else:
             self._bring_up_to_date()
 

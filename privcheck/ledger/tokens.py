@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from typing import Final
+from typing import Any, Final
 
 from privcheck.errors import AuthorityError, ParameterError, StoreError
 from privcheck.ledger.answers import Receipt
@@ -75,6 +75,14 @@ def revoke_token(transaction: Transaction, name: str, *, now: str) -> None:
     if transaction.one("SELECT 1 FROM token WHERE name = ?", (name,)) is None:
         raise ParameterError(f"expected the name of a token, got {name!r}", name="name", given=name)
     transaction.run("UPDATE token SET revoked = ? WHERE name = ? AND revoked IS NULL", (now, name))
+
+
+def list_tokens(transaction: Transaction) -> list[dict[str, Any]]:
+    """Returns whose tokens there are, in the order in which they were made; of the tokens themselves nothing."""
+    names = ("name", "role", "grants", "expires", "revoked", "made_by", "made_at")
+    found = transaction.all(f"SELECT {', '.join(names)} FROM token ORDER BY made_at, name")  # noqa: S608 - ours
+    told = [dict(zip(names, row, strict=True)) for row in found]
+    return [{**one, "grants": json.loads(str(one["grants"]))} for one in told]
 
 
 def make_key(transaction: Transaction) -> None:

@@ -14,11 +14,12 @@ from typing import Any, Final, TypeVar
 from fastapi import Request
 
 from privcheck.errors import IdempotencyError
-from privcheck.ledger import Actor, Book
+from privcheck.ledger import Actor, Book, Receipt
 from privcheck.ledger.exact import canonical, digest
 from privcheck.ledger.granting import find_grant
 from privcheck.ledger.values import Unit
 from privcheck.ledger.writer import Writer
+from privcheck.service.checks import Checks
 from privcheck.service.limits import Buckets
 from privcheck.service.problems import ProblemError
 
@@ -49,6 +50,7 @@ class Desk:
     _claims: OrderedDict[str, dict[str, Any]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _writing: threading.Lock = field(default_factory=threading.Lock)
+    _checks: Checks = field(default_factory=Checks)
 
     async def call(self, function: Callable[..., T], *args: Any, **more: Any) -> T:
         """Returns what a function of the ledger returns, called in one of a few threads.
@@ -63,6 +65,12 @@ class Desk:
             return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *args, **more))
         finally:
             self._waiting -= 1
+
+    async def check_later(self, actor: Actor, receipts: tuple[Receipt, ...]) -> dict[str, Any] | None:
+        """Returns whether the chains fit together; None while that is being read: it is to be asked for again."""
+        key = digest(actor.name, canonical([receipt.to_dict() for receipt in receipts]))
+        found = await self._checks.ask(key, partial(self.book.verify, actor, receipts=receipts))
+        return None if found is None else found.to_dict()
 
     def check_key(self, actor: Actor, key: str, request: Mapping[str, Any]) -> None:
         """Refuses a key that came with another request.
@@ -113,6 +121,7 @@ class Desk:
         """Lets go of the store, once what is under way has ended."""
         self.writer.close(timeout=_CLOSING)
         self._threads.shutdown(wait=True, cancel_futures=True)
+        self._checks.close()
         self.book.store.close()
 
 

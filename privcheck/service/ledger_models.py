@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import Header, Path, Query
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from privcheck.ledger.exact import read_name
 from privcheck.service.limits import MOST_EVENTS
-from privcheck.service.models import Body, EventBody, Line, Number, Settings, Word
+from privcheck.service.models import Body, EventBody, Exact, Line, Settings, Text, Word
 
 Key = Annotated[
     str,
@@ -20,15 +21,33 @@ Key = Annotated[
         description="Of your choice: the same request with the same key is written once, and answered the same.",
     ),
 ]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+Name = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=64, pattern=r"^[^\W_][\w.-]*$"),
+    AfterValidator(lambda name: read_name("a name", name)),  # letters of every script, in the one form of each
+]
 InPath = Annotated[Name, Path()]
 Hash = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")]
 After = Annotated[int, Query(ge=0, le=2**53, description="The `next` of the page before.")]
+_AT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$"
 At = Annotated[
-    str, StringConstraints(max_length=32, pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"),
+    str, StringConstraints(max_length=32, pattern=_AT),
     Field(examples=["2027-01-31T12:00:00Z"]),
 ]  # fmt: skip
 Decimal = Annotated[str, Field(description="A decimal string, exact; p/q where it is no decimal.")]
+
+
+class About(Body):
+    """What an event is of, as who charges it says; nobody judges that, and it is kept with the charge."""
+
+    algorithm: Word | None = None
+    parameters: Settings = Field(default_factory=dict)
+    noise: Line | None = None
+    record: Annotated[
+        str | None,
+        StringConstraints(pattern=r"^[0-9a-f]{64}$"),
+        Field(description="The digest of a run's own record, that was not charged before it drew."),
+    ] = None
 
 
 class SpendBody(Body):
@@ -51,6 +70,7 @@ class SpendBody(Body):
         list[Literal["outputs", "billboard"]] | None,
         Field(max_length=2, description="Of joint DP: the billboard lemma's conditions that were found met; all: 201."),
     ] = None
+    about: About | None = None
     blocks: Annotated[
         list[Name] | None,
         Field(min_length=1, max_length=64, description="Of a divided dataset: some of the grant's blocks; null: all."),
@@ -60,8 +80,9 @@ class SpendBody(Body):
     def _one(self) -> Self:
         if (self.event is None) == (self.claim is None):
             raise ValueError("give an event, or a claim")
-        if self.event is None and any(x is not None for x in (self.relation, self.model, self.conditions)):
-            raise ValueError("give relation, model and conditions with an event: a claim has its own")
+        stated = (self.relation, self.model, self.conditions, self.about)
+        if self.event is None and any(one is not None for one in stated):
+            raise ValueError("give relation, model, conditions and about with an event: a claim has its own")
         return self
 
 
@@ -74,7 +95,7 @@ class ReserveBody(SpendBody):
 class ReleaseBody(Body):
     """Why a reservation is given back."""
 
-    evidence: Annotated[Line, Field(description="How it is known that nothing was drawn.")]
+    evidence: Annotated[Text, Field(description="How it is known that nothing was drawn.")]
 
 
 class ClaimBody(Body):
@@ -88,8 +109,8 @@ class DatasetBody(Body):
     """A dataset's policy: what all its grants together keep, for ever."""
 
     dataset: Name
-    epsilon: Number
-    delta: Number
+    epsilon: Exact
+    delta: Exact
     relation: Line = "replace-one"
     unit: Line = "user"
     trust: Literal["central", "joint", "shuffle", "local"] = "central"
@@ -113,10 +134,10 @@ class GrantBody(Body):
     name: Name
     dataset: Name
     currency: Literal["epsilon", "rho", "mu2"] | None = None
-    cap: Number | None = None
-    lost: Number | None = None
+    cap: Exact | None = None
+    lost: Exact | None = None
     events: Annotated[list[EventBody], Field(min_length=1, max_length=MOST_EVENTS)] | None = None
-    delta: Number | None = None
+    delta: Exact | None = None
     blocks: Annotated[
         list[Name] | None, Field(max_length=64, description="Of a divided dataset: those that it covers.")
     ] = None
@@ -141,7 +162,7 @@ class EvidenceBody(Body):
 
     charge: Name
     verdict: Literal["consistent", "violation"]
-    report: Annotated[Line, Field(description="Where it can be read, or its digest.")]
+    report: Annotated[Text, Field(description="Where it can be read, or its digest.")]
 
 
 class NewEvidence(BaseModel):
@@ -150,6 +171,42 @@ class NewEvidence(BaseModel):
     charge: str
     verdict: Literal["consistent", "violation"]
     hash: str
+
+
+class FreezeBody(Body):
+    """Why nothing more is to be spent on a grant."""
+
+    reason: Text
+
+
+class Frozen(BaseModel):
+    """A grant on which nothing more is spent; `hash` is of the row that says so."""
+
+    grant: str
+    state: Literal["frozen"]
+    hash: str
+
+
+class ReceiptBody(Body):
+    """A receipt, as a charge returned it."""
+
+    dataset: Name
+    seq: Annotated[int, Field(ge=1, le=2**53)]
+    hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    at: At
+    signature: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class VerifyBody(Body):
+    """Receipts that were kept."""
+
+    receipts: Annotated[list[ReceiptBody], Field(max_length=128, default_factory=list)]
+
+
+class AcceptBody(VerifyBody):
+    """Receipts that were kept, and whether to go on where rows are lost."""
+
+    freeze: Annotated[bool, Field(description="The grants that lost rows may have been charged to are frozen.")] = False
 
 
 class TokenBody(Body):
@@ -187,6 +244,32 @@ class Decided(Answer):
     remaining: Decimal
     cost: dict[str, Decimal]
     expires: str | None
+
+
+class Checked(Answer):
+    """Whether the ledger is what was once written; what is wrong, one sentence each."""
+
+    ok: bool
+    rows: int
+    datasets: dict[str, dict[str, Any]] = Field(description="The head of every chain: its place and hash.")
+    problems: list[str]
+
+
+class Accepted(Answer):
+    """Whether a store that was put back is written again, and what was found."""
+
+    accepted: bool
+
+
+class ShownGrant(Answer):
+    """A grant, and what is left of it."""
+
+    name: str
+    dataset: str
+    currency: str
+    cap: Decimal
+    remaining: Decimal
+    balance: dict[str, Any]
 
 
 class Quoted(Answer):
@@ -283,6 +366,24 @@ class NewToken(BaseModel):
     name: str
     role: str
     token: str
+
+
+class Token(BaseModel):
+    """Whose token there is, and what it may do; the token itself is told once, when it is made."""
+
+    name: str
+    role: str
+    grants: list[str]
+    expires: str | None
+    revoked: str | None
+    made_by: str
+    made_at: str
+
+
+class Tokens(BaseModel):
+    """All tokens, in the order in which they were made."""
+
+    tokens: list[Token]
 
 
 class Revoked(BaseModel):

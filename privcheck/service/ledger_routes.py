@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Response
 from starlette.responses import JSONResponse
 
 from privcheck import registry
-from privcheck.ledger import Actor
+from privcheck.ledger import Actor, Receipt
 from privcheck.ledger.answers import Decision
 from privcheck.ledger.granting import find_policy, grants_of
 from privcheck.ledger.trust import STATED
@@ -146,6 +146,24 @@ async def add_evidence(body: models.EvidenceBody, key: models.Key, desk: At, act
     return models.NewEvidence(charge=body.charge, verdict=body.verdict, hash=value)
 
 
+@router.post("/grants/{grant}/freeze", status_code=201, responses=_WRITES)
+async def freeze_grant(
+    grant: models.InPath, body: models.FreezeBody, key: models.Key, desk: At, actor: Acting
+) -> models.Frozen:
+    """Stops all spending on a grant, for good."""
+    write = partial(desk.book.freeze, actor, grant, reason=body.reason)
+    value = await _once(desk, actor, key, what="freeze", fields={"grant": grant, **body.model_dump()}, write=write)
+    return models.Frozen(grant=grant, state="frozen", hash=value)
+
+
+@router.post("/accept", response_model=models.Accepted, responses=_WRITES)
+async def accept(body: models.AcceptBody, key: models.Key, desk: At, actor: Acting) -> Response:
+    """Lets a store be written again that was put back from a backup, once it was compared with receipts."""
+    desk.check_key(actor, key, {"do": "accept", **body.model_dump()})
+    receipts = [Receipt(**one.model_dump()) for one in body.receipts]
+    return JSONResponse((await desk.call(desk.book.accept, actor, receipts=receipts, freeze=body.freeze)).to_dict())
+
+
 @router.post("/tokens", status_code=201, responses=_WRITES)
 async def make_token(body: models.TokenBody, key: models.Key, desk: At, actor: Acting) -> models.NewToken:
     """Makes a token, which is told this once."""
@@ -166,9 +184,10 @@ async def revoke_token(name: models.InPath, key: models.Key, desk: At, actor: Ac
 async def _spent(desk: Desk, body: models.SpendBody, calculator: Calculator) -> Spent:
     if body.event is not None:
         stated = body.model_dump(include={"relation", "model"}, exclude_none=True)
+        about = {} if body.about is None else body.about.model_dump(exclude_defaults=True)
         if body.conditions is not None:
             stated["joint"] = dict.fromkeys(body.conditions, STATED)
-        return Spent(event=body.event.plain(), claim=stated or None)
+        return Spent(event=body.event.plain(), claim={**about, **stated} or None)
     return await desk.call(Claims(calculator).spending, desk, body)
 
 

@@ -11,14 +11,14 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import JSONResponse
 
 from privcheck import __version__
-from privcheck.ledger import Actor, rows
+from privcheck.ledger import Actor, Receipt, rows
 from privcheck.ledger.exact import canonical
 from privcheck.ledger.values import NOT_A_GUARANTEE, Grant
 from privcheck.service import ledger_models as models
 from privcheck.service.desk import Desk
 from privcheck.service.ledger_routes import At
 from privcheck.service.limits import MOST_EVENTS
-from privcheck.service.models import Health
+from privcheck.service.models import Health, Waiting
 from privcheck.service.problems import ProblemError, responses
 from privcheck.service.security import Acting
 from privcheck.service.stateless import Calculates
@@ -69,6 +69,12 @@ async def show_charges(dataset: models.InPath, desk: At, actor: Acting, after: m
     return JSONResponse(await desk.call(_charges, desk, actor, dataset, after))
 
 
+@router.get("/grants/{grant}", response_model=models.ShownGrant, responses=_READS)
+async def show_grant(grant: models.InPath, desk: At, actor: Acting) -> Response:
+    """Returns a grant, and what is left of it."""
+    return JSONResponse(await desk.call(_grant, desk, actor, grant))
+
+
 @router.get("/charges/{charge}", response_model=models.ShownCharge, responses=_READS)
 async def show_charge(charge: models.InPath, desk: At, actor: Acting) -> Response:
     """Returns a charge as it stands."""
@@ -103,6 +109,26 @@ async def export(
     return JSONResponse({"kind": kind, "at": desk.book.now(), "datasets": every})
 
 
+@router.post(
+    "/verify",
+    response_model=models.Checked,
+    responses={202: {"model": Waiting, "description": "Not there yet: ask again."}, **_READS},
+)
+async def verify(body: models.VerifyBody, desk: At, actor: Acting) -> Response:
+    """Returns whether every chain fits together, adds up, and has what receipts were given for; 202 while it reads."""
+    receipts = tuple(Receipt(**one.model_dump()) for one in body.receipts)
+    found = await desk.check_later(actor, receipts)
+    if found is None:
+        return JSONResponse(Waiting(state="running").model_dump(), 202, {"Retry-After": "2"})
+    return JSONResponse(found)
+
+
+@router.get("/tokens", responses=_READS)
+async def list_tokens(desk: At, actor: Acting) -> models.Tokens:
+    """Returns whose tokens there are."""
+    return models.Tokens.model_validate({"tokens": await desk.call(desk.book.list_tokens, actor)})
+
+
 def _names(desk: Desk) -> list[str]:
     with desk.book.store.read() as transaction:
         return rows.datasets(transaction)
@@ -111,6 +137,11 @@ def _names(desk: Desk) -> list[str]:
 def _dataset(desk: Desk, actor: Actor, name: str) -> dict[str, Any]:
     found: dict[str, Any] = desk.book.show(actor, name)["datasets"][0]
     return found
+
+
+def _grant(desk: Desk, actor: Actor, name: str) -> dict[str, Any]:
+    shown = desk.book.show(actor, desk.book.find_grant(actor, name).dataset)["datasets"][0]
+    return next(grant for grant in shown["grants"] if grant["name"] == name)
 
 
 def _charges(desk: Desk, actor: Actor, dataset: str, after: int) -> dict[str, Any]:

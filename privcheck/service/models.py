@@ -10,7 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, St
 
 from privcheck.service.limits import MOST_COUNT, MOST_EVENTS
 
-_NUMBER = r"^[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?$"
+_DECIMAL = r"[0-9]{1,40}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,3})?"
+_NUMBER, _EXACT = f"^{_DECIMAL}$", f"^({_DECIMAL}|[0-9]{{1,30}}/[0-9]{{1,30}})$"
 
 
 def _printable(text: str) -> str:
@@ -22,9 +23,15 @@ def _printable(text: str) -> str:
 Word = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$")]
 Line = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_printable)]
 Number = Annotated[
-    str, StringConstraints(max_length=40, pattern=_NUMBER), Field(description="A decimal string.", examples=["0.01"])
+    str, StringConstraints(max_length=64, pattern=_NUMBER), Field(description="A decimal string.", examples=["0.01"])
 ]
-Field_ = Annotated[str, StringConstraints(max_length=40), AfterValidator(_printable)]
+Exact = Annotated[
+    str,
+    StringConstraints(max_length=64, pattern=_EXACT),
+    Field(description="A decimal string, or p/q.", examples=["0.01", "1/3"]),
+]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_printable)]
+Field_ = Annotated[str, StringConstraints(max_length=64), AfterValidator(_printable)]
 AlgorithmName = Annotated[Word, Path(description="A registered algorithm.", examples=["dp-apvi"])]
 
 
@@ -41,7 +48,7 @@ class EventBody(BaseModel):
         extra="allow",
         strict=True,
         json_schema_extra={
-            "additionalProperties": {"type": ["string", "integer", "number", "boolean"], "maxLength": 40},
+            "additionalProperties": {"type": ["string", "integer", "number", "boolean"], "maxLength": 64},
             "examples": [{"type": "gaussian", "rho": "0.01", "count": 3}, {"type": "laplace", "scale": "10"}],
         },
     )

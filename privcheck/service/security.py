@@ -40,6 +40,11 @@ ENDPOINTS: Final[Mapping[tuple[str, str], Action | None]] = {
     ("POST", "/v1/datasets"): "policy",
     ("POST", "/v1/datasets/{dataset}/blocks"): "policy",
     ("POST", "/v1/grants"): "grant",
+    ("GET", "/v1/grants/{grant}"): "show",
+    ("POST", "/v1/grants/{grant}/freeze"): "freeze",
+    ("POST", "/v1/verify"): "verify",
+    ("POST", "/v1/accept"): "accept",
+    ("GET", "/v1/tokens"): "token",
     ("POST", "/v1/tokens"): "token",
     ("DELETE", "/v1/tokens/{name}"): "token",
 }

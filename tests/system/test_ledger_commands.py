@@ -91,7 +91,7 @@ def test_a_store_that_is_no_file_asks_for_a_token(store, grant, monkeypatch):
             self.closed += 1
 
     elsewhere = Elsewhere()
-    monkeypatch.setattr("privcheck.commands.ledger_work.open_store", lambda _: elsewhere)
+    monkeypatch.setattr("privcheck.commands.desks.open_store", lambda _: elsewhere)
     refused = call("ledger", "charge", "--store", elsewhere.url, "--grant", "G", "--gaussian-rho", "0.01", code=2)
     assert (refused["error"], "expected a token" in refused["message"]) == ("authority", True)
     assert elsewhere.closed == 1

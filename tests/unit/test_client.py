@@ -5,7 +5,7 @@ import http.client
 import pytest
 
 from privcheck.client import Client
-from privcheck.commands.tills import open_till
+from privcheck.commands.desks import open_till
 from privcheck.errors import (
     AuthorityError,
     BudgetError,
@@ -123,10 +123,14 @@ def test_what_a_run_pays_through_a_service_is_of_the_datasets_neighbours(ledger,
     monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", ledger.make_token(name="pays", role="analyst", grants=["G"]))
     with open_till(ledger.url) as till:
         assert till.currency("G") == "rho"
+        adding, replacing = AddRemoveOne(trajectories="1").words, ReplaceOne(trajectories="1").words
         with pytest.raises(ParameterError, match="neighbours of another kind"):
-            till.reserve("G", EVENT, {"relation": AddRemoveOne(trajectories="1").words}, None)
-        held = till.reserve("G", EVENT, {"relation": ReplaceOne(trajectories="1").words}, None)
-        assert held["state"] == till.state(held["id"]) == "reserved"
+            till.reserve(grant="G", event=EVENT, claim={"relation": adding}, key=None)
+        about = {"relation": replacing, "algorithm": "a", "parameters": {"H": "3"}, "verdict": "holds"}
+        held = till.reserve(grant="G", event=EVENT, claim=about, key=None)
+        found = till.find_charge(held["id"])
+        assert held["state"] == found["state"] == "reserved"
+        assert found["claim"] == {"relation": replacing, "algorithm": "a", "parameters": {"H": "3"}}
     with pytest.raises(ParameterError, match="relation"):
         ledger.charge(grant="G", event=EVENT, relation="whoever")
     with pytest.raises(ParameterError, match="a claim has its own"):
