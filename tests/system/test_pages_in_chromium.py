@@ -1,6 +1,5 @@
 """Chromium walks the pages: laptop and phone, light and dark; no complaints, nothing wider than a phone."""
 
-import itertools
 import shutil
 from contextlib import contextmanager
 
@@ -13,7 +12,14 @@ from privcheck.service.app import Settings, create_app
 from served import served
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-SCREENS = list(itertools.product([(1366, 800), (390, 844)], ["light", "dark"]))
+PHONE, LAPTOP = (390, 844), (1366, 800)
+SCREENS = [
+    pytest.param(PHONE, "dark", id="phone-dark"),
+    *(
+        pytest.param(size, scheme, id=f"{name}-{scheme}", marks=pytest.mark.slow)
+        for name, size, scheme in (("phone", PHONE, "light"), ("laptop", LAPTOP, "light"), ("laptop", LAPTOP, "dark"))
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +44,7 @@ def chromium():
 
 
 @contextmanager
-def looking(chromium, screen=(1366, 800), scheme="light"):
+def looking(chromium, screen=LAPTOP, scheme="light"):
     """Yields a tab and what Chromium complained about: errors of pages, blocked loads, broken policies."""
     width, height = screen
     context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
@@ -124,7 +130,7 @@ def test_every_page_on_every_screen(service, chromium, screen, scheme):
 
 def test_an_officer_attests_in_the_browser_and_an_error_is_a_page(service, chromium):
     base, token = service
-    with looking(chromium, (390, 844)) as (page, complaints):
+    with looking(chromium, PHONE) as (page, complaints):
         log_in(page, base, token)
         page.goto(base + "/queue")
         assert "2 wait" in page.inner_text("section.verdict")
@@ -151,7 +157,7 @@ def test_an_officer_attests_in_the_browser_and_an_error_is_a_page(service, chrom
 
 def test_the_walk_would_see_what_the_policy_forbids_and_what_is_too_wide(service, chromium):
     base, _ = service
-    with looking(chromium, (390, 844)) as (page, complaints):
+    with looking(chromium, PHONE) as (page, complaints):
 
         def spoil(route):
             answer = route.fetch()

@@ -126,6 +126,20 @@ def test_a_charge_of_joint_dp_has_the_conditions_of_the_lemma(opened, officer):
         assert part in page
 
 
+def test_a_claim_shows_its_verdict_where_it_was_judged(opened, officer):
+    book = opened[0].state.desk.book
+    for claim, said in (
+        ({"algorithm": "dp-apvi", "verdict": "holds"}, "Verdict: holds"),
+        ({"algorithm": "dp-apvi", "claim": "0" * 64}, "Verdict: holds"),
+        ({"algorithm": "dp-apvi", "record": "0" * 64}, "whether its claim holds was not asked"),
+        ({"relation": "replace-one"}, None),
+    ):
+        done = book.charge(OFFICER, grant="trips-routes", event={"type": "gaussian", "mu2": "0.0001"}, claim=claim)
+        page = words(read(officer.get(f"/charges/{done.charge}")))
+        assert (said or "replace-one") in page
+        assert ("Verdict" in page) == ("Verdict" in (said or ""))
+
+
 def test_a_plan_shows_what_is_used_of_each_event(officer):
     plan = next(g for g in officer.ask("/v1/datasets/trips").json()["grants"] if g["kind"] == "plan")
     table = next(

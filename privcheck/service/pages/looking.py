@@ -85,6 +85,7 @@ async def show_charge(charge: InPath, request: Request, visitor: Visiting) -> Re
         "told": found.charge.to_dict(),
         "standing": standing_of_charge(found.charge),
         "history": found,
+        "verdict": _verdict(found.charge.claim),
         "grant": grant.to_dict(),
         "steps": derivation.derive(found.charge, grant),
         "share": derivation.share_of(found.charge, grant),
@@ -111,6 +112,16 @@ async def show_statement(dataset: InPath, request: Request, visitor: Visiting) -
         "note": NOT_A_GUARANTEE,
     }
     return render("statement", request.scope, fields)
+
+
+def _verdict(claim: Json | None) -> str:
+    """Returns what was found of the claim that a charge is for, empty where nobody had judged it.
+
+    Commands write the verdict; the service writes the name of the claim, which is charged only where it holds.
+    """
+    if claim is None:
+        return ""
+    return str(claim["verdict"]) if "verdict" in claim else "holds" if "claim" in claim else ""
 
 
 def actions_on(actor: Actor, charge: Charge) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -17,7 +17,7 @@ from starlette.types import Scope
 from privcheck import __version__
 from privcheck.ledger.roles import Role, may
 from privcheck.reports.jinja import environment
-from privcheck.reports.wording import figure, percent
+from privcheck.reports.wording import Rounding, figure, percent
 from privcheck.service.pages import wording
 from privcheck.service.security import PAGES
 
@@ -26,6 +26,7 @@ _HEADERS: Final = {
     "frame-ancestors 'none'; base-uri 'none'",
     "Referrer-Policy": "same-origin",  # with no-referrer a form would not say where it comes from
 }
+_DIGITS: Final = 4  # of a number in short
 _MENU: Final = (("/", "Datasets"), ("/what-if", "What if"), ("/queue", "Queue"))
 _STYLES: Final = (("privcheck.reports", "report.css"), ("privcheck.service.pages", "page.css"))
 
@@ -72,20 +73,33 @@ def style_digest() -> str:
     return hashlib.sha256(style_sheet().encode()).hexdigest()[:12]
 
 
-def number(text: str | None, rounding: Literal["up", "down", "nearest"] = "up", *, digits: int = 4) -> Markup:
-    """Returns an exact number in short, with the exact one in a `<data>` element and its title.
+def number(text: str | None, rounding: Rounding = "up") -> Markup:
+    """Returns an exact number in short, in a `<data>` element, with the exact one as its title where they differ.
 
     >>> number("0.123456"), number("0.5")
     (Markup('<data value="0.123456" title="0.123456">0.1235</data>'), Markup('<data value="0.5">0.5</data>'))
     """
     if text is None:
         return Markup("∞")
-    value = Fraction(text)
-    whole = value.denominator == 1 and abs(value) < 10**12
-    short = figure(int(value) if whole else float(value), digits=digits, rounding=rounding)
-    if whole or Fraction(f"{float(value):.{digits}g}") == value:
+    short = _shorten(text, rounding)
+    if is_short(text):
         return Markup('<data value="{}">{}</data>').format(text, short)
     return Markup('<data value="{}" title="{}">{}</data>').format(text, text, short)
+
+
+def is_short(text: str) -> bool:
+    """Returns whether an exact number is what is written of it in short."""
+    value = Fraction(text)
+    return _is_whole(value) or Fraction(f"{float(value):.{_DIGITS}g}") == value
+
+
+def _shorten(text: str, rounding: Rounding) -> str:
+    value = Fraction(text)
+    return figure(int(value) if _is_whole(value) else float(value), digits=_DIGITS, rounding=rounding)
+
+
+def _is_whole(value: Fraction) -> bool:
+    return value.denominator == 1 and abs(value) < 10**12
 
 
 @cache
@@ -94,6 +108,7 @@ def _environment() -> Environment:
     made.filters |= {"number": number, "share": _share, "symbol": wording.symbol, "event": wording.describe_event}
     made.filters |= {"day": wording.day, "moment": wording.moment, "relation": wording.relation}
     made.filters |= {"single": wording.describe_single, "noise": wording.describe_noise, "facts": wording.facts}
+    made.tests["short"] = is_short
     made.filters["tojson_plain"] = wording.plain_json
     return made
 
