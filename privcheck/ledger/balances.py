@@ -43,6 +43,8 @@ class Sums:
 
     def held(self, cap: Fraction) -> Cost:
         """Returns what counts as spent."""
+        if self.reserved.amount == 0 == self.reserved.lost:
+            return self.committed
         return add_up(self.committed, self.reserved, cap)
 
     def to_dict(self) -> dict[str, Any]:

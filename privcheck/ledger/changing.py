@@ -77,7 +77,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment:
     identity = f"c-{secrets.token_hex(8)}"
     actor = prepared.actor
     row = _append(transaction, grant, after, body, actor=actor, kind="charge", at=now, charge=identity, key=key)
-    return known.decide(transaction, grant, row)
+    return known.decide(transaction, grant, row, after)
 
 
 def commit(transaction: Transaction, known: Known, actor: Actor, charge: str, *, moment: datetime) -> Decision:
@@ -106,7 +106,7 @@ def commit(transaction: Transaction, known: Known, actor: Actor, charge: str, *,
         )  # fmt: skip
     body = {"state": "committed", "cost": write_cost(found.cost), **_carry(found.blocks, found.claim)}
     row = _append(transaction, grant, after, body, actor=actor, kind="commit", at=now, charge=charge)
-    return known.decide(transaction, grant, row)
+    return known.decide(transaction, grant, row, after)
 
 
 def release(
@@ -138,7 +138,7 @@ def release(
     more = _carry(found.blocks, found.claim)
     body = {"state": "released", "cost": write_cost(found.cost), "evidence": evidence, **more}
     row = _append(transaction, grant, after, body, actor=actor, kind="release", at=now, charge=charge)
-    return known.decide(transaction, grant, row)
+    return known.decide(transaction, grant, row, after)
 
 
 def read_finding(verdict: object, report: object) -> dict[str, str]:

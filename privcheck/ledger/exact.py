@@ -20,6 +20,7 @@ _LONGEST: Final = 64  # characters of a number, as it was given or as `write_num
 _NAME: Final = re.compile(r"[^\W_][\w.-]{0,63}")
 _PLACES: Final = 60  # of a number that is written as a decimal
 _BITS: Final = 128  # of a denominator that is kept
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def read_number(name: str, value: object) -> Fraction:
@@ -62,6 +63,8 @@ def write_number(number: Fraction) -> str:
     >>> write_number(Fraction(1, 100)), write_number(Fraction(1, 3))
     ('0.01', '1/3')
     """
+    if number.denominator == 1:
+        return str(number.numerator)
     rest, twos, fives = number.denominator, 0, 0
     while rest % 2 == 0:
         rest, twos = rest // 2, twos + 1
@@ -72,7 +75,7 @@ def write_number(number: Fraction) -> str:
         return str(number)
     digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
     sign = "-" if number < 0 else ""
-    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
+    return f"{sign}{digits[:-places]}.{digits[-places:]}"
 
 
 def round_up(number: Fraction) -> Fraction:
@@ -116,7 +119,7 @@ def read_text(what: str, value: object, *, most: int = 200) -> str:
 
 def canonical(value: Any) -> str:
     """Returns the one way in which a JSON value is written down: what is stored and hashed."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def digest(*parts: str) -> str:

@@ -39,14 +39,21 @@ class Known:
         self._key = self._key or tokens.read_key(transaction)
         return tokens.sign(row, self._key)
 
-    def decide(self, transaction: Transaction, grant: Grant, row: Entry) -> Decision:
-        """Returns what a row answers: it has all that there is to say, so that it always answers the same."""
+    def decide(self, transaction: Transaction, grant: Grant, row: Entry, balance: Balance | None = None) -> Decision:
+        """Returns what a row answers: it has all that there is to say, so that it always answers the same.
+
+        Args:
+            transaction: Of the store.
+            grant: That the row is about.
+            row: A row about a charge.
+            balance: The row's, where it is at hand.
+        """
         return Decision(
             state=row.body["state"],
             grant=grant.name,
             charge=row.charge,
             cost=read_cost(row.body["cost"]),
-            balance=describe_balance(grant, Balance.of(row.body["balance"])),
+            balance=describe_balance(grant, balance or Balance.of(row.body["balance"])),
             receipt=self.sign(transaction, row),
             expires=row.body.get("expires"),
             blocks=tuple(row.body.get("blocks", ())),

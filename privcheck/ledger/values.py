@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from privcheck.accounting.currencies import THEOREMS, Cost, Currency, Name
@@ -162,7 +163,12 @@ def write_cost(cost: Cost) -> dict[str, str]:
 
 def read_cost(data: dict[str, str]) -> Cost:
     """Returns a cost from its text."""
-    return Cost(amount=Fraction(data["amount"]), lost=Fraction(data["lost"]))
+    return Cost(amount=_read_exact(data["amount"]), lost=_read_exact(data["lost"]))
+
+
+@lru_cache(maxsize=4096)
+def _read_exact(text: str) -> Fraction:
+    return Fraction(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
