@@ -44,6 +44,7 @@ THEOREMS: Final[dict[Name, str]] = {
     "gdp": "Σμ², Smith & Thakurta 2022",
     "renyi": "ΣD at one order, Feldman & Zrnic 2021",
 }
+NOT_A_GUARANTEE: Final = "the guarantee is the cap's; what is spent so far is none at a time chosen from the answers"
 UNITS: Final[dict[Name, str]] = {"pure": "ε", "zcdp": "ρ", "gdp": "μ²", "renyi": "D"}
 
 

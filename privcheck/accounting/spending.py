@@ -10,16 +10,13 @@ from typing import Any, Final
 
 from privcheck.accounting.account import shared_draws
 from privcheck.accounting.currencies import Name
-from privcheck.accounting.odometers import Odometer
-from privcheck.charges import Charge, charge
+from privcheck.accounting.filters import Filter
+from privcheck.charges import charge
 from privcheck.declaration import Declaration
 from privcheck.errors import LedgerError
 from privcheck.mechanisms import LAWS, Noise
 from privcheck.runtime.ledger import Entry
 from privcheck.symbols import to_float
-
-_ROUNDED: Final = 1 + Fraction(1, 10**14)  # more than what floats lose in the price of one charge
-_NO_MATTER: Final = Fraction(1, 2)  # δ of readings in ε, which are not asked for: what is asked for are the sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +35,11 @@ class Spent:
 
 
 Laws = Mapping[str, type[Noise]]
+Prices = Mapping[Name, Fraction | None]  # in each currency; None where there is no finite one
+_FREE: Final[Prices] = {"zcdp": Fraction(0), "pure": Fraction(0), "gdp": Fraction(0)}  # in the order of `price_charge`
+_UP: Final = Fraction(2**45 + 1, 2**45)  # outward rounding of what a law computes of a charge
+_FAINT: Final = 1e-290  # what a law computes below it may have lost its digits, or all of itself
+_LEAST: Final = Fraction(1, 2**960)
 
 
 def laws_of(declaration: Declaration | None) -> Laws:
@@ -58,71 +60,95 @@ def price_ledger(header: Mapping[str, Any], entries: Sequence[Entry], *, laws: L
         entries: Its entries.
         laws: Of noise, by the name that ledgers give them (`laws_of`).
     """
-    return price_shares(header, entries, [{}], laws=laws)[0]
+    return follow_ledger(header, entries, [{}], laws=laws)[0]
 
 
-def price_shares(
+def follow_ledger(
     header: Mapping[str, Any], entries: Sequence[Entry], shares: Sequence[Mapping[str, Fraction]], *, laws: Laws = LAWS
 ) -> list[Spent]:
-    """Returns the cost of a ledger of which only a share of every release has fallen due, for many such shares.
+    """Returns what had been spent at several times, of a ledger whose charges fall due share by share.
 
-    A release's ρ, ε and μ² are sums over outputs, so that a share of the outputs costs that share. They are added by
-    `privcheck.accounting.Odometer`, exactly, whose theorems hold for charges chosen as one goes. The ledger is read
-    once, however many shares are asked for.
+    A release's ρ, ε and μ² are sums over outputs, so that a share of the outputs costs that share. Every group of users
+    has a `Filter` in each currency, with all that the ledger charges them as its cap: what is spent never exceeds it,
+    and is the cap itself once everything has fallen due. The releases are fixed in advance, hence so is the cap, and
+    its guarantee holds whenever one stops; what is spent before is none at a time chosen from the answers.
 
     Args:
         header: The ledger's.
         entries: Its entries.
-        shares: The share of every release by its name, in [0, 1]; 1 where it is left out.
+        shares: At each time the share of every release by its name, in [0, 1] and never less than before; 1 where it is
+            left out.
         laws: As in `price_ledger`.
     """
     if not header.get("as_declared", False) and entries:
         return [Spent(rho=math.inf, pure_epsilon=math.inf, mu=None)] * len(shares)
-    charges: dict[tuple[str, str], list[Charge]] = {}
-    for entry in entries:
-        if entry.charge is not None:
-            charges.setdefault((entry.release, entry.charge.users), []).append(entry.charge)
-    groups = {users for _, users in charges if users} or {""}
     paid = [
-        {release: _prices(one, laws) for (release, users), one in charges.items() if users in ("", group)}
-        for group in groups
+        [_follow(currency, group, shares) for currency in ("zcdp", "pure", "gdp")] for group in _groups(entries, laws)
     ]
-    return [_dearest([_meters(releases, share) for releases in paid]) for share in shares]
+    rhos, pures, squares = (
+        [max(amounts) for amounts in zip(*(of[i] for of in paid), strict=True)] for i in range(3)
+    )  # of the dearest group, at each time
+    return [
+        Spent(rho=rho, pure_epsilon=pure, mu=None if math.isinf(square) else _root(square))
+        for rho, pure, square in zip(rhos, pures, squares, strict=True)
+    ]
 
 
-def _prices(charges: Sequence[Charge], laws: Laws) -> list[tuple[float, float, float]]:
-    """Returns ρ, ε of pure DP and μ² of every charge; μ² is NaN where it is not Gaussian, ∞ stands for no bound."""
-    return [laws.get(cost.law, Noise).of(cost).price_charge(cost) for cost in charges]  # ∞ where the law is unknown
+def _groups(entries: Sequence[Entry], laws: Laws) -> list[list[tuple[str, Prices]]]:
+    """Returns what each group of a partition of the users pays: releases by name, each with its price."""
+    prices: dict[tuple[str, str], Prices] = {}
+    for entry in entries:
+        if (cost := entry.charge) is not None:
+            key, one = (entry.release, cost.users), laws.get(cost.law, Noise).of(cost).price_charge(cost)
+            before = prices.get(key, _FREE)
+            least = _LEAST if cost.l1 > 0 else Fraction(0)
+            prices[key] = {name: _add(before[name], more, least) for name, more in zip(before, one, strict=True)}
+    groups: dict[str, list[tuple[str, Prices]]] = {}
+    for (release, users), price in prices.items():
+        groups.setdefault(users, []).append((release, price))
+    everybody = groups.pop("", [])
+    return [[*everybody, *own] for own in groups.values()] or [everybody]
 
 
-def _meters(
-    releases: Mapping[str, Sequence[tuple[float, float, float]]], shares: Mapping[str, Fraction]
-) -> tuple[float, float, float]:
-    """Returns what one group of users pays in each currency, by the odometer of the currency."""
-    return (_read("zcdp", 0, releases, shares), _read("pure", 1, releases, shares), _read("gdp", 2, releases, shares))
+def _add(before: Fraction | None, price: float, least: Fraction) -> Fraction | None:
+    if before is None or not math.isfinite(price):
+        return None
+    return before + (Fraction(price) * _UP if price > _FAINT else Fraction(price) + least)
 
 
-def _read(
-    currency: Name,
-    place: int,
-    releases: Mapping[str, Sequence[tuple[float, float, float]]],
-    shares: Mapping[str, Fraction],
-) -> float:
-    meter = Odometer(currency, delta=_NO_MATTER)
-    for name, prices in releases.items():
-        share = shares.get(name, Fraction(1))
-        for price in prices if share > 0 else ():
-            if not math.isfinite(price[place]):
-                return price[place]
-            meter.spend(Fraction(price[place]) * share * _ROUNDED)
-    return to_float(meter.spent.amount, rounding="up")
+def _follow(
+    currency: Name, group: Sequence[tuple[str, Prices]], shares: Sequence[Mapping[str, Fraction]]
+) -> list[float]:
+    """Returns what a group has spent in a currency at each time, rounded up; ∞ once what has no price has fallen due.
+
+    Sums are exact until they are rounded up to a float, which grids of the filter hold exactly.
+    """
+    prices = [price[currency] for _, price in group]
+    cap = _round(prices, [Fraction(1)] * len(prices))
+    if math.isinf(cap):
+        return [math.inf] * len(shares)
+    budget, readings = Filter(currency, cap=Fraction(cap)), list[float]()
+    last: list[Fraction] | None = None
+    for share in shares:
+        due = [Fraction(share.get(release, 1)) for release, _ in group]
+        if due == last:
+            readings.append(readings[-1])
+            continue
+        budget.spend(max(Fraction(_round(prices, due)) - budget.spent.amount, Fraction(0)))
+        endless = any(price is None and part > 0 for price, part in zip(prices, due, strict=True))
+        readings.append(math.inf if endless else to_float(budget.spent.amount, rounding="up"))
+        last = due
+    return readings
 
 
-def _dearest(groups: Sequence[tuple[float, float, float]]) -> Spent:
-    rho, pure, mu_squared = (max(group[place] for group in groups) for place in range(3))
-    curved = any(math.isnan(group[2]) for group in groups)
-    mu = None if curved else math.nextafter(math.sqrt(mu_squared), math.inf if mu_squared else 0.0)
-    return Spent(rho=rho, pure_epsilon=pure, mu=mu)
+def _round(prices: Sequence[Fraction | None], parts: Sequence[Fraction]) -> float:
+    """Returns the sum of parts of prices, rounded up; those that have none are left out."""
+    some = [(price, part) for price, part in zip(prices, parts, strict=True) if price is not None]
+    return to_float(sum((price * part for price, part in some), Fraction(0)), rounding="up")
+
+
+def _root(square: float) -> float:
+    return math.nextafter(math.sqrt(square), math.inf) if square else 0.0
 
 
 def check_ledger(

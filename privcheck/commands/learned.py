@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import get_args
 
 from privcheck import registry
-from privcheck.accounting import check_ledger
 from privcheck.commands.artefacts import keep_policy
 from privcheck.commands.cluster import cluster_executor
 from privcheck.commands.data import Source
@@ -23,7 +22,7 @@ from privcheck.errors import ParameterError
 from privcheck.offline import refuse_replicates
 from privcheck.policies import ARRAY_NAME
 from privcheck.registry import AuditPlan
-from privcheck.reports.values import Audited, Gap, LearnedValue, LedgerRelease, LedgerSummary, Ran, RunRemark, SpentCost
+from privcheck.reports.values import Audited, Gap, LearnedValue, LedgerRelease, LedgerSummary, Ran, RunRemark
 from privcheck.results import (
     AuditMethod,
     AuditRequest,
@@ -102,7 +101,7 @@ def run(
         )
     )
     episodes = source.data.trajectories.users
-    spent = _spent(result.ledger, setting)
+    spent = price_run(result.ledger, setting)
     policy = keep_policy(
         setting,
         result.policy,
@@ -215,13 +214,6 @@ def _measure_gap(result: RunResult, source: Source) -> Gap:
     return Gap(
         mean=mean, uniform=uniform, share_of_uniform=None if uniform is None else share_of_uniform(mean, uniform)
     )
-
-
-def _spent(ledger: Ledger | None, setting: Chosen) -> SpentCost | None:
-    if ledger is None or setting.declaration is None:
-        return None
-    check_ledger(ledger.header, ledger.entries, setting.released, setting.values)
-    return price_run(ledger, setting)
 
 
 def summarise_ledger(ledger: Ledger | None, out: Path | None) -> LedgerSummary | None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from privcheck.commands.learned import refuse_torn_ledger, summarise_ledger
 from privcheck.commands.provenance import exact_parameters, preset_used
 from privcheck.commands.setting import Chosen, settle
 from privcheck.commands.spent import odometer, price_run, readings
+from privcheck.commands.twins import PlayTwin, Twin, run_twin
 from privcheck.commands.unlearned import judge_acting
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
@@ -33,10 +32,8 @@ from privcheck.reports.values import Band, Compared, RanOnline, Regret, RunCurve
 from privcheck.results import NoiseKind, OnlineRequest, OnlineResult, Progress, World, nothing, silent
 from privcheck.runtime import read_ledger
 from privcheck.runtime.ledger import FILE_NAME
-from privcheck.setting import Setting
 from privcheck.trivial_policies import TrivialValues, judge_trivial_policies, share_of_uniform
 
-_CHEAP = 10**11  # counters times episodes up to which a twin is run too: it plans in some seconds, or a minute
 USERS = "n"  # an environment's number of simulated users, which only datasets have
 
 
@@ -186,9 +183,7 @@ def run_online(
     )
     begin()
     result = setting.algorithm.play(asked)
-    if result.ledger is not None and setting.declaration is not None:
-        check_ledger(result.ledger.header, result.ledger.entries, setting.released, setting.values)
-    spent = price_run(result.ledger, setting) if result.ledger else None
+    spent = price_run(result.ledger, setting)
     policy = keep_policy(
         setting,
         result.policy,
@@ -200,7 +195,7 @@ def run_online(
         ledger=result.ledger,
     )
     nothing = trivial or judge_trivial_policies(world.mdp, world.features)
-    regret = _regret(result, K, nothing, _twin(setting, asked, play_twin))
+    regret = _regret(result, K, nothing, run_twin(setting, asked, play_twin))
     return RanOnline(
         algorithm=setting.algorithm.name,
         title=setting.algorithm.title,
@@ -326,47 +321,6 @@ def _regret(result: OnlineResult, K: int, trivial: TrivialValues, twin: Twin) ->
         prior_only=nothing["prior-only"],
         share_of_uniform=share_of_uniform(mean, nothing["uniform"]),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Twin:
-    """The non-private twin in the same world, with the same users and options.
-
-    Attributes:
-        name: None where there is no twin.
-        regret: Mean over replicates; None where a run would take long, or more memory than a run may take.
-        value: The last policy's true expected return, mean over replicates; likewise.
-    """
-
-    name: str | None = None
-    regret: float | None = None
-    value: float | None = None
-
-
-PlayTwin = Callable[[Algorithm, OnlineRequest], OnlineResult]
-
-
-def _twin(setting: Chosen, asked: OnlineRequest, play: PlayTwin) -> Twin:
-    twin = None if setting.algorithm.twin is None else registry.algorithm(setting.algorithm.twin)
-    if twin is None or twin.online is None:
-        return Twin()
-    mdp = asked.world.mdp
-    counters = mdp.horizon * mdp.states * mdp.actions * (mdp.states + 2)
-    options = resolve(twin.options, {}, owner=twin.name)
-    options |= {name: value for name, value in asked.options.items() if name in options}
-    options |= {name: Fraction(asked.episodes) for name in ("K",) if name in options}
-    ways = {reading.name: reading.ways for reading in twin.readings}
-    readings = {name: ways[name][0] for name in ways} | {
-        n: w for n, w in asked.readings.items() if w in ways.get(n, ())
-    }
-    own = Setting(declaration=None, options=options, readings=readings)
-    without = replace(asked, setting=own, directory=None, progress=silent)
-    if counters * asked.episodes * asked.replicates <= _CHEAP:
-        with suppress(ParameterError):
-            played = play(twin, without)
-            regret, value = (float(curve[:, -1].mean()) for curve in (played.regret, played.value))
-            return Twin(name=twin.name, regret=regret, value=value)
-    return Twin(name=twin.name)
 
 
 def _curves(result: OnlineResult) -> RunCurves:

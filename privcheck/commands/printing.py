@@ -218,7 +218,7 @@ def describe_online_runs(result: RanOnline | Compared) -> str:
         "agent", "episodes", "regret", "± std", "of the most", "of uniform's", "last value", "switches", *costs,
         "episodes/s",
     )  # fmt: skip
-    said = (line for run in runs for line in (_preset(run), _without_noise(run), _odometer(run)))
+    said = (line for run in runs for line in (_preset(run), _without_noise(run), _reason(run), _odometer(run)))
     notes = [line for line in (_trivial(first), *said) if line]
     failed = [f"{run.algorithm} {run.did_not_learn.words}." for run in runs if run.did_not_learn is not None]
     said_first = [wrap(result.headline), ""] if isinstance(result, Compared) else []
@@ -270,6 +270,13 @@ def _odometer(run: RanOnline) -> str:
     figures = ", ".join(f"{episode}: {cost:.4g}" for episode, cost in few)
     symbol = "ε" if pure else "ρ"
     return f"{run.algorithm}, {symbol} spent from episode … on (a smaller budget ends the run before): {figures}"
+
+
+def _reason(run: RanOnline) -> str:
+    """Returns why what is spent bounds what has leaked, and of what it is a guarantee."""
+    if run.spent is None or not run.spent.theorem:
+        return ""
+    return wrap(f"{run.algorithm}, spent: {run.spent.theorem}; {run.spent.note}.")
 
 
 def _say_spent(cost: SpentCost | None) -> str:

@@ -1,13 +1,13 @@
-"""What a run has spent, from its ledger: one meaning, by the sums of `privcheck.accounting.Odometer`."""
+"""What a run has spent, from its own record: with the theorem of each sum, and from which episode on how much."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from privcheck.accounting import Spent, price_ledger
-from privcheck.accounting.currencies import THEOREMS
-from privcheck.accounting.spending import laws_of, price_shares
+from privcheck.accounting import Spent, check_ledger, price_ledger
+from privcheck.accounting.currencies import NOT_A_GUARANTEE, THEOREMS
+from privcheck.accounting.spending import follow_ledger, laws_of
 from privcheck.commands.declared import finite
 from privcheck.commands.setting import Chosen
 from privcheck.reports.values import OdometerReading, SpentCost
@@ -15,11 +15,19 @@ from privcheck.runtime import Ledger
 from privcheck.schedules import EveryEpisode, Schedule, Tree
 
 
-def price_run(ledger: Ledger, setting: Chosen) -> SpentCost:
-    """Returns what the user who has paid most has paid for a whole run."""
-    cost = price_ledger(ledger.header, ledger.entries, laws=laws_of(setting.released))
-    theorems = "; ".join(THEOREMS[name] for name in ("pure", "zcdp", "gdp"))
-    return SpentCost(**_finite(cost), theorem=theorems)
+def price_run(ledger: Ledger | None, setting: Chosen) -> SpentCost | None:
+    """Returns what a run has spent, after its ledger was held against the declaration; None where it has none.
+
+    Raises:
+        LedgerError: It has released something else than was declared.
+    """
+    if ledger is None or setting.declaration is None:
+        return None
+    check_ledger(ledger.header, ledger.entries, setting.released, setting.values)
+    cost = _shown(price_ledger(ledger.header, ledger.entries, laws=laws_of(setting.released)))
+    whys = {"rho": THEOREMS["zcdp"], "pure_epsilon": THEOREMS["pure"], "mu": THEOREMS["gdp"]}
+    theorem = "; ".join(why for name, why in whys.items() if cost[name] is not None)
+    return SpentCost(**cost, theorem=theorem, note=f"the cap is what the whole run costs: {NOT_A_GUARANTEE}")
 
 
 def odometer(ledger: Ledger, setting: Chosen, episodes: Sequence[int]) -> tuple[OdometerReading, ...]:
@@ -27,6 +35,7 @@ def odometer(ledger: Ledger, setting: Chosen, episodes: Sequence[int]) -> tuple[
 
     From the ledger's own charges: a tree's outputs hold a user in one node more whenever the number of episodes passes
     a power of two; a release of every episode in one more each time; batches and users' own messages are paid once.
+    Each reading is a filter's (`privcheck.accounting.spending.follow_ledger`), whose cap is what the whole run costs.
 
     Args:
         ledger: The run's.
@@ -37,10 +46,11 @@ def odometer(ledger: Ledger, setting: Chosen, episodes: Sequence[int]) -> tuple[
     shares = [{name: _share(schedule, setting.values, k) for name, schedule in schedules.items()} for k in episodes]
     found: list[OdometerReading] = []
     last = None
-    costs = price_shares(ledger.header, ledger.entries, shares, laws=laws_of(setting.released))
-    for k, cost in zip(episodes, map(_finite, costs), strict=True):
+    for k, cost in zip(
+        episodes, follow_ledger(ledger.header, ledger.entries, shares, laws=laws_of(setting.released)), strict=True
+    ):
         if cost != last:
-            found.append(OdometerReading(episode=k, **cost))
+            found.append(OdometerReading(episode=k, **_shown(cost)))
         last = cost
     return tuple(found)
 
@@ -61,5 +71,5 @@ def _share(schedule: Schedule, values: Mapping[str, Fraction], k: int) -> Fracti
     return Fraction(1)
 
 
-def _finite(cost: Spent) -> dict[str, float | None]:
+def _shown(cost: Spent) -> dict[str, float | None]:
     return {"rho": finite(cost.rho), "pure_epsilon": finite(cost.pure_epsilon), "mu": finite(cost.mu)}

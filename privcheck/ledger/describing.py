@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from privcheck.accounting.currencies import Cost
+from privcheck.accounting.currencies import NOT_A_GUARANTEE, Cost
 from privcheck.accounting.sums import bound_epsilon
 from privcheck.ledger.balances import Balance, empty
 from privcheck.ledger.exact import write_number
 from privcheck.ledger.policies import above
-from privcheck.ledger.values import CURRENCIES, NOT_A_GUARANTEE, Grant, Policy
+from privcheck.ledger.values import CURRENCIES, Grant, Policy
 
 
 def describe_balance(grant: Grant, balance: Balance) -> dict[str, Any]:

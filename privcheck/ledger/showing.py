@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from privcheck.accounting.currencies import NOT_A_GUARANTEE
 from privcheck.errors import UnknownNameError
 from privcheck.ledger import granting, rows, tokens
 from privcheck.ledger.answers import Charge, Receipt
@@ -12,7 +13,7 @@ from privcheck.ledger.blocks import find_blocks
 from privcheck.ledger.deciding import read_charge
 from privcheck.ledger.describing import describe_all_taken, describe_balance
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import NOT_A_GUARANTEE, Grant
+from privcheck.ledger.values import Grant
 
 
 def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:

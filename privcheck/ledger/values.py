@@ -20,7 +20,6 @@ CURRENCIES: Final[dict[Unit, Currency]] = {  # in which spending may depend on w
     "mu2": Currency(name="gdp"),
 }
 _ALIASES: Final[dict[str, Unit]] = {"pure": "epsilon", "zcdp": "rho", "gdp": "mu2", "mu_squared": "mu2"}
-NOT_A_GUARANTEE: Final = "the guarantee is the cap's; what is spent so far is none at a time chosen from the answers"
 
 
 def read_unit(value: object) -> Unit:

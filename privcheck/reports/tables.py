@@ -278,8 +278,10 @@ def runs_table(runs: Sequence[RanOnline]) -> ReportTable | None:
     caption = (
         f"Cumulative regret after all episodes, mean over {figure(runs[0].replicates)} replicates; its share of the "
         "largest possible regret and of the uniform policy's; the last policy's true value, the policy switches, and "
-        "what was spent by the ledger."
+        "what was spent by the ledger"
     )
+    whys = dict.fromkeys(f"{run.spent.theorem}; {run.spent.note}" for run in runs if run.spent and run.spent.theorem)
+    caption += "".join(f" ({why})" for why in whys) + "."
     columns = (
         "agent", "#episodes", "#regret", "#std", "#of the most", "#of uniform's", "#last value", "#switches",
         "#ε (pure)", "#ρ",

@@ -11,9 +11,10 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import JSONResponse
 
 from privcheck import __version__
+from privcheck.accounting.currencies import NOT_A_GUARANTEE
 from privcheck.ledger import Actor, Receipt, rows
 from privcheck.ledger.exact import canonical
-from privcheck.ledger.values import NOT_A_GUARANTEE, Grant
+from privcheck.ledger.values import Grant
 from privcheck.service import ledger_models as models
 from privcheck.service.desk import Desk
 from privcheck.service.ledger_routes import At

@@ -9,9 +9,11 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from privcheck.accounting import account
-from privcheck.accounting.spending import price_ledger, price_shares
+from privcheck.accounting.spending import follow_ledger, price_ledger
 from privcheck.charges import Charge
 from privcheck.declaration import Claim, Declaration, Draw, Parameter, Release
 from privcheck.errors import ChannelError, DeclarationError
@@ -83,6 +85,19 @@ def test_what_a_ledger_says_of_faint_laplace_releases_is_rounded_up_and_not_by_m
     with mpmath.workdps(60):
         true = mpmath.mpf(step) + mpmath.expm1(-mpmath.mpf(step))
         assert true <= found <= true * (1 + mpmath.mpf(10) ** -12)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+@pytest.mark.parametrize("step", [1e-300, 1e-200, 1e-160, 3e-155])
+def test_what_is_too_faint_for_floats_costs_a_ledger_something(law, step):
+    cost = Charge(law=law, scale=1.0, l1=step, l2=step, linf=step)
+    found = price_ledger({"as_declared": True}, [Entry(release="a", part=0, charge=cost, output="")] * 3)
+    true = Fraction(step) ** 2 / 2 - Fraction(step) ** 3 / 6
+    assert 3 * true <= Fraction(found.rho) <= 3 * true * (1 + Fraction(1, 10**12)) + Fraction(1, 10**280)
+    if law == "gaussian":
+        assert Fraction(found.mu) ** 2 >= 3 * Fraction(step) ** 2
+    else:
+        assert Fraction(found.pure_epsilon) >= 3 * Fraction(step)
 
 
 def test_a_release_that_nobody_moves_costs_a_ledger_nothing():
@@ -157,6 +172,49 @@ def test_a_draw_for_all_cells_hides_a_change_that_all_of_them_share():
     assert leaks(found, {"a": uneven}, found.values())
 
 
+@settings(max_examples=60)
+@given(st.data())
+def test_what_is_spent_grows_to_the_whole_and_never_past_it(data):
+    """Against exact sums of textbook costs over the groups' releases, at rising shares; the last is all of it."""
+    laws = st.sampled_from(["gaussian", "laplace"])
+    sizes = st.floats(1e-3, 1e3)
+    rows = data.draw(
+        st.lists(st.tuples(st.sampled_from("abc"), laws, sizes, sizes, st.sampled_from(["", "x", "y"])), max_size=6)
+    )
+    entries = [
+        Entry(release=name, part=i, output="", charge=Charge(law=law, scale=s, l1=d, l2=d, linf=d, users=users))
+        for i, (name, law, s, d, users) in enumerate(rows)
+    ]
+    steps = data.draw(st.lists(st.fractions(0, 1, max_denominator=40), max_size=5).map(sorted))
+    shares = [*(dict.fromkeys("abc", share) for share in steps), {}]
+    found = follow_ledger({"as_declared": True}, entries, shares)
+    for cost, share in zip(found, [*steps, 1], strict=True):
+        for unit, price in PRICES.items():
+            some = [[price[law](Fraction(d) / Fraction(s)) for _, law, s, d, users in rows if users in ("", group)]
+                    for group in {row[4] for row in rows if row[4]} or {""}]  # fmt: skip
+            if share == 0 or not any(None in part for part in some):
+                true = max(sum((p or 0) * share for p in part) for part in some)
+                value = Fraction(getattr(cost, unit) or 0) ** (2 if unit == "mu" else 1)
+                assert true <= value <= true * (1 + Fraction(1, 10**12))
+            else:
+                assert getattr(cost, unit) in (None, math.inf)
+    assert found[-1] == price_ledger({"as_declared": True}, entries)
+    assert [one.rho for one in found] == sorted(one.rho for one in found)
+
+
+def _laplace_rho(step):
+    with mpmath.workdps(60):
+        x = mpmath.mpf(step.numerator) / step.denominator
+        return Fraction(mpmath.nstr(x + mpmath.expm1(-x), 50))
+
+
+PRICES = {
+    "rho": {"gaussian": lambda r: r * r / 2, "laplace": _laplace_rho},
+    "pure_epsilon": {"gaussian": lambda _: None, "laplace": lambda r: r},
+    "mu": {"gaussian": lambda r: r * r, "laplace": lambda _: None},
+}
+
+
 def test_a_share_of_the_outputs_costs_that_share():
     """Against the ledger with each charge cut down by hand: ℓ₂ by the root of the share, ℓ₁ by the share."""
     one = Charge(law="gaussian", scale=2.0, l1=3.0, l2=1.5, linf=1.0)
@@ -173,13 +231,13 @@ def test_a_share_of_the_outputs_costs_that_share():
         return [Entry(release=name, part=i, charge=cost, output="") for i, (name, cost) in enumerate(cut)]
 
     shares = [Fraction(0), Fraction(1, 3), Fraction(1)]
-    found = price_shares({"as_declared": True}, ledger(1), [{"a": s, "b": s} for s in shares])
+    found = follow_ledger({"as_declared": True}, ledger(1), [{"a": s, "b": s} for s in shares])
     for cost, share in zip(found, shares, strict=True):
         naive = price_ledger({"as_declared": True}, ledger(float(share)))
         assert cost.rho == pytest.approx(naive.rho, rel=1e-12)
         assert cost.mu is None or share == 0
         assert cost.pure_epsilon == (naive.pure_epsilon if share > 0 else pytest.approx(1.0, rel=1e-12))
     only = [Entry(release="a", part=0, charge=one, output="")]
-    assert price_shares({"as_declared": True}, only, [{"a": Fraction(1, 4)}])[0].mu == pytest.approx(
+    assert follow_ledger({"as_declared": True}, only, [{"a": Fraction(1, 4)}])[0].mu == pytest.approx(
         0.75 / 2, rel=1e-12
     )

@@ -320,7 +320,7 @@ def test_the_baseline_is_the_twins_own_run(name, twin, monkeypatch):
     assert found.twin == twin
     assert found.baseline == run_online(alone, world, replicates=3, seed=7).regret.mean
     assert found.baseline != found.mean
-    monkeypatch.setattr("privcheck.commands.online._CHEAP", 0)
+    monkeypatch.setattr("privcheck.commands.twins._CHEAP", 0)
     assert run_online(private, world, replicates=3, seed=7).regret == dataclasses.replace(
         found, baseline=None, baseline_value=None
     )

@@ -27,19 +27,21 @@ def _made(policy: Policy | None) -> Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpentCost:
-    """What a run has cost the user who has paid most, from its ledger; None where a currency has no finite bound.
+    """What a run has cost, from its ledger; None where there is no finite bound in a currency.
 
     Attributes:
-        rho: Σρ, of zCDP.
-        pure_epsilon: Σε, of pure DP.
-        mu: √Σμ², of the exact Gaussian curve.
-        theorem: Why these sums bound what has leaked, also where charges are chosen as one goes; empty in old reports.
+        rho: Σρ.
+        pure_epsilon: Σε.
+        mu: √Σμ².
+        theorem: Why each of these sums bounds what has leaked; empty in older reports.
+        note: Of what it is a guarantee; likewise.
     """
 
     rho: float | None
     pure_epsilon: float | None
     mu: float | None = None
     theorem: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

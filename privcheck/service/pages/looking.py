@@ -10,10 +10,11 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from privcheck.accounting.currencies import NOT_A_GUARANTEE
 from privcheck.ledger import Actor, rows
 from privcheck.ledger.answers import Charge
 from privcheck.ledger.roles import may
-from privcheck.ledger.values import NOT_A_GUARANTEE, Entry
+from privcheck.ledger.values import Entry
 from privcheck.service.calculator import Calculator
 from privcheck.service.desk import Desk
 from privcheck.service.ledger_views import DELTAS, GRANT_FIELDS, events_of
