@@ -20,7 +20,7 @@ _MEANT = re.compile(r"(``.*?``|`.*?`)|(\||(?<=\w)_(?=[^\w`]|$))")
 
 def describe_commands() -> str:
     """Returns every command's help in Markdown, a section each, as the terminal shows it."""
-    return "\n".join(_describe(main, click.Context(main, info_name="privcheck")))
+    return "\n".join(_describe(main, click.Context(main, info_name="privcheck", **main.context_settings)))
 
 
 def _describe(command: click.Command, context: click.Context) -> Iterator[str]:

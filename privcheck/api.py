@@ -47,7 +47,7 @@ def budget(
 
     Args:
         name: The registered algorithm.
-        delta: At which ε is reported; None for the claim's own, 0 under a pure claim, else 1e-5.
+        delta: At which ε is reported; None for the claim's own, 0 for a pure claim, otherwise 1e-5.
         curve: Whether δ(ε) is computed too, which `plot()` shows, with a second opinion on Gaussian releases.
         parameters: Parameters, options and readings by name.
         settings: More of them.

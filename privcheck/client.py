@@ -107,7 +107,7 @@ class Client:
             model: Where its noise is drawn: "central", "joint", "shuffle" or "local".
             conditions: Of joint DP: the conditions of the billboard lemma that were found met.
             about: What it is of, to be kept with the charge: algorithm, parameters, noise, record.
-            blocks: Of a divided dataset: which of the grant's blocks; all unless told.
+            blocks: Of a divided dataset: which of the grant's blocks; by default all.
 
         Raises:
             AuthorityError: The token may not.

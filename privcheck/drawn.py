@@ -62,7 +62,7 @@ def as_drawn(declaration: Declaration, values: Mapping[str, Fraction]) -> Declar
         raise ParameterError(f"{message}, which release noise never does", name="noise", given="release")
     if declaration.procedures:
         name = declaration.procedures[0].name
-        message = f"{declaration.name}: {name} is no value plus noise, which is all that release noise is for"
+        message = f"{declaration.name}: {name} is not a value plus noise, and release noise covers nothing else"
         raise ParameterError(message, name="noise", given="release")
     plain = isinstance(declaration.claim.guarantee, ZCDP | PureDP)
     drawn = replace(

@@ -178,7 +178,7 @@ def _from_profile(one: Event, k: int) -> AtomicLaw:
     assert total is not None
     law = profile_law([(Fraction(a), Fraction(min(1.0, b))) for a, b in zip(*(v.tolist() for v in total), strict=True)])
     if law.infinite("remove") >= 1:
-        message = f"expected a group of which something stays private; of {one}, nothing does for {k} users"
+        message = f"expected a group small enough that something stays private; of {one}, nothing does for {k} users"
         raise ParameterError(message, name="size", given=k)
     return law
 

@@ -31,7 +31,7 @@ def earlier_views(setting: Chosen, directory: Path) -> Views:
         return {}
     report = load_report(directory)
     if report.verify is not None or report.run is not None:
-        message = f"{directory} holds the report of a check, of which audits are a part: choose another --out"
+        message = f"{directory} holds the report of a check, which includes audits: choose another --out"
         raise ParameterError(message, name="out", given=str(directory))
     here = begin_report(setting)
     others = [name for name in _SAME if getattr(report, name) != getattr(here, name)]

@@ -88,7 +88,7 @@ def budget(name: str, *, sets: tuple[str, ...], delta: str | None, as_json: bool
 @main.command()
 @click.argument("name", required=False, shell_complete=complete_algorithms)
 @click.option("--all", "everything", is_flag=True, help="Every declared algorithm, at its defaults.")
-@click.option("--pages", type=Place(), help="With --all: write a page of findings a paper here.")
+@click.option("--pages", type=Place(), help="With --all: write one page of findings per paper to this directory.")
 @set_option
 @json_option
 def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tuple[str, ...], as_json: bool) -> None:
@@ -131,7 +131,7 @@ def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tupl
 @set_option
 @json_option
 def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ...], as_json: bool) -> None:
-    """Find the least noise for which the releases of NAME are (E, D)-DP, against the published one.
+    """Find the least noise that makes the releases of NAME (E, D)-DP, and compare it with the published noise.
 
     \b
     Examples:
@@ -204,7 +204,7 @@ def new(name: str, *, out: Path | None, as_json: bool) -> None:
 @main.command()
 @json_option
 def doctor(*, as_json: bool) -> None:
-    """Look for problems of this installation.
+    """Look for problems with this installation.
 
     \b
     Examples:

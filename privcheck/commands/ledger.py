@@ -43,7 +43,7 @@ for _rule in (block, evidence, freeze, grant, policy, token):
 @store_option
 @json_option
 def init(store: str, *, as_json: bool) -> None:
-    """Make a new ledger; the first officer's token is told this once.
+    """Create a ledger and print the first officer's token, which is shown only once.
 
     \b
     Examples:
@@ -171,7 +171,7 @@ def commit(charge_id: str, *, store: str, token_file: Path | None, as_json: bool
 @click.option("--evidence", required=True, metavar="TEXT", help="How it is known that nothing was drawn.")
 @json_option
 def release(charge_id: str, *, store: str, token_file: Path | None, evidence: str, as_json: bool) -> None:
-    """Give back the reservation ID, of which nothing was drawn; once it has expired only another officer can.
+    """Give back the reservation ID if nothing was drawn for it; once it has expired, only another officer can.
 
     \b
     Examples:
@@ -212,10 +212,14 @@ def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id:
 @ledger.command()
 @store_option
 @token_option
-@click.option("--receipt", "receipts", multiple=True, metavar="FILE|JSON", help="One that was kept; repeat.")
-@click.option("--receipts", "file", type=Place(exists=True, dir_okay=False), help="A file of them, one a line.")
-@click.option("--accept", is_flag=True, help="Write on in a copy that was put back, once it was compared.")
-@click.option("--freeze-lost", is_flag=True, help="Also where rows are lost: their datasets' grants are frozen.")
+@click.option(
+    "--receipt", "receipts", multiple=True, metavar="FILE|JSON", help="A receipt that you kept; may be repeated."
+)
+@click.option("--receipts", "file", type=Place(exists=True, dir_okay=False), help="A file of receipts, one per line.")
+@click.option("--accept", is_flag=True, help="After the comparison, open a restored copy for writing again.")
+@click.option(
+    "--freeze-lost", is_flag=True, help="With --accept, even if rows are lost: freeze the grants of their datasets."
+)
 @json_option
 def verify(
     *, store: str, token_file: Path | None, receipts: tuple[str, ...], file: Path | None, accept: bool,

@@ -26,7 +26,7 @@ block_option = click.option(
     "blocks",
     multiple=True,
     metavar="B",
-    help="Of a divided dataset: a block of the grant; all unless told.",
+    help="Of a divided dataset: a block of the grant; by default all.",
 )
 condition_option = click.option(
     "--condition",
@@ -46,9 +46,9 @@ def event_options(command: Any) -> Any:
         click.option("--gaussian-rho", metavar="RHO", help="Gaussian noise, by its ρ."),
         click.option("--gaussian-std", metavar="STD", help="Gaussian noise, by its standard deviation."),
         click.option("--laplace-epsilon", metavar="E", help="Laplace noise, by its ε."),
-        click.option("--pure-epsilon", metavar="E", help="An ε-DP mechanism of which nothing else is known."),
-        click.option("--sensitivity", metavar="D", help="ℓ2 sensitivity, with --gaussian-std; 1 unless told."),
-        click.option("--count", metavar="N", help="How often; 1 unless told."),
+        click.option("--pure-epsilon", metavar="E", help="An ε-DP mechanism about which nothing else is known."),
+        click.option("--sensitivity", metavar="D", help="ℓ2 sensitivity, with --gaussian-std; by default 1."),
+        click.option("--count", metavar="N", help="How often; by default 1."),
     )
     for option in reversed(options):
         command = option(command)

@@ -15,17 +15,19 @@ from privcheck.commands.options import finish, json_option
 @click.command()
 @store_option
 @token_option
-@click.option("--dataset", required=True, metavar="NAME", help="Whose budget it is a part of.")
+@click.option("--dataset", required=True, metavar="NAME", help="The dataset whose budget it is part of.")
 @click.option("--currency", metavar="rho|mu2|epsilon", help="What is summed: ρ, μ² or ε.")
-@click.option("--cap", metavar="C", help="The most of it that may be spent.")
+@click.option("--cap", metavar="C", help="The most that may be spent.")
 @click.option("--plan", type=Place(exists=True, dir_okay=False), help="Instead: events fixed in advance, a JSON file.")
-@click.option("--lost", metavar="D", help="δ set aside for releases that lose some outright; 0 unless told.")
+@click.option("--lost", metavar="D", help="δ set aside for releases that lose some outright; by default 0.")
 @click.option("--delta", metavar="D", help="δ at which ε is stated.")
 @click.option("--name", required=True, metavar="G", help="The grant's name.")
-@click.option("--block", "blocks", multiple=True, metavar="B", help="Of a divided dataset: a block it covers; repeat.")
+@click.option(
+    "--block", "blocks", multiple=True, metavar="B", help="Of a divided dataset: a block it covers; may be repeated."
+)
 @json_option
 def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
-    """Give a part of a dataset's budget, with a fixed cap.
+    """Grant part of a dataset's budget, with a fixed cap.
 
     A dataset that has no policy gets the one that its first grant implies, and the output says so; `ledger policy` sets
     one of its own.
@@ -45,8 +47,8 @@ def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) 
 @click.argument("dataset")
 @store_option
 @token_option
-@click.option("--name", "names", multiple=True, required=True, metavar="B", help="A new block; repeat.")
-@click.option("--disjoint-users", metavar="TEXT", help="How it is known that who is in one block is in no other.")
+@click.option("--name", "names", multiple=True, required=True, metavar="B", help="A new block; may be repeated.")
+@click.option("--disjoint-users", metavar="TEXT", help="How it is known that no user is in two blocks.")
 @json_option
 def block(
     dataset: str, *, store: str, token_file: Path | None, names: tuple[str, ...], disjoint_users: str | None,
@@ -74,14 +76,14 @@ def block(
 @click.option("--epsilon", required=True, metavar="E", help="ε of all that is ever released from it.")
 @click.option("--delta", required=True, metavar="D", help="δ of all that is ever released from it.")
 @click.option("--relation", default="replace-one", show_default=True, help="Which data are neighbours.")
-@click.option("--unit", default="user", show_default=True, help="Whose data a neighbour differs in.")
+@click.option("--unit", default="user", show_default=True, help="Whose data neighbours differ in.")
 @click.option(
     "--trust", default="central", show_default=True, help="Where noise is drawn: central, joint, shuffle, local."
 )
 @click.option(
     "--remainder", default="rho", show_default=True, help="Currency of what is granted after the first charge."
 )
-@click.option("--until", metavar="TIME", help="When charges end, as 2027-01-31T12:00:00Z; never unless told.")
+@click.option("--until", metavar="TIME", help="When charging ends, such as 2027-01-31T12:00:00Z; by default never.")
 @json_option
 def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
     """Open a dataset with the (ε, δ) that all its grants together keep.
@@ -106,7 +108,7 @@ def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any)
 @click.option("--report", required=True, metavar="TEXT", help="Where it can be read, or its digest.")
 @json_option
 def evidence(charge_id: str, *, store: str, token_file: Path | None, verdict: str, report: str, as_json: bool) -> None:
-    """Add what an audit found of the charge ID; a violation freezes its grant, for good.
+    """Record what an audit found about the charge ID; a violation freezes its grant permanently.
 
     \b
     Examples:
@@ -128,7 +130,7 @@ def evidence(charge_id: str, *, store: str, token_file: Path | None, verdict: st
 @click.option("--reason", required=True, metavar="TEXT", help="Why.")
 @json_option
 def freeze(grant_name: str, *, store: str, token_file: Path | None, reason: str, as_json: bool) -> None:
-    """Stop all spending on GRANT, for good.
+    """Stop all spending on GRANT permanently.
 
     \b
     Examples:
@@ -147,16 +149,16 @@ def freeze(grant_name: str, *, store: str, token_file: Path | None, reason: str,
 @token_option
 @click.option("--name", metavar="NAME", help="Whose.")
 @click.option("--role", metavar="ROLE", help="reader, analyst, ci, officer or admin.")
-@click.option("--grant", "grants", multiple=True, metavar="G", help="A grant that it may charge; repeat.")
-@click.option("--expires", metavar="TIME", help="When it ends, as 2027-01-31T12:00:00Z.")
-@click.option("--revoke", is_flag=True, help="End the token of that name.")
+@click.option("--grant", "grants", multiple=True, metavar="G", help="A grant that it may charge; may be repeated.")
+@click.option("--expires", metavar="TIME", help="When it expires, such as 2027-01-31T12:00:00Z.")
+@click.option("--revoke", is_flag=True, help="Revoke the token of that name.")
 @click.option("--list", "listed", is_flag=True, help="Show whose tokens there are; none is told again.")
 @json_option
 def token(
     *, store: str, token_file: Path | None, name: str | None, role: str | None, grants: tuple[str, ...],
     expires: str | None, revoke: bool, listed: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Make a token, which is told this once, end one, or list them.
+    """Make a token, which is shown only this once, end one, or list them.
 
     \b
     Examples:

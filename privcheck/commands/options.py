@@ -20,12 +20,14 @@ Result = TypeVar("Result")
 
 
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else there."
+    "--json", "as_json", is_flag=True, help="Print one JSON object to standard output and nothing else."
 )
 set_option = click.option(
-    "--set", "sets", multiple=True, metavar="NAME=VALUE", help="A parameter, reading or option; repeat."
+    "--set", "sets", multiple=True, metavar="NAME=VALUE", help="Set a parameter, reading or option; may be repeated."
 )
-delta_option = click.option("--delta", metavar="D", help="δ at which ε is reported; 0 under a pure claim, else 1e-5.")
+delta_option = click.option(
+    "--delta", metavar="D", help="δ at which ε is reported; 0 for a pure claim, otherwise 1e-5."
+)
 common_delta_option = click.option(
     "--delta",
     metavar="D",
@@ -40,7 +42,9 @@ noise_option = click.option(
     "for what is published (extra [release]).",
 )
 seed_option = click.option("--seed", type=Count(least=0), default=0, show_default=True, help="Random seed.")
-workers_option = click.option("--workers", type=Count(), help="Threads; all cores. Results do not depend on it.")
+workers_option = click.option(
+    "--workers", type=Count(), help="Number of threads, by default one per core; results do not depend on it."
+)
 confidence_option = click.option(
     "--confidence", type=float, default=0.99, show_default=True, help="1 − α of the whole audit."
 )
@@ -67,14 +71,14 @@ ledger_option = click.option(
     "--ledger", metavar="URL", help="A team's budget, as for `privcheck ledger`; charged before the first draw."
 )
 grant_option = click.option("--grant", metavar="G", help="Which grant of --ledger is charged.")
-out_option = click.option("--out", type=Place(file_okay=False), help="Directory for what is written.")
+out_option = click.option("--out", type=Place(file_okay=False), help="Write everything to this directory.")
 dry_run_option = click.option(
     "--dry-run",
     is_flag=True,
-    help="Say what would be done, at which sizes and cost, and about how long it takes; nothing is drawn or written.",
+    help="Print what would be done, at which sizes and cost, and about how long it would take; draw and write nothing.",
 )
 yes_option = click.option(
-    "--yes", is_flag=True, help="Start even what takes more than about an hour or 8 GB of memory."
+    "--yes", is_flag=True, help="Start even if it will take more than about an hour or 8 GB of memory."
 )
 
 

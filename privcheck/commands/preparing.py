@@ -20,19 +20,26 @@ _CONFIRM = (
 @click.argument("raw", type=Place())
 @click.option("--out", type=Place(), help="The trajectories: a .parquet or .csv file.")
 @click.option(
-    "--column", "columns", multiple=True, metavar="OURS=THEIRS", help="What the file calls a column; repeat. Ours: "
+    "--column", "columns", multiple=True, metavar="OURS=THEIRS",
+    help="What the file calls a column; may be repeated. Ours: "
     "episode, step, state, action, reward, next_state, user."
 )  # fmt: skip
 @click.option("--codebook", type=Place(), help="The public labels of states and actions, JSON.")
-@click.option("--draft-codebook", type=Place(), help="Write the labels that occur, for you to confirm, only.")
+@click.option("--draft-codebook", type=Place(), help="Only write the labels that occur, for you to confirm.")
 @click.option("--states", type=Count(), help="S, of files that hold codes; ended episodes get code S.")
 @click.option("--reward-range", nargs=2, type=float, metavar="LOW HIGH", help="Public bounds, mapped to [0, 1].")
-@click.option("--clip-rewards", is_flag=True, help="Move rewards beyond their bounds to them.")
-@click.option("--horizon", type=Count(), metavar="H", help="Steps an episode; longer ones are cut.")
-@click.option("--missing", default="refuse", show_default=True, help="Episodes that lack a value: refuse or drop.")
-@click.option("--short", default="refuse", show_default=True, help="Episodes below H: refuse, pad or drop.")
+@click.option("--clip-rewards", is_flag=True, help="Clip rewards to their bounds.")
+@click.option("--horizon", type=Count(), metavar="H", help="Steps per episode; longer episodes are cut.")
+@click.option(
+    "--missing", default="refuse", show_default=True, help="What to do with episodes that lack a value: refuse or drop."
+)
+@click.option(
+    "--short", default="refuse", show_default=True, help="What to do with episodes shorter than H: refuse, pad or drop."
+)
 @click.option("--pad-reward", type=float, help="The reward of padded steps, in the file's unit; 0, or the least.")
-@click.option("--one-episode", default="all", show_default=True, help="Of a user: all, first or random.")
+@click.option(
+    "--one-episode", default="all", show_default=True, help="Which episodes of a user to keep: all, first or random."
+)
 @click.option("--sort", is_flag=True, help="Sort the rows by episode and step first; holds the file in memory.")
 @seed_option
 @json_option
@@ -40,7 +47,7 @@ def prepare(
     raw: Path, *, out: Path | None, columns: tuple[str, ...], codebook: Path | None, draft_codebook: Path | None,
     as_json: bool, **choices: Any,
 ) -> None:  # fmt: skip
-    """Make trajectories of the RAW table: codes, rewards in [0, 1], episodes of one length, one row a step.
+    """Make trajectories of the RAW table: codes, rewards in [0, 1], episodes of one length, one row per step.
 
     \b
     Examples:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 HTML_NAME = "report.html"
 METHODS_HELP = (
     "The test: coin-flip, curve, clopper-pearson, divergence, sequential (stops once the claim is refuted), one-run, "
-    "group; auto is the view's own."
+    "group; auto takes the view's default."
 )
 
 
@@ -127,7 +127,7 @@ def run(
     names: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, features: Path | None,
     sets: tuple[str, ...], out: Path | None, delta: str | None, dry_run: bool, yes: bool, as_json: bool, **how: Any,
 ) -> None:  # fmt: skip
-    """Run the agent NAME on sampled users or your own data; several that learn as they act are compared.
+    """Run the agent NAME on sampled users or your own data; several online agents are compared.
 
     With --out, the same command continues a run of an online agent that was stopped.
 
@@ -179,7 +179,9 @@ def run(
 @data_option
 @rewards_option
 @features_option
-@click.option("--replicates", type=Count(), help="Repetitions of the run; 5 on simulated users, else 1.")
+@click.option(
+    "--replicates", type=Count(), help="Repetitions of the run; by default 5 on simulated users, otherwise 1."
+)
 @noise_option
 @delta_option
 @trials_option

@@ -23,9 +23,9 @@ _SHUTDOWN: Final = 5  # seconds for requests that are under way when the service
     metavar="URL",
     default="ledger.db",
     show_default=True,
-    help="The ledger: a path, sqlite:///path or postgresql://host/name; made where there is none.",
+    help="The ledger: a path, sqlite:///path or postgresql://host/name; created if there is none.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="Port; 0 for any.")
 @click.option("--tls-cert", type=Place(), help="Certificate (PEM); for addresses other than this machine's.")
 @click.option("--tls-key", type=Place(), help="Its key.")
@@ -53,7 +53,9 @@ def serve(*, store: str, host: str, port: int, tls_cert: Path | None, tls_key: P
 
     token = open_or_create(store)
     if token is not None:
-        click.echo(f"new ledger {hide_passwords(store)}; the first officer's token, told this once:\n{token}", err=True)
+        click.echo(
+            f"new ledger {hide_passwords(store)}; the first officer's token, shown only this once:\n{token}", err=True
+        )
     uvicorn.run(
         create_app(Settings(store=store, secure=tls_cert is not None or behind_proxy)),
         host=host,

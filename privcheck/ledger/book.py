@@ -46,7 +46,7 @@ class Book:
 
     @staticmethod
     def init(store: Store, *, clock: Clock | None = None) -> tuple[Book, str]:
-        """Returns the book of a new store, and the first officer's token, which is told this once."""
+        """Returns the book of a new store, and the first officer's token, which is shown only this once."""
         book = Book(store, clock=clock)
         with book.write() as transaction:
             tokens.make_key(transaction)

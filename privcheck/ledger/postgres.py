@@ -174,7 +174,7 @@ class PostgresStore:
         there = transaction.one("SELECT to_regclass('meta') IS NOT NULL, to_regclass('entry') IS NOT NULL")
         if create:
             if there != (False, False):
-                message = f"{self.url}: there is a ledger already; expected an empty database, or use it as it is"
+                message = f"{self.url}: there is already a ledger; use that one, or give an empty database"
                 raise StoreError(message)
             migrate(transaction, version=0)
             for statement in _GUARDS:

@@ -30,7 +30,7 @@ class Asked(TypedDict, total=False):
         event: What is to be released: JSON, its text, or a `Spending`.
         key: The idempotency key; none unless told.
         claim: What it is charged for; nothing unless told.
-        blocks: Which of the grant's blocks it is released from; all unless told.
+        blocks: Which of the grant's blocks it is released from; by default all.
     """
 
     grant: Required[str]

@@ -173,7 +173,7 @@ class SqliteStore:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
-            message = f"{self._path}: there is a file already; expected a new path, or use that ledger as it is"
+            message = f"{self._path}: the file already exists; use that ledger, or give a new path"
             raise StoreError(message) from None
         except OSError as error:
             raise StoreError(f"{self._path}: cannot be made: {error.strerror}") from error

@@ -44,7 +44,7 @@ class Policy:
         epsilon: ε of the whole, in nats.
         delta: δ of the whole.
         relation: Which data are neighbours.
-        unit: Whose data a neighbour differs in.
+        unit: Whose data neighbours differ in.
         trust: Where the noise is drawn: central, joint, shuffle or local.
         remainder: The currency of what is granted after the first charge.
         until: When charges end, in UTC; None: never.
@@ -88,7 +88,7 @@ class Grant:
 
     Attributes:
         name: Its name.
-        dataset: Whose budget it is a part of.
+        dataset: The dataset whose budget it is part of.
         kind: "adaptive": what is charged may depend on everything released before; "plan": events fixed in advance.
         currency: What an adaptive grant is summed in; "events" of a plan.
         cap: The most that may be spent.

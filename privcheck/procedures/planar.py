@@ -58,7 +58,7 @@ class PlanarLaplace:
         set_words(self, name=name, users=users, source=source)
         if diameter is None:
             message = "PlanarLaplace: expected the diameter of the places: geo-indistinguishability bounds the loss by"
-            raise DeclarationError(f"{message} distance/scale, and without a largest distance there is no ε")
+            raise DeclarationError(f"{message} distance/scale, so without a largest distance there is no ε")
         object.__setattr__(self, "spread", number("scale, of PlanarLaplace", scale))
         object.__setattr__(self, "diameter", number("diameter, of PlanarLaplace", diameter))
 

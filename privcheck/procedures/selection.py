@@ -64,7 +64,7 @@ class NoisyMax:
         set_words(self, name=name, users=users, source=source)
         if noise not in get_args(MaxNoise):
             message = f"noise, of NoisyMax: expected one of {', '.join(map(repr, get_args(MaxNoise)))}, got {noise!r}"
-            raise DeclarationError(f"{message}; of other noise, Gaussian too, there is no theorem here")
+            raise DeclarationError(f"{message}; there is no theorem here for other noise, Gaussian included")
         truth("monotone, of NoisyMax", monotone)
         for key, given in {
             "noise": noise,

@@ -214,7 +214,7 @@ class VaryingRelease:
             told = moves if gaussian else moves[:_LOOKED]
             known.append(
                 KnownPair(
-                    words=f"in D the user is {first}; in D′ {second}; everybody else is the same",
+                    words=f"in D the user is {first}; in D′ {second}; all other users are the same",
                     data=pair,
                     outcomes=gaussian_outcomes(float(np.linalg.norm(moves))) if gaussian else laplace_outcomes(told),
                     sampler=VaryingRuns(moves=tuple(told.tolist()), gaussian=gaussian),

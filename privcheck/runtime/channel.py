@@ -57,7 +57,9 @@ class Channel:
         sized = {"n"} if any(r.batch_sizes is not None for r in declaration.releases) else set()
         values = {**values, **declaration.values({name: values[name] for name in values if name not in sized})}
         for procedure in declaration.procedures:
-            message = f"{procedure.name}: {procedure.output} is no value plus noise, which is all that a channel draws"
+            message = (
+                f"{procedure.name}: {procedure.output} is not a value plus noise, and a channel draws nothing else"
+            )
             raise ChannelError(f"{message}: run it yourself, and charge it by `account`", release=procedure.name)
         named = [release.draw.name for release in declaration.releases if release.draw.name]
         for release in declaration.releases:

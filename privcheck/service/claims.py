@@ -54,7 +54,7 @@ class Claims:
         assert body.claim is not None
         asked = desk.recall_claim(body.claim)
         if asked is None:
-            raise ProblemError(404, "there is no such claim here: POST /v1/claims, which always gives the same one")
+            raise ProblemError(404, "no such claim: POST /v1/claims creates it, and always returns the same one")
         found = self.calculator.run_later("claim", asked)
         if found is None:
             raise ProblemError(503, "the claim is being judged: ask again with the same Idempotency-Key")

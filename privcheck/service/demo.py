@@ -140,7 +140,9 @@ def main(directory: str, *more: str) -> None:
         book, token = Book.init(store)
         fill(book)
         store.close()
-        click.echo(f"a ledger with {len(_POLICIES)} datasets; the officer's token, told this once:\n{token}", err=True)
+        click.echo(
+            f"a ledger with {len(_POLICIES)} datasets; the officer's token, shown only this once:\n{token}", err=True
+        )
     serve.main(["--store", str(path), *more], prog_name="privcheck serve")
 
 

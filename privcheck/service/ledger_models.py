@@ -34,7 +34,7 @@ At = Annotated[
     str, StringConstraints(max_length=32, pattern=_AT),
     Field(examples=["2027-01-31T12:00:00Z"]),
 ]  # fmt: skip
-Decimal = Annotated[str, Field(description="A decimal string, exact; p/q where it is no decimal.")]
+Decimal = Annotated[str, Field(description="An exact decimal string; p/q where it has no finite decimal form.")]
 
 
 class About(Body):
@@ -361,7 +361,7 @@ class NewGrant(BaseModel):
 
 
 class NewToken(BaseModel):
-    """A token, told this once."""
+    """A token, shown only this once."""
 
     name: str
     role: str

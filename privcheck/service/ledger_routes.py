@@ -69,7 +69,7 @@ async def commit(charge: models.InPath, key: models.Key, desk: At, actor: Acting
 async def release(
     charge: models.InPath, body: models.ReleaseBody, key: models.Key, desk: At, actor: Acting
 ) -> Response:  # fmt: skip
-    """Gives back a reservation of which nothing was drawn; once it has expired, only another officer can."""
+    """Gives back a reservation if nothing was drawn for it; once it has expired, only another officer can."""
     desk.check_key(actor, key, {"do": "release", "charge": charge, **body.model_dump()})
     return _answer(await desk.call(desk.book.release, actor, charge, evidence=body.evidence), 200)
 
@@ -166,7 +166,7 @@ async def accept(body: models.AcceptBody, key: models.Key, desk: At, actor: Acti
 
 @router.post("/tokens", status_code=201, responses=_WRITES)
 async def make_token(body: models.TokenBody, key: models.Key, desk: At, actor: Acting) -> models.NewToken:
-    """Makes a token, which is told this once."""
+    """Makes a token, which is shown only this once."""
     fields = {**body.model_dump(), "grants": tuple(body.grants)}
     write = partial(desk.book.make_token, actor, **fields)
     token = await _once(desk, actor, key, what="token", fields=body.model_dump(), write=write)

@@ -34,7 +34,7 @@ _LONGEST: Final = 300
 
 _MEANING: Final[Mapping[int, str]] = {
     400: "The body cannot be read as JSON.",
-    401: "There is no bearer token, or it is not known, expired or revoked.",
+    401: "The bearer token is missing, unknown, expired or revoked.",
     403: "The token's role may not do this.",
     404: "There is no such thing.",
     405: "The address knows other methods.",

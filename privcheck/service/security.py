@@ -82,7 +82,7 @@ async def _find_actor(
     actor = await desk.call(desk.book.find_actor, given.credentials)
     desk.buckets.take(actor.name)
     action = ENDPOINTS[request.method, request.scope["route"].path]
-    assert action is not None, "an endpoint without an action asks for no token"
+    assert action is not None, "an endpoint without an action needs no token"
     require(actor, action)
     return actor
 

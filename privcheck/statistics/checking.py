@@ -45,11 +45,11 @@ def check_statistic(where: str, statistic: object) -> None:
             raise DeclarationError(f"{where}: the statistic's {name} is no text: {getattr(statistic, name)!r}")
     symbols = getattr(statistic, "symbols")  # noqa: B009 - of a Protocol that is not yet proved to be one
     if not isinstance(symbols, frozenset | set) or not all(isinstance(name, str) for name in symbols):
-        message = f"{where}: the statistic's symbols are no set of names: {symbols!r:.100}"
+        message = f"{where}: the statistic's symbols are not a set of names: {symbols!r:.100}"
         raise DeclarationError(f"{message}; write symbols = frozenset({{'H'}}), frozenset() without parameters")
     preconditions = getattr(statistic, "preconditions")  # noqa: B009 - as above
     if not isinstance(preconditions, tuple | list) or not all(isinstance(one, str) for one in preconditions):
-        message = f"{where}: the statistic's preconditions are no tuple of texts: {preconditions!r:.100}"
+        message = f"{where}: the statistic's preconditions are not a tuple of strings: {preconditions!r:.100}"
         raise DeclarationError(f"{message}; write preconditions = ('rewards in [0, 1]',), () without any")
 
 

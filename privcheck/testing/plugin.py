@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--privacy-report",
         default=None,
         metavar="DIR",
-        help="write a report page of every audit there; by default only of those that fail, into pytest's cache",
+        help="write a report page for every audit there; by default only for those that fail, in pytest's cache",
     )
     parser.addini("privacy_report", "as --privacy-report", default="")
 

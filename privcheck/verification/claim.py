@@ -100,7 +100,7 @@ def order_only(case: Case) -> Iterator[Finding]:
     if not case.declaration.claim.order_only:
         return
     guarantee = case.declaration.claim.guarantee
-    message = f"the claim is O(·) of {guarantee}, which is no guarantee; it is judged with the constant 1"
+    message = f"the claim is O(·) of {guarantee}, which is not a guarantee; it is judged with the constant 1"
     figures = {}
     if isinstance(guarantee, ApproxDP):
         delta = guarantee.delta.number(case.values, rounding="down")

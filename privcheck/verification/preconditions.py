@@ -47,7 +47,7 @@ def check_candidates(case: Case) -> Iterator[Finding]:
             code="candidate-refused",
             severity="theoretical",
             where="claim",
-            message=f"{len(refused)} of the declaration's own candidates are no neighbours, and left out: {shown}",
+            message=f"{len(refused)} of the declaration's own candidates are not neighbours and are left out: {shown}",
             evidence={"refused": str(len(refused))},
         )
 

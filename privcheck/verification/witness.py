@@ -96,7 +96,7 @@ def describe(pair: UserPair) -> str:
     """Returns the one user's two data in words, run-length coded."""
     tabular = any(isinstance(user, Trajectories | Regressors) for user in pair)
     first, second = ("nothing" if user is None and not tabular else _user(user) for user in pair)
-    return f"in D the user has {first}; in D′ {second}; everybody else is the same"
+    return f"in D the user has {first}; in D′ {second}; all other users are the same"
 
 
 def _user(user: Any) -> str:

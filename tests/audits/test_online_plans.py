@@ -69,7 +69,7 @@ def test_an_honest_agent_is_not_accused(name):
     assert found.verdict == "consistent"
     assert found.epsilon_lower <= found.epsilon_upper
     assert found.evidence["learned_on"] == 120
-    assert "no proof of privacy" in found.evidence["meaning"]
+    assert "not a proof of privacy" in found.evidence["meaning"]
 
 
 # as printed, E in the thousands is added to every count: eight users' policies hardly move, peeking or not

@@ -66,7 +66,7 @@ def asked(name, view, trials, *, declaration=None, sets=FEW, **more):
 @pytest.mark.parametrize("name", DECLARED)
 def test_lockstep_attains_every_charge_and_accuses_nobody(name):
     if setting_of(name).declared.procedures:
-        with pytest.raises(ParameterError, match="no value plus noise"):
+        with pytest.raises(ParameterError, match="not a value plus noise"):
             inside.lockstep(asked(name, "lockstep", 14))
         return
     found = inside.lockstep(asked(name, "lockstep", 14))
@@ -83,7 +83,7 @@ def test_lockstep_attains_every_charge_and_accuses_nobody(name):
 def test_what_is_drawn_is_declared_or_a_reason_is_given(name):
     request = asked(name, "noise", 12)
     if why := inside.blind(request.declaration, "noise"):
-        assert any(words in why for words in ("shared", "shuffle", "not added", "no value plus noise"))
+        assert any(words in why for words in ("shared", "shuffle", "not added", "not a value plus noise"))
         with pytest.raises(ParameterError, match="noise"):
             inside.noise(request)
     else:

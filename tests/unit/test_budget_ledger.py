@@ -323,7 +323,7 @@ def test_a_store_is_opened_where_there_is_one_and_made_where_there_is_none(tmp_p
     with pytest.raises(StoreError, match="no ledger there"):
         open_store(str(tmp_path / "none.db"))
     create_store(f"sqlite:///{tmp_path}/budget.db").close()
-    with pytest.raises(StoreError, match="there is a file already"):
+    with pytest.raises(StoreError, match="the file already exists"):
         create_store(str(tmp_path / "budget.db"))
     (tmp_path / "text.db").write_text("no database, but long enough to be looked at by SQLite " * 100)
     with pytest.raises(StoreError, match="not a database"):

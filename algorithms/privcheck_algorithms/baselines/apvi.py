@@ -33,7 +33,7 @@ OPTIONS = (
         name="bonus_scale",
         default="1e-6",
         kind="real",
-        meaning="factor of known cells' penalty; the paper's: 1. Below it the agent's estimate is no lower bound",
+        meaning="factor of known cells' penalty; the paper's: 1. Below it the agent's estimate is not a lower bound",
     ),
 )
 

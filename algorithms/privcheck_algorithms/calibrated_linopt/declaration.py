@@ -30,7 +30,7 @@ REWARDS = Reading(
 )
 _OWN = (
     Parameter(name="d1", default=5, kind="count", meaning="known kernels of the mixture"),
-    Parameter(name="d2", default=5, kind="count", meaning="dimension of the features of which rewards are linear"),
+    Parameter(name="d2", default=5, kind="count", meaning="dimension of the features in which rewards are linear"),
     Parameter(
         name="reward_weight", default=1, kind="positive", meaning="w: sums of rewards get 1/w times the noise of values"
     ),

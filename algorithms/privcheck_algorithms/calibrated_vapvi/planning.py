@@ -180,7 +180,7 @@ def _turn(axes: Array, columns: Array) -> Array:
 def _declared_features(setting: Setting) -> FeatureMap:
     features, values, name = setting.features, setting.values, setting.declared.name
     if features is None:
-        message = f"{name} regresses on public features of states and actions, and there are none"
+        message = f"{name} regresses on public features of states and actions, but none were given"
         raise ParameterError(f"{message}: give them with --features FILE", name="features")
     for size, given in (("S", features.phi.shape[0]), ("d", features.dimension)):
         if int(values[size]) != given:

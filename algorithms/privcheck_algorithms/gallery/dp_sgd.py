@@ -63,7 +63,9 @@ def dp_sgd(readings: Mapping[str, str]) -> Declaration:
             Parameter(name="rounds", default=1000, kind="count", meaning="steps of the optimiser"),
             Parameter(name="C", default=1, kind="positive", meaning="norm to which gradients are clipped"),
             Parameter(name="d", default=10, kind="count", meaning="parameters of the model"),
-            Parameter(name="users", default=10_000, kind="count", meaning="users, of whom batches of a fixed size are"),
+            Parameter(
+                name="users", default=10_000, kind="count", meaning="users, from whom batches of a fixed size are"
+            ),
         ),
     )
 

@@ -24,7 +24,7 @@ from privcheck.relations import ReplaceOne
 from privcheck.symbols import Expr, log, symbol
 from privcheck_algorithms.papers import GALLERY
 
-TITLE = "EXP3 as it is: arms drawn in proportion to exponential weights, and nothing added"
+TITLE = "EXP3 unchanged: arms drawn in proportion to exponential weights, with no noise added"
 SOURCE = "as described in Tossou & Dimitrakakis 2017, Achieving Privacy in the Adversarial Multi-Armed Bandit"
 _SEQUENCES = 2**16
 

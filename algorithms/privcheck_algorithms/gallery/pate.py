@@ -18,7 +18,7 @@ from privcheck_algorithms.papers import GALLERY
 BOUND = Reading(
     name="bound",
     ways=("data-independent", "data-dependent"),
-    meaning="whether the claimed ε is of the votes at hand",
+    meaning="whether the claimed ε is about these votes",
 )
 NOISE = Reading(name="noise", ways=("laplace", "gaussian"), meaning="on the votes: of 2017, or GNMax of 2018")
 TITLE = "PATE: the winners of noisy votes of teachers, query after query"

@@ -96,7 +96,7 @@ def variant(number: int, whose: str, claimed: str, make: Make, *, stops: bool = 
                 Parameter(name="epsilon", default=1, kind="positive", meaning="ε in nats"),
                 Parameter(name="c", default=2, kind="count", meaning=cut),
                 Parameter(
-                    name="queries", default=20, kind="count", least=least, meaning="queries that are asked at most"
+                    name="queries", default=20, kind="count", least=least, meaning="the most queries that may be asked"
                 ),
             ),
         )

@@ -70,7 +70,7 @@ class Figure:
     def __str__(self) -> str:
         where = " and ".join(("D", "D′")[arm] for arm in self.arms)
         if self.test == "size":
-            return f"the law of a run on {where} depends on how many runs are asked for in one call"
+            return f"the law of a run on {where} depends on how many runs are requested in one call"
         how = "agree with each other" if self.sign > 0 else "balance each other"
         return f"the runs of one call are not independent: on {where} halves of a call {how} more than those of two do"
 

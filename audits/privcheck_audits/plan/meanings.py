@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from privcheck.declaration import Declaration
 
-_NO_PROOF = "that is no proof of privacy"
+_NO_PROOF = "that is not a proof of privacy"
 
 
 def policy_meaning(refuted: str, told: str, *, whose: str = "one user's") -> str:

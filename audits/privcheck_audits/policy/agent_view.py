@@ -36,7 +36,9 @@ def _trials(algorithm: Algorithm) -> int:
 
 def _lacks(algorithm: Algorithm, declaration: Declaration) -> str:
     if algorithm.online is None and algorithm.offline is None and algorithm.policies is None:
-        return "no agent is registered, and no step from releases to policies: there are no policies to look at"
+        return (
+            "neither an agent nor a step from releases to policies is registered, so there are no policies to look at"
+        )
     return why_not(declaration)
 
 

@@ -50,7 +50,7 @@ def blind(declaration: Declaration, view: AuditView) -> str:
         return ""
     if declaration.procedures:
         names = ", ".join(f"{procedure.name} ({procedure.output})" for procedure in declaration.procedures)
-        return f"{names} leaves as no value plus noise, and only such values are replayed: audit the releases view"
+        return f"{names} is not a value plus noise, and nothing else is replayed: audit the releases view"
     if view == "lockstep":
         return refuse_absence(declaration) or explain_unknown_data(declaration)
     if why := explain_untested(declaration.releases):

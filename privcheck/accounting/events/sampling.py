@@ -303,7 +303,7 @@ def _base(of: object) -> Base:
     for piece, times in of.pieces:
         if isinstance(piece, ZcdpLaw | RenyiLaw):
             message = f"only Rényi orders of {of} are known, and no pair to sample from"
-            raise ParameterError(f"{message}; give a mechanism of which a pair is known", name="event", given=of)
+            raise ParameterError(f"{message}; give a mechanism whose dominating pair is known", name="event", given=of)
         base.append((piece, times * of.count))
     return tuple(base)
 

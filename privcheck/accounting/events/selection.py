@@ -114,7 +114,7 @@ def noisy_max(
     """
     if noise not in ("laplace", "exponential", "gumbel"):
         message = f"expected noise 'laplace', 'exponential' or 'gumbel', got {noise!r}"
-        raise ParameterError(f"{message}; for another one there is no theorem here", name="noise", given=noise)
+        raise ParameterError(f"{message}; there is no theorem here for any other", name="noise", given=noise)
     b, moved, one_way = real("scale", scale), real("sensitivity", sensitivity, strict=False), _flag(monotone)
     e = _refuse_hardly_any_noise(ratio("noisy_max", moved, b) * (1 if one_way else 2), "scale", scale)
     given: dict[str, float | str] = {"noise": noise, "scale": b, "sensitivity": moved, "monotone": one_way}
