@@ -9,11 +9,13 @@ from jinja2 import Template
 from markupsafe import Markup
 
 from privcheck.reports import summary, tables
+from privcheck.reports.contents import contents
 from privcheck.reports.jinja import environment
 from privcheck.reports.latex import latex_to_mathml
 from privcheck.reports.mathml import safe_mathml
 from privcheck.reports.model import digest, encode
 from privcheck.reports.plots import Plot, privacy_plot, value_plot
+from privcheck.reports.promise import concerned, promise
 from privcheck.reports.run_plots import curve_plots
 from privcheck.reports.values import Provenance, Ran, RanOnline, Report, VerdictWitness
 from privcheck.reports.views import View, audit_views
@@ -37,18 +39,21 @@ def render_html(report: Report, *, fingerprint: str | None = None) -> str:
     """
     show, budget, run, made = report.show, report.budget, report.run, report.provenance
     name = report.algorithm or (show.name if show else "unnamed")
-    ledger = run.ledger if run else None
+    ledger, promised = run.ledger if run else None, promise(report)
     return template("report.html.j2").render(
         name=name,
         title=report.title or name,
         subtitle=_subtitle(report),
         version=report.privcheck.version,
         verdict=summary.verdict(report),
-        figures=summary.figures(report),
+        brief=_brief(report),
+        strength=promised.strength if promised else "",
+        strength_words=promised.headline if promised else "",
+        figures=[item for item in summary.figures(report) if item.label != summary.PRESET],
         notices=summary.notices(report),
+        parts=contents(report),
         inputs=_groups(report, _INPUTS),
         show=show,
-        relation=show.relation if show else budget.relation if budget else "",
         witness=_witness(report.verify.witness) if report.verify else None,
         budget=tables.budget_table(report),
         totals=_present(tables.guarantee_table(report), tables.methods_table(report), tables.least_noise_table(report)),
@@ -71,6 +76,22 @@ def render_html(report: Report, *, fingerprint: str | None = None) -> str:
         command=made.command if made else "",
         digest=fingerprint or digest(encode(report)),
     )  # fmt: skip
+
+
+def _brief(report: Report) -> Facts:
+    """Returns what the box with the verdict adds to it: the guarantee in plain words, for what, and for whom."""
+    promised, run = promise(report), report.run
+    parameters = ", ".join(tables.assign(name, value) for name, value in report.parameters.items())
+    relation = report.show.relation if report.show else report.budget.relation if report.budget else ""
+    if run is not None and run.preset is not None:
+        parameters += f"{'; ' if parameters else ''}preset {run.preset.words}"
+    rows = (
+        ("In plain words", promised.text if promised else ""),
+        ("Parameters", parameters),
+        ("Neighbours", relation),
+        ("Who should care", concerned(report)),
+    )
+    return tuple((name, text) for name, text in rows if text)
 
 
 def run_page(runs: Sequence[RanOnline]) -> str:

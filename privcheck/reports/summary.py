@@ -17,6 +17,7 @@ Role = Literal["private", "twin", "reference"]
 
 
 NOTHING_LEARNED = "Nothing was learned"  # title of a notice
+LOSS_AT_MOST, PRESET = "Loss at most", "Preset"  # labels of figures
 _METHODS = {
     "proved": "symbolically, for all parameters",
     "checked": "numerically, at the parameters above",
@@ -176,7 +177,7 @@ def _upper(report: Report) -> KeyFigure | None:
         if epsilon is not None:
             parts = (at_delta(delta), "accountant", f"at {elsewhere}" if elsewhere else "")
             note = ", ".join(part for part in parts if part)
-            return KeyFigure(label="Loss at most", value=f"ε ≤ {figure(epsilon, rounding='up')}", note=note)
+            return KeyFigure(label=LOSS_AT_MOST, value=f"ε ≤ {figure(epsilon, rounding='up')}", note=note)
     return None
 
 
@@ -222,7 +223,7 @@ def _preset(report: Report) -> KeyFigure | None:
     used = None if report.run is None else report.run.preset
     if used is None:
         return None
-    return KeyFigure(label="Preset", value=used.name, note=used.note)
+    return KeyFigure(label=PRESET, value=used.name, note=used.note)
 
 
 def _share_of_uniform(report: Report) -> float | None:

@@ -254,6 +254,11 @@ def facts(part: object, *, leave: Sequence[str] = ()) -> tuple[tuple[str, str], 
     )
 
 
+def assign(name: str, value: object) -> str:
+    """Returns a parameter with its value: `rho` and 1 are "ρ = 1"."""
+    return f"{label(name)} = {show_value(value)}"
+
+
 def _fields(part: object) -> list[tuple[str, object]]:
     return [(one.name, getattr(part, one.name)) for one in fields(part)] if is_dataclass(part) else []
 

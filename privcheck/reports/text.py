@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from privcheck.reports import summary, tables
+from privcheck.reports.promise import promise
 from privcheck.reports.values import Report
 from privcheck.reports.wording import spell_out, strip_controls, words
 
@@ -38,6 +39,7 @@ def _head(report: Report, width: int) -> Iterator[str]:
         yield from _wrap(f"{report.run.algorithm} {report.run.did_not_learn.words}.", width, "")
     verdict = summary.verdict(report)
     name = report.algorithm or (report.show.name if report.show else "unnamed")
+    promised = promise(report)
     claim = f": {verdict.claim}" if verdict.claim else ""
     yield strip_controls(f"{verdict.headline.upper()} · {name}{claim}")
     for sentence in (
@@ -47,8 +49,9 @@ def _head(report: Report, width: int) -> Iterator[str]:
         verdict.joint,
         verdict.repair,
         verdict.meaning,
+        promised and f"{promised.headline} {promised.text}",
     ):
-        yield from _wrap(sentence, width, "  ")
+        yield from _wrap(sentence or "", width, "  ")
 
 
 def _figures(report: Report) -> Iterator[str]:

@@ -27,6 +27,7 @@ class View:
         pair: The neighbours side by side, or None.
         plots: Its pictures, as far as there are any.
         evidence: Further figures.
+        open: Whether a reader has to see it: it refutes something, or stands alone.
     """
 
     name: str
@@ -37,6 +38,7 @@ class View:
     pair: tables.ReportTable | None
     plots: tuple[Plot, ...]
     evidence: tuple[tuple[str, str], ...]
+    open: bool
 
 
 def audit_views(report: Report) -> list[View]:
@@ -57,6 +59,7 @@ def audit_views(report: Report) -> list[View]:
                 if plot is not None
             ),
             evidence=tables.facts(view.evidence),
+            open=alone or view.verdict == "violation",
         )
         for number, (name, view) in enumerate(views, start=1)
     ]

@@ -1,0 +1,135 @@
+"""What a guarantee means to a user, in plain words: how often an attacker who guesses at even odds can be right.
+
+For an (ε, δ)-DP mechanism that is (e^ε + δ)/(1 + e^ε) at most: of two equally likely datasets a test names the right
+one with probability (1 + P − Q)/2, where P ≤ e^ε Q + δ and 1 − Q ≤ e^ε (1 − P) + δ. The whole curve says more:
+(1 + δ(0))/2, by total variation. Both are rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from privcheck.reports.summary import audit_views
+from privcheck.reports.values import Report
+from privcheck.reports.wording import capitalise, figure, percent
+
+Strength = Literal["strong", "moderate", "weak", "none"]
+
+_STRONG, _MODERATE = (
+    0.75,
+    0.9,
+)  # right at most so often: ε = ln 3 = 1.1 and ε = ln 9 = 2.2 where δ is small
+_SLACK = 1 + 2.0**-50  # more than the rounding errors of the few operations below
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What a guarantee keeps an attacker from.
+
+    Attributes:
+        strength: Of ε and δ alone; "none" where no finite ε is known.
+        text: In plain words.
+    """
+
+    strength: Strength
+    text: str
+
+    @property
+    def headline(self) -> str:
+        """Returns how strong it is, in a sentence."""
+        return "No guarantee." if self.strength == "none" else f"A {self.strength} guarantee."
+
+
+def guess_right(epsilon: float, delta: float) -> float:
+    """Returns how often at most a guess between two equally likely neighbours is right, rounded up.
+
+    Args:
+        epsilon: ε, in nats; at least 0.
+        delta: δ.
+
+    >>> guess_right(0.0, 0.0), round(guess_right(1.0, 0.0), 4), guess_right(math.inf, 0.0)
+    (0.5000000000000004, 0.7311, 1.0)
+    """
+    missed = math.exp(-epsilon) / (1 + math.exp(-epsilon))  # 1/(1 + e^ε), which does not overflow
+    return min(1.0, (1 - (1 - min(1.0, delta)) * missed) * _SLACK)
+
+
+def promise(report: Report) -> Promise | None:
+    """Returns what the report's guarantee means; None where it has none.
+
+    It is that of the accountant's bound on what is declared; a report of audits alone has the claim's.
+    """
+    audit, budget = report.audit, report.budget
+    if budget is None:
+        if audit is None or audit.epsilon_claimed is None:
+            return None
+        text = f"Were the claim true, {_say(audit.epsilon_claimed, audit.delta)} An audit cannot show that it is."
+        return Promise(strength=_grade(audit.epsilon_claimed, audit.delta), text=text)
+    total = budget.guarantee
+    epsilon, delta = (total.epsilon, total.delta) if total.epsilon is not None else (total.pure_epsilon, 0.0)
+    if epsilon is None or math.isinf(epsilon):
+        text = "None: for what is declared no finite ε is known, and an attacker may be right every time."
+        return Promise(strength="none", text=text)
+    said = [capitalise(_say(epsilon, delta, _distance(report)))]
+    if report.verify is not None and report.verify.verdict == "fails":
+        said.insert(0, "Of what is declared, not of what is claimed:")
+        if audit is not None and audit.epsilon_claimed is not None and audit.epsilon_claimed < epsilon:
+            claimed = percent(guess_right(audit.epsilon_claimed, audit.delta), rounding="up")
+            said.append(f"The claim would have kept it to {claimed}.")
+    if any(view.verdict == "violation" and view.agent_ran for _, view in audit_views(report)):
+        said.append("The running code was caught in losing more: none of this is true of it.")
+    return Promise(strength=_grade(epsilon, delta), text=" ".join(said))
+
+
+def _distance(report: Report) -> float | None:
+    """Returns the bound on δ at ε = 0, the total variation distance."""
+    curve = report.budget.curve if report.budget else None
+    if curve is None or not curve.epsilon or curve.epsilon[0] != 0:
+        return None
+    distance = curve.delta_upper[0]
+    return distance if 0 <= distance <= 1 else None
+
+
+def _grade(epsilon: float, delta: float) -> Strength:
+    right = guess_right(epsilon, delta)
+    return "strong" if right <= _STRONG else "moderate" if right <= _MODERATE else "weak"
+
+
+def _say(epsilon: float, delta: float, distance: float | None = None) -> str:
+    """Returns how often an attacker is right, by ε and δ alone and, where it says more, by the whole curve."""
+    alone, at = guess_right(epsilon, delta), f"ε = {figure(epsilon, rounding='up')}"
+    who = (
+        "an attacker who sees everything that is released, and knows all but which of two records a user has (50 : 50 "
+        "before), names the right one at most"
+    )
+    if delta == 0:
+        alone_said = f"no output lifts the belief in one of them above {percent(alone, rounding='up')} (pure {at})"
+    else:
+        alone_said = f"{at} at δ = {figure(delta)} alone would allow {percent(alone, rounding='up')}"
+    whole = 1.0 if distance is None else min(1.0, (1 + distance) / 2 * _SLACK)
+    if whole < alone:
+        return f"{who} {percent(whole, rounding='up')} of the time, by the whole curve δ(ε); {alone_said}."
+    return f"{who} {percent(alone, rounding='up')} of the time, at {at}{f' and δ = {figure(delta)}' if delta else ''}."
+
+
+def concerned(report: Report) -> str:
+    """Returns who should care about the report's verdict, and why; empty where there is none."""
+    verify, made = report.verify, promise(report)
+    refuted = any(view.verdict == "violation" for _, view in audit_views(report))
+    if refuted and (verify is None or verify.verdict == "holds"):
+        return "Whoever runs this code: it leaks more than was claimed. Withdraw what was released with it."
+    if verify is None:
+        return "Whoever relies on the claim: an audit can refute it and cannot prove it." if report.audit else ""
+    if verify.verdict == "fails":
+        return (
+            "Whoever runs it as printed, and whoever cites its claim: users lose more than they were promised, by the "
+            "declared noise itself."
+        )
+    if verify.verdict == "undecided":
+        return "Whoever relies on the claim: it was neither proved nor refuted, and nobody should until it is."
+    weak = made is not None and made.strength in {"weak", "none"}
+    told = "the claim is true, and promises little" if weak else "the claim may be relied on for what is declared"
+    rest = " Whoever changes the code: an audit shows whether it still does what is declared." if report.run else ""
+    return f"Whoever signs off the budget: at these parameters {told}.{rest}"
