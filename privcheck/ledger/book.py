@@ -6,6 +6,7 @@ dataset's policy `privcheck.ledger.policies`'.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -31,8 +32,8 @@ Clock = Callable[[], datetime]
 class Book:
     """A ledger that is open: everything that can be asked of one, whoever asks, over whichever store.
 
-    Every call of an actor raises `AuthorityError` where the actor may not, and `StoreError` where the store cannot be
-    read or written.
+    Every call of an actor raises `AuthorityError` where the actor may not, `UnknownNameError` where it names what is
+    not there, and `StoreError` where the store cannot be read or written.
 
     Args:
         store: Where it is kept.
@@ -43,6 +44,7 @@ class Book:
         self.store = store
         self._clock = clock or (lambda: datetime.now(UTC))
         self._known = Known()
+        self._joined = threading.local()
 
     @staticmethod
     def init(store: Store, *, clock: Clock | None = None) -> tuple[Book, str]:
@@ -62,12 +64,25 @@ class Book:
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """Yields a transaction that may write; a row that does not fit its chain makes the store read-only."""
+        if (joined := getattr(self._joined, "transaction", None)) is not None:
+            yield joined
+            return
         try:
             with self.store.write() as transaction:
                 yield transaction
         except LedgerError as error:
             self.store.stop_writing(str(error))
             raise
+
+    @contextmanager
+    def together(self) -> Iterator[Transaction]:
+        """Yields a transaction that all writes of this thread join until it ends."""
+        with self.write() as transaction:
+            self._joined.transaction = transaction
+            try:
+                yield transaction
+            finally:
+                self._joined.transaction = None
 
     def find_actor(self, token: str) -> Actor:
         """Returns whose token it is.
@@ -141,7 +156,6 @@ class Book:
 
         Raises:
             ParameterError: A name is taken, nobody said that, or the dataset was granted as a whole.
-            UnknownNameError: There is no such dataset.
         """
         require(actor, "policy")
         with self.write() as transaction:
@@ -172,7 +186,6 @@ class Book:
 
         Raises:
             ParameterError: The event is none, or has no finite cost in the grant's currency.
-            UnknownNameError: There is no such grant.
         """
         require(actor, "quote", grant=grant)
         spending = parse_event(event)
@@ -188,7 +201,6 @@ class Book:
             IdempotencyError: The key came before, with another request.
             ParameterError: The event is none, or has no finite cost in the grant's currency.
             StoreError: It is not known whether it was written: ask again with the same key.
-            UnknownNameError: There is no such grant.
         """
         prepared = self.prepare(actor, "charge", **asked)
         with self.write() as transaction:
@@ -221,7 +233,6 @@ class Book:
         Raises:
             AuthorityError: It is somebody else's.
             StateError: It was released.
-            UnknownNameError: There is no such charge.
         """
         with self.write() as transaction:
             return changing.commit(transaction, self._known, actor, charge, moment=self._clock())
@@ -234,7 +245,6 @@ class Book:
 
         Raises:
             StateError: It was committed, which is never refunded.
-            UnknownNameError: There is no such charge.
         """
         read_text("evidence", evidence, most=2000)
         with self.write() as transaction:
@@ -250,18 +260,13 @@ class Book:
 
         Raises:
             ParameterError: The verdict is none.
-            UnknownNameError: There is no such charge.
         """
         found = changing.read_finding(verdict, report)
         with self.write() as transaction:
             return changing.add_evidence(transaction, self._known, actor, charge, found, at=self.now())
 
     def freeze(self, actor: Actor, grant: str, *, reason: str) -> str:
-        """Stops all spending on a grant, for good; returns the row's hash.
-
-        Raises:
-            UnknownNameError: There is no such grant.
-        """
+        """Stops all spending on a grant, for good; returns the row's hash."""
         require(actor, "freeze")
         self._find(grant)
         with self.write() as transaction:
@@ -269,50 +274,30 @@ class Book:
             return changing.note(transaction, self._known, actor, grant, kind="freeze", body=told, at=self.now()).hash
 
     def find_grant(self, actor: Actor, name: str) -> Grant:
-        """Returns a grant.
-
-        Raises:
-            UnknownNameError: There is none of the name.
-        """
+        """Returns a grant."""
         require(actor, "show")
         return self._find(name)[0]
 
     def charges(self, actor: Actor, dataset: str, *, after: int = 0, most: int = 100) -> list[Charge]:
-        """Returns a dataset's charges as they stand, in order: so many of those whose first row comes after a place.
-
-        Raises:
-            UnknownNameError: There is no such dataset.
-        """
+        """Returns a dataset's charges as they stand, in order: so many of those whose first row comes after a place."""
         require(actor, "show")
         with self.store.read() as transaction:
             return showing.list_charges(transaction, dataset, after=after, most=most, now=self.now())
 
     def find_receipt(self, actor: Actor, value: str) -> Receipt:
-        """Returns the receipt of the row with a hash.
-
-        Raises:
-            UnknownNameError: There is no such row.
-        """
+        """Returns the receipt of the row with a hash."""
         require(actor, "show")
         with self.store.read() as transaction:
             return showing.find_receipt(transaction, value)
 
     def find_charge(self, actor: Actor, charge: str) -> Charge:
-        """Returns a charge as it stands.
-
-        Raises:
-            UnknownNameError: There is no such charge.
-        """
+        """Returns a charge as it stands."""
         require(actor, "show")
         with self.store.read() as transaction:
             return showing.find_charge(transaction, charge, now=self.now())
 
     def show(self, actor: Actor, dataset: str | None = None) -> dict[str, Any]:
-        """Returns all datasets, or one: policies, grants with their balances, heads.
-
-        Raises:
-            UnknownNameError: There is no such dataset.
-        """
+        """Returns all datasets, or one: policies, grants with their balances, heads."""
         require(actor, "show")
         with self.store.read() as transaction:
             return showing.show_datasets(transaction, dataset)

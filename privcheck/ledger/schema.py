@@ -49,6 +49,17 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         )""",
     ),
     ("INSERT INTO meta (name, value) VALUES ('place', '')",),  # where it is: `privcheck.ledger.marks`
+    (
+        """CREATE TABLE answer (
+            actor TEXT NOT NULL,
+            request_key TEXT NOT NULL,
+            request TEXT NOT NULL,
+            body TEXT NOT NULL,
+            written_at TEXT NOT NULL,
+            PRIMARY KEY (actor, request_key)
+        )""",
+        "CREATE TABLE claim (name TEXT PRIMARY KEY, about TEXT NOT NULL)",
+    ),
 )
 MARKED: Final = 2  # the step from which a store has a mark
 

@@ -40,8 +40,8 @@ class Claims:
         """Returns how a claim stands, and begins to judge it where that has not been done."""
         asked = {"name": body.algorithm, "parameters": body.parameters, "version": __version__}
         name = digest(canonical(asked))
-        desk.remember_claim(name, asked)
         found = self.calculator.run_later("claim", asked)
+        desk.remember_claim(name, asked, judged=found is not None)
         told = {"claim": name, "algorithm": body.algorithm, "parameters": body.parameters}
         return {**told, "state": "running", "events": None} if found is None else {**told, **found}
 

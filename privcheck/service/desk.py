@@ -7,16 +7,18 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from fastapi import Request
 
-from privcheck.errors import IdempotencyError
+from privcheck.errors import IdempotencyError, StoreError
 from privcheck.ledger import Actor, Book, Receipt
 from privcheck.ledger.exact import canonical, digest
 from privcheck.ledger.granting import find_grant
+from privcheck.ledger.keys import find_claim, keep_claim, once
 from privcheck.ledger.values import Unit
 from privcheck.ledger.writer import Writer
 from privcheck.service.checks import Checks
@@ -46,10 +48,11 @@ class Desk:
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "privcheck-ledger"))
     _waiting: int = 0
     _seen: OrderedDict[tuple[str, str], str] = field(default_factory=OrderedDict)
-    _answers: OrderedDict[tuple[str, str], Any] = field(default_factory=OrderedDict)
-    _claims: OrderedDict[str, dict[str, Any]] = field(default_factory=OrderedDict)
+    _told: OrderedDict[tuple[str, str], dict[str, Any]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _writing: threading.Lock = field(default_factory=threading.Lock)
+    _claims: OrderedDict[str, dict[str, Any]] = field(default_factory=OrderedDict)
+    _judged: set[str] = field(default_factory=set)
+    _telling: threading.Lock = field(default_factory=threading.Lock)
     _checks: Checks = field(default_factory=Checks)
 
     async def call(self, function: Callable[..., T], *args: Any, **more: Any) -> T:
@@ -75,7 +78,7 @@ class Desk:
     def check_key(self, actor: Actor, key: str, request: Mapping[str, Any]) -> None:
         """Refuses a key that came with another request.
 
-        The store knows the keys of what it has written, by grant; this knows all that came since the service started.
+        The store knows the keys of what it has written; this knows all that came since the service started.
 
         Raises:
             IdempotencyError: It did.
@@ -87,26 +90,39 @@ class Desk:
         if earlier != said:
             raise IdempotencyError(f"the key {key!r} was used for another request; expected a new key")
 
-    def once(self, actor: Actor, key: str, write: Callable[[], T]) -> T:
-        """Returns what a write returns, or has returned when the same key came before: while the service runs."""
-        with self._writing:
-            if (actor.name, key) not in self._answers:
-                self._answers[actor.name, key] = write()
-                _forget(self._answers)
-            answer: T = self._answers[actor.name, key]
-            return answer
+    def once(
+        self, actor: Actor, key: str, asked: Mapping[str, Any], write: Callable[[], dict[str, Any]], *,
+        secret: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Returns what a write answers, or has answered when the same key came before; a secret while this runs."""
+        if not secret:
+            return once(self.book, actor, key, asked, write)
+        with self._telling:
+            if (actor.name, key) not in self._told:
+                self._told[actor.name, key] = once(self.book, actor, key, asked, write, secret=True)
+                _forget(self._told)
+            return self._told[actor.name, key]
 
-    def remember_claim(self, name: str, asked: Mapping[str, Any]) -> None:
-        """Keeps what a claim is about."""
+    def remember_claim(self, name: str, about: Mapping[str, Any], *, judged: bool) -> None:
+        """Keeps what a claim is about: once it was judged in the store, where that can be written."""
         with self._lock:
-            self._claims[name] = dict(asked)
-            while len(self._claims) > _KEPT:
-                self._claims.popitem(last=False)
+            self._claims[name] = dict(about)
+            _forget(self._claims)
+            new = judged and name not in self._judged
+            if new and len(self._judged) < _KEPT:
+                self._judged.add(name)
+        if new:
+            with suppress(StoreError), self.book.write() as transaction:
+                keep_claim(transaction, name, about)
 
     def recall_claim(self, name: str) -> dict[str, Any] | None:
-        """Returns what a claim is about; None where it did not come since the service started."""
+        """Returns what a claim is about; None where it was never judged, nor asked for since the service started."""
         with self._lock:
-            return self._claims.get(name)
+            known = self._claims.get(name)
+        if known is not None:
+            return known
+        with self.book.store.read() as transaction:
+            return find_claim(transaction, name)
 
     def currency_of(self, grant: str) -> Unit:
         """Returns the currency of a grant.
@@ -137,6 +153,6 @@ def desk_of(request: Request) -> Desk:
     return desk
 
 
-def _forget(kept: OrderedDict[tuple[str, str], Any]) -> None:
+def _forget(kept: OrderedDict[Any, Any]) -> None:
     while len(kept) > _KEPT:
         kept.popitem(last=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
@@ -22,6 +21,7 @@ from privcheck.service.problems import ProblemError, responses
 from privcheck.service.security import Acting
 from privcheck.service.stateless import Calculates
 
+Json = dict[str, Any]
 router = APIRouter(prefix="/v1", tags=["ledger"])
 At = Annotated[Desk, Depends(desk_of)]
 _READS = responses(401, 403)
@@ -89,10 +89,11 @@ async def claim(
 async def open_dataset(body: models.DatasetBody, key: models.Key, desk: At, actor: Acting) -> models.NewPolicy:
     """Opens a dataset with the (ε, δ) that all its grants together keep."""
     fields = body.model_dump()
-    write = partial(desk.book.set_policy, actor, **fields)
-    return models.NewPolicy(
-        policy=(await _once(desk, actor, key, what="dataset", fields=fields, write=write)).to_dict()
-    )
+
+    def write() -> Json:
+        return {"policy": desk.book.set_policy(actor, **fields).to_dict()}
+
+    return models.NewPolicy(**await _once(desk, actor, key, {"do": "dataset", **fields}, write))
 
 
 @router.post("/datasets/{dataset}/blocks", status_code=201, responses=_WRITES)
@@ -100,10 +101,13 @@ async def add_blocks(
     dataset: models.InPath, body: models.BlocksBody, key: models.Key, desk: At, actor: Acting
 ) -> models.NewBlocks:
     """Divides a dataset into blocks without a common user, or adds some."""
-    fields = body.model_dump()
-    write = partial(desk.book.add_blocks, actor, dataset, body.blocks, disjoint_users=body.disjoint_users)
-    made = await _once(desk, actor, key, what="blocks", fields={"dataset": dataset, **fields}, write=write)
-    return models.NewBlocks(dataset=dataset, blocks=[one.to_dict() for one in made])
+    asked = {"do": "blocks", "dataset": dataset, **body.model_dump()}
+
+    def write() -> Json:
+        made = desk.book.add_blocks(actor, dataset, body.blocks, disjoint_users=body.disjoint_users)
+        return {"dataset": dataset, "blocks": [one.to_dict() for one in made]}
+
+    return models.NewBlocks(**await _once(desk, actor, key, asked, write))
 
 
 @router.post("/grants", status_code=201, responses=_WRITES)
@@ -114,9 +118,13 @@ async def make_grant(
     fields = body.fields()
     desk.check_key(actor, key, {"do": "grant", **fields})
     await desk.call(_certify, desk, calculator, fields)
-    write = partial(desk.book.grant if body.events is None else desk.book.plan, actor, **fields)
-    grant, policy = await _once(desk, actor, key, what="grant", fields=fields, write=write)
-    return models.NewGrant(grant=grant.to_dict(), policy=policy.to_dict())
+
+    def write() -> Json:
+        make = desk.book.grant if body.events is None else desk.book.plan
+        grant, policy = make(actor, **fields)
+        return {"grant": grant.to_dict(), "policy": policy.to_dict()}
+
+    return models.NewGrant(**await _once(desk, actor, key, {"do": "grant", **fields}, write))
 
 
 def _certify(desk: Desk, calculator: Calculator, fields: Mapping[str, Any]) -> None:
@@ -140,10 +148,12 @@ def _certify(desk: Desk, calculator: Calculator, fields: Mapping[str, Any]) -> N
 @router.post("/evidence", status_code=201, responses=_WRITES)
 async def add_evidence(body: models.EvidenceBody, key: models.Key, desk: At, actor: Acting) -> models.NewEvidence:
     """Adds what an audit found of a charge; a violation freezes the grant."""
-    fields = body.model_dump()
-    write = partial(desk.book.add_evidence, actor, body.charge, verdict=body.verdict, report=body.report)
-    value = await _once(desk, actor, key, what="evidence", fields=fields, write=write)
-    return models.NewEvidence(charge=body.charge, verdict=body.verdict, hash=value)
+
+    def write() -> Json:
+        value = desk.book.add_evidence(actor, body.charge, verdict=body.verdict, report=body.report)
+        return {"charge": body.charge, "verdict": body.verdict, "hash": value}
+
+    return models.NewEvidence(**await _once(desk, actor, key, {"do": "evidence", **body.model_dump()}, write))
 
 
 @router.post("/grants/{grant}/freeze", status_code=201, responses=_WRITES)
@@ -168,9 +178,12 @@ async def accept(body: models.AcceptBody, key: models.Key, desk: At, actor: Acti
 async def make_token(body: models.TokenBody, key: models.Key, desk: At, actor: Acting) -> models.NewToken:
     """Makes a token, which is shown only this once."""
     fields = {**body.model_dump(), "grants": tuple(body.grants)}
-    write = partial(desk.book.make_token, actor, **fields)
-    token = await _once(desk, actor, key, what="token", fields=body.model_dump(), write=write)
-    return models.NewToken(name=body.name, role=body.role, token=token)
+
+    def write() -> Json:
+        return {"name": body.name, "role": body.role, "token": desk.book.make_token(actor, **fields)}
+
+    told = await _once(desk, actor, key, {"do": "token", **body.model_dump()}, write, secret=True)
+    return models.NewToken(**told)
 
 
 @router.delete("/tokens/{name}", responses=_WRITES)
@@ -191,9 +204,11 @@ async def _spent(desk: Desk, body: models.SpendBody, calculator: Calculator) -> 
     return await desk.call(Claims(calculator).spending, desk, body)
 
 
-async def _once(desk: Desk, actor: Actor, key: str, *, what: str, fields: Mapping[str, Any], write: Any) -> Any:
-    desk.check_key(actor, key, {"do": what, **fields})
-    return await desk.call(desk.once, actor, key, write)
+async def _once(
+    desk: Desk, actor: Actor, key: str, asked: Json, write: Callable[[], Json], *, secret: bool = False
+) -> Json:
+    desk.check_key(actor, key, asked)
+    return await desk.call(desk.once, actor, key, asked, write, secret=secret)
 
 
 def _answer(decision: Decision, status: int) -> Response:

@@ -133,6 +133,34 @@ def test_the_same_key_gives_the_same_answer_and_another_body_is_refused(officer)
     refuse(nothing, 422, "Idempotency-Key")
 
 
+def test_keys_and_claims_are_known_after_a_restart(tmp_path):
+    url = str(tmp_path / "ledger.db")
+    token = open_or_create(url)
+    asked = {
+        "/v1/datasets": {"dataset": "d1", "epsilon": "8", "delta": "1e-6"},
+        "/v1/grants": {"name": "g1", "dataset": "d1", "currency": "rho", "cap": "0.5", "delta": "1e-6"},
+        "/v1/tokens": {"name": "t1", "role": "reader"},
+    }
+    settings, about = Settings(store=url, processes=1), {"name": "dp-apvi", "parameters": {"rho": "1/4"}}
+    app = create_app(settings)
+    with served(app) as client:
+        officer = Person(client, token)
+        first = {path: officer.post(path, body, key=path) for path, body in asked.items()}
+        assert {answer.status_code for answer in first.values()} == {201}
+        for name, judged in (("a" * 64, True), ("b" * 64, False)):
+            app.state.desk.remember_claim(name, about, judged=judged)
+            assert app.state.desk.recall_claim(name) == about
+    app = create_app(settings)
+    with served(app) as client:
+        officer = Person(client, token)
+        for path in ("/v1/datasets", "/v1/grants"):
+            assert officer.post(path, asked[path], key=path).text == first[path].text
+        told = refuse(officer.post("/v1/tokens", asked["/v1/tokens"], key="/v1/tokens"), 409)
+        assert "told once" in told["detail"]
+        refuse(officer.post("/v1/grants", {**asked["/v1/grants"], "cap": "0.1"}, key="/v1/datasets"), 422)
+        assert [app.state.desk.recall_claim(letter * 64) for letter in "ab"] == [about, None]
+
+
 def test_what_came_at_once_with_one_key_is_charged_once_and_no_more_than_the_cap_is_spent(officer):
     make_grant(officer, "race", dataset="race", cap="0.1")
     body = {"grant": "race", "event": EVENT}

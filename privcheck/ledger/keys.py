@@ -1,0 +1,83 @@
+"""Idempotency keys of what is no charge: policies, blocks, grants, evidence, tokens; and what claims are about.
+
+The keys of charges and reservations are in their rows. Of everything else the request's digest and the answer are kept
+beside it, in the same transaction, so that asking again after an answer was lost gives that answer, whoever has started
+the service anew since then. An answer that tells a secret is not kept: it is told once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from privcheck.errors import IdempotencyError, StateError
+from privcheck.ledger.exact import canonical, digest, read_text
+from privcheck.ledger.roles import Actor
+from privcheck.ledger.store import Transaction
+
+if TYPE_CHECKING:
+    from privcheck.ledger.book import Book
+
+_WHERE = "WHERE actor = ? AND request_key = ?"
+
+
+def once(
+    book: Book, actor: Actor, key: str, asked: Mapping[str, Any], write: Callable[[], dict[str, Any]], *,
+    secret: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Returns what a write answers, or what it has answered when the same key came before.
+
+    Args:
+        book: The ledger that is written to, by `write`, in one transaction with the key.
+        actor: Who asks: keys are everybody's own.
+        key: The idempotency key.
+        asked: What is asked for; fields that are None do not count.
+        write: Writes, and returns the answer.
+        secret: The answer is not kept.
+
+    Raises:
+        IdempotencyError: The key came before, with another request.
+        StateError: It came before, and its answer told a secret, which is not told again.
+        StoreError: Somebody else writes with the same key now: ask again.
+    """
+    said = digest(canonical({name: value for name, value in asked.items() if value is not None}))
+    with book.together() as transaction:
+        found = transaction.one(f"SELECT request, body FROM answer {_WHERE}", (actor.name, read_text("key", key)))  # noqa: S608 - a constant
+        if found is not None:
+            return _repeat(key, said, str(found[0]), str(found[1]))
+        # before it is written, so that whoever comes at the same time with the same key waits here
+        transaction.run(
+            "INSERT INTO answer (actor, request_key, request, body, written_at) VALUES (?, ?, ?, '', ?)",
+            (actor.name, key, said, book.now()),
+        )
+        told = write()
+        if not secret:
+            transaction.run(f"UPDATE answer SET body = ? {_WHERE}", (_write(told), actor.name, key))  # noqa: S608 - a constant
+        return told
+
+
+def keep_claim(transaction: Transaction, name: str, about: Mapping[str, Any]) -> None:
+    """Keeps what a claim is about, by its name, which is the digest of that."""
+    if find_claim(transaction, name) is None:
+        transaction.run("INSERT INTO claim (name, about) VALUES (?, ?)", (name, canonical(dict(about))))
+
+
+def find_claim(transaction: Transaction, name: str) -> dict[str, Any] | None:
+    """Returns what a claim is about; None where nothing is kept under the name."""
+    row = transaction.one("SELECT about FROM claim WHERE name = ?", (name,))
+    return None if row is None else dict(json.loads(str(row[0])))
+
+
+def _write(told: Mapping[str, Any]) -> str:
+    """Returns an answer as text, its fields in their order."""
+    return json.dumps(told, ensure_ascii=False, allow_nan=False)
+
+
+def _repeat(key: str, said: str, earlier: str, body: str) -> dict[str, Any]:
+    if earlier != said:
+        raise IdempotencyError(f"the key {key!r} was used for another request; expected a new key")
+    if not body:
+        message = f"the request with the key {key!r} was answered with a token, which is told once and not kept; if it"
+        raise StateError(f"{message} did not arrive, revoke that token and ask for one of another name", state="told")
+    return dict(json.loads(body))

@@ -1,0 +1,109 @@
+"""Idempotency keys of what is no charge, on both stores: one transaction with what they are of, and never a secret."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import budget_stores
+from privcheck.errors import BudgetError, IdempotencyError, ParameterError, StateError, StoreError
+from privcheck.ledger import Actor, Book
+from privcheck.ledger.keys import find_claim, keep_claim, once
+
+OTTO, ANA = Actor(name="otto", role="officer"), Actor(name="ana", role="officer")
+
+
+@pytest.fixture(params=sorted(budget_stores.STORES))
+def book(request, tmp_path):
+    with budget_stores.STORES[request.param](tmp_path) as store:
+        yield Book.init(store)[0]
+
+
+def give(book, name, *, actor=OTTO, key="k", cap="0.5", **more):
+    """Makes a grant as a service does, with a key."""
+    fields = {"name": name, "dataset": "trips", "currency": "rho", "cap": cap, "delta": "1e-6"}
+
+    def write():
+        grant, policy = book.grant(actor, **fields)
+        return {"grant": grant.to_dict(), "policy": policy.to_dict()}
+
+    return once(book, actor, key, {"do": "grant", **fields, **more}, write)
+
+
+def test_the_same_request_with_the_same_key_is_written_once_and_answered_the_same(book):
+    first = give(book, "G")
+    again = Book(book.store)  # as after a restart: nothing is remembered but the store
+    assert give(again, "G") == first
+    assert list(give(again, "G")) == list(first)
+    assert give(again, "G", later=None) == first  # a field that a newer service knows, and nobody has set
+    with pytest.raises(IdempotencyError, match="another request"):
+        give(again, "H")
+    with pytest.raises(ParameterError, match="already"):
+        give(again, "G", key="other")
+    with pytest.raises(ParameterError, match="already"):  # keys are everybody's own
+        give(again, "G", actor=ANA)
+    assert len(book.show(OTTO)["datasets"][0]["grants"]) == 1
+
+
+def test_what_is_refused_keeps_no_key(book):
+    give(book, "G")
+    for _ in range(2):
+        with pytest.raises(BudgetError):
+            give(book, "H", key="h", cap="9")
+    with book.store.read() as transaction:
+        assert transaction.all("SELECT request_key FROM answer") == [("k",)]
+    assert book.verify(OTTO).ok
+
+
+def test_a_key_and_what_it_is_of_are_written_together_or_not_at_all(book, monkeypatch):
+    def fail(_):
+        raise RuntimeError("the machine stopped")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("privcheck.ledger.keys._write", fail)
+        with pytest.raises(RuntimeError):
+            give(book, "G")
+    assert book.show(OTTO)["datasets"] == []
+    assert give(book, "G")["grant"]["name"] == "G"
+    book.charge(OTTO, grant="G", event={"type": "zcdp", "rho": "0.1"})  # no transaction is left open
+    assert book.verify(OTTO).ok
+
+
+def test_a_token_is_told_once_and_never_kept(book):
+    def ask():
+        return once(
+            book, OTTO, "t", {"do": "token", "name": "ana"},
+            lambda: {"token": book.make_token(OTTO, name="ana", role="reader")}, secret=True,
+        )  # fmt: skip
+
+    token = ask()["token"]
+    assert book.find_actor(token).name == "ana"
+    with pytest.raises(StateError, match="told once and not kept; if it did not arrive, revoke that token"):
+        ask()
+    with pytest.raises(IdempotencyError):
+        once(book, OTTO, "t", {"do": "token", "name": "eve"}, dict, secret=True)
+    with book.store.read() as transaction:
+        kept = [transaction.all(f"SELECT * FROM {table}") for table in ("answer", "token", "entry", "meta", "claim")]  # noqa: S608 - of this list
+    assert token not in str(kept)
+
+
+def test_the_same_key_at_once_is_written_once(book):
+    def ask(_):
+        try:
+            return give(book, "G")
+        except StoreError:  # another one was first: its answer is there now
+            return give(book, "G")
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(ask, range(4)))
+    assert all(answer == answers[0] for answer in answers)
+    assert book.verify(OTTO).ok
+
+
+def test_what_a_claim_is_about_is_kept_by_its_name(book):
+    about = {"name": "dp-apvi", "parameters": {"rho": "1/2"}, "version": "1"}
+    for _ in range(2):
+        with book.write() as transaction:
+            keep_claim(transaction, "c" * 64, about)
+    with Book(book.store).store.read() as transaction:
+        assert find_claim(transaction, "c" * 64) == about
+        assert find_claim(transaction, "d" * 64) is None
