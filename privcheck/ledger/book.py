@@ -268,7 +268,6 @@ class Book:
     def freeze(self, actor: Actor, grant: str, *, reason: str) -> str:
         """Stops all spending on a grant, for good; returns the row's hash."""
         require(actor, "freeze")
-        self._find(grant)
         with self.write() as transaction:
             told = {"reason": read_text("reason", reason, most=2000)}
             return changing.note(transaction, self._known, actor, grant, kind="freeze", body=told, at=self.now()).hash

@@ -161,9 +161,11 @@ async def freeze_grant(
     grant: models.InPath, body: models.FreezeBody, key: models.Key, desk: At, actor: Acting
 ) -> models.Frozen:
     """Stops all spending on a grant, for good."""
-    write = partial(desk.book.freeze, actor, grant, reason=body.reason)
-    value = await _once(desk, actor, key, what="freeze", fields={"grant": grant, **body.model_dump()}, write=write)
-    return models.Frozen(grant=grant, state="frozen", hash=value)
+
+    def write() -> Json:
+        return {"grant": grant, "state": "frozen", "hash": desk.book.freeze(actor, grant, reason=body.reason)}
+
+    return models.Frozen(**await _once(desk, actor, key, {"do": "freeze", "grant": grant, **body.model_dump()}, write))
 
 
 @router.post("/accept", response_model=models.Accepted, responses=_WRITES)
