@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from privcheck.accounting import compose, to_dp_event
 from privcheck.commands.desks import Desk
-from privcheck.ledger import parse_event
+from privcheck.ledger.exporting import join_charged, write_dp_event
 
 
 def export_dataset(desk: Desk, dataset: str, form: str) -> dict[str, Any]:
@@ -24,5 +23,10 @@ def export_dataset(desk: Desk, dataset: str, form: str) -> dict[str, Any]:
     if form == "statement":
         head = shown["head"]
         return {"form": form, "dataset": shown, "charges": charges, "head": head}
-    events = [event for c in charges if c["state"] != "released" for event in parse_event(c["event"]).events()]
-    return {"form": form, "dataset": dataset, "event": repr(to_dp_event(compose(events))), "events": len(events)}
+    events = join_charged((c["state"], c["event"]) for c in charges)
+    return {
+        "form": form,
+        "dataset": dataset,
+        "event": write_dp_event(events),
+        "events": sum(e["count"] for e in events),
+    }

@@ -23,6 +23,7 @@ from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from privcheck.ledger.exact import read_number
+from privcheck.ledger.exporting import write_dp_event
 from privcheck.ledger.granting import read_adaptive, read_plan
 from privcheck.ledger.policies import bound_grants, bound_whole
 from privcheck.ledger.values import Grant, Policy, Unit, read_cost, write_cost
@@ -250,8 +251,7 @@ def certify(body: Mapping[str, Any]) -> Json:
 
 def dp_event(body: Mapping[str, Any]) -> Json:
     """Returns the dp-accounting event of events, written as Python."""
-    parts = parse_event({"type": "compose", "events": body["events"]})
-    return {"text": str(accounting.to_dp_event(accounting.compose(*parts.events())))}
+    return {"text": write_dp_event(body["events"])}
 
 
 TASKS: Final[Mapping[str, Callable[[Mapping[str, Any]], Json]]] = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from dataclasses import fields
 from typing import Annotated, Any, Final, Literal
 
@@ -13,7 +11,7 @@ from starlette.responses import JSONResponse
 from privcheck import __version__
 from privcheck.accounting.currencies import NOT_A_GUARANTEE
 from privcheck.ledger import Actor, Receipt, rows
-from privcheck.ledger.exact import canonical
+from privcheck.ledger.exporting import join_charged
 from privcheck.ledger.values import Grant
 from privcheck.service import ledger_models as models
 from privcheck.service.desk import Desk
@@ -103,9 +101,7 @@ async def export(
     every = []
     for one in shown["datasets"]:
         events = await desk.call(events_of, desk, one["name"])
-        text = "NoOpDpEvent()"
-        if events:
-            text = (await desk.call(calculator.run, "dp_event", {"events": events}))["text"]
+        text = (await desk.call(calculator.run, "dp_event", {"events": events}))["text"]
         every.append({"dataset": one["name"], "events": events, "dp_event": text, "head": one["head"]})
     return JSONResponse({"kind": kind, "at": desk.book.now(), "datasets": every})
 
@@ -161,11 +157,7 @@ def events_of(desk: Desk, dataset: str) -> list[dict[str, Any]]:
                 states[row.charge] = row.body["state"]
                 if row.kind == "charge":
                     charged[row.charge] = row.body["event"]
-    counts: Counter[str] = Counter()
-    for name, event in charged.items():
-        if states[name] != "released":
-            for part in event.get("events", [event]):
-                counts[canonical({**part, "count": 1})] += part["count"]
-    if len(counts) > MOST_EVENTS:
-        raise ProblemError(422, f"{len(counts)} different events are more than fit into one export")
-    return [{**json.loads(text), "count": count} for text, count in sorted(counts.items())]
+    events = join_charged((states[name], event) for name, event in charged.items())
+    if len(events) > MOST_EVENTS:
+        raise ProblemError(422, f"{len(events)} different events are more than fit into one export")
+    return events
