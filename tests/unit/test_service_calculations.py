@@ -198,16 +198,20 @@ def test_a_calculation_that_takes_too_long_is_killed_and_the_next_one_runs():
     calculator = Calculator(processes=1, seconds=60, patience=60)
     event = {"type": "gaussian", "rho": "1", "count": 1}
     body = {"events": [event], "delta": "0.1", "epsilon": None}
+    long = {
+        **body,
+        "events": [{"type": "laplace", "scale": str(20 + n), "count": 1} for n in range(40)],
+    }  # never at once
     try:
         first = calculator.run("compose", body)
         process = calculator._idle.queue[0].process
         calculator.seconds = 0.0
         with pytest.raises(ProblemError, match="takes more than 0 s") as caught:
-            calculator.run("compose", {**body, "delta": "0.2"})
+            calculator.run("compose", long)
         assert caught.value.status == 422
         assert calculator._idle.queue[0].process is not process
         calculator.seconds = 60
         assert calculator.run("compose", body) == first
-        assert calculator.run("compose", {**body, "delta": "0.2"})["upper"]
+        assert calculator.run("compose", long)["upper"]
     finally:
         calculator.close()

@@ -255,3 +255,19 @@ def test_a_drawing_is_level_between_points_and_ends_now():
     assert steps == [left, y[0], (left + right) / 2, y[1], right]
     assert [text for _, text in narrow.across] == ["01 Jan", "08 Jan", "15 Jan"]
     assert narrow.width < 390
+
+
+def test_long_plans_and_long_events_make_no_long_pages(opened, officer):
+    book = opened[0].state.desk.book
+    events = [{"type": "pure", "epsilon": f"0.00{n:04d}1"} for n in range(60)]
+    book.set_policy(OFFICER, dataset="long", epsilon="50", delta="0")
+    book.plan(OFFICER, name="long-plan", dataset="long", events={"type": "compose", "events": events})
+    book.grant(OFFICER, name="long-cap", dataset="long", currency="epsilon", cap="5")
+    done = book.charge(OFFICER, grant="long-cap", event={"type": "compose", "events": events})
+    page = read(officer.get("/datasets/long"))
+    assert len(rows(labelled(page)["Plan long-plan"])) == 50
+    assert "And 10 more" in words(page)
+    shown = read(officer.get(f"/charges/{done.charge}"))
+    assert "40 more events, in the same way" in words(shown)
+    assert len(list(shown.one("ol").all("li"))) < 30
+    assert "and 57 more" in shown.one("h1").text()

@@ -35,6 +35,7 @@ from privcheck.service.problems import ProblemError
 router = APIRouter()
 Json = Mapping[str, Any]
 _PAGE: Final = 25
+_QUICK: Final = 20  # events of plans whose curve there is at once, and not behind what takes long
 _DRAWN: Final = 6  # lines that can be told apart
 _WALKED: Final = 20_000  # rows of a chain that a statement sums up, in half a second
 _LISTED: Final = 200  # different events on a statement
@@ -88,7 +89,7 @@ async def show_charge(charge: InPath, request: Request, visitor: Visiting) -> Re
         "history": found,
         "verdict": _verdict(found.charge.claim),
         "grant": grant.to_dict(),
-        "steps": derivation.derive(found.charge, grant),
+        "steps": await desk.call(derivation.derive, found.charge, grant),  # of up to 10⁴ events
         "share": derivation.share_of(found.charge, grant),
         "actions": actions_on(visitor.actor, found.charge),
         "key": secrets.token_urlsafe(16),
@@ -145,11 +146,16 @@ async def ask_curve(request: Request, desk: Desk, shown: Json) -> dict[str, Any]
     own = next((d for d in DELTAS if Fraction(d) == Fraction(shown["policy"]["delta"])), shown["policy"]["delta"])
     deltas = [*DELTAS, *([own] if own not in DELTAS else [])]
     grants = [{name: grant[name] for name in GRANT_FIELDS} for grant in shown["grants"]]
+    asked = {"policy": shown["policy"], "grants": grants, "deltas": deltas}
+    long = sum(len(grant["plan"]) for grant in grants) > _QUICK
+    missing = "it is being computed: load the page again"
     try:
-        asked = {"policy": shown["policy"], "grants": grants, "deltas": deltas}
-        points = (await desk.call(calculator.run, "curve", asked))["points"]
+        found = await desk.call(calculator.run_later if long else calculator.run, "curve", asked)
     except ProblemError as problem:
-        return {"points": [], "epsilon": None, "missing": problem.detail}
+        found, missing = None, missing if problem.status in {429, 503} else problem.detail
+    if found is None:
+        return {"points": [], "epsilon": None, "missing": missing}
+    points = found["points"]
     at = next(point["epsilon"] for point in points if point["delta"] == own)
     return {"points": points, "epsilon": at, "missing": ""}
 
