@@ -10,13 +10,15 @@ picture of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 from privcheck import registry
-from privcheck.commands import auditing, checking, declared, learned, online
+from privcheck.commands import auditing, checking, declared, learned, online, sweeping
+from privcheck.commands.grids import check_grid
 from privcheck.commands.provenance import Began
 from privcheck.commands.setting import Chosen, parse_delta, parse_number, resolve_setting
 from privcheck.commands.sources import Place, anything_to_check, source_to_run, world_to_run
@@ -25,7 +27,18 @@ from privcheck.reading import Held
 from privcheck.registry import Algorithm
 from privcheck.reports import save_report, save_result
 from privcheck.reports.runs import save_runs
-from privcheck.reports.values import Audited, Budget, CalibratedNoise, Compared, Ran, RanOnline, Report, Verified
+from privcheck.reports.swept import save_sweep
+from privcheck.reports.values import (
+    Audited,
+    Budget,
+    CalibratedNoise,
+    Compared,
+    Ran,
+    RanOnline,
+    Report,
+    Sweep,
+    Verified,
+)
 from privcheck.results import AuditMethod, NoiseKind, Progress, nothing, silent
 from privcheck.symbols import exact, to_float
 
@@ -242,6 +255,65 @@ def compare(
     if directory is not None:
         save_runs(result, directory)
     return result
+
+
+def sweep(
+    names: Sequence[str], *, over: Mapping[str, Sequence[Value]], env: str | None = None, data: Data | None = None,
+    rewards: Path | str | None = None, features: Path | str | None = None, replicates: int | None = None,
+    delta: Level | None = None, seed: int = 0, workers: int | None = None, cluster: str | None = None,
+    executor: Executor | None = None, out: Path | str | None = None, progress: Callable[[str], Progress] = quiet,
+    parameters: Mapping[str, Value] | None = None, **settings: Value,
+) -> Sweep:  # fmt: skip
+    """Returns several algorithms over a grid of parameters, as `privcheck sweep`; the noise is simulated.
+
+    Args:
+        names: The registered algorithms, which all act or all learn from data.
+        over: Values by parameter, reading, option or parameter of the environment; each algorithm runs once for every
+            combination of those that it knows.
+        env: As for `run`.
+        data: As for `run`; all points learn from the same users.
+        rewards: As for `run`.
+        features: As for `run`.
+        replicates: Independent repetitions of every point; None for 5 on simulated users, else 1.
+        delta: At which δ the guarantees are compared; None for the least δ > 0 that a claim names, else 1e-5.
+        seed: Of sampled users and simulated noise, the same at every point.
+        workers: Threads of a point; None for all cores. The result does not depend on it.
+        cluster: Address of a Dask scheduler whose workers run the points instead.
+        executor: Any other executor that runs them, of which the result does not depend on either.
+        out: Where points are kept as soon as each is finished, and sweep.json and the page; the same call goes on with
+            a sweep that was stopped.
+        progress: Makes a callback (done, total) for the whole.
+        parameters: Parameters, options and readings that are the same at every point.
+        settings: More of them.
+
+    Raises:
+        UnknownNameError: There is no such algorithm or environment, or none of them knows a name.
+        ParameterError: A value is refused, at which point, before anything runs; or no point could be run.
+        PrivcheckError: The data are refused, or a run released something else than was declared.
+    """
+    if isinstance(names, str) or not names:
+        raise ParameterError(f"expected a list of algorithms' names, got {names!r}", name="names", given=names)
+    _refuse_numbers(replicates=replicates, seed=seed, workers=workers)
+    given, directory = _texts(parameters, settings), _directory(out)
+    plan = sweeping.plan_sweep(
+        names, check_grid(_grid_texts(over), given), given, _place(env, data, rewards, features),
+        replicates=replicates, seed=seed, delta=delta, workers=workers,
+    )  # fmt: skip
+    result = sweeping.sweep_where(plan, cluster=cluster, executor=executor, out=directory, progress=progress("sweep"))
+    if directory is not None:
+        save_sweep(result, directory)
+    return result
+
+
+def _grid_texts(over: Mapping[str, Sequence[Value]]) -> dict[str, list[str]]:
+    """Returns the values of a grid as texts.
+
+    Raises:
+        ParameterError: It is no mapping to lists of exact values.
+    """
+    if not isinstance(over, Mapping) or any(isinstance(values, str) for values in over.values()):
+        raise ParameterError(f"over: expected lists of values by name, got {over!r:.100}", name="over", given=over)
+    return {name: [_text(name, value) for value in values] for name, values in over.items()}
 
 
 def check(

@@ -6,14 +6,16 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from privcheck.errors import PrivcheckError
 
+PARTIAL: Final = ".partial"  # the end of a name until what it names is whole
+
 
 def partial_path(path: Path) -> Path:
-    """Returns what a file is called until it is whole."""
-    return path.with_name(path.name + ".partial")
+    """Returns what a file or a folder is called until it is whole."""
+    return path.with_name(path.name + PARTIAL)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from privcheck.commands.options import (
 from privcheck.commands.preparing import prepare
 from privcheck.commands.running import audit, check, run
 from privcheck.commands.serving import serve
+from privcheck.commands.sweep import sweep
 
 
 @click.group("privcheck", cls=Front, context_settings={"help_option_names": ["-h", "--help"]})
@@ -149,7 +150,7 @@ def calibrate(name: str, *, epsilon: str, delta: str | None, sets: tuple[str, ..
 @click.argument("directory", type=Place())
 @json_option
 def report(directory: Path, *, as_json: bool) -> None:
-    """Render the finished check, audits or online run in DIRECTORY again, from report.json or run.json.
+    """Render the finished check, audits, online run or sweep in DIRECTORY again, from its JSON file alone.
 
     \b
     Examples:
@@ -158,7 +159,11 @@ def report(directory: Path, *, as_json: bool) -> None:
     from privcheck.reports import JSON_NAME, render_again
     from privcheck.reports.values import RenderedReport
 
-    if not (directory / JSON_NAME).exists() and (directory / "run.json").exists():
+    if not (directory / JSON_NAME).exists() and (directory / "sweep.json").exists():
+        from privcheck.reports.swept import render_sweep_again
+
+        page = render_sweep_again(directory)
+    elif not (directory / JSON_NAME).exists() and (directory / "run.json").exists():
         from privcheck.reports.runs import render_runs_again
 
         page = render_runs_again(directory)
@@ -218,5 +223,5 @@ def doctor(*, as_json: bool) -> None:
     sys.exit(0 if result.ok else 2)
 
 
-for command in (audit, run, check, prepare, ledger, serve):
+for command in (audit, run, check, sweep, prepare, ledger, serve):
     main.add_command(command)

@@ -38,7 +38,7 @@ def common_delta(settings: Sequence[Chosen], given: str | float | Fraction | Non
     if given is not None:
         return parse_delta(given, private[0]) if private else _USUAL
     named = [(claimed_delta(one.declared.claim.guarantee), one.values) for one in private]
-    levels = [delta.number(values, rounding="down") for delta, values in named if delta is not None]
+    levels = [delta.number(values, rounding="nearest") for delta, values in named if delta is not None]
     return min((level for level in levels if level > 0), default=_USUAL)
 
 

@@ -8,11 +8,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from privcheck.commands.learned import BLOCKS
+from privcheck.commands.sweep_points import POINT, POINTS
 from privcheck.errors import PrivcheckError
 from privcheck.online.driver import CHECKPOINT
 from privcheck.policies import ARRAY_NAME
 from privcheck.runtime.ledger import FILE_NAME as LEDGER
-from privcheck.whole_files import partial_path
+from privcheck.whole_files import PARTIAL, partial_path
 
 
 @contextmanager
@@ -40,6 +41,9 @@ def describe_kept(out: Path | None, *, resumes: bool) -> str:
         advice = "; with --out, the same command would go on from where it stopped" if resumes and out is None else ""
         return f"nothing was kept{advice}"
     parts, further = [], False
+    if points := sum(1 for point in (out / POINTS).glob(f"*/{POINT}") if point.parent.suffix != PARTIAL):
+        parts.append(f"{points} finished {'point' if points == 1 else 'points'} of the sweep in {out / POINTS}")
+        further = True
     if blocks := sum(1 for _ in (out / BLOCKS).glob("*/stream-*/*/*.npz")):
         parts.append(f"{blocks} finished {'block' if blocks == 1 else 'blocks'} of the audit in {out / BLOCKS}")
         further = True

@@ -93,7 +93,7 @@ def settle_together(algorithms: Sequence[Algorithm], given: Mapping[str, str], w
     names = [algorithm.name for algorithm in algorithms]
     if len(set(names)) != len(names):
         raise ParameterError(f"each algorithm is compared once, got {' '.join(names)}", name="name", given=names)
-    known = [_keep_known(settle(one, _keep_readings(one, given))) | sizes.keys() for one in algorithms]
+    known = [keep_known(settle(one, keep_readings(one, given))) | sizes.keys() for one in algorithms]
     for key in given:
         if not any(key in one for one in known):
             every = sorted(frozenset[str]().union(*known))
@@ -104,13 +104,14 @@ def settle_together(algorithms: Sequence[Algorithm], given: Mapping[str, str], w
     ]
 
 
-def _keep_readings(algorithm: Algorithm, given: Mapping[str, str]) -> dict[str, str]:
+def keep_readings(algorithm: Algorithm, given: Mapping[str, str]) -> dict[str, str]:
     """Returns the readings that are asked for: some parameters are declared in one of them only."""
     own = (PRESET, *(reading.name for reading in algorithm.readings))
     return {name: given[name] for name in own if name in given}
 
 
-def _keep_known(setting: Chosen) -> set[str]:
+def keep_known(setting: Chosen) -> set[str]:
+    """Returns the names that a user may set of an algorithm in its chosen readings."""
     declared = {p.name for p in setting.declaration.parameters} if setting.declaration else set()
     own = {PRESET, *(p.name for p in setting.algorithm.options), *(c.name for c in setting.algorithm.readings)}
     return declared | own

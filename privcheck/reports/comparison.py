@@ -11,7 +11,7 @@ from privcheck.reports.plots import Plot
 from privcheck.reports.run_plots import overlaid_plots
 from privcheck.reports.standing_tables import COLUMNS, remarks, standing_cells, warnings
 from privcheck.reports.values import Compared, MadeBy, Standing
-from privcheck.reports.wording import figure
+from privcheck.reports.wording import figure, keep_together
 
 
 def compared_plots(result: Compared) -> list[Plot]:
@@ -28,7 +28,7 @@ def compared_page(result: Compared) -> str:
         return run_page(runs)
     return template("compare.html.j2").render(
         names=", ".join(result.algorithms),
-        title=result.headline,
+        title=keep_together(result.headline),
         subtitle=f"{first.description}; {users} users one after the other, {seeds} seeds",
         warnings=warnings(result.standings, delta=result.delta),
         remarks=remarks(result.standings),

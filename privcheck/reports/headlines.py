@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from privcheck.reports.values import PricedClaim, Standing
-from privcheck.reports.wording import capitalise, figure, percent
+from privcheck.reports.values import PricedClaim, Standing, SweepPoint
+from privcheck.reports.wording import capitalise, figure, percent, spell_out
 
 _VIEWS = {
     "joint": "-JDP", "releases": "-DP of releases", "local": "-LDP",
@@ -51,6 +51,79 @@ def headline(standings: Sequence[Standing], *, delta: float) -> str:
     return " ".join(one if one.startswith(names) else capitalise(one) for one in said)
 
 
+def sweep_headline(points: Sequence[SweepPoint], *, over: Sequence[str], budgets: Sequence[str], delta: float) -> str:
+    """Returns who learned from which guarantee on, and why the others did not, in a sentence or two.
+
+    Where the grid has other parameters than those of guarantees, that is said of their last setting.
+
+    Args:
+        points: All of a sweep.
+        over: The swept parameters.
+        budgets: Those of them that are part of a guarantee.
+        delta: At which δ every ε is.
+    """
+    others = [name for name in over if name not in budgets]
+    settings = list_settings(points, others)
+    last = settings[-1] if settings else {}
+    here = [one.standing for one in points if one.standing is not None and is_at(one, last)]
+    where = f"At {', '.join(f'{spell_out(name)} = {value}' for name, value in last.items())}: " if last else ""
+    return f"{where}{_say_courses(here, delta=delta)}"
+
+
+def list_settings(points: Sequence[SweepPoint], names: Sequence[str]) -> list[dict[str, str]]:
+    """Returns the values that the points have of these parameters, of those points that have the most of them."""
+    found = [{name: one.over[name] for name in names if name in one.over} for one in points if not one.refused]
+    most = max((len(one) for one in found), default=0)
+    return list({tuple(one.items()): one for one in found if len(one) == most and most}.values())
+
+
+def is_at(point: SweepPoint, setting: Mapping[str, str]) -> bool:
+    """Returns whether a point is at a setting, as far as it knows the parameters."""
+    return all(point.over.get(name, value) == value for name, value in setting.items())
+
+
+def _say_courses(standings: Sequence[Standing], *, delta: float) -> str:
+    """Returns what becomes of each private algorithm as its ε grows, then what is reached without privacy."""
+    known = [one for one in standings if one.value is not None]
+    courses: dict[str, list[Standing]] = {}
+    for one in sorted(known, key=lambda one: math.inf if (e := _epsilon(one)) is None else e):
+        courses.setdefault(one.algorithm, []).append(one)
+    if all(len(course) == 1 for course in courses.values()):
+        return headline(standings, delta=delta)
+    private = [course for course in courses.values() if course[0].guarantee is not None]
+    private.sort(key=lambda course: -max(one.value or 0.0 for one in course))
+    plain = [one for one in known if one.guarantee is None]
+    said = "; ".join(_say_course(course, delta=delta) for course in private)
+    return f"{said}. {headline(plain, delta=delta)}" if plain else f"{said}."
+
+
+def _epsilon(one: Standing) -> float | None:
+    return None if one.guarantee is None else one.guarantee.epsilon
+
+
+def _say_course(course: Sequence[Standing], *, delta: float) -> str:
+    """Returns from which guarantee on an algorithm learns, and how far it gets."""
+    learned = [one for one in course if one.did_not_learn is None]
+    name, last = course[0].algorithm, course[-1]
+    if not learned:
+        return f"{name} learned nothing up to {say_guarantee(last.guarantee, delta)}{_reason(last)}"
+    first, end = learned[0], learned[-1]
+    if len(learned) == len(course):
+        more = "" if end is first else f" and {_say_worth(end, brief=True)}{_at(end.guarantee, delta)}"
+        return f"{name} reaches {_say_worth(first)}{_at(first.guarantee, delta)}{more}"
+    if list(course[-len(learned) :]) == learned:
+        reached = f"{name} learns from {say_guarantee(first.guarantee, delta)} on ({_say_worth(first)}"
+        more = "" if end is first else f", {_say_worth(end, brief=True)}{_at(end.guarantee, delta)}"
+        return f"{reached}{more})"
+    best = max(learned, key=lambda one: one.value or 0.0)
+    reached = f"{_say_worth(best)}{_at(best.guarantee, delta)}"
+    return f"{name} learned at {len(learned)} of {len(course)} points, at best {reached}"
+
+
+def _reason(one: Standing) -> str:
+    return "" if one.did_not_learn is None else _REASONS[one.did_not_learn.cause][0]
+
+
 def _say_group(group: Sequence[Standing], *, delta: float, private: bool, after: bool = False) -> str:
     learned = sorted((one for one in group if one.did_not_learn is None), key=lambda one: -(one.value or 0.0))
     failed = [one for one in group if one.did_not_learn is not None]
@@ -84,13 +157,15 @@ def _at(guarantee: PricedClaim | None, delta: float) -> str:
     return "" if guarantee is None else f" at {say_guarantee(guarantee, delta)}"
 
 
-def say_guarantee(guarantee: PricedClaim, delta: float) -> str:
+def say_guarantee(guarantee: PricedClaim | None, delta: float) -> str:
     """Returns a guarantee in a comparison's unit.
 
     Args:
-        guarantee: The algorithm's.
+        guarantee: The algorithm's; None of one that is not private.
         delta: The comparison's.
     """
+    if guarantee is None:
+        return "no privacy"
     if guarantee.epsilon is None:
         return f"no finite ε (δ = {figure(delta)})"
     epsilon = figure(guarantee.epsilon, digits=3, rounding="up")

@@ -7,7 +7,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from privcheck.reports.wording import capitalise, figure, spell_out, strip_controls
+from privcheck.reports.wording import capitalise, figure, keep_together, spell_out, strip_controls
 
 
 @cache
@@ -21,7 +21,8 @@ def environment(package: str) -> Environment:
         lstrip_blocks=True,
         finalize=_clean,
     )
-    made.filters |= {"breakable": breakable, "spell_out": spell_out, "capitalise": capitalise, "figure": figure}
+    made.filters |= {"breakable": breakable, "spell_out": spell_out, "keep_together": keep_together}
+    made.filters |= {"capitalise": capitalise, "figure": figure}
     return made
 
 

@@ -18,6 +18,7 @@ from privcheck.reports.values import (
     RanOnline,
     Report,
     Shown,
+    Sweep,
     VerdictBrief,
     Verified,
     together,
@@ -64,7 +65,10 @@ def keep(result: object, path: Path) -> Path:
 def _page(result: object) -> str:
     from privcheck.reports.comparison import compared_page
     from privcheck.reports.html import render_html, run_page
+    from privcheck.reports.swept import sweep_page
 
+    if isinstance(result, Sweep):
+        return sweep_page(result)
     if isinstance(result, Compared):
         return compared_page(result)
     if isinstance(result, RanOnline):

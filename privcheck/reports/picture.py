@@ -13,12 +13,13 @@ from privcheck.brief import Brief
 from privcheck.errors import ParameterError
 from privcheck.reports.audit_plots import bars_plot, history_plot, trade_off_plot
 from privcheck.reports.comparison import compared_plots
+from privcheck.reports.frontiers import frontiers
 from privcheck.reports.keeping import as_report
 from privcheck.reports.noise_plot import noise_plot
 from privcheck.reports.plots import Plot, privacy_plot, value_plot
 from privcheck.reports.run_plots import curve_plots
 from privcheck.reports.summary import audit_views
-from privcheck.reports.values import Compared, RanOnline, Report
+from privcheck.reports.values import Compared, RanOnline, Report, Sweep
 from privcheck.whole_files import write_whole
 
 _SVG = '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif"'
@@ -68,7 +69,10 @@ def draw_result(result: object) -> Picture:
     Raises:
         ParameterError: There is nothing to draw.
     """
-    plots = tuple(compared_plots(result) if isinstance(result, Compared) else _plots(as_report(result)))
+    if isinstance(result, Sweep):
+        plots = tuple(plot for _, plot in frontiers(result))
+    else:
+        plots = tuple(compared_plots(result) if isinstance(result, Compared) else _plots(as_report(result)))
     if not plots:
         raise ParameterError(f"there is nothing to draw in this {type(result).__name__}")
     return Picture(captions=tuple(plot.caption for plot in plots), svgs=tuple(_alone(plot) for plot in plots))

@@ -57,9 +57,10 @@ def _say_claim(given: PricedClaim) -> str:
 
 
 def say_verdict(given: PricedClaim) -> str:
-    """Returns the verdict on a claim in a few words, with what follows for joint DP where that is not all."""
-    said = f"holds, {given.method}" if given.verdict == "holds" else given.verdict
-    return said if given.joint in (None, "follows") else f"{said}; joint DP {given.joint}"
+    """Returns the verdict on a claim in a few words; where only the releases hold it, that joint DP does not follow."""
+    if given.verdict != "holds":
+        return given.verdict
+    return f"holds, {given.method}" if given.joint in (None, "follows") else f"holds; joint DP {given.joint}"
 
 
 def warnings(standings: Sequence[Standing], *, delta: float) -> tuple[Notice, ...]:
@@ -84,9 +85,14 @@ def _warn_of_claims(standings: Sequence[Standing], *, delta: float) -> Iterator[
         if given is None or given.verdict == "holds" or one.algorithm in said:
             continue
         said.add(one.algorithm)
+        same = [other.guarantee for other in standings if other.algorithm == one.algorithm]
+        many = sum(other is not None and other.verdict == given.verdict for other in same)
         sure = f" In the unit of this page its releases cost ε ≤ {figure(given.epsilon, digits=3, rounding='up')}"
         sure = "" if given.epsilon is None else f"{sure} at δ = {figure(delta)}."
         text = f"{one.algorithm} claims {spell_out(given.claim)}. {given.sentence}{sure}"
+        text += "" if given.joint in (None, "follows") else f" Joint DP is {given.joint}."
+        if len(same) > 1:
+            text += f" The same at {'all' if many == len(same) else f'{many} of'} its {len(same)} points."
         title = "A claim fails" if given.verdict == "fails" else "A claim is undecided"
         yield Notice(tone="bad" if given.verdict == "fails" else "open", title=title, text=text)
 
@@ -97,7 +103,10 @@ def _warn_of_nothing_learned(standings: Sequence[Standing]) -> Iterator[Notice]:
         why = one.did_not_learn
         if why is not None and (one.algorithm, why.cause) not in said:
             said.add((one.algorithm, why.cause))
-            yield Notice(tone="open", title=NOTHING_LEARNED, text=f"{one.algorithm} {why.words}.")
+            same = [other.did_not_learn for other in standings if other.algorithm == one.algorithm]
+            many = sum(other is not None and other.cause == why.cause for other in same)
+            points = "" if len(same) == 1 else f", at {many} of {len(same)} points,"
+            yield Notice(tone="open", title=NOTHING_LEARNED, text=f"{one.algorithm}{points} {why.words}.")
 
 
 def _warn_of_simulated(standings: Sequence[Standing]) -> Iterator[Notice]:

@@ -102,6 +102,15 @@ def show_value(value: object, *, digits: int = 4, rounding: Rounding = "nearest"
     return figure(value, digits=digits, rounding=rounding)
 
 
+def keep_together(text: str) -> str:
+    """Returns a text in which no line breaks within a share or a guarantee.
+
+    >>> keep_together("84 % at (1, 10⁻⁵)-DP, δ = 0").split(" ")[-1].split()
+    ['δ', '=', '0']
+    """
+    return re.sub(r" (?=%)|(?<=\d,) (?=10⁻)|(?<=[εδ]) (?=[=≤])|(?<=[=≤]) (?=\d)", "\u00a0", text)
+
+
 def capitalise(text: str) -> str:
     """Returns the text with a capital letter in front, as after a full stop."""
     return text[:1].upper() + text[1:]

@@ -52,6 +52,7 @@ from privcheck.reports.values.report import (
     VerdictBrief,
 )
 from privcheck.reports.values.result import Result
+from privcheck.reports.values.swept import Sweep, SweepPoint
 from privcheck.reports.values.unlearned import Cause, NotLearned
 from privcheck.reports.values.verified import (
     AllVerified,
@@ -121,6 +122,8 @@ __all__ = [
     "Standing",
     "StartedPackage",
     "StepInput",
+    "Sweep",
+    "SweepPoint",
     "TotalCost",
     "VerdictBrief",
     "VerdictFinding",
