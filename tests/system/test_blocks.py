@@ -23,7 +23,7 @@ PAGES = [
 FENCE = re.compile(r"(?P<before>[^\n]*)\n\n?^```(?P<kind>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 ILLUSTRATION = re.compile(r"^\*.*\b(tests do not run it|not run from this page)\b.*:\*$")  # as a reader sees it
 SHOWN = {"text", "bibtex", "dockerfile", "{toctree}", "{eval-rst}", "{include}"}
-ALGORITHMS = {"show", "budget", "verify", "calibrate", "audit", "run", "sweep", "check"}  # commands about registered ones
+ALGORITHMS = {"show", "budget", "verify", "calibrate", "audit", "run", "sweep", "check"}  # about registered ones
 PROMISE = re.compile(r"^(?: *)print\(.*\)  # ([^,:\n]+)", re.MULTILINE)
 
 
