@@ -16,6 +16,7 @@ from privcheck.reports.mathml import safe_mathml
 from privcheck.reports.model import digest, encode
 from privcheck.reports.plots import Plot, privacy_plot, value_plot
 from privcheck.reports.promise import concerned, promise
+from privcheck.reports.roots import LATEX, join_roots
 from privcheck.reports.run_plots import curve_plots
 from privcheck.reports.values import Provenance, Ran, RanOnline, Report, VerdictWitness
 from privcheck.reports.views import View, audit_views
@@ -134,7 +135,7 @@ def inline(plot: Plot | None) -> dict[str, Any] | None:
 def _formula(latex: str, mathml: str = "", *, block: bool = False) -> Markup | None:
     """Returns the formula as MathML; None where it cannot be made safe, and its text is shown."""
     # LaTeX first: it states the whole equation where the ready-made MathML may be its right-hand side alone
-    safe = safe_mathml(latex_to_mathml(latex), block=block) or safe_mathml(mathml, block=block)
+    safe = safe_mathml(latex_to_mathml(join_roots(latex, LATEX)), block=block) or safe_mathml(mathml, block=block)
     return None if safe is None else Markup(safe)  # noqa: S704 - that is what safe means
 
 

@@ -98,10 +98,12 @@ def _script(parts: Parts, depth: int) -> str:
         mark = parts.popleft()
         if mark != "'" and scripts[mark]:
             raise _UnknownLatexError
-        scripts[mark] += "<mo>′</mo>" if mark == "'" else _argument(parts, depth)
-    below, above = scripts["_"], scripts["'"] + scripts["^"]
-    if scripts["'"] and scripts["^"]:
-        above = f"<mrow>{above}</mrow>"
+        scripts[mark] += "<mtext>′</mtext>" if mark == "'" else _argument(parts, depth)
+    if scripts["'"] and base:
+        # no superscript: where the font is none for formulas, its raised prime would be raised twice, to a dot
+        primes = scripts["'"]
+        base = f"<mrow>{base}{primes}</mrow>"
+    below, above = scripts["_"], scripts["^"]
     if (below or above) and not base:
         raise _UnknownLatexError
     if below and above:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any, Literal
 
+from privcheck.reports.roots import EXACT, join_roots
+
 Rounding = Literal["nearest", "up", "down"]
 
 NOTHING = "–"
@@ -17,9 +19,15 @@ _DUST = Decimal("1e-13")  # relative: 1.9999999999999998, one float below 2, is 
 _RAISED = str.maketrans("0123456789-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
 _LETTERS = {
     "rho": "ρ", "epsilon": "ε", "delta": "δ", "beta": "β", "mu": "μ", "sigma": "σ", "alpha": "α", "oo": "∞",
-    "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "pure_epsilon": "pure ε",
+    "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "pure_epsilon": "pure ε", "inf": "∞", "Max": "max", "Min": "min",
 }  # fmt: skip
 _WORD = re.compile(r"(?<![A-Za-z0-9_])(" + "|".join(sorted(_LETTERS, key=len, reverse=True)) + r")(?![A-Za-z0-9_])")
+
+_BITS_BELOW = re.compile(r"(?<!\w)bit_length\(([\w*/]+) - 1\)")
+_BITS = re.compile(r"(?<!\w)bit_length\(([^()]+)\)")
+_COEFFICIENT = re.compile(r"(?<![\w.^])(\d+(?:\.\d+)?)·(?=[^\W\d]|[(√⌈⌊])")  # 2·H is 2H, 2·10 stays
+_MINUS = re.compile(r"(?<=[0-9A-Z)⌉⌋]) - (?=[0-9A-Za-z(√⌈⌊])")
+_POWER_OF_TEN = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]\d{2,3})(?!\w)")
 
 
 def words(part: Mapping[str, Any], name: str) -> str:
@@ -77,17 +85,31 @@ def percent(value: float, *, rounding: Rounding = "nearest") -> str:
 
 
 def spell_out(text: str) -> str:
-    """Returns an exact expression as people write it: Greek letters, roots, raised exponents.
+    """Returns an exact expression as people write it: Greek letters, roots, raised exponents, products without dots.
 
     >>> spell_out("(rho)-zCDP"), spell_out("sqrt(2)*sqrt(H)"), spell_out("2*H**2/rho"), spell_out("H**(5/2)")
-    ('ρ-zCDP', '√2·√H', '2·H²/ρ', 'H^(5/2)')
+    ('ρ-zCDP', '√(2H)', '2H²/ρ', 'H^(5/2)')
+    >>> spell_out("3*H*Max(1, bit_length(K - 1))/epsilon"), spell_out("at δ = 3e-05")
+    ('3H·max(1, ⌈log₂ K⌉)/ε', 'at δ = 3 × 10⁻⁵')
     """
+    text = join_roots(text, EXACT)
     text = re.sub(r"(?<![A-Za-z0-9_])sqrt\((\w+)\)", r"√\1", text).replace("sqrt(", "√(")
+    text = _BITS_BELOW.sub(r"⌈log₂ \1⌉", text)  # the bits of K − 1
+    text = _BITS.sub(r"(⌊log₂ \1⌋ + 1)", text)
     text = re.sub(r"\*\*\((\d+/\d+)\)", r"^(\1)", text)
     text = re.sub(r"\*\*(?:\((-?\d+)\)|(\d+)(?![\w.]))", lambda power: superscript(int(power[1] or power[2])), text)
     text = text.replace("**", "^").replace("*", "·")
     text = _WORD.sub(lambda name: _LETTERS[name[1]], text)
+    text = _COEFFICIENT.sub(r"\1", text)
+    text = _MINUS.sub(" − ", text)
+    text = _POWER_OF_TEN.sub(_raise_ten, text)
     return re.sub(r"(?<!\w)\((\w+)\)-(?=[A-Za-z])", r"\1-", text)
+
+
+def _raise_ten(written: re.Match[str]) -> str:
+    """Returns 3e-05 as 3 × 10⁻⁵."""
+    power = "10" + superscript(int(written[2]))
+    return power if written[1] == "1" else f"{written[1]} × {power}"
 
 
 def show_value(value: object, *, digits: int = 4, rounding: Rounding = "nearest") -> str:

@@ -67,9 +67,14 @@ class _BitLength(sympy.Function):  # type: ignore[misc] # SymPy has no types
         return f"bit_length({printer._print(self.args[0])})"  # noqa: SLF001 - as SymPy's own printing asks
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        inside = printer._print(self.args[0])  # noqa: SLF001 - as SymPy's own printing asks
-        inside = rf"\left({inside}\right)" if self.args[0].is_Add else inside
-        text = rf"\left(\left\lfloor \log_2 {inside} \right\rfloor + 1\right)"
+        above = self.args[0] + 1  # ⌊log₂ (K − 1)⌋ + 1 = ⌈log₂ K⌉, of whole numbers K ≥ 1
+        whole = above.is_integer and not above.is_Add
+        argument = above if whole else self.args[0]
+        inside = printer._print(argument)  # noqa: SLF001 - as SymPy's own printing asks
+        inside = rf"\left({inside}\right)" if argument.is_Add else inside
+        text = rf"\left\lceil \log_2 {inside} \right\rceil"
+        if not whole:
+            text = rf"\left(\left\lfloor \log_2 {inside} \right\rfloor + 1\right)"
         return text if exp is None else f"{text}^{{{exp}}}"
 
 
