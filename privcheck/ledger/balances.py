@@ -34,16 +34,20 @@ class Sums:
     def add(self, cap: Fraction, cost: Cost, state: Spent) -> Sums:
         """Returns the sums with a cost more."""
         if state == "reserved":
-            return replace(self, reserved=add_up(self.reserved, cost, cap))
-        return replace(self, committed=add_up(self.committed, cost, cap))
+            return Sums(committed=self.committed, reserved=add_up(self.reserved, cost, cap), used=self.used)
+        return Sums(committed=add_up(self.committed, cost, cap), reserved=self.reserved, used=self.used)
 
     def count(self, lines: Sequence[int], *, sign: int = 1) -> Sums:
         """Returns the sums with so many more of each event of a plan used."""
+        if not lines:
+            return self
         return replace(self, used=tuple(n + sign * more for n, more in zip(self.used, lines, strict=True)))
 
     def held(self, cap: Fraction) -> Cost:
         """Returns what counts as spent."""
         if self.reserved.amount == 0 == self.reserved.lost:
+            return self.committed
+        if not (self.reserved.amount or self.reserved.lost):
             return self.committed
         return add_up(self.committed, self.reserved, cap)
 
@@ -102,7 +106,7 @@ class Balance:
         if grant.recorded:
             return Cost(amount=grant.cap, lost=grant.lost)
         held = self.at(grant, place).held(grant.cap)
-        return Cost(amount=grant.cap - held.amount, lost=grant.lost - held.lost)
+        return less(Cost(amount=grant.cap, lost=grant.lost), held)
 
     def shares(self, grant: Grant) -> tuple[int, int]:
         """Returns what counts as spent of the cap and of the δ, in 2⁻⁶²ths of them, rounded up; in the fullest place.
@@ -143,7 +147,7 @@ def balance_of(transaction: Transaction, grant: str) -> Balance:
 
 def less(cost: Cost, part: Cost) -> Cost:
     """Returns a cost without a part of it."""
-    return Cost(amount=cost.amount - part.amount, lost=cost.lost - part.lost)
+    return Cost(amount=cost.amount - part.amount, lost=cost.lost - part.lost if part.lost else cost.lost)
 
 
 def empty(grant: Grant) -> Sums:
@@ -152,4 +156,6 @@ def empty(grant: Grant) -> Sums:
 
 
 def _share(amount: Fraction, cap: Fraction) -> int:
-    return -(-amount * SHARES // cap) if cap else (0 if amount == 0 else SHARES + 1)
+    if not cap:
+        return 0 if amount == 0 else SHARES + 1
+    return -(-amount.numerator * SHARES * cap.denominator // (amount.denominator * cap.numerator))

@@ -50,7 +50,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment:
             raise IdempotencyError(f"the key {key!r} was used for another request; expected a new key")
         if earlier is not None:
             return known.decide(transaction, grant, earlier)
-    balance = balance_of(transaction, grant.name)
+    balance = known.balance_of(transaction, grant.name)
     after = balance.spend(grant, prepared.blocks or WHOLE, prepared.cost, prepared.lines, prepared.state)
     reason = explain_refusal(grant, prepared.policy, balance, after, now=now)
     if reason is not None:
@@ -77,6 +77,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment:
     identity = f"c-{secrets.token_hex(8)}"
     actor = prepared.actor
     row = _append(transaction, grant, after, body, actor=actor, kind="charge", at=now, charge=identity, key=key)
+    known.keep(row, after)
     return known.decide(transaction, grant, row, after)
 
 

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 from privcheck.accounting.currencies import decimal
@@ -63,18 +64,23 @@ def write_number(number: Fraction) -> str:
     >>> write_number(Fraction(1, 100)), write_number(Fraction(1, 3))
     ('0.01', '1/3')
     """
-    if number.denominator == 1:
-        return str(number.numerator)
-    rest, twos, fives = number.denominator, 0, 0
+    return _write(number.numerator, number.denominator)
+
+
+@lru_cache(maxsize=4096)
+def _write(numerator: int, denominator: int) -> str:
+    if denominator == 1:
+        return str(numerator)
+    rest, twos, fives = denominator, 0, 0
     while rest % 2 == 0:
         rest, twos = rest // 2, twos + 1
     while rest % 5 == 0:
         rest, fives = rest // 5, fives + 1
     places = max(twos, fives)
     if rest != 1 or places > _PLACES:
-        return str(number)
-    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
-    sign = "-" if number < 0 else ""
+        return f"{numerator}/{denominator}"
+    digits = str(abs(numerator) * 10**places // denominator).rjust(places + 1, "0")
+    sign = "-" if numerator < 0 else ""
     return f"{sign}{digits[:-places]}.{digits[-places:]}"
 
 

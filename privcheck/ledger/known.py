@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privcheck.ledger import granting, tokens
+from privcheck.ledger import granting, rows, tokens
 from privcheck.ledger.answers import Decision, Receipt
 from privcheck.ledger.balances import Balance
 from privcheck.ledger.describing import describe_balance
@@ -15,6 +15,7 @@ class Known:
 
     def __init__(self) -> None:
         self._grants: dict[str, tuple[Grant, Policy]] = {}
+        self._balances: dict[str, tuple[str, Balance]] = {}
         self._key = ""
 
     def recall(self, name: str) -> tuple[Grant, Policy] | None:
@@ -33,6 +34,17 @@ class Known:
             assert policy is not None
             self._grants[name] = (grant, policy)
         return self._grants[name]
+
+    def balance_of(self, transaction: Transaction, grant: str) -> Balance:
+        """Returns a grant's balance, which its last row has; what is remembered counts while that row is the last."""
+        last = rows.last_of_grant(transaction, grant)
+        assert last is not None
+        known = self._balances.get(grant)
+        return known[1] if known is not None and known[0] == last.hash else Balance.of(last.body["balance"])
+
+    def keep(self, row: Entry, balance: Balance) -> None:
+        """Remembers the balance that a row has."""
+        self._balances[str(row.grant)] = (row.hash, balance)
 
     def sign(self, transaction: Transaction, row: Entry) -> Receipt:
         """Returns the receipt of a row."""

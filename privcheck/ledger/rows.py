@@ -36,7 +36,9 @@ def append(
         StoreError: A guard of the store refuses it.
     """
     last = last_of_dataset(transaction, dataset)
-    entry = seal(
+    text = canonical(body)
+    entry = _seal(
+        text,
         dataset=dataset,
         seq=1 if last is None else last.seq + 1,
         kind=kind,
@@ -52,7 +54,7 @@ def append(
     )
     fields = (
         entry.dataset, entry.seq, entry.kind, entry.grant, entry.charge, entry.actor, entry.key, entry.held,
-        entry.lost, canonical(entry.body), entry.at, entry.prev, entry.hash,
+        entry.lost, text, entry.at, entry.prev, entry.hash,
     )  # fmt: skip
     marks = ", ".join("?" * len(fields))
     transaction.later(f"INSERT INTO entry ({_COLUMNS}) VALUES ({marks})", fields)  # noqa: S608 - marks are constants
@@ -66,7 +68,14 @@ def append(
 
 def seal(**fields: Any) -> Entry:
     """Returns the row of its fields, with its hash."""
-    return Entry(**fields, hash=digest(fields["prev"], canonical({n: fields[n] for n in fields if n != "prev"})))
+    return _seal(canonical(fields["body"]), **fields)
+
+
+def _seal(text: str, **fields: Any) -> Entry:
+    """Returns the row, given its body's canonical form, which is not made twice: fields are hashed in their order."""
+    before = canonical({n: fields[n] for n in fields if n < "body"})
+    after = canonical({n: fields[n] for n in fields if n > "body" and n != "prev"})
+    return Entry(**fields, hash=digest(fields["prev"], f'{before[:-1]},"body":{text},{after[1:]}'))
 
 
 def last_of_dataset(transaction: Transaction, dataset: str) -> Entry | None:

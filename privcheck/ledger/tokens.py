@@ -116,7 +116,7 @@ def is_signed(receipt: Receipt, key: str) -> bool:
 
 def _sign(key: str, dataset: str, seq: int, value: str, at: str) -> str:
     text = canonical([dataset, seq, value, at])
-    return hmac.new(bytes.fromhex(key), text.encode(), hashlib.sha256).hexdigest()
+    return hmac.digest(bytes.fromhex(key), text.encode(), "sha256").hex()
 
 
 def digest_token(token: str) -> str:
