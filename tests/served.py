@@ -7,11 +7,14 @@ from contextlib import contextmanager
 import httpx
 import uvicorn
 
+from privcheck.service.connections import LISTENS
+
 
 @contextmanager
 def served(app):
     """Yields a client of the application."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="on", timeout_graceful_shutdown=1))
+    limits = {"lifespan": "on", "timeout_graceful_shutdown": 1}
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, **limits, **LISTENS))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

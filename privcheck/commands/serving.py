@@ -49,6 +49,7 @@ def serve(*, store: str, host: str, port: int, tls_cert: Path | None, tls_key: P
     import uvicorn
 
     from privcheck.service.app import Settings, create_app
+    from privcheck.service.connections import LISTENS
     from privcheck.service.opening import open_or_create
 
     token = open_or_create(store)
@@ -61,14 +62,12 @@ def serve(*, store: str, host: str, port: int, tls_cert: Path | None, tls_key: P
         host=host,
         port=port,
         log_level="info",
-        server_header=False,
         proxy_headers=behind_proxy,
         forwarded_allow_ips="127.0.0.1,::1" if behind_proxy else "",
         timeout_graceful_shutdown=_SHUTDOWN,
-        timeout_keep_alive=15,
-        h11_max_incomplete_event_size=16 * 1024,
         ssl_certfile=None if tls_cert is None else str(tls_cert),
         ssl_keyfile=None if tls_key is None else str(tls_key),
+        **LISTENS,
     )
 
 

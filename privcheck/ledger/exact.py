@@ -18,6 +18,8 @@ from privcheck.symbols import exact, to_float
 _LEAST: Final = Fraction(1, 10**30)
 _MOST: Final = Fraction(10**30)
 _LONGEST: Final = 64  # characters of a number, as it was given or as `write_number` writes it
+_PLAIN: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|\d+/\d+", re.ASCII)  # no 1_000, no ١
+_TURNS: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _NAME: Final = re.compile(r"[^\W_][\w.-]{0,63}")
 _PLACES: Final = 60  # of a number that is written as a decimal
 _BITS: Final = 128  # of a denominator that is kept
@@ -50,7 +52,8 @@ def read_fraction(name: str, value: object) -> Fraction:
     wanted = f"expected {name} as a number that is 0 or from 1e-30 to 1e30, such as 0.01"
     text = str(value) if isinstance(value, (int, float, Decimal, Fraction)) and not isinstance(value, bool) else value
     try:
-        number = exact(text if isinstance(text, str) and len(text) <= _LONGEST else "not a number")
+        plain = isinstance(text, str) and len(text) <= _LONGEST and _PLAIN.fullmatch(text)
+        number = exact(text if plain else "not a number")
     except ParameterError:
         raise ParameterError(f"{wanted}, got {str(value)[:60]!r}", name=name, given=value) from None
     if number != 0 and not _LEAST <= number <= _MOST:
@@ -104,7 +107,7 @@ def read_name(what: str, value: object) -> str:
     Raises:
         ParameterError: It is not 1 to 64 letters, digits, dots, hyphens and underscores, a letter or digit first.
     """
-    if not isinstance(value, str) or not _NAME.fullmatch(value) or unicodedata.normalize("NFC", value) != value:
+    if not isinstance(value, str) or not _NAME.fullmatch(value) or unicodedata.normalize("NFKC", value) != value:
         message = f"expected {what} as 1 to 64 letters, digits, '.', '-' and '_', a letter or digit first"
         raise ParameterError(f"{message}; got {str(value)[:80]!r}", name=what, given=value)
     return value
@@ -114,13 +117,22 @@ def read_text(what: str, value: object, *, most: int = 200) -> str:
     """Returns a text on one line.
 
     Raises:
-        ParameterError: It is empty, too long, or holds a control character.
+        ParameterError: It is empty, too long, or holds a character that controls, or that turns the text's direction.
     """
     bad = not isinstance(value, str) or not 0 < len(value) <= most
-    if bad or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in str(value)):
+    if bad or not is_plain(str(value)):
         message = f"expected {what} as 1 to {most} characters without control characters, got {str(value)[:80]!r}"
         raise ParameterError(message, name=what, given=value)
     return str(value)
+
+
+def is_plain(text: str) -> bool:
+    """Returns whether a text is one line that reads as it is written: nothing in it controls, or turns its direction.
+
+    >>> is_plain("δ of José"), is_plain(f"a{chr(0x202E)}b")
+    (True, False)
+    """
+    return not any(char in _TURNS or unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"} for char in text)
 
 
 def canonical(value: Any) -> str:

@@ -18,6 +18,7 @@ from privcheck.service.desk import Desk
 from privcheck.service.limits import Buckets, Guard
 from privcheck.service.pages.adding import add_pages
 from privcheck.service.problems import ProblemDetails, answer_problems
+from privcheck.service.questions import allowed_methods, check_headers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,  # their pages run scripts of other hosts
         redoc_url=None,
         openapi_url="/v1/openapi.json",
+        redirect_slashes=False,  # a redirect would name the host that the request named
         lifespan=lifespan,
     )
     app.state.calculator = calculator
@@ -80,7 +82,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for router in (stateless.router, ledger_routes.router, ledger_views.router):
         app.include_router(router)
     add_pages(app, secure=chosen.secure)
-    app.add_middleware(Guard, buckets=Buckets(rate=chosen.rate, burst=chosen.burst), seconds=chosen.seconds)
+    by_address = Buckets(rate=chosen.rate, burst=chosen.burst)
+    app.add_middleware(Guard, buckets=by_address, seconds=chosen.seconds, allowed=allowed_methods, check=check_headers)
     _document_problems(app)
     return app
 

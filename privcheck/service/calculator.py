@@ -35,6 +35,14 @@ class _Process:
     ended: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def is_up(self) -> bool:
+        """Returns whether it has started, or has said so."""
+        with self.lock:
+            try:
+                return self.ready or (self.pipe is not None and self.pipe.poll(0))
+            except OSError:  # it has just ended
+                return False
+
     def end(self) -> None:
         """Kills it for good, from any thread; whoever waits for an answer gets none."""
         with self.lock:
@@ -113,7 +121,9 @@ class Calculator:
     patience: float = 3.0
     _idle: queue.LifoQueue[_Process] = field(default_factory=queue.LifoQueue)
     _places: threading.BoundedSemaphore = field(init=False)
+    _first: _Process = field(default_factory=_Process)
     _apart: _Process = field(default_factory=_Process)
+    _up: bool = False
     _later: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "privcheck-verify"))
     _running: dict[str, Future[Json]] = field(default_factory=dict)
     _kept: OrderedDict[str, Json] = field(default_factory=OrderedDict)
@@ -121,15 +131,20 @@ class Calculator:
 
     def __post_init__(self) -> None:
         self._places = threading.BoundedSemaphore(self.processes + self.waiting)
-        for _ in range(self.processes):
+        for _ in range(self.processes - 1):
             self._idle.put(_Process())
+        self._idle.put(self._first)  # last in, first out
 
     def start(self) -> None:
         """Starts one process, so that the first request does not wait for it, and looks at the registry."""
-        first = self._idle.get()
-        first.start()
-        self._idle.put(first)
+        self._first.start()
         self._submit(_key("algorithms", {}))
+
+    def is_up(self) -> bool:
+        """Returns whether what `start` has started can calculate; once it could, what was killed starts anew."""
+        if not self._up:
+            self._up = self._first.is_up() and self._apart.is_up()
+        return self._up
 
     def close(self) -> None:
         """Kills all processes."""

@@ -18,11 +18,12 @@ from privcheck.service.calculator import Calculator
 from privcheck.service.claims import Claims, Spent
 from privcheck.service.desk import Desk, desk_of
 from privcheck.service.problems import ProblemError, responses
+from privcheck.service.questions import check_query
 from privcheck.service.security import Acting
 from privcheck.service.stateless import Calculates
 
 Json = dict[str, Any]
-router = APIRouter(prefix="/v1", tags=["ledger"])
+router = APIRouter(prefix="/v1", tags=["ledger"], dependencies=[Depends(check_query)])
 At = Annotated[Desk, Depends(desk_of)]
 _READS = responses(401, 403)
 _WRITES = responses(401, 403, 409)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.responses import JSONResponse
 
 from privcheck import __version__
@@ -19,10 +19,11 @@ from privcheck.service.ledger_routes import At
 from privcheck.service.limits import MOST_EVENTS
 from privcheck.service.models import Health, Waiting
 from privcheck.service.problems import ProblemError, responses
+from privcheck.service.questions import check_query
 from privcheck.service.security import Acting
 from privcheck.service.stateless import Calculates
 
-router = APIRouter(prefix="/v1", tags=["ledger"])
+router = APIRouter(prefix="/v1", tags=["ledger"], dependencies=[Depends(check_query)])
 _PAGE: Final = 100
 GRANT_FIELDS: Final = tuple(field.name for field in fields(Grant))  # without its balance
 DELTAS: Final = ("1e-3", "1e-4", "1e-5", "1e-6", "1e-7", "1e-8", "1e-9", "1e-10", "1e-12")
@@ -30,13 +31,15 @@ _READS = responses(401, 403)
 
 
 @router.get("/readyz", responses=responses(), tags=["calculations"])
-async def ready(request: Request) -> Health:
-    """Returns that the service is ready: its ledger, where it has one, can be read and written."""
+async def ready(request: Request, calculator: Calculates) -> Health:
+    """Returns that the service is ready: it calculates, and its ledger, where it has one, is read and written."""
     desk: Desk | None = request.app.state.desk
     if desk is not None:
         if desk.book.store.read_only or desk.book.store.doubt:
             raise ProblemError(503, "the ledger is read-only; an officer has to look at it")
-        await desk.call(_names, desk)
+        await desk.call(_try_store, desk)
+    if not calculator.is_up():
+        raise ProblemError(503, "calculations are not ready yet: ask again")
     return Health(status="ok", version=__version__)
 
 
@@ -126,9 +129,9 @@ async def list_tokens(desk: At, actor: Acting) -> models.Tokens:
     return models.Tokens.model_validate({"tokens": await desk.call(desk.book.list_tokens, actor)})
 
 
-def _names(desk: Desk) -> list[str]:
+def _try_store(desk: Desk) -> None:
     with desk.book.store.read() as transaction:
-        return rows.datasets(transaction)
+        rows.datasets(transaction)
 
 
 def _dataset(desk: Desk, actor: Actor, name: str) -> dict[str, Any]:

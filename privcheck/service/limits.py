@@ -14,9 +14,11 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from privcheck.service.bodies import rewrite_json
 from privcheck.service.problems import ProblemError, answer_problem, as_problem
 
 BODY_BYTES: Final = 64 * 1024
+_DRAINED_BYTES: Final = 16 * BODY_BYTES
 MOST_EVENTS: Final = 10_000
 MOST_COUNT: Final = 10**9
 _BUCKETS: Final = 10_000  # addresses or tokens that are remembered
@@ -75,6 +77,8 @@ class Guard:
         app: What stands behind it.
         buckets: By address.
         seconds: Of one request.
+        allowed: The methods of an address.
+        check: Refuses headers that cannot be understood in one way.
         most: Requests under way at the same time.
         under_way: How many there are now.
     """
@@ -82,6 +86,8 @@ class Guard:
     app: ASGIApp
     buckets: Buckets
     seconds: float
+    allowed: Callable[[str], str]
+    check: Callable[[Scope], None]
     most: int = 512
     under_way: int = 0
 
@@ -103,7 +109,7 @@ class Guard:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
-                _add_headers(message)
+                _add_headers(message, allow=self.allowed(scope["path"]) if message["status"] == 405 else None)
             await send(message)
 
         try:
@@ -111,7 +117,12 @@ class Guard:
                 raise ProblemError(429, f"{self.most} requests are under way: ask again")  # noqa: TRY301
             self.buckets.take(str((scope.get("client") or ("unknown",))[0]))
             async with asyncio.timeout(self.seconds):
+                self.check(scope)
                 body = await _read(scope, receive)
+                if scope["path"].startswith("/v1/") and _is_json(scope):
+                    body = rewrite_json(body)
+                if scope["method"] == "HEAD":  # whose body the server leaves out
+                    scope = {**scope, "method": "GET"}
                 await self.app(scope, _again(body, receive), answer)
         except Exception as error:
             problem = self._problem(error)
@@ -124,35 +135,46 @@ class Guard:
     def _problem(self, error: Exception) -> ProblemError:
         if isinstance(error, TimeoutError):
             detail = f"no answer within {self.seconds:g} s; whether anything was written is not known"
-            return ProblemError(503, f"{detail}: ask again, a write with the same Idempotency-Key")
+            closed = {"Connection": "close"}  # what it still sends is of nobody's interest
+            return ProblemError(503, f"{detail}: ask again, a write with the same Idempotency-Key", headers=closed)
         return as_problem(error)
 
 
-def _add_headers(message: MutableMapping[str, Any]) -> None:
+def _is_json(scope: Scope) -> bool:
+    said: bytes = dict(scope["headers"]).get(b"content-type", b"")
+    given = said.partition(b";")[0].strip().lower()
+    return given == b"application/json" or (given.startswith(b"application/") and given.endswith(b"+json"))
+
+
+def _add_headers(message: MutableMapping[str, Any], *, allow: str | None) -> None:
     given = [(name.lower(), value) for name, value in message.get("headers", ())]
+    if allow is not None:
+        given = [(name, value) for name, value in given if name != b"allow"] + [(b"allow", allow.encode())]
     names = {name for name, _ in given}
     message["headers"] = [*given, *((name, value) for name, value in _HEADERS.items() if name not in names)]
 
 
 async def _read(scope: Scope, receive: Receive) -> bytes:
-    """Returns the whole body, which is short.
+    """Returns the whole body, which is short; of one that is not much too long the rest is read and forgotten.
+
+    A connection that is closed while its client still sends loses the answer.
 
     Raises:
         ProblemError: It is too long: 413.
     """
-    stated = dict(scope["headers"]).get(b"content-length", b"0")
-    read = bytearray()
-    more = True
-    while more:
-        if len(read) > BODY_BYTES or (stated.isdigit() and int(stated[:20]) > BODY_BYTES):
-            raise ProblemError(413, f"the body is longer than {BODY_BYTES} bytes", headers={"Connection": "close"})
+    said = dict(scope["headers"]).get(b"content-length", b"")
+    stated, size, read, more = int(said[:20]) if said.isdigit() else 0, 0, bytearray(), True
+    while more and max(stated, size) <= _DRAINED_BYTES:
         message = await receive()
         if message["type"] != "http.request":
             break  # the client has gone
-        read += message.get("body", b"")
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= BODY_BYTES:
+            read += part
         more = message.get("more_body", False)
-    if len(read) > BODY_BYTES:
-        raise ProblemError(413, f"the body is longer than {BODY_BYTES} bytes")
+    if max(stated, size) > BODY_BYTES:
+        raise ProblemError(413, f"the body is longer than {BODY_BYTES} bytes", headers={"Connection": "close"})
     return bytes(read)
 
 

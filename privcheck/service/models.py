@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import Path
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
+from privcheck.ledger.exact import is_plain
 from privcheck.service.limits import MOST_COUNT, MOST_EVENTS
 
 _DECIMAL = r"[0-9]{1,40}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,3})?"
@@ -15,7 +15,7 @@ _NUMBER, _EXACT = f"^{_DECIMAL}$", f"^({_DECIMAL}|[0-9]{{1,30}}/[0-9]{{1,30}})$"
 
 
 def _printable(text: str) -> str:
-    if any(unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"} for char in text):
+    if not is_plain(text):
         raise ValueError("expected a text without control characters")
     return text
 

@@ -33,7 +33,7 @@ _SHOWN: Final = 20  # fields of a body that is refused
 _LONGEST: Final = 300
 
 _MEANING: Final[Mapping[int, str]] = {
-    400: "The body cannot be read as JSON.",
+    400: "The request cannot be read: its headers, its address, or a body that is no text.",
     401: "The bearer token is missing, unknown, expired or revoked.",
     403: "The token's role may not do this.",
     404: "There is no such thing.",

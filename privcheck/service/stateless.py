@@ -11,8 +11,9 @@ from privcheck import __version__, registry
 from privcheck.service import models
 from privcheck.service.calculator import Calculator
 from privcheck.service.problems import ProblemError, responses
+from privcheck.service.questions import check_query
 
-router = APIRouter(prefix="/v1", tags=["calculations"])
+router = APIRouter(prefix="/v1", tags=["calculations"], dependencies=[Depends(check_query)])
 
 
 def _calculator(request: Request) -> Calculator:

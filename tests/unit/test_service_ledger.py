@@ -364,7 +364,7 @@ def test_an_unknown_outcome_is_told_to_ask_again_and_a_read_only_store_is_not_re
         refuse(answer, 503)
         assert answer.headers["retry-after"]
     assert officer.post("/v1/charges", body, key="lost-1").status_code == 201
-    assert officer.get("/v1/readyz").status_code == 200
+    assert wait_for(lambda: officer.get("/v1/readyz")).status_code == 200
     with monkeypatch.context() as patch:
         patch.setattr(book.store, "read_only", "the disk is full")
         refuse(officer.get("/v1/readyz"), 503)
@@ -375,4 +375,4 @@ def test_an_unknown_outcome_is_told_to_ask_again_and_a_read_only_store_is_not_re
 def test_without_a_store_there_are_calculations_alone():
     with served(create_app(Settings(processes=1))) as client:
         refuse(client.get("/v1/datasets"), 503)
-        assert client.get("/v1/readyz").status_code == 200
+        assert wait_for(lambda: client.get("/v1/readyz")).status_code == 200
