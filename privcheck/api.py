@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, get_args
 from privcheck import registry
 from privcheck.commands import auditing, checking, declared, learned, online, sweeping
 from privcheck.commands.grids import check_grid
+from privcheck.commands.paying import Nobody, Paying
 from privcheck.commands.provenance import Began
 from privcheck.commands.setting import Chosen, parse_delta, parse_number, resolve_setting
 from privcheck.commands.sources import Place, anything_to_check, source_to_run, world_to_run
@@ -39,7 +40,7 @@ from privcheck.reports.values import (
     Sweep,
     Verified,
 )
-from privcheck.results import AuditMethod, NoiseKind, Progress, nothing, silent
+from privcheck.results import AuditMethod, NoiseKind, Progress, silent
 from privcheck.symbols import exact, to_float
 
 Value: TypeAlias = str | int | Fraction  # of a parameter: a reading's name, or an exact number
@@ -117,8 +118,9 @@ def calibrate(
 def audit(
     name: str, *, view: str = "releases", method: AuditMethod = "auto", trials: int | None = None,
     confidence: float = 0.99, delta: Level | None = None, seed: int = 0, workers: int | None = None,
-    cluster: str | None = None, out: Path | str | None = None, progress: Callable[[str], Progress] = quiet,
-    command: Sequence[str] = (), parameters: Mapping[str, Value] | None = None, **settings: Value,
+    cluster: str | None = None, out: Path | str | None = None, ledger: str | None = None, charge: str | None = None,
+    progress: Callable[[str], Progress] = quiet, command: Sequence[str] = (),
+    parameters: Mapping[str, Value] | None = None, **settings: Value,
 ) -> Audited:  # fmt: skip
     """Returns a lower bound on the privacy loss of an algorithm, as `privcheck audit`.
 
@@ -136,6 +138,8 @@ def audit(
         cluster: Address of a Dask scheduler whose workers run the trials instead.
         out: Where finished blocks, audit.json and the report's page go; the same call goes on with an audit that was
             stopped.
+        ledger: A team's budget, where what was found is recorded as evidence; a violation freezes the charge's grant.
+        charge: Of which charge, which has to be of this algorithm at these parameters.
         progress: Makes a callback (done, total) for a named part of the work.
         command: What the report says it was made by; empty for this call.
         parameters: Parameters, options and readings by name.
@@ -143,20 +147,24 @@ def audit(
 
     Raises:
         UnknownNameError: There is no such algorithm, or a name in `parameters` is not known.
-        ParameterError: A value is refused, or `out` holds something else.
+        ParameterError: A value is refused, `out` holds something else, or the charge is of something else.
     """
     setting = _resolve(name, parameters, settings)
     at, began, directory = parse_delta(delta, setting), Began(), _directory(out)
     _refuse_numbers(seed=seed, workers=workers, trials=trials, confidence=confidence)
     earlier = {} if directory is None else auditing.earlier_views(setting, directory)  # refused before any draw
+    record = _evidence(setting, ledger, charge)
     result = learned.audit(
         setting, view=view, method=method, trials=trials, confidence=confidence, delta=at, seed=seed, workers=workers,
         cluster=cluster, out=directory, progress=progress(view),
     )  # fmt: skip
-    if directory is not None:
-        save_result(result, directory / "audit.json")
-        said = command or _call("audit", name, {"view": view, "delta": delta, "seed": seed}, parameters, settings)
-        save_report(auditing.audit_report(setting, result, earlier, command=said, began=began), directory)
+    try:
+        record(result)  # first: a violation has to stop spending
+    finally:
+        if directory is not None:
+            save_result(result, directory / "audit.json")
+            said = command or _call("audit", name, {"view": view, "delta": delta, "seed": seed}, parameters, settings)
+            save_report(auditing.audit_report(setting, result, earlier, command=said, began=began), directory)
     return result
 
 
@@ -361,10 +369,11 @@ def check(
     named = {"env": env, "data": data, "delta": delta, "seed": seed}
     how: dict[str, Any] = {"noise": noise, "seed": seed, "out": directory}
     times = checking.count_replicates(source, replicates, noise)
-    with _charged(setting, ledger, grant, replicates=times, **how) as begin:
+    with _charged(setting, ledger, grant, replicates=times, **how) as paying:
         report = checking.check(
             setting, source, delta=at, replicates=times, trials=trials, confidence=confidence, workers=workers,
-            progress=progress, begin=begin, command=command or _call("check", name, named, parameters, settings), **how,
+            command=command or _call("check", name, named, parameters, settings), progress=progress, paying=paying,
+            **how,
         )  # fmt: skip
     if directory is not None:
         save_report(report, directory)
@@ -374,15 +383,24 @@ def check(
 def _charged(
     setting: Chosen, ledger: str | None, grant: str | None, *, replicates: int, noise: NoiseKind, seed: int,
     out: Path | None, continued: bool = False, world: str = "",
-) -> AbstractContextManager[Callable[[], None]]:  # fmt: skip
+) -> AbstractContextManager[Paying]:  # fmt: skip
     """Returns what a run is charged with: its value is called before the first draw."""
     if ledger is None and grant is None:
-        return nullcontext(nothing)
+        return nullcontext(Nobody())
     from privcheck.commands.charging import charged, run_key
 
     resumes = continued and out is not None  # the same draws again: charged once
     key = run_key(setting, world=world, seed=seed, replicates=replicates, out=out) if resumes else None
     return charged(setting, ledger=ledger, grant=grant, noise=noise, replicates=replicates, key=key, out=out)
+
+
+def _evidence(setting: Chosen, ledger: str | None, charge: str | None) -> Callable[[Audited], None]:
+    """Returns what records an audit; refused before it begins where the charge is of something else."""
+    if ledger is None and charge is None:
+        return lambda _: None
+    from privcheck.commands.charging import find_audited
+
+    return find_audited(setting, ledger=ledger, charge=charge)
 
 
 def _resolve(name: str, parameters: Mapping[str, Value] | None, settings: Mapping[str, Value]) -> Chosen:

@@ -7,7 +7,7 @@ been drawn the charge stays, whatever becomes of the run; it is released only wh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 from privcheck.accounting import NumericAccount, Spent, account, compress_to_mu, price_ledger
 from privcheck.accounting.currencies import decimal
 from privcheck.commands.desks import Desk, open_till
+from privcheck.commands.paying import Nobody, Paying, describe_finding
 from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.setting import Chosen, resolve_setting
 from privcheck.errors import BudgetError, ParameterError, StoreError
 from privcheck.ledger.exact import canonical, digest, write_number
 from privcheck.ledger.values import Unit
-from privcheck.results import NoiseKind, nothing
+from privcheck.reports.values import Audited
+from privcheck.results import NoiseKind
 from privcheck.runtime.ledger import read_ledger
 from privcheck.symbols import Expr, to_float
 from privcheck.verification import verify
@@ -49,8 +51,8 @@ def charged(
     replicates: int,
     key: str | None = None,
     out: Path | None = None,
-) -> Iterator[Callable[[], None]]:
-    """Yields what is to be called before the first draw, which commits what was reserved.
+) -> Iterator[Paying]:
+    """Yields who pays: to be called before the first draw, which commits what was reserved.
 
     Args:
         setting: What is run.
@@ -66,7 +68,7 @@ def charged(
         ParameterError: One of ledger and grant is missing, or there is no finite cost in the grant's currency.
     """
     if ledger is None and grant is None:
-        yield nothing
+        yield Nobody()
         return
     if ledger is None or grant is None:
         message = "expected --ledger URL and --grant NAME together: whose budget, and which part of it"
@@ -74,7 +76,7 @@ def charged(
     with open_till(ledger) as till:
         purse = _Purse(till, _reserve(till, grant, setting.with_noise(noise).judged, replicates, key), out)
         try:
-            yield purse.commit
+            yield purse
         except BaseException as error:
             purse.give_back(f"the run ended before its first draw: {type(error).__name__}")
             raise
@@ -191,6 +193,34 @@ def import_run(desk: Desk, grant: str, path: Path) -> Event:
     return desk.charge(grant=grant, event=event, key=f"import-{mark}", claim=claim)
 
 
+def find_audited(setting: Chosen, *, ledger: str | None, charge: str | None) -> Callable[[Audited], None]:
+    """Returns what records an audit's verdict as evidence of a charge; a violation freezes the grant.
+
+    Raises:
+        ParameterError: One of ledger and charge is missing, or the charge is of another algorithm or other parameters.
+    """
+    if ledger is None or charge is None:
+        message = "expected --ledger URL and --charge ID together: whose budget, and which charge was audited"
+        raise ParameterError(message, name="ledger", given=ledger or charge)
+    about = describe_claim(setting, "holds")
+    with open_till(ledger) as till:
+        claim = till.find_charge(charge)["claim"] or {}
+    for name in ("algorithm", "parameters"):
+        if claim.get(name) != about[name]:
+            message = (
+                f"charge {charge} is of {name} {claim.get(name)}, and what is audited has {about[name]}; expected "
+            )
+            raise ParameterError(f"{message}the same, or: privcheck ledger evidence", name="charge", given=charge)
+
+    def record(result: Audited) -> None:
+        found = describe_finding([result])
+        if found is not None:
+            with open_till(ledger) as till:
+                till.add_evidence(charge, verdict=found[0], report=found[1])
+
+    return record
+
+
 def run_key(setting: Chosen, **more: object) -> str:
     """Returns the key of a run that may be continued: the same for the same run in the same place."""
     parts = {"algorithm": setting.algorithm.name, "parameters": exact_parameters(setting), **setting.readings}
@@ -198,13 +228,13 @@ def run_key(setting: Chosen, **more: object) -> str:
 
 
 class _Purse:
-    """One reservation, until the run has begun or ended."""
+    """One reservation, until the run has begun or ended; calling it commits."""
 
     def __init__(self, till: Desk, charge: str, out: Path | None) -> None:
         self._till, self._charge, self._out = till, charge, out
         self._begun = False
 
-    def commit(self) -> None:
+    def __call__(self) -> None:
         """Commits; from here on it stays, also where it is not known whether that was written."""
         self._begun = True
         decision = self._till.commit(self._charge)
@@ -213,6 +243,13 @@ class _Purse:
         if self._out is not None:
             self._out.mkdir(parents=True, exist_ok=True)
             write_whole(self._out / RECEIPT, canonical(decision) + "\n")
+
+    def judge(self, views: Iterable[Audited]) -> bool:
+        """Records what audits found of what is about to run; after a violation, which freezes the grant, it is not."""
+        found = describe_finding(views)
+        if found is not None:
+            self._till.add_evidence(self._charge, verdict=found[0], report=found[1])
+        return found is None or found[0] == "consistent"
 
     def give_back(self, why: str) -> None:
         """Releases what was reserved, unless noise may have been drawn."""

@@ -15,12 +15,13 @@ from privcheck.commands.data import Source
 from privcheck.commands.declared import calibrate_noise, price_releases, show, verify_claim
 from privcheck.commands.learned import audit, refuse_second_release, run
 from privcheck.commands.online import run_online
+from privcheck.commands.paying import Nobody, Paying
 from privcheck.commands.provenance import Began, provenance
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.registry import AuditPlan
 from privcheck.reports.values import Budget, CalibratedNoise, Ran, RanOnline, Report, VerdictBrief, together
-from privcheck.results import NoiseKind, Progress, World, nothing
+from privcheck.results import NoiseKind, Progress, World
 
 SAMPLED = ("releases", "policy")
 PURE_DELTA = 1e-5  # at which a pure claim is compared with what composition really needs
@@ -41,7 +42,7 @@ def check(
     out: Path | None,
     command: Sequence[str],
     progress: Callable[[str], Progress],
-    begin: Callable[[], None] = nothing,
+    paying: Paying | None = None,
 ) -> Report:
     """Returns the report of one algorithm on one dataset: shown, accounted, verified, audited, run.
 
@@ -61,8 +62,9 @@ def check(
         out: Where the ledger and the policy go; None for nowhere.
         command: What the report was made by.
         progress: Makes a progress callback for a named part of the work.
-        begin: Called before the run's first draw.
+        paying: Who pays for the run, called before its first draw; where audits find a violation before, it is not run.
     """
+    payer = paying or Nobody()
     began = Began()
     repeated = count_replicates(source, replicates, noise)
     if isinstance(source, Source):
@@ -90,9 +92,11 @@ def check(
         "seed": seed,
         "out": out,
         "progress": progress("run"),
-        "begin": begin,
+        "begin": payer,
     }
     learned: Ran | RanOnline | None = None
+    if not payer.judge(views.values()):
+        source = None
     if isinstance(source, World):
         learned = run_online(setting, source, workers=workers, **how)
     elif source is not None:

@@ -70,6 +70,10 @@ METHODS_HELP = (
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers run the trials (extra [cluster]).")
 @set_option
 @out_option
+@click.option(
+    "--ledger", metavar="URL", help="A team's budget: record the verdict there; a violation freezes the grant."
+)
+@click.option("--charge", metavar="ID", help="The charge of --ledger that is audited.")
 @dry_run_option
 @yes_option
 @json_option
@@ -228,6 +232,8 @@ def check(
     with telling_what_is_kept(directory, resumes=True), ProgressBars() as bars:
         report = api.check(name, out=directory, progress=bars, command=command, parameters=given, **how)
     click.echo(f"report: {directory / HTML_NAME}", err=True)
+    if how["ledger"] is not None and report.run is None:
+        click.echo("not run: an audit found a violation; nothing was charged, and the grant is frozen", err=True)
     finish(report, render_text, as_json=as_json)
     sys.exit(exit_code(report))
 
