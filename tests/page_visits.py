@@ -1,6 +1,7 @@
 """People who visit the pages: a browser without a browser, and what is on a page, read with the standard library."""
 
 import re
+import time
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -107,6 +108,13 @@ class Guest:
 
     def post(self, path, fields, headers=OWN):
         return self.client.post(path, data=fields, headers=headers)
+
+    def settled(self, path):
+        """Returns the answer once nothing on the page is still being computed."""
+        end = time.monotonic() + 60
+        while "load the page again" in (answer := self.get(path)).text and time.monotonic() < end:
+            time.sleep(0.05)
+        return answer
 
     def csrf(self):
         """Returns what the forms of this session send back."""

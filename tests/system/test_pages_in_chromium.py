@@ -78,6 +78,14 @@ def follow(page, selector):
         page.click(selector)
 
 
+def settle(page):
+    """Loads a page again while the process that calculates begins."""
+    for _ in range(40):
+        if "load the page again" not in page.inner_text("main"):
+            return
+        page.reload()
+
+
 def log_in(page, base, token):
     page.goto(base + "/")
     assert page.url == f"{base}/login"
@@ -97,10 +105,7 @@ def test_every_page_on_every_screen(service, chromium, screen, scheme):
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(25, 26, 28)"
         assert dark == (scheme == "dark")
         follow(page, "a:text-is('trips')")
-        for _ in range(40):  # the process that calculates begins
-            if "load the page again" not in page.inner_text("main"):
-                break
-            page.reload()
+        settle(page)
         check(page, complaints)
         drawn = [one.bounding_box() for one in page.locator("figure svg[aria-label]").all() if one.is_visible()]
         assert [box["width"] > 300 for box in drawn] == [True, True]  # the line and the curve, at one size each
@@ -122,6 +127,7 @@ def test_every_page_on_every_screen(service, chromium, screen, scheme):
         page.fill("input[name=value]", "20")
         page.fill("input[name=wanted]", "30")
         follow(page, "main button")
+        settle(page)
         check(page, complaints)
         assert "Fits 9 times" in page.inner_text("section.verdict >> nth=0")
         assert "b = 66.66" in page.inner_text("section.least")

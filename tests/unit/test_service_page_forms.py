@@ -5,6 +5,7 @@ import random
 import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,7 @@ from privcheck.ledger import Actor, Book
 from privcheck.ledger.wire import parse_event
 from privcheck.service.calculations import afford
 from privcheck.service.pages.derivation import rule_of
+from privcheck.service.problems import ProblemError
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +129,7 @@ def test_what_if_says_what_the_quote_says(officer):
     body = {"grant": "icu-team", "event": {"type": "gaussian", "std": "30", "sensitivity": "1", "count": 2}}
     told = officer.ask("/v1/quotes", "POST", body).json()
     before = officer.ask("/v1/datasets").json()
-    page = read(officer.get("/what-if?grant=icu-team&noise=gaussian-std&value=30&sensitivity=1&count=2&wanted=500"))
+    page = read(officer.settled("/what-if?grant=icu-team&noise=gaussian-std&value=30&count=2&wanted=500"))
     assert officer.ask("/v1/datasets").json() == before  # nothing is written
     first, least = page.all("section", class_="verdict")
     assert first.one("h2").text() == f"Fits {told['times']} times"
@@ -161,8 +163,22 @@ def test_what_if_says_what_the_quote_says(officer):
     ],
 )
 def test_what_if_answers_every_question(officer, query, status, said):
-    answer = officer.get(f"/what-if?{query}")
+    answer = officer.settled(f"/what-if?{query}")
     assert (answer.status_code, says(answer, said)) == (status, True), words(read(answer).one("main"))
+
+
+def test_a_quote_stands_while_nothing_calculates(opened, officer, monkeypatch):
+    def fail(*_):
+        raise ProblemError(503, "calculations are not ready yet: ask again")
+
+    monkeypatch.setattr(opened[0].state, "calculator", SimpleNamespace(run=fail))
+    answer = officer.get("/what-if?grant=icu-team&value=29&wanted=7")
+    assert answer.status_code == 200
+    assert says(answer, "fits 1")
+    assert says(answer, "the least noise is being computed: load the page again")
+    answer = officer.get("/datasets/icu-stays")
+    assert answer.status_code == 200
+    assert says(answer, "it is being computed: load the page again")
 
 
 def test_what_if_of_an_analyst_is_about_own_grants(opened):

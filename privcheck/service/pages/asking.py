@@ -82,7 +82,7 @@ async def what_if(request: Request, visitor: Visiting, asked: Annotated[Asked, Q
         for each in one["grants"]
         if visitor.actor.role == "officer" or each["name"] in visitor.actor.grants
     ]
-    answer: dict[str, Any] = {"quote": None, "refused": "", "least": None}
+    answer: dict[str, Any] = {"quote": None, "refused": "", "least": None, "waits": False}
     if asked.grant and asked.value:
         try:
             answer |= await _answer(request, visitor, asked)
@@ -101,7 +101,12 @@ async def _answer(request: Request, visitor: Visitor, asked: Asked) -> dict[str,
     wanted = [_whole("how many", asked.wanted)] if asked.wanted else []
     if grant.kind == "plan" or grant.recorded:
         return told
-    return told | {"least": await desk.call(_least, request.app.state.calculator, quote, grant, wanted)}
+    try:
+        return told | {"least": await desk.call(_least, request.app.state.calculator, quote, grant, wanted)}
+    except ProblemError as problem:
+        if problem.status not in {429, 503}:
+            raise
+        return told | {"waits": True}  # the quote stands by itself
 
 
 def _least(calculator: Calculator, quote: Quote, grant: Grant, wanted: list[int]) -> list[dict[str, Any]]:

@@ -62,12 +62,12 @@ async def log_in(
     """Opens a session for whoever has a token."""
     desk = _desk(request)
     check_origin(request.headers)
-    request.app.state.sessions.close(request.cookies.get(cookie_name(request), ""))
     digest = digest_token(token.strip())
     try:
         await desk.call(desk.book.find_holder, digest)
     except AuthorityError as error:
         return render("login", request.scope, {"next": _local(next), "refused": str(error)}, status=401)
+    request.app.state.sessions.close(request.cookies.get(cookie_name(request), ""))
     answer = RedirectResponse(_local(next), status_code=303)
     answer.set_cookie(
         cookie_name(request),
