@@ -28,7 +28,7 @@ _OWN: Final = (
 
 
 def save_sweep(result: Sweep, directory: Path) -> None:
-    """Writes sweep.json and sweep.html, both or neither; the same sweep gives the same bytes.
+    """Writes sweep.json, sweep.html and the plots alone, all or none; the same sweep gives the same bytes.
 
     Args:
         result: A sweep.
@@ -38,7 +38,20 @@ def save_sweep(result: Sweep, directory: Path) -> None:
         PrivcheckError: They cannot be written; what was there before is still there.
     """
     kept = result.without_clocks()
-    write_together(directory, {JSON_NAME: encode(kept), HTML_NAME: sweep_page(kept)})
+    pictures = _pictures(kept)
+    write_together(directory, {JSON_NAME: encode(kept), HTML_NAME: sweep_page(kept), **pictures})
+    for path in directory.glob("frontier-*.svg"):
+        if path.name not in pictures:  # of another sweep, whose json and page are gone
+            path.unlink()
+
+
+def _pictures(result: Sweep) -> dict[str, str]:
+    """Returns the plots as SVG files by name: frontier-1.svg and so on."""
+    try:
+        drawn = result.plot().svgs
+    except ParameterError:  # nothing to draw
+        return {}
+    return {f"frontier-{number}.svg": svg for number, svg in enumerate(drawn, start=1)}
 
 
 def render_sweep_again(directory: Path) -> Path:

@@ -1,6 +1,7 @@
 """`privcheck sweep` from outside: resumed with the same bytes, the same for any executor, no point dropped."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 import privcheck
 from privcheck.commands.cli import main
+from privcheck.commands.kept import describe_kept
 from privcheck.errors import ParameterError, UnknownNameError
 from privcheck.planning import evaluate, solve
 from privcheck.reports.frontiers import frontiers
@@ -92,6 +94,7 @@ def test_the_file_is_the_result_without_its_clocks(straight):
     assert page.count("<svg") == 4
     assert "http" not in page.replace("http-equiv", "")
     assert result.to_frame().shape[0] == 10
+    assert [path.name for path in sorted(out.glob("*.svg"))] == ["frontier-1.svg", "frontier-2.svg"]
     assert "<svg" in result.plot().svgs[0]
 
 
@@ -120,6 +123,15 @@ def test_the_result_does_not_depend_on_where_points_run(pool, straight, tmp_path
     assert set(folders) < {path.name for path in (straight[1] / "points").iterdir()}
 
 
+@pytest.mark.slow
+def test_the_result_does_not_depend_on_a_cluster():
+    distributed = pytest.importorskip("distributed")
+    some = {"epsilon": [1, 100], "K": [40]}
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as two:
+        there = privcheck.sweep(NAMES[:1], over=some, **RIVER, cluster=two.scheduler_address)
+    assert there.without_clocks() == privcheck.sweep(NAMES[:1], over=some, **RIVER).without_clocks()
+
+
 def test_a_sweep_that_was_stopped_goes_on_with_the_same_bytes(straight, tmp_path):
     class StopError(Exception):
         pass
@@ -133,6 +145,9 @@ def test_a_sweep_that_was_stopped_goes_on_with_the_same_bytes(straight, tmp_path
 
     with pytest.raises(StopError):
         privcheck.sweep(NAMES, over=GRID, out=tmp_path, progress=stopping, **RIVER)
+    kept = describe_kept(tmp_path, resumes=True)
+    assert re.match(rf"kept: [345] finished points of the sweep in {tmp_path / 'points'}", kept)
+    assert kept.endswith("the same command goes on from there")
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("points/*/point.json")}
     assert 3 <= len(kept) <= 5
     assert not (tmp_path / "sweep.json").exists()

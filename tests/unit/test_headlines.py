@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from privcheck.reports.headlines import headline, say_guarantee
+from privcheck.reports.headlines import headline, say_guarantee, sweep_headline
 from privcheck.reports.standing_tables import remarks, standing_cells, warnings
-from privcheck.reports.values import NotLearned, PricedClaim, Standing
+from privcheck.reports.values import NotLearned, PricedClaim, Standing, SweepPoint
 
 DELTA = 1e-5
 CLAIM = PricedClaim(
@@ -120,10 +120,12 @@ def test_warnings_say_which_claims_fail_that_noise_was_simulated_and_which_guara
         GOOD, algorithm="broken",
         guarantee=replace(CLAIM, verdict="fails", joint="unproved", view="releases", epsilon=0.148, sentence="Twice."),
     )  # fmt: skip
-    first, second = warnings([GOOD, broken, broken], delta=DELTA)
+    said = "Twice. In the unit of this page its releases cost ε ≤ 0.148 at δ = 10⁻⁵. Joint DP is unproved."
+    first, second = warnings([GOOD, broken], delta=DELTA)
     assert (first.tone, first.title) == ("bad", "A claim fails")
     assert "broken claims joint ε-DP" in first.text
-    assert first.text.endswith("Twice. In the unit of this page its releases cost ε ≤ 0.148 at δ = 10⁻⁵.")
+    assert first.text.endswith(said)
+    assert warnings([GOOD, broken, broken], delta=DELTA)[0].text.endswith(f"{said} The same at all its 2 points.")
     assert second.title == "Simulated noise: not for release"
     assert warnings([replace(GOOD, simulated=False)], delta=DELTA) == ()
     (unlike,) = remarks([GOOD, broken])
@@ -131,9 +133,69 @@ def test_warnings_say_which_claims_fail_that_noise_was_simulated_and_which_guara
     assert "broken: DP of the releases" in unlike.text
     assert remarks([GOOD, replace(GOOD, algorithm="like")]) == ()
     (nothing,) = remarks([failing("a"), failing("a")])
-    assert nothing.text == "a did not learn, because it says so; try more."
+    assert nothing.text == "a, at 2 of 2 points, did not learn, because it says so; try more."
+    assert remarks([failing("a")])[0].text == "a did not learn, because it says so; try more."
 
 
 def test_a_row_has_guarantee_claim_and_value():
     cells = [cell if isinstance(cell, str) else cell.text for cell in standing_cells(GOOD, delta=DELTA)]
     assert cells == ["good", "(1, 10⁻⁵)-JDP", "ε = 1: holds, checked", "3.36 ± 0.02", "84 %"]
+
+
+def course(name, *levels, **changes):
+    """Returns a point for each level: (ε, share) where something was learned, (ε, cause) where nothing was."""
+    points = []
+    for epsilon, what in levels:
+        here = replace(GOOD, algorithm=name, guarantee=replace(CLAIM, epsilon=epsilon), **changes)
+        if isinstance(what, str):
+            why = NotLearned(because="it says so", advice="more", cause=what)
+            here = replace(here, value=0.1, share=0.025, did_not_learn=why)
+        else:
+            here = replace(here, value=4 * what, share=what)
+        points.append(
+            SweepPoint(
+                algorithm=name, over={"epsilon": str(epsilon)}, environment="e", replicates=5, episodes=9, standing=here
+            )
+        )
+    return points
+
+
+def swept(*points):
+    return sweep_headline(points, over=("epsilon",), budgets=("epsilon",), delta=DELTA)
+
+
+def test_a_sweep_says_from_where_on_something_is_learned():
+    assert swept(*course("a", (2.0, 0.9), (0.5, 0.25))) == (
+        "a reaches 25 % of the optimum at (0.5, 10⁻⁵)-JDP and 90 % at (2, 10⁻⁵)-JDP."
+    )
+    assert swept(*course("a", (0.1, "noise"), (1.0, 0.5), (2.0, 0.9))) == (
+        "a learns from (1, 10⁻⁵)-JDP on (50 % of the optimum, 90 % at (2, 10⁻⁵)-JDP)."
+    )
+    assert swept(*course("a", (0.1, "noise"), (2.0, 0.9))) == "a learns from (2, 10⁻⁵)-JDP on (90 % of the optimum)."
+    assert swept(*course("a", (0.1, "noise"), (2.0, "bonus"))) == (
+        "a learned nothing up to (2, 10⁻⁵)-JDP, because its bonus exceeds what can be earned."
+    )
+    assert swept(*course("a", (0.1, 0.5), (1.0, "unknown"), (2.0, 0.25))) == (
+        "a learned at 2 of 3 points, at best 50 % of the optimum at (0.1, 10⁻⁵)-JDP."
+    )
+
+
+def test_a_sweep_says_the_best_first_and_what_is_reached_without_privacy_last():
+    plain = replace(GOOD, algorithm="plain", guarantee=None, value=3.999, share=0.99975)
+    point = SweepPoint(algorithm="plain", over={}, environment="e", replicates=5, episodes=9, standing=plain)
+    said = swept(*course("a", (1.0, "noise"), (2.0, "noise")), *course("b", (1.0, 0.5), (2.0, 0.75)), point)
+    assert said == (
+        "b reaches 50 % of the optimum at (1, 10⁻⁵)-JDP and 75 % at (2, 10⁻⁵)-JDP; a learned nothing up to "
+        "(2, 10⁻⁵)-JDP, because of its noise: without it the same constants learn. Without privacy, plain reaches "
+        "99.9 % of the optimum."
+    )
+
+
+def test_a_grid_of_more_than_guarantees_is_told_at_its_last_setting():
+    points = [
+        replace(one, over={"K": users, **one.over})
+        for users, share in (("10", 0.1), ("20", 0.3))
+        for one in course("a", (1.0, share), (2.0, 2 * share))
+    ]
+    said = sweep_headline(points, over=("K", "epsilon"), budgets=("epsilon",), delta=DELTA)
+    assert said == "At K = 20: a reaches 30 % of the optimum at (1, 10⁻⁵)-JDP and 60 % at (2, 10⁻⁵)-JDP."
