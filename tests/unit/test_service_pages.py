@@ -158,7 +158,7 @@ FORMS = sorted(path for method, path in PAGES if method == "POST" and path != "/
 
 
 @pytest.mark.parametrize("path", FORMS)
-@pytest.mark.parametrize("csrf", [None, "", "wrong", "x" * 64, "é", "of another session"])
+@pytest.mark.parametrize("csrf", [None, "", "wrong", "x" * 43, "x" * 1000, "é", "of another session"])
 def test_a_form_without_the_sessions_own_token_does_nothing(opened, officer, tokens, path, csrf):
     if csrf == "of another session":
         other = Guest(opened[1])
@@ -233,6 +233,19 @@ def test_what_goes_wrong_is_a_page_where_a_browser_asks_and_a_problem_elsewhere(
     assert officer.get("/v1/datasets").status_code == 401  # a cookie opens no endpoint of the API
     long = officer.post("/login", {"token": "x" * 70_000})
     assert (long.status_code, "65536 bytes" in read(long).text()) == (413, True)
+
+
+def test_an_internal_error_is_a_page_that_tells_nothing_of_itself(opened, officer, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("a secret of the machine")
+
+    monkeypatch.setattr(opened[0].state.desk.book, "show", fail)
+    answer = officer.get("/")
+    assert answer.status_code == 500
+    page = read(answer)
+    assert page.one("h2").text() == "Internal Server Error"
+    assert "secret" not in answer.text
+    assert list(page.all("form", action="/logout"))  # and the way out is there
 
 
 def test_too_many_requests_of_one_token_are_refused_as_those_with_a_bearer_are(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Form, Request
@@ -17,8 +17,6 @@ from privcheck.service.desk import Desk
 from privcheck.service.pages.sessions import Session, Sessions
 from privcheck.service.problems import ProblemError
 from privcheck.service.security import PAGES
-
-_FORM: Final = 64  # characters of a CSRF token, and some
 
 
 class LoginNeededError(Exception):
@@ -110,7 +108,7 @@ async def _visit(request: Request) -> Visitor:
 Visiting = Annotated[Visitor, Depends(_visit)]
 
 
-async def submit(request: Request, visitor: Visiting, csrf: Annotated[str, Form(max_length=_FORM)] = "") -> Visitor:
+async def submit(request: Request, visitor: Visiting, csrf: Annotated[str, Form()] = "") -> Visitor:
     """Returns who sends a form, if it is one of a page that this visitor was given.
 
     Raises:
