@@ -12,6 +12,7 @@ import postgres_cluster
 from privcheck.errors import AuthorityError, ParameterError, StoreError
 from privcheck.ledger import Actor, Book, create_store, open_store
 from privcheck.ledger.marks import heads_path
+from privcheck.ledger.schema import MIGRATIONS
 
 OTTO = Actor(name="otto", role="officer")
 ANA = Actor(name="ana", role="analyst", grants=("G",))
@@ -153,12 +154,19 @@ def test_heads_that_cannot_be_read_are_no_heads_and_an_empty_ledger_needs_none(b
 def test_a_ledger_from_before_there_were_marks_gets_them(book, path):
     charge(book)
     with book.store.write() as transaction:
+        for table in ("answer", "claim"):
+            transaction.run(f"DROP TABLE {table}")
         transaction.run("DELETE FROM meta WHERE name IN ('place', 'version')")
         transaction.run("INSERT INTO meta (name, value) VALUES ('version', '1')")
     book.store.close()
     heads_path(path).unlink()
-    assert reopen(str(path)).store.doubt == ""
+    again = reopen(str(path))
+    assert again.store.doubt == ""
     assert heads_path(path).exists()
+    with again.store.read() as transaction:
+        assert transaction.one("SELECT value FROM meta WHERE name = 'version'") == (str(len(MIGRATIONS)),)
+    assert charge(again).state == "committed"
+    again.store.close()
 
 
 def run(program, *arguments):
