@@ -15,6 +15,7 @@ something was lost is at most E[Σδᵢ], so that the whole keeps (ε, δ + lost
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -45,7 +46,7 @@ class Filter:
 
     What it admits keeps the guarantee of the cap at whichever point one stops, for whichever reason. Sums are exact
     (rounded up where a cost is irrational), every question is answered in constant time, and a release that is refused
-    changes nothing.
+    changes nothing. Several threads may spend from one; between `can_afford` and `spend` another may have spent.
 
     Attributes:
         currency: What is summed.
@@ -63,7 +64,7 @@ class Filter:
     5.222
     """
 
-    __slots__ = ("_room", "cap", "currency", "spent", "theorem")
+    __slots__ = ("_lock", "_room", "cap", "currency", "spent", "theorem")
 
     def __init__(self, currency: Name, *, cap: Real, lost: Real = 0, order: Real | None = None) -> None:
         """Makes a filter.
@@ -82,6 +83,7 @@ class Filter:
         self.spent = Cost(amount=Fraction(0))
         self.theorem = THEOREMS[self.currency.name]
         self._room = (self.spent, self._surely_left())
+        self._lock = threading.Lock()
 
     @classmethod
     def within(
@@ -143,19 +145,21 @@ class Filter:
             ParameterError: It has no finite cost in the currency.
         """
         cost = charge_of(event, self.currency)
-        after = self._after(cost)
-        if not self._fits(after):
+        with self._lock:
+            after = self._after(cost)
+            if self._fits(after):
+                self.spent = after
+                return cost
             left = self.remaining
-            message = f"{event} costs {say(cost, self.currency)}, and {say(left, self.currency)} is left"
-            message += "; ask can_afford() first, or release with more noise"
-            raise BudgetError(message, cost=cost, remaining=left)
-        self.spent = after
-        return cost
+        message = f"{event} costs {say(cost, self.currency)}, and {say(left, self.currency)} is left"
+        message += "; ask can_afford() first, or release with more noise"
+        raise BudgetError(message, cost=cost, remaining=left)
 
     @property
     def remaining(self) -> Cost:
         """Returns what is left, exactly."""
-        return Cost(amount=self.cap.amount - self.spent.amount, lost=self.cap.lost - self.spent.lost)
+        spent = self.spent
+        return Cost(amount=self.cap.amount - spent.amount, lost=self.cap.lost - spent.lost)
 
     def epsilon(self, *, delta: Real) -> Figure:
         """Returns the ε at δ of all that the filter will ever admit: that of the cap.
@@ -188,6 +192,16 @@ class Filter:
 
     def _fits(self, after: Cost) -> bool:
         return after.amount <= self.cap.amount and after.lost <= self.cap.lost
+
+    def __getstate__(self) -> dict[str, object]:
+        """Returns all but the lock: a copy is a budget of its own, which knows nothing of what the other spends."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Restores a copy, with a lock of its own."""
+        for name, value in state.items():
+            setattr(self, name, value)
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         spent, cap = (say(cost, self.currency) for cost in (self.spent, self.cap))

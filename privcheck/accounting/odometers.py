@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from fractions import Fraction
 from typing import Final
 
@@ -51,7 +52,7 @@ class Odometer:
     (Fraction(1, 20), 2.135)
     """
 
-    __slots__ = ("_delta", "_first", "_growth", "_index", "_level", "_lost", "currency", "spent", "theorem")
+    __slots__ = ("_delta", "_first", "_growth", "_index", "_level", "_lock", "_lost", "currency", "spent", "theorem")
 
     def __init__(
         self,
@@ -88,6 +89,7 @@ class Odometer:
         self.spent = Cost(amount=Fraction(0))
         self.theorem = THEOREMS[self.currency.name]
         self._index, self._level = 0, self._first
+        self._lock = threading.Lock()
 
     def spend(self, event: Event | Curve | Cost | Real) -> Cost:
         """Charges an event, a curve, a cost or an amount of the currency; returns its cost.
@@ -96,26 +98,39 @@ class Odometer:
             ParameterError: It has no finite cost in the currency.
         """
         cost = charge_of(event, self.currency)
-        self.spent = add_up(self.spent, cost, self._first)
-        while self._level < self.spent.amount and self._index < _LEVELS:
-            self._index, self._level = self._index + 1, shorten(self._level * self._growth, self._first)
+        with self._lock:
+            self.spent = add_up(self.spent, cost, self._first)
+            while self._level < self.spent.amount and self._index < _LEVELS:
+                self._index, self._level = self._index + 1, shorten(self._level * self._growth, self._first)
         return cost
 
     def epsilon(self) -> Figure:
         """Returns ε at the odometer's δ, for all that has been spent so far."""
         how = f"odometer, {self.theorem}"
-        if self.spent.lost > self._lost:
-            reason = f"δ = {float(self.spent.lost):g} is lost outright, above the {float(self._lost):g} set aside"
+        with self._lock:
+            spent, index, reached = self.spent, self._index, self._level
+        if spent.lost > self._lost:
+            reason = f"δ = {float(spent.lost):g} is lost outright, above the {float(self._lost):g} set aside"
             return bound_figure(math.inf, how, reason)
-        if self.spent.amount == 0 or self.currency.name == "pure":
-            return bound_figure(to_float(self.spent.amount, rounding="up"), how)
-        if self._level < self.spent.amount:
+        if spent.amount == 0 or self.currency.name == "pure":
+            return bound_figure(to_float(spent.amount, rounding="up"), how)
+        if reached < spent.amount:
             return bound_figure(math.inf, how, f"beyond {_LEVELS} levels: expected a larger first or growth")
-        j, level = self._index, to_float(self._level, rounding="up")
+        j, level = index, to_float(reached, rounding="up")
         share = (self._delta - self._lost) / ((j + 1) * (j + 2))
         value = epsilon_at(self.currency, level, to_float(share, rounding="down"))
         words = f"level {j + 1}, {UNITS[self.currency.name]} ≤ {level:.6g}"
         return bound_figure(value, f"odometer, {words}, {self.theorem}")
+
+    def __getstate__(self) -> dict[str, object]:
+        """Returns all but the lock: a copy is a budget of its own, which knows nothing of what the other spends."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Restores a copy, with a lock of its own."""
+        for name, value in state.items():
+            setattr(self, name, value)
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Odometer({self.currency}: spent {say(self.spent, self.currency)})"

@@ -144,6 +144,10 @@ class Plan:
         return replace(self, used=(*self.used[:place], used + event.count, *self.used[place + 1 :]))
 
     def _place(self, event: Event) -> int | None:
+        if not isinstance(event, Event):
+            raise ParameterError(
+                f"expected an event such as gaussian(std=30), got {event!r}", name="event", given=event
+            )
         alone = replace(event, count=1)
         return next((i for i, e in enumerate(self.events) if replace(e, count=1) == alone), None)
 

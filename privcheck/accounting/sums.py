@@ -56,6 +56,9 @@ def probability(name: str, value: object) -> Fraction:
 def charge_of(event: object, currency: Currency) -> Cost:
     """Returns the cost of an event, a curve or an amount; of a cost itself."""
     if isinstance(event, Cost):
+        if not all(type(part) is Fraction and part >= 0 for part in (event.amount, event.lost)):
+            message = f"expected a cost of fractions of at least 0, such as cost_of returns, got {event}"
+            raise ParameterError(f"{message}: nothing that was spent is given back", name="event", given=event)
         return event
     if isinstance(event, Event | Curve):
         return cost_of(event, currency)

@@ -55,6 +55,9 @@ def test_the_counterexample_is_refused(tmp_path, spreads, unit):
         book.quote(OFFICER, grant="G", event=event).fits
         for event in ({"type": "gaussian", "std": second}, {"type": "randomized_response", "epsilon": response})
     ]
+    wider = {"type": "gaussian", "std": f"{1.001 * float(second):.6f}"}
+    alone = book.quote(OFFICER, grant="G", event=wider).fits
     store.close()
+    assert alone is (unit == "mu2")  # it is the branch that is refused there, not whatever is asked
     assert not fits[1]
     assert not all(fits)
