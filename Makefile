@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
 
-.PHONY: demo serve-demo dist test test-fast fuzz lint docs bench clean
+.PHONY: demo serve-demo dist test test-fast fuzz lint docs pictures bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -50,6 +50,10 @@ lint: $(VENV)/.developing
 docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/privcheck-*.whl)[docs]"
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build
+
+# the gallery's, in Chromium; some minutes
+pictures: $(VENV)/.developing $(VENV)/.serving
+	$(BIN)/python docs/pictures.py
 
 bench: $(VENV)/.developing
 	for script in benchmarks/*.py; do PYTHONPATH=tests $(BIN)/python $$script || exit 1; done

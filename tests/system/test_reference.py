@@ -1,5 +1,6 @@
 """The reference is complete: every public name, every command and option, every page in the table of contents."""
 
+import ast
 import importlib
 import importlib.util
 import pkgutil
@@ -84,6 +85,16 @@ def test_every_command_and_option_is_in_the_page_that_click_writes():
     for path, command in everything:
         options = [o for p in command.params if isinstance(p, click.Option) and not p.hidden for o in p.opts[:1]]
         assert [o for o in options if o not in sections[" ".join(path)]] == []
+
+
+def test_the_gallery_shows_every_picture_that_its_script_takes_with_its_command():
+    page, script = ((DOCS / name).read_text(encoding="utf-8") for name in ("gallery.md", "pictures.py"))
+    names = re.findall(r"^!\[.+\]\(pictures/(.+)\.png\)$", page, re.MULTILINE)
+    assert sorted(names) == sorted(path.stem for path in (DOCS / "pictures").iterdir())
+    assert all(re.search(rf"[\"']{name}[\"']", script) for name in names)
+    assert all((DOCS / f"pictures/{name}.png").stat().st_size < 150_000 for name in names)
+    taken = {" ".join(c.split()) for c in re.findall(r"^\$ (.+)$", page, re.MULTILINE)} - {"make serve-demo"}
+    assert taken <= {node.value for node in ast.walk(ast.parse(script)) if isinstance(node, ast.Constant)}
 
 
 def test_every_page_is_in_the_table_of_contents():
