@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -200,8 +201,14 @@ def _own_names(place: Place) -> frozenset[str]:
     return frozenset() if name is None else frozenset(p.name for p in registry.environment(name).parameters)
 
 
-def _known(algorithm: Algorithm, given: Mapping[str, str]) -> set[str]:
-    return keep_known(settle(algorithm, keep_readings(algorithm, given)))
+def _known(algorithm: Algorithm, given: Mapping[str, str]) -> frozenset[str]:
+    return _known_in(algorithm.name, tuple(sorted(keep_readings(algorithm, given).items())))
+
+
+@lru_cache(maxsize=256)
+def _known_in(name: str, readings: tuple[tuple[str, str], ...]) -> frozenset[str]:
+    """Returns the names that a user may set of an algorithm in these readings; making a declaration takes a while."""
+    return frozenset(keep_known(settle(registry.algorithm(name), dict(readings))))
 
 
 def _refuse_unknown(algorithms: Sequence[Algorithm], over: Grid, given: Mapping[str, str], own: frozenset[str]) -> None:

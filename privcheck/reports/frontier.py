@@ -22,6 +22,7 @@ _DASHED: Final[Any] = (0, (6, 3))
 _DOTTED: Final[Any] = (0, (1, 2))
 _SAME: Final = 1e-9  # relative: reference lines that are closer are one line
 _ZOOMED: Final = 0.2  # of the way from the optimum to uniform play: where all lies above, the plot leaves that out
+_AS: Final = ", as "  # between a twin and the private agent whose constants it has
 _JOINED: Final = " = "  # between the names of such lines
 
 
@@ -141,7 +142,7 @@ def _tracks(standings: Sequence[Standing], over: Axis | None) -> list[Track]:
 
 def _name_twin(one: Standing, twin: str) -> str:
     """Returns what a non-private twin is called, which runs with the constants of the private algorithm."""
-    return twin if " " in twin else f"{twin}, as {one.algorithm}"
+    return twin if " " in twin else f"{twin}{_AS}{one.algorithm}"
 
 
 def _levels(standings: Sequence[Standing], *, learning: bool) -> list[Level]:
@@ -168,9 +169,21 @@ def _levels(standings: Sequence[Standing], *, learning: bool) -> list[Level]:
         same = next((i for i, other in enumerate(found) if _is_close(other.value, value)), None)
         if same is None:
             found.append(Level(name=name, value=value, learns=colour != MUTED, colour=colour))
-        elif name not in found[same].name.split(_JOINED):
-            found[same] = replace(found[same], name=f"{found[same].name}{_JOINED}{name}")
+        else:
+            found[same] = replace(found[same], name=_join_names(found[same].name, name))
     return found
+
+
+def _join_names(names: str, name: str) -> str:
+    """Returns the name of a line that several share; a twin of several private agents is named once."""
+    parts = names.split(_JOINED)
+    twin = name.partition(_AS)[0] + _AS if _AS in name else None
+    for place, part in enumerate(parts):
+        if part == name:
+            return names
+        if twin is not None and part.startswith(twin):
+            return _JOINED.join([*parts[:place], f"{twin}several", *parts[place + 1 :]])
+    return f"{names}{_JOINED}{name}"
 
 
 def _colours(standings: Sequence[Standing]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from privcheck.reports.frontiers import frontiers
 from privcheck.reports.values import Sweep, from_json
 from privcheck_algorithms.environments.riverswim import riverswim
 
-NAMES = ["calibrated-ucb-vi", "private-ucb-vi-central", "ucb-vi"]
+NAMES = ["private-ucb-vi-calibrated", "private-ucb-vi-central", "ucb-vi"]
 RIVER = {"env": "riverswim", "S": 3, "H": 4, "replicates": 2}
 GRID = {"epsilon": [1, 100], "K": [40, 60]}
 GIVEN = ["--env", "riverswim", "--set", "S=3", "--set", "H=4", "--seeds", "2"]
@@ -77,7 +77,7 @@ def test_optimum_and_uniform_play_are_those_of_the_model_and_the_twin_is_the_one
         assert where in ("K = 40", "K = 60")
         said = "".join(plot.wide.split())
         assert all(name in said for name in ("optimum", "uniformplay", *NAMES))
-        assert "ucb-vi,asprivate-ucb-vi-central" in said
+        assert "ucb-vi,asseveral" in said
         assert "Dashed: without privacy. Dotted: the optimum, and uniformly random play." in plot.caption
 
 
@@ -229,7 +229,7 @@ def test_what_cannot_be_run_is_refused_before_anything_runs(arguments, match, tm
 
 def test_a_dry_run_says_every_part(tmp_path):
     words = invoked(*NAMES, *OVER, *GIVEN, "--dry-run", "--out", str(tmp_path / "out")).stdout
-    assert "run calibrated-ucb-vi at epsilon = 100, K = 60" in words
+    assert "run private-ucb-vi-calibrated at epsilon = 100, K = 60" in words
     assert not (tmp_path / "out").exists()
 
 

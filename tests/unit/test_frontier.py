@@ -71,6 +71,8 @@ def test_levels_are_what_does_not_depend_on_epsilon_and_equal_ones_are_one():
     }  # fmt: skip
     best = [standing("plain", None, 4.0), standing("first", 1.0, 2.0)]
     assert [one.name for one in frontier._levels(best, learning=True)] == ["plain = optimum", "uniform play"]
+    twins = [standing(name, 1.0, 2.0, twin="plain", twin_value=3.8) for name in ("a", "b", "c")]
+    assert next(one.name for one in frontier._levels(twins, learning=True)) == "plain, as several"
 
 
 def test_against_a_parameter_everything_that_learns_is_a_line():
