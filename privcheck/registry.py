@@ -71,12 +71,14 @@ class Paper:
         title: Of the paper.
         authors: Of the paper.
         published: Where and when it appeared, with its arXiv id or DOI.
+        about: What it does with which data and what it claims, for a reader of its page of findings.
     """
 
     name: str
     title: str
     authors: str
     published: str
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,8 @@ class Algorithm:
         learn: Learns from a dataset without privacy; None where it does not.
         offline: The private agent that learns from a dataset; None where there is none.
         paper: What it is from, where it is from a paper that is judged; None otherwise.
+        elsewhere: Parameters by name, as users give them, at which the page of findings judges the claim too: where the
+            verdict is another than at the defaults.
         online: Makes the agent that learns while it acts, one user after the other; None where there is none. What is
             made here is what runs and what audits drive. The number of episodes is the declaration's parameter `K`, or
             the agent's option of that name.
@@ -143,6 +147,7 @@ class Algorithm:
     learn: Callable[[RunRequest], RunResult] | None = None
     offline: OfflineAgent | None = None
     paper: Paper | None = None
+    elsewhere: tuple[Mapping[str, str], ...] = ()
     online: MakePlayer | None = None
     policies: MakePolicies | None = None
     instance: AuditInstance = field(default_factory=AuditInstance)

@@ -14,34 +14,83 @@ OFFLINE = Paper(
     title="Offline Reinforcement Learning with Differential Privacy",
     authors="Dan Qiao and Yu-Xiang Wang",
     published="NeurIPS 2023, arXiv:2206.00810 (2022)",
+    about=(
+        "The data are there before anything is learned: trajectories of users, of which one may be replaced by any "
+        "other. The algorithm publishes noisy counts of visits and transitions (tabular), or noisy Gram matrices "
+        "and sums (linear features), and plans pessimistically from these alone, so that whatever it computes "
+        "afterwards costs nothing more. The claims are ρ-zCDP with Gaussian noise and ε-DP with Laplace noise, for "
+        "the published statistics and hence for the policy. What can go wrong is the calibration: the sensitivity "
+        "that a statistic is given, and how the budget is divided among the statistics."
+    ),
 )
 LINEAR = Paper(
     name="linear-mdps",
     title="Exploring Differential Privacy in Reinforcement Learning: Towards Optimal Regret Bounds in Linear MDPs",
     authors="Sharan Sahu",
     published="arXiv:2504.09339 (2025), there as: Towards Optimal Differentially Private Regret Bounds in Linear MDPs",
+    about=(
+        "Users come one after the other, and each follows the policy that was learned from those before. The paper "
+        "makes LSVI-UCB++, a weighted least-squares method for linear MDPs, private: Gram matrices and weighted "
+        "sums over all users so far are published after every episode, with Gaussian noise. The claim is joint "
+        "ρ-zCDP: what everybody else is advised hardly depends on one user, who does see advice of their own. It "
+        "follows from the billboard lemma where what is published is private. The paper's printed protocol and the "
+        "code that its author published are judged as two further systems, beside two earlier private variants of "
+        "LSVI-UCB that it compares itself with."
+    ),
 )
 EPISODIC = Paper(
     name="episodic-mdps",
     title="Differentially Private Regret Minimization in Episodic Markov Decision Processes",
     authors="Sayak Ray Chowdhury and Xingyu Zhou",
     published="AAAI 2022, arXiv:2112.10599 (2021)",
+    about=(
+        "Users come one after the other, each an episode in a finite MDP. Optimistic value iteration and policy "
+        "optimisation learn from three counters: visits, costs and transitions. Under joint DP a trusted curator "
+        "keeps them in binary trees of Laplace noise; under local DP every user adds the noise before sending "
+        "anything. Both claims are pure ε-DP, a third of ε to each counter. The question is by how much a user "
+        "moves a counter if they are replaced by another: of one cell that loses a visit another gains it, so that "
+        "stated sensitivities for adding or removing a user are about half of what they have to be. Two published "
+        "experiment programs and two baselines are judged as systems of their own."
+    ),
 )
 SHUFFLE = Paper(
     name="shuffle-dp",
     title="Near-Optimal Reinforcement Learning with Shuffle Differential Privacy",
     authors="Shaojie Bai, Mohammad Sadegh Talebi, Chengcheng Zhao, Peng Cheng and Jiming Chen",
     published="arXiv:2411.11647v3 (2024)",
+    about=(
+        "Users send messages through a shuffler, which hides who sent which. Each user adds fair noise bits to "
+        "their own bit of every counter, and the server sees only the shuffled messages of a batch, from which it "
+        "eliminates policies, stage by stage. The claim is (ε, β)-DP in the shuffle model, between joint and local "
+        "DP. Its proof looks at sums of bits. Whether what leaves the shuffler is such a sum depends on what a "
+        "message is: `sdp-pe` sends every bit as a message of its own, `sdp-pe-as-printed` one integer a user and "
+        "counter, which shows its sender's bit where it is larger than all noise could make it. How likely that is "
+        "depends on the size of a batch and hence on the number of users K: the verdict is another at another K."
+    ),
 )
 GALLERY = Paper(
     name="gallery",
     title="A gallery of private algorithms from other papers",
     authors="Of many authors",
     published="Each system names its source",
+    about=(
+        "Mechanisms and learning algorithms that are not about reinforcement learning, or only in part: bandits, "
+        "private gradient descent, counters by matrix factorisation, noisy maxima, the sparse-vector technique. "
+        "They are here to show that the same declarations, sensitivities and accountants judge them too, and "
+        "because some are known to be wrong: Lyu, Su & Li 2017 describe six variants of the sparse-vector "
+        "technique, of which four were published with claims that do not hold."
+    ),
 )
 MIXTURE = Paper(
     name="linear-mixture-mdps",
     title="Differentially Private Reinforcement Learning with Linear Function Approximation",
     authors="Xingyu Zhou",
     published="Proceedings of the ACM on Measurement and Analysis of Computing Systems 6(1), 2022, arXiv:2201.07052",
+    about=(
+        "Users come one after the other in an MDP whose transitions are a mixture of known models, with unknown "
+        "weights. Value iteration and policy optimisation estimate the weights from Gram matrices and sums of "
+        "features, in binary trees of Gaussian noise, under joint (ε, δ)-DP by the billboard lemma. The claim is "
+        "stated up to a constant, which no verdict can be about: it is judged with the constant 1. What makes it "
+        "hold with room to spare are sensitivities that are stated for the worst feature at every step at once."
+    ),
 )

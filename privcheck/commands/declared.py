@@ -22,6 +22,7 @@ from privcheck.registry import Algorithm
 from privcheck.regressors import Regressors
 from privcheck.releases import Release
 from privcheck.reports import values as report
+from privcheck.reports.wording import ratio
 from privcheck.trajectories import Trajectories
 from privcheck.verification import Verification, Witness, verify
 from privcheck.verification.deciding import monotone
@@ -344,7 +345,7 @@ def verify_all() -> report.AllVerified:
 
 def sentence(verification: Verification) -> str:
     """Returns the verdict as a sentence."""
-    up, low = f"{verification.upper_ratio:.6g}", f"{verification.lower_ratio:.6g}"
+    up, low = ratio(verification.upper_ratio, rounding="up"), ratio(verification.lower_ratio, rounding="down")
     known = (
         f"the worst known pair loses {low} of it" if verification.witness else "no pair that loses anything is known"
     )

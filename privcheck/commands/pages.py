@@ -6,23 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from privcheck import registry
-from privcheck.accounting import claim_epsilon
-from privcheck.commands.declared import calibrate_noise, price_releases, verify_claim
-from privcheck.commands.setting import Chosen, resolve_setting, settle
-from privcheck.errors import ParameterError
-from privcheck.guarantees import PureDP, claimed_delta
-from privcheck.reports.values import AllVerified, Verified
-from privcheck.reports.wording import figure, spell_out
+from privcheck.commands.judged import COLUMNS, Judged, judge, say_columns
+from privcheck.commands.paper_page import WRITTEN, count_verdicts, paper_page, table
+from privcheck.reports.pair_picture import draw_pair
+from privcheck.reports.values import AllVerified
 from privcheck.whole_files import write_whole
 
-COMMAND = "privcheck verify --all --pages docs/findings"
-_DELTA = 1e-5  # where the claim itself has no δ
-
-System = tuple[Chosen, Verified]
+Papers = Mapping[registry.Paper, Sequence[Judged]]
 
 
 def write_pages(directory: Path, every: AllVerified) -> list[Path]:
-    """Writes one page a paper, each whole or not at all, and returns their paths.
+    """Writes one page a paper and a picture of every worst pair, each whole or not at all, and returns their paths.
 
     Args:
         directory: Where they go.
@@ -31,150 +25,61 @@ def write_pages(directory: Path, every: AllVerified) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for name, text in paper_pages(every).items():
-        path = directory / f"{name}.md"
+        path = directory / name
         write_whole(path, text)
         written.append(path)
     return written
 
 
 def paper_pages(every: AllVerified) -> dict[str, str]:
-    """Returns the pages as Markdown, by the paper's name; systems in the order of their names."""
-    papers: dict[registry.Paper, list[System]] = {}
+    """Returns the pages as Markdown and the pictures as SVG, by file name; systems in the order of their names."""
+    papers: dict[registry.Paper, list[Judged]] = {}
     for result in every.results:
-        setting = resolve_setting(result.algorithm, {})
-        if setting.algorithm.paper is not None:
-            papers.setdefault(setting.algorithm.paper, []).append((setting, result))
+        paper = registry.algorithm(result.algorithm).paper
+        if paper is not None:
+            papers.setdefault(paper, []).append(judge(result))
     verdicts = dict(sorted(papers.items(), key=lambda item: item[0].name))
-    pages = {paper.name: "\n".join(_page(paper, systems)) + "\n" for paper, systems in verdicts.items()}
-    return {"index": "\n".join(_index(verdicts)) + "\n", **pages}
+    drawn = {one.result.algorithm: draw_pair(one.result) for systems in verdicts.values() for one in systems}
+    return {
+        "index.md": "\n".join(_index(verdicts)) + "\n",
+        **{f"{paper.name}.md": paper_page(paper, systems) for paper, systems in verdicts.items()},
+        **{f"{name}.svg": svg for name, svg in drawn.items() if svg is not None},
+    }
 
 
-def _index(verdicts: Mapping[registry.Paper, Sequence[System]]) -> Iterator[str]:
-    yield "# What the papers claim, and what holds"
-    yield ""
-    yield f"Written by `{COMMAND}`: every figure is computed from the declarations, none is typed."
-    yield ""
-    results = [(paper, result) for paper, systems in verdicts.items() for _, result in systems]
-    rows = [
-        (f"[{r.algorithm}]({paper.name}.md#{r.algorithm})", _verdict(r), *_ratios(r), r.joint or "–")
-        for paper, r in results
-    ]
-    yield from _table(("system", "verdict", "cost/claim", "worst pair/claim", "joint DP"), rows)
-    yield ""
-    open_ones = [r for _, r in results if r.verdict == "undecided"]
-    if not open_ones:
-        yield "No system is left undecided at its default parameters."
-    for r in open_ones:
-        yield f"* `{r.algorithm}` is undecided: {r.sentence}"
-    yield ""
-    yield from ("```{toctree}", ":maxdepth: 1", "", *(paper.name for paper in verdicts), "```")
-
-
-def _page(paper: registry.Paper, systems: Sequence[System]) -> Iterator[str]:
-    yield f"# {paper.title}"
-    yield ""
-    yield f"{paper.authors}. {paper.published}."
-    yield ""
-    yield f"Written by `{COMMAND}`: every figure is computed from the declarations, none is typed."
-    yield ""
+def _index(papers: Papers) -> Iterator[str]:
+    yield from ("# What the papers claim, and what holds", "")
     yield (
-        "The verdicts are about what is released, as declared, with theorem and section, in each algorithm's folder. A "
-        "loose step that another step makes up for is reported as such. Joint DP follows from the releases by the "
-        "billboard lemma and is never refuted by them."
+        "A paper on private reinforcement learning publishes some statistics with noise and claims a guarantee for "
+        "them. Here each such system is declared, release by release, and its claim is verified: the releases' cost is "
+        "derived for the neighbouring datasets that the claim is about, and a pair of neighbours is looked for that "
+        "loses more. A system that fails has such a pair, drawn on its paper's page."
     )
     yield ""
-    rows = [
-        (f"[{r.algorithm}](#{r.algorithm})", spell_out(r.claim), _verdict(r), *_ratios(r), r.joint or "–")
-        for _, r in systems
-    ]
-    yield from _table(("system", "claim", "verdict", "cost/claim", "worst pair/claim", "joint DP"), rows)
-    for setting, result in systems:
-        yield from _system(setting, result)
-
-
-def _system(setting: Chosen, result: Verified) -> Iterator[str]:
-    declaration = setting.declared
-    at = ", ".join(f"{name} = {value}" for name, value in result.parameters.items())
-    yield from ("", f"## {result.algorithm}", "")
-    yield f"{declaration.title}. {declaration.source}. Neighbours: {declaration.relation.words}. At {spell_out(at)}."
+    yield from _words()
     yield ""
-    yield f"**{_verdict(result).capitalize()}.** {result.sentence}"
-    if result.repair:
-        yield f"Least change: {result.repair}."
-    yield ""
-    for finding in result.findings:
-        link = f"[{finding.code}](../reference/findings.md#{finding.code})"
-        yield f"* {link} ({finding.severity}, {spell_out(finding.where)}): {spell_out(finding.message)}."
-    yield ""
-    yield from _costs(setting)
-    yield from _readings(setting)
-    yield from _least_noise(setting)
-    if result.witness is not None:
-        words = result.witness.words
-        yield f"The worst pair known: {words}. `privcheck verify {result.algorithm} --json` prints it whole."
-
-
-def _costs(setting: Chosen) -> Iterator[str]:
-    priced = price_releases(setting, _delta_of(setting))
-    rows = [
-        (r.name, r.users or "all", figure(r.count), spell_out(r.mechanism), spell_out(r.cost.expression))
-        for r in priced.releases
-    ]
-    yield from _table(("release", "users", "outputs with one user", "noise", "cost"), rows)
-    yield ""
-
-
-def _readings(setting: Chosen) -> Iterator[str]:
-    """Yields the verdict under every reading of every choice, the others at their default."""
-    rows = []
-    for choice in setting.algorithm.readings:
-        for reading in choice.ways:
-            result = verify_claim(settle(setting.algorithm, {choice.name: reading}))
-            rows.append((f"{choice.name} = {reading}", _verdict(result), *_ratios(result)))
-    if rows:
-        yield from _table(("reading", "verdict", "cost/claim", "worst pair/claim"), rows)
+    for paper, systems in papers.items():
+        yield from ("", f"## [{paper.title}]({paper.name}.md)", "")
+        yield from (f"{paper.authors}. {paper.published}. {count_verdicts(systems)}", "")
+        rows = [(f"[{one.name}]({paper.name}.md#{one.name})", *say_columns(one)) for one in systems]
+        yield from table(("system", *COLUMNS), rows)
         yield ""
-
-
-def _least_noise(setting: Chosen) -> Iterator[str]:
-    claim, delta = setting.declared.claim.guarantee, _delta_of(setting)
-    epsilon = claim_epsilon(claim, setting.values, delta)
-    try:
-        least = calibrate_noise(setting, epsilon=epsilon, delta=delta)
-    except ParameterError as error:
-        yield f"Least noise: {error}."
+        for one in systems:
+            if one.result.verdict == "undecided":
+                yield f"* `{one.result.algorithm}` is undecided: {one.result.sentence}"
         yield ""
-        return
-    variants = (
-        ("as declared", least.releases), ("Gaussian instead", least.gaussian),
-        ("disjoint batches instead", least.batches),
-    )  # fmt: skip
-    rows = [
-        (words, row.name, figure(row.published_std), figure(row.needed_std, rounding="up"), figure(row.ratio))
-        for words, noises in variants
-        for row in noises or ()
-    ]
-    yield f"What the claim promises, ε = {figure(epsilon)} at δ = {figure(delta)}, needs this much noise:"
+    yield WRITTEN
     yield ""
-    yield from _table(("how", "release", "published std", "needed std", "needed/published"), rows)
-    yield ""
+    yield from ("```{toctree}", ":maxdepth: 1", "", *(paper.name for paper in papers), "```")
 
 
-def _delta_of(setting: Chosen) -> float:
-    claim = setting.declared.claim.guarantee
-    claimed = None if isinstance(claim, PureDP) else claimed_delta(claim)
-    return _DELTA if claimed is None else claimed.number(setting.values, rounding="down")
-
-
-def _verdict(result: Verified) -> str:
-    given = ", given" if result.given and result.verdict == "holds" else ""
-    return f"{result.verdict}, {result.method}{given}" if result.verdict != "undecided" else "undecided"
-
-
-def _ratios(result: Verified) -> tuple[str, str]:
-    return figure(result.upper_ratio, rounding="up"), figure(result.lower_ratio, rounding="down")
-
-
-def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    for row in (heading, ["---"] * len(heading), *rows):
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+def _words() -> Iterator[str]:
+    """Yields the words of the tables, which are those of `privcheck verify`."""
+    yield "* *verdict*: at the parameters on the system's page, as `privcheck verify NAME` says it. *Holds, proved* is"
+    yield "  for all parameters, *holds, checked* for these; *given* is given what its author states. *Fails, witness*"
+    yield "  names a pair of neighbouring datasets that loses more than is claimed."
+    yield "* *elsewhere*: where the verdict is another, under another reading of the paper or at other parameters."
+    yield "* *cost/claim*: the accountant's upper bound over the claim, rounded up. Above 1 nothing is proved."
+    yield "* *worst pair/claim*: what the worst pair known loses over the claim, rounded down. Above 1 the claim is"
+    yield "  false."
+    yield "* *joint DP*: *follows* by the billboard lemma where the claim holds for the statistics, else *unproved*."

@@ -29,7 +29,7 @@ from privcheck.reports.values import (
     StartedPackage,
     Verified,
 )
-from privcheck.reports.wording import spell_out
+from privcheck.reports.wording import ratio, spell_out
 
 if TYPE_CHECKING:
     from privcheck.preparing import Prepared
@@ -133,11 +133,11 @@ def describe_verdict(result: Verified) -> str:
 
 def describe_verdicts(result: AllVerified) -> str:
     """Returns a table of all verdicts, and one of all findings."""
-    rows = [("system", "verdict", "how", "joint DP", "cost/claim", "witness/claim", "claim")]
+    rows = [("system", "verdict", "how", "joint DP", "cost/claim", "worst pair/claim", "claim")]
     places: dict[tuple[str, str, str], list[str]] = {}
     for r in result.results:
         how = r.method + (", given" if r.given else "")
-        ratios = (f"{r.upper_ratio:.4g}", f"{r.lower_ratio:.4g}")
+        ratios = (ratio(r.upper_ratio, rounding="up"), ratio(r.lower_ratio, rounding="down"))
         rows.append((r.algorithm, r.verdict, how, r.joint or "", *ratios, spell_out(r.claim)))
         for f in r.findings:
             places.setdefault((r.algorithm, f.severity, f.code), []).append(f.where)

@@ -25,7 +25,7 @@ _WORD = re.compile(r"(?<![A-Za-z0-9_])(" + "|".join(sorted(_LETTERS, key=len, re
 
 _BITS_BELOW = re.compile(r"(?<!\w)bit_length\(([\w*/]+) - 1\)")
 _BITS = re.compile(r"(?<!\w)bit_length\(([^()]+)\)")
-_COEFFICIENT = re.compile(r"(?<![\w.^])(\d+(?:\.\d+)?)·(?=[^\W\d]|[(√⌈⌊])")  # 2·H is 2H, 2·10 stays
+_COEFFICIENT = re.compile(r"(?<![\w.^])(\d+(?:\.\d+)?)·(?!max|min|log|exp)(?=[^\W\d]|[(√⌈⌊])")  # 2·H is 2H, 2·10 stays
 _MINUS = re.compile(r"(?<=[0-9A-Z)⌉⌋]) - (?=[0-9A-Za-z(√⌈⌊])")
 _POWER_OF_TEN = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]\d{2,3})(?!\w)")
 

@@ -20,7 +20,7 @@ def test_the_committed_pages_are_the_generated_ones(tmp_path):
     results = {r["algorithm"]: r["verdict"] for r in json.loads(ended.stdout)["results"]}
     assert results["dp-apvi"] == results["dp-apvi-laplace"] == "holds"
     assert results["dp-lsvi-ucb-pp-as-printed"] == "fails"
-    assert {path.name for path in PAGES.glob("*.md")} == {path.name for path in tmp_path.iterdir()}
+    assert {path.name for path in PAGES.iterdir()} == {path.name for path in tmp_path.iterdir()}
     for made in tmp_path.iterdir():
         assert (PAGES / made.name).read_text(encoding="utf-8") == made.read_text(encoding="utf-8"), (
             f"run: privcheck verify --all --pages {PAGES.name}"
@@ -42,3 +42,30 @@ def test_no_system_of_the_papers_is_left_without_a_verdict():
     for failing in ("dp-lsvi-ucb-pp-as-printed", "private-ucb-vi-central", "published-ucb-vi-local"):
         row = next(line for line in index.splitlines() if line.startswith(f"| [{failing}]"))
         assert "fails, witness" in row
+
+
+def test_a_verdict_that_turns_with_the_size_is_shown_at_both():
+    page = (PAGES / "shuffle-dp.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if "sdp-pe-as-printed" in line and line.startswith("|")]
+    assert len(rows) == 1
+    assert "holds, checked" in rows[0]
+    assert "**fails** at K = 200\u202f000" in rows[0]
+    assert "| K = 200\u202f000 | fails, witness | ∞ | ∞ |" in page
+
+
+def test_the_words_of_a_verdict_are_those_of_the_command():
+    index = (PAGES / "index.md").read_text(encoding="utf-8")
+    said = CliRunner().invoke(main, ["verify", "dp-apvi"]).output
+    row = next(line for line in index.splitlines() if line.startswith("| [dp-apvi]"))
+    assert "| holds, proved |" in row
+    assert said.startswith("HOLDS, PROVED · dp-apvi")
+
+
+def test_every_picture_is_shown_and_every_failing_system_has_one():
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in PAGES.glob("*.md"))
+    pictures = {path.name for path in PAGES.glob("*.svg")}
+    assert {name for name in pictures if f"]({name})" in pages} == pictures
+    index = (PAGES / "index.md").read_text(encoding="utf-8")
+    failing = {line.split("]")[0][3:] for line in index.splitlines() if "| fails, witness |" in line}
+    assert len(failing) > 8
+    assert {f"{name}.svg" for name in failing} <= pictures

@@ -86,6 +86,7 @@ def test_percent_rounds_as_asked():
         ("sqrt(6)*sqrt(H)*sqrt(H - 1)/3", "√(6H·(H − 1))/3"),
         ("2*H**2/rho", "2H²/ρ"),
         ("2*10", "2·10"),
+        ("3*Max(1, K)", "3·max(1, K)"),
         ("3*H*Max(1, bit_length(K - 1))", "3H·max(1, ⌈log₂ K⌉)"),
         ("bit_length(K)", "(⌊log₂ K⌋ + 1)"),
         ("costs inf times the (ε/3, β)-DP", "costs ∞ times the (ε/3, β)-DP"),

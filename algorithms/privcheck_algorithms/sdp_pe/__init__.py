@@ -51,6 +51,7 @@ AS_PRINTED = Algorithm(
     title="SDP-PE: policy elimination from shuffled counts, one integer message a user and counter",
     source="Bai et al. 2024, arXiv:2411.11647, section V",
     paper=SHUFFLE,
+    elsewhere=({"K": "200000"},),  # batches so large that an integer shows its sender's bit
     declare=declare_as_printed,
     readings=(REMAINDER, POLICIES, replace(CONSTANTS, ways=("printed", "scaled"))),
     options=_PRINTED,
