@@ -70,6 +70,12 @@ PICTURES: Final = (
         "--out runs/compared",
         page="runs/compared/run.html",
     ),
+    Picture(
+        name="sweep",
+        command="privcheck sweep calibrated-ucb-vi ucb-vi --over epsilon=0.5,1,2,4 --env riverswim --set K=20000 "
+        "--seeds 5 --out runs/frontier",
+        page="runs/frontier/sweep.html",
+    ),
     Picture(name="policy", command="privcheck policy runs/check/policy.npz --out policy.svg", page="policy.svg"),
     Picture(
         name="budget",
