@@ -138,7 +138,8 @@ def _say_learned(learned: Sequence[Standing], *, delta: float) -> str:
     best = learned[0]
     if len(learned) > 1 and all(_are_equal(best, other) for other in learned[1:]):
         names = _join([one.algorithm for one in learned])
-        worth = _join([_say_worth(one) for one in learned])
+        shares = all(one.share is not None for one in learned)
+        worth = _join([_say_worth(one, brief=shares) for one in learned]) + (" of the optimum" if shares else "")
         where = [say_guarantee(one.guarantee, delta) for one in learned if one.guarantee is not None]
         levels = f", at {_join(where)}" if where else ""
         return f"{names} do equally well within the spread over seeds: {worth}{levels}"

@@ -68,8 +68,8 @@ def test_all_learned_the_best_first():
 def test_values_within_the_spread_are_equal():
     close = replace(GOOD, algorithm="close", value=3.35, share=0.8375, guarantee=replace(CLAIM, epsilon=2.0))
     assert said(close, GOOD) == (
-        "good and close do equally well within the spread over seeds: 84 % of the optimum and 83.7 % of the optimum, "
-        "at (1, 10⁻⁵)-JDP and (2, 10⁻⁵)-JDP."
+        "good and close do equally well within the spread over seeds: 84 % and 83.7 % of the optimum, at "
+        "(1, 10⁻⁵)-JDP and (2, 10⁻⁵)-JDP."
     )
     apart = replace(close, value=3.32, share=0.83)  # 0.04 is more than two standard errors, 2·√(2·0.02²/5) = 0.0253
     assert "equally" not in said(apart, GOOD)
@@ -83,8 +83,8 @@ def test_without_privacy_is_said_apart():
     assert said(plain, GOOD).endswith("-JDP. Without privacy, plain reaches 99.9 % of the optimum.")
     assert said(plain) == "Without privacy, plain reaches 99.9 % of the optimum."
     assert said(plain, replace(plain, algorithm="same")) == (
-        "Without privacy, plain and same do equally well within the spread over seeds: 99.9 % of the optimum and "
-        "99.9 % of the optimum."
+        "Without privacy, plain and same do equally well within the spread over seeds: 99.9 % and 99.9 % "
+        "of the optimum."
     )
     lost = replace(failing("lost"), guarantee=None)
     assert said(GOOD, lost).endswith(
