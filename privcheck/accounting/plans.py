@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from privcheck.accounting.combining import combine
@@ -47,6 +47,7 @@ class Plan:
 
     events: tuple[Event, ...]
     used: tuple[int, ...]
+    _places: dict[Event, int] | None = field(init=False, repr=False, compare=False, default=None)  # once asked for
 
     def __post_init__(self) -> None:
         """Checks that the events are as `of` leaves them and no more are used than there are."""
@@ -119,10 +120,33 @@ class Plan:
         pairs = zip(self.events, self.used, strict=True)
         return tuple(replace(e, count=e.count - n) for e, n in pairs if n < e.count)
 
+    def place(self, event: object) -> int:
+        """Returns which of the plan's events this is, whatever its count.
+
+        Raises:
+            BudgetError: It is none of them.
+        """
+        if not isinstance(event, Event):
+            message = f"expected an event such as gaussian(std=30, count=10), got {event!r}"
+            raise ParameterError(message, name="event", given=event)
+        places = self._places
+        if places is None:
+            places = {replace(e, count=1): i for i, e in enumerate(self.events)}
+            object.__setattr__(self, "_places", places)
+        place = places.get(replace(event, count=1))
+        if place is None:
+            known = ", ".join(map(str, self.events[:5])) + (", …" if len(self.events) > 5 else "")
+            message = f"{event} is not in the plan; expected one of {known}, with exactly these parameters"
+            raise BudgetError(message, cost=event, remaining=self.remaining)
+        return place
+
     def can_afford(self, event: Event) -> bool:
         """Returns whether `charge` would admit it."""
-        place = self._place(event)
-        return place is not None and self.used[place] + event.count <= self.events[place].count
+        try:
+            place = self.place(event)
+        except BudgetError:
+            return False
+        return self.used[place] + event.count <= self.events[place].count
 
     def charge(self, event: Event) -> Plan:
         """Returns the plan with an event counted down, as often as it says.
@@ -132,24 +156,12 @@ class Plan:
         Raises:
             BudgetError: It is not in the plan, or not so often any more.
         """
-        place = self._place(event)
-        if place is None:
-            known = ", ".join(map(str, self.events[:5])) + (", …" if len(self.events) > 5 else "")
-            message = f"{event} is not in the plan; expected one of {known}, with exactly these parameters"
-            raise BudgetError(message, cost=event, remaining=self.remaining)
+        place = self.place(event)
         whole, used = self.events[place].count, self.used[place]
         if used + event.count > whole:
             message = f"{event} is not left in the plan: {whole - used} of {whole} are"
             raise BudgetError(message, cost=event, remaining=self.remaining)
         return replace(self, used=(*self.used[:place], used + event.count, *self.used[place + 1 :]))
-
-    def _place(self, event: Event) -> int | None:
-        if not isinstance(event, Event):
-            raise ParameterError(
-                f"expected an event such as gaussian(std=30), got {event!r}", name="event", given=event
-            )
-        alone = replace(event, count=1)
-        return next((i for i, e in enumerate(self.events) if replace(e, count=1) == alone), None)
 
 
 def _rest(event: Event) -> list[str]:

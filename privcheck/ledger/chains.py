@@ -13,10 +13,11 @@ from privcheck.ledger import granting, rows, tokens
 from privcheck.ledger.answers import Receipt
 from privcheck.ledger.balances import Balance, Sums
 from privcheck.ledger.exact import write_number
+from privcheck.ledger.planning import count_lines
 from privcheck.ledger.policies import bound_whole
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import WHOLE, Entry, Grant, read_cost
-from privcheck.ledger.wire import count_lines, parse_event
+from privcheck.ledger.wire import parse_event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

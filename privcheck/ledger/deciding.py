@@ -12,9 +12,10 @@ from privcheck.ledger.balances import Balance, balance_of, less
 from privcheck.ledger.describing import describe_balance
 from privcheck.ledger.exact import canonical
 from privcheck.ledger.granting import read_relation
+from privcheck.ledger.planning import count_lines
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import WHOLE, Entry, Grant, Policy, read_cost
-from privcheck.ledger.wire import Spending, count_lines
+from privcheck.ledger.wire import Spending
 
 _MOST_TIMES: Final = 10**18
 

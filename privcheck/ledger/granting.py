@@ -15,11 +15,12 @@ from privcheck.ledger import rows
 from privcheck.ledger.balances import Balance, balance_of
 from privcheck.ledger.blocks import Block, check_cover, find_blocks, read_blocks, read_statement
 from privcheck.ledger.exact import read_fraction, read_name, read_text
+from privcheck.ledger.planning import join_lines
 from privcheck.ledger.policies import above, bound_grants, bound_whole
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.trust import RECORDED
 from privcheck.ledger.values import CURRENCIES, Entry, Grant, Policy, read_unit, theorem_of
-from privcheck.ledger.wire import MOST_COUNT, join_lines, parse_event
+from privcheck.ledger.wire import MOST_COUNT, parse_event
 
 RELATION: Final = "replace-one"
 RELATIONS: Final = {"replace-one": "replace one ", "add-remove": "add or remove one ", "zero-out": "zero out one "}

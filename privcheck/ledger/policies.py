@@ -21,8 +21,8 @@ from privcheck.accounting.currencies import Cost, decimal, pure_to_mu, pure_to_r
 from privcheck.accounting.events import Event
 from privcheck.accounting.sums import bound_epsilon
 from privcheck.errors import BudgetError
+from privcheck.ledger.planning import plan_of
 from privcheck.ledger.values import CURRENCIES, Grant, Policy, Unit
-from privcheck.ledger.wire import parse_event
 from privcheck.symbols import to_float
 
 
@@ -105,7 +105,7 @@ def _as_remainder(policy: Policy, late: list[Grant]) -> list[Grant]:
 def _events(grant: Grant) -> list[Event]:
     """Returns what a grant as a whole is, rounded up."""
     if grant.kind == "plan":
-        return [event for line in grant.plan for event in parse_event(line).events()]
+        return list(plan_of(grant.plan).events)
     cap = to_float(grant.cap, rounding="up")
     whole = {
         "epsilon": lambda: acc.pure(epsilon=cap),

@@ -20,7 +20,7 @@ from privcheck.accounting import events as acc
 from privcheck.accounting.currencies import Cost, cost_of
 from privcheck.accounting.events import Event
 from privcheck.errors import ParameterError
-from privcheck.ledger.exact import canonical, read_number, round_up, write_number
+from privcheck.ledger.exact import read_number, round_up, write_number
 from privcheck.ledger.values import CURRENCIES, Unit
 from privcheck.symbols import to_float
 
@@ -173,33 +173,6 @@ def _price(part: Part, unit: Unit) -> Cost:
     """Returns the cost of an event by itself; most requests are for one that was priced before."""
     cost = part.cost(unit)
     return Cost(amount=round_up(cost.amount), lost=round_up(cost.lost))
-
-
-def count_lines(plan: Sequence[Mapping[str, Any]], spending: Spending) -> tuple[int, ...]:
-    """Returns how often each event of a plan is released.
-
-    Raises:
-        ParameterError: One is not in the plan with exactly these parameters.
-    """
-    known = {canonical({**line, "count": 1}): place for place, line in enumerate(plan)}
-    counts = [0] * len(plan)
-    for part in spending.parts:
-        line = canonical({**part.to_dict(), "count": 1})
-        if line not in known:
-            message = f"expected an event of the plan, with exactly its parameters, got {part.to_dict()}"
-            raise ParameterError(message, name="event", given=part.to_dict())
-        counts[known[line]] += part.count
-    return tuple(counts)
-
-
-def join_lines(spending: Spending) -> tuple[dict[str, Any], ...]:
-    """Returns the events of a plan, every one once with its count."""
-    lines: dict[str, dict[str, Any]] = {}
-    for part in spending.parts:
-        plain = part.to_dict()
-        line = lines.setdefault(canonical({**plain, "count": 1}), {**plain, "count": 0})
-        line["count"] += part.count
-    return tuple(lines[key] for key in sorted(lines))
 
 
 def read_json(text: str | bytes) -> Any:
