@@ -293,12 +293,12 @@ class Client:
             data = None if body is None else json.dumps(body, allow_nan=False).encode()
             connection.request(method, f"{parts.path.rstrip('/')}/v1{path}", body=data, headers=headers)
             answer = connection.getresponse()
-            told = json.loads(answer.read(_MOST_BYTES) or b"{}")
-        except ValueError as error:  # no JSON: a proxy's page, or an answer that was cut
-            raise http.client.HTTPException(f"expected JSON: {error}") from None
+            read = answer.read(_MOST_BYTES)
+            if answer.length:  # what was to come is not there, which is not told where one asks for so many bytes
+                raise http.client.IncompleteRead(read, answer.length)
         finally:
             connection.close()
-        return answer.status, told if isinstance(told, dict) else {}
+        return answer.status, _read(read)
 
     def _connect(self, scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
         if scheme == "http":
@@ -319,6 +319,21 @@ def _spent(
     of = {"blocks": None if blocks is None else list(blocks), **stated}
     told = {name: value for name, value in of.items() if value is not None}
     return {"grant": grant, **({"claim": claim} if event is None else {"event": event}), **told}
+
+
+def _read(body: bytes) -> Json:
+    """Returns an answer.
+
+    Raises:
+        HTTPException: It is none of the service's: a proxy's page, or one that was cut.
+    """
+    try:
+        told = json.loads(body)
+    except ValueError as error:
+        raise http.client.HTTPException(f"expected JSON: {error}") from None
+    if not isinstance(told, dict):
+        raise http.client.HTTPException(f"expected a JSON object, got {str(told)[:40]!r}")
+    return told
 
 
 def _split(url: str) -> SplitResult | None:

@@ -1,6 +1,8 @@
 """The client: what it asks for is done once, whatever is lost on the way."""
 
 import http.client
+import socket
+import threading
 
 import pytest
 
@@ -97,6 +99,38 @@ def test_an_answer_that_was_lost_is_asked_for_again_and_charged_once(ledger, mon
     done = ledger.charge(grant="G", event=EVENT)
     assert (done["state"], lost) == ("committed", [201, 201, 201])
     assert len(ledger.charges("people")["charges"]) == before + 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\n",
+        b'HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\n{"state": "committed"}',
+        b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n16\r\n{",
+        b"HTTP/1.1 201 Created\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>",
+        b"HTTP/1.1 20",
+    ],
+)
+def test_an_answer_that_was_cut_is_none(answer):
+    """A service that is killed between headers and body has said 201 and nothing else."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=lambda: [answer_once(server, answer) for _ in range(2)])
+        thread.start()
+        port = server.getsockname()[1]
+        client = Client(f"http://127.0.0.1:{port}", "t", attempts=2, sleep=lambda _: None)
+        with pytest.raises(StoreError, match="ask again with the key 'mine'"):
+            client.charge(grant="G", event=EVENT, key="mine")
+        thread.join()
+
+
+def answer_once(server, answer):
+    line, _ = server.accept()
+    with line:
+        while not line.recv(65536).endswith(b"}"):
+            pass
+        line.sendall(answer)
 
 
 def test_nobody_there_ends_with_the_key_to_ask_again():
