@@ -302,7 +302,7 @@ def _paint_bars(axes: Axes, *, bars: Sequence[tuple[Bar, float]], quantity: str,
                 axes.plot([bar.at_least, bar.at_most], [row, row], color=colour, linewidth=2.2)
             axes.plot([ratio], [row], "o", color=colour, markersize=7)
         text: dict[str, Any] = {"transform": across, "color": INK, "fontsize": 11}
-        name, value = shorten(bar.name, 34 if wide else 40), figure(ratio, digits=5)
+        name, value = shorten(bar.name, 34 if wide else 40), figure(ratio)
         weight = "bold" if bar.violated else "normal"
         if wide:
             axes.text(-0.02, row, name, ha="right", va="center", weight=weight, **text)

@@ -9,6 +9,7 @@ from jinja2 import Template
 from markupsafe import Markup
 
 from privcheck.reports import summary, tables
+from privcheck.reports.agreeing import are_one
 from privcheck.reports.contents import contents
 from privcheck.reports.jinja import environment
 from privcheck.reports.latex import latex_to_mathml
@@ -18,7 +19,7 @@ from privcheck.reports.plots import Plot, privacy_plot, value_plot
 from privcheck.reports.promise import concerned, promise
 from privcheck.reports.roots import LATEX, join_roots
 from privcheck.reports.run_plots import curve_plots
-from privcheck.reports.values import Provenance, Ran, RanOnline, Report, VerdictWitness
+from privcheck.reports.values import Provenance, Ran, RanOnline, Report, Verified
 from privcheck.reports.views import View, audit_views
 from privcheck.reports.wording import label, show_value
 
@@ -55,7 +56,7 @@ def render_html(report: Report, *, fingerprint: str | None = None) -> str:
         parts=contents(report),
         inputs=_groups(report, _INPUTS),
         show=show,
-        witness=_witness(report.verify.witness) if report.verify else None,
+        witness=_witness(report.verify) if report.verify else None,
         budget=tables.budget_table(report),
         totals=_present(tables.guarantee_table(report), tables.methods_table(report), tables.least_noise_table(report)),
         privacy=inline(privacy_plot(report)) if budget else None,
@@ -158,10 +159,12 @@ def _pairs(part: Mapping[str, object]) -> Facts:
     return tuple((label(name), show_value(value)) for name, value in part.items() if value is not None)
 
 
-def _witness(witness: VerdictWitness | None) -> dict[str, Any] | None:
+def _witness(verify: Verified) -> dict[str, Any] | None:
+    witness = verify.witness
     if witness is None:
         return None
-    figures = tables.facts(witness, leave=("words",))
+    loss = show_value(witness.loss, rounding="up" if are_one(verify) else "down")
+    figures = (("loss", loss), *tables.facts(witness, leave=("words", "loss")))
     return {"words": witness.words, "figures": figures, "pair": tables.pair_table(witness)}
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from privcheck.reports import audited
+from privcheck.reports.agreeing import agree, say_ratios
 from privcheck.reports.curves import find_crossing, privacy
 from privcheck.reports.values import Audited, Audits, Ran, RanOnline, Regret, Report, Verified
-from privcheck.reports.wording import capitalise, figure, percent, ratio, spell_out, words
+from privcheck.reports.wording import as_sentence, figure, percent, spell_out, words
 
 Tone = Literal["good", "bad", "open", "mark", "plain"]
 Role = Literal["private", "twin", "reference"]
@@ -108,8 +109,8 @@ def verdict(report: Report) -> Verdict:
         how=_METHODS.get(method, method),
         claim=spell_out(verify.claim if verify else report.show.claim if report.show else ""),
         ratios=_ratios(kind, verify) if verify else "",
-        sentence="" if own is None else own.sentence,
-        repair=_as_sentence(verify.repair) if verify else "",
+        sentence="" if own is None else agree(report, own.sentence),
+        repair=as_sentence(agree(report, verify.repair)) if verify else "",
         joint=_JOINT[verify.joint] if verify and verify.joint else "",
     )
 
@@ -132,13 +133,9 @@ def _audit_verdict(audit: Audits) -> Verdict:
     )
 
 
-def _as_sentence(text: str) -> str:
-    return capitalise(text) + "." if text and not text.endswith(".") else capitalise(text)
-
-
 def _ratios(kind: str, verify: Verified) -> str:
-    above = ratio(verify.upper_ratio, rounding="up")
-    below = "" if not verify.lower_ratio else ratio(verify.lower_ratio, rounding="down")
+    above, below = say_ratios(verify)
+    below = below if verify.lower_ratio else ""
     if above == below:
         return f"exactly {above}" if verify.upper_ratio == verify.lower_ratio else above
     at_most, at_least = f"at most {above}", below and f"at least {below}"
@@ -205,7 +202,7 @@ def _value(report: Report) -> KeyFigure | None:
     lost = "regret" if isinstance(report.run, RanOnline) else "gap"
     said = [] if share is None else [f"{percent(share)} of the uniform policy's {lost}"]
     note = ", ".join([*(f"{item.name} {figure(item.value)}" for item in others), *said])
-    spread = "" if mine[0].std is None else f" ± {figure(mine[0].std, digits=2, rounding='up')}"
+    spread = "" if mine[0].std is None else f" ± {figure(mine[0].std, digits=2)}"
     quantity = "Regret" if name_quantity(report) == "regret" else "Value learned"
     return KeyFigure(label=quantity, value=figure(mine[0].value) + spread, note=note)
 

@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 
+from privcheck.reports.agreeing import agree
 from privcheck.reports.summary import Tone, audit_views, name_quantity, rank_policies
 from privcheck.reports.values import LedgerSummary, RanOnline, ReleasePrice, Report, VerdictFinding, VerdictWitness
-from privcheck.reports.wording import NOTHING, figure, label, percent, show_value, spell_out
+from privcheck.reports.wording import NOTHING, figure, label, percent, ratio, rounding_of, show_value, spell_out, words
 
 _SEVERITIES: dict[str, Tone] = {"critical": "bad", "theoretical": "open", "negligible": "plain"}
 _SPREADS = {"gaussian": "std", "laplace": "b"}
@@ -96,9 +97,9 @@ def guarantee_table(report: Report) -> ReportTable | None:
     for currency, symbol, value in currencies:
         if value is not None:
             body.append([currency, f"{symbol} = {figure(value, rounding='up')}"])
-    if total.epsilon is not None:
+    if total.epsilon is not None and total.delta > 0:
         body.append(["(ε, δ)-DP", f"ε = {figure(total.epsilon, rounding='up')}, δ = {figure(total.delta)}"])
-    return table("All releases together, rounded up.", ("guarantee", "holds with"), body)
+    return table("All releases together, in each unit that has a bound, rounded up.", ("guarantee", "holds with"), body)
 
 
 def least_noise_table(report: Report) -> ReportTable | None:
@@ -107,14 +108,24 @@ def least_noise_table(report: Report) -> ReportTable | None:
     if least is None:
         return None
     body = [
-        [item.name, item.law, figure(item.published_std), figure(item.needed_std), figure(item.ratio)]
+        [item.name, item.law, figure(item.published_std), figure(item.needed_std), ratio(item.ratio, rounding="up")]
         for item in (*least.releases, *(least.gaussian or ()))
     ]
+    epsilon, delta = figure(least.target.epsilon, rounding="up"), figure(least.target.delta)
     caption = (
-        f"The least noise that gives ε = {figure(least.target.epsilon)} at δ = {figure(least.target.delta)}, by the "
-        "exact composition; the declared one beside it."
+        f"The least noise that gives ε = {epsilon} at δ = {delta}, by the exact composition, beside the declared one."
     )
+    if _is_pure(report) and least.target.delta > 0:
+        caption += (
+            f" Another unit than the rest of this page: a δ of {delta} is less to ask than pure ε-DP (δ = 0), of which "
+            "claim and verdict speak, and less noise is enough for it."
+        )
     return table(caption, ("release", "noise needed", "declared std", "needed std", "needed/declared"), body)
+
+
+def _is_pure(report: Report) -> bool:
+    """Returns whether the report speaks of pure DP, with δ = 0."""
+    return report.budget is not None and report.budget.guarantee.delta == 0
 
 
 def methods_table(report: Report) -> ReportTable | None:
@@ -127,13 +138,19 @@ def methods_table(report: Report) -> ReportTable | None:
         ]
         for item in (report.budget.methods if report.budget else ())
     ]
-    return table("The same releases by each method of accounting.", ("method", "#ε", "direction"), body)
+    at = "" if report.budget is None else f", at δ = {figure(report.budget.guarantee.delta)}"
+    return table(f"The same releases by each method of accounting{at}.", ("method", "#ε", "direction"), body)
 
 
 def findings_table(report: Report) -> ReportTable | None:
     """Returns the findings, the gravest first."""
     body: list[list[str | Cell]] = [
-        [Cell(text=item.severity, tone=_SEVERITIES[item.severity]), item.code, item.where, spell_out(item.message)]
+        [
+            Cell(text=item.severity, tone=_SEVERITIES[item.severity]),
+            item.code,
+            item.where,
+            spell_out(agree(report, item.message)),
+        ]
         for item in gravest_first(report)
     ]
     return table("What verification found, the gravest first.", ("severity", "code", "where", "finding"), body)
@@ -188,6 +205,7 @@ def audit_table(report: Report) -> ReportTable | None:
             figure(view.epsilon_upper, rounding="up"),
             figure(view.epsilon_claimed, rounding="up"),
             figure(view.delta),
+            words(view.evidence, "audited_at").partition(" (")[0],
             percent(view.confidence, rounding="down"),
             figure(view.trials),
             seconds(view.seconds),
@@ -196,8 +214,8 @@ def audit_table(report: Report) -> ReportTable | None:
         for name, view in audit_views(report)
     ]
     columns = (
-        "view", "verdict", "agent ran", "#ε at least", "#expected", "#ε at most", "#claimed", "#at δ", "#confidence",
-        "#trials", "#time", "#trials/s",
+        "view", "verdict", "agent ran", "#ε at least", "#expected", "#ε at most", "#claimed", "#at δ", "at",
+        "#confidence", "#trials", "#time", "#trials/s",
     )  # fmt: skip
     caption = (
         "Lower bounds on the loss, beside what the best test is expected to certify with as many trials (runs under "
@@ -248,7 +266,7 @@ def facts(part: object, *, leave: Sequence[str] = ()) -> tuple[tuple[str, str], 
     """Returns the plain fields of an object, or items of a mapping, as pairs of words; no lists, objects and nulls."""
     items = part.items() if isinstance(part, Mapping) else _fields(part)
     return tuple(
-        (label(str(name)), show_value(value, digits=6))
+        (label(str(name)), show_value(value, rounding=rounding_of(str(name))))
         for name, value in items
         if name not in leave and isinstance(value, (str, int, float))
     )
@@ -270,7 +288,7 @@ def runs_table(runs: Sequence[RanOnline]) -> ReportTable | None:
             run.algorithm,
             figure(run.episodes),
             figure(run.regret.mean),
-            NOTHING if run.regret.std is None else figure(run.regret.std, digits=2, rounding="up"),
+            NOTHING if run.regret.std is None else figure(run.regret.std, digits=2),
             NOTHING if run.regret.share is None else percent(run.regret.share),
             NOTHING if run.regret.share_of_uniform is None else percent(run.regret.share_of_uniform),
             figure(run.curves.value.mean[-1]),

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from privcheck.reports import summary, tables
+from privcheck.reports.agreeing import agree
 from privcheck.reports.promise import promise
 from privcheck.reports.values import Report
 from privcheck.reports.wording import spell_out, strip_controls, words
@@ -84,7 +85,7 @@ def _findings(report: Report, width: int) -> Iterator[str]:
         yield "findings"
     for item in findings:
         head = f"{item.severity} {item.code}{f' {item.where}' if item.where else ''}: "
-        yield from _wrap(head + spell_out(item.message), width, "  ")
+        yield from _wrap(head + spell_out(agree(report, item.message)), width, "  ")
 
 
 def _grounds(report: Report, width: int) -> Iterator[str]:

@@ -10,8 +10,10 @@ from privcheck.reports import summary, tables
 from privcheck.reports.audit_plots import bars_plot, history_plot, trade_off_plot
 from privcheck.reports.audited import sentence
 from privcheck.reports.plots import Plot
-from privcheck.reports.values import Report
-from privcheck.reports.wording import capitalise, spell_out
+from privcheck.reports.values import Audited, Report
+from privcheck.reports.wording import as_sentence, capitalise, spell_out, words
+
+_ELSEWHERE = ("meaning", "plainest_pair", "trials_per_second", "runs")  # said in words, or in the table of audits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,7 @@ class View:
         witness: The neighbours in words.
         pair: The neighbours side by side, or None.
         plots: Its pictures, as far as there are any.
+        meaning: What the result means; empty where nobody says.
         evidence: Further figures.
         open: Whether a reader has to see it: it refutes something, or stands alone.
     """
@@ -37,6 +40,7 @@ class View:
     witness: str
     pair: tables.ReportTable | None
     plots: tuple[Plot, ...]
+    meaning: str
     evidence: tuple[tuple[str, str], ...]
     open: bool
 
@@ -51,18 +55,26 @@ def audit_views(report: Report) -> list[View]:
             question=view.asks,
             sentence="" if alone else sentence(name, view),
             method=capitalise(view.method),
-            witness="" if name == "noise" else capitalise(view.witness),  # its witness is the tests that fail
+            witness=_witness(name, view),
             pair=None if view.pair is None else side_by_side(view.pair),
             plots=tuple(
                 plot
                 for plot in (draw(view, name=f"audit-{number}") for draw in (trade_off_plot, history_plot, bars_plot))
                 if plot is not None
             ),
-            evidence=tables.facts(view.evidence),
+            meaning=as_sentence(words(view.evidence, "meaning")),
+            evidence=tables.facts(view.evidence, leave=_ELSEWHERE),
             open=alone or view.verdict == "violation",
         )
         for number, (name, view) in enumerate(views, start=1)
     ]
+
+
+def _witness(name: str, view: Audited) -> str:
+    """Returns the neighbours in words: those that the table shows, as plain as they could be made."""
+    if name == "noise":  # its witness is the tests that fail
+        return ""
+    return capitalise(words(view.evidence, "plainest_pair") or view.witness)
 
 
 def side_by_side(pair: ShownPair) -> tables.ReportTable | None:

@@ -15,7 +15,7 @@ Rounding = Literal["nearest", "up", "down"]
 
 NOTHING = "–"
 _MODES = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}
-_DUST = Decimal("1e-13")  # relative: 1.9999999999999998, one float below 2, is written as 2 whatever the direction
+_DUST = Decimal("1e-12")  # relative: 1.9999999999999998 is written as 2, and 1.0000000000004, a sum of roundings, as 1
 _RAISED = str.maketrans("0123456789-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
 _LETTERS = {
     "rho": "ρ", "epsilon": "ε", "delta": "δ", "beta": "β", "mu": "μ", "sigma": "σ", "alpha": "α", "oo": "∞",
@@ -112,6 +112,16 @@ def _raise_ten(written: re.Match[str]) -> str:
     return power if written[1] == "1" else f"{written[1]} × {power}"
 
 
+def rounding_of(name: str) -> Rounding:
+    """Returns which way a figure of an audit or a ledger errs, by its name: bounds outward, else to the nearest."""
+    parts = set(name.split("_"))
+    if "over" in parts:  # a measured ratio
+        return "nearest"
+    if parts & {"lower", "reachable"}:
+        return "down"
+    return "up" if parts & {"upper", "claimed", "declared", "charged", "rho", "mu", "epsilon"} else "nearest"
+
+
 def show_value(value: object, *, digits: int = 4, rounding: Rounding = "nearest") -> str:
     """Returns any JSON value in a line: numbers rounded, expressions spelled out, objects as "name = value"."""
     if isinstance(value, Mapping):
@@ -136,6 +146,11 @@ def keep_together(text: str) -> str:
 def capitalise(text: str) -> str:
     """Returns the text with a capital letter in front, as after a full stop."""
     return text[:1].upper() + text[1:]
+
+
+def as_sentence(text: str) -> str:
+    """Returns the text with a capital letter and a full stop, where it has none."""
+    return capitalise(text) + "." if text and not text.endswith(".") else capitalise(text)
 
 
 def label(name: str) -> str:

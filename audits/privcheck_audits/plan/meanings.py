@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from privcheck.declaration import Declaration
 
 _NO_PROOF = "that is not a proof of privacy"
@@ -41,4 +43,12 @@ def releases_meaning(refuted: str, declaration: Declaration, *, reachable: float
         return meaning
     if reachable <= 0:
         return f"{meaning}. With these parameters and so few runs no test could have shown a loss that is as declared"
-    return f"{meaning}. Were the loss as declared, the best test could have shown ε ≥ {reachable:.3g} with as many runs"
+    return (
+        f"{meaning}. Were the loss as declared, the best test could have shown ε ≥ {_down(reachable)} with as many runs"
+    )
+
+
+def _down(epsilon: float) -> str:
+    """Returns a lower bound in four digits, rounded down, as tables show it."""
+    digits = 3 - math.floor(math.log10(epsilon))
+    return f"{math.floor(epsilon * 10.0**digits * (1 + 1e-13)) / 10.0**digits:.4g}"

@@ -63,8 +63,9 @@ class Replayed:
         departures: How many were another one on D′, behind the same billboard; the billboard lemma allows none.
         departure: The first pair of which one was, in words; empty without.
         plainest: The first pair that exceeds a charge, made as plain as it can be, in words; empty without.
-        shown: A pair side by side: the first that shows a violation, else the first that was tried; None where none
-            can be shown.
+        shown: A pair side by side: the first that moved a policy, else the first of those that move a release furthest
+            of what is charged; None where none can be shown.
+        words: The same pair in words.
     """
 
     pairs: int
@@ -75,9 +76,12 @@ class Replayed:
     departure: str = ""
     plainest: str = ""
     shown: ShownPair | None = None
+    words: str = ""
 
     def __add__(self, other: Replayed) -> Replayed:
         before, after = (self, other) if self.broken or not other.broken else (other, self)
+        top, next_to_it = (other, self) if other._rank > self._rank else (self, other)
+        told = top if top.shown else next_to_it
         return Replayed(
             pairs=self.pairs + other.pairs,
             distances=worst([*self.distances, *other.distances]),
@@ -85,9 +89,18 @@ class Replayed:
             changes=self.changes + other.changes,
             departures=self.departures + other.departures,
             departure=self.departure or other.departure,
-            plainest=before.plainest or after.plainest,
-            shown=before.shown or after.shown,
+            plainest=told.plainest or before.plainest or after.plainest,
+            shown=told.shown,
+            words=told.words,
         )
+
+    @property
+    def _rank(self) -> tuple[bool, bool, float]:
+        """Returns what makes a pair worth showing: it moved a policy, exceeds a charge, or comes close to one."""
+        if self.departures > 0:
+            return True, False, 0.0
+        ratios = [distance.ratio for distance in self.distances]
+        return False, self.broken, max(ratios, default=0.0)
 
     @property
     def broken(self) -> bool:

@@ -148,7 +148,6 @@ def replay_pair(
     passes: OfflinePasses | None,
     *,
     position: int | None,
-    show: bool,
 ) -> Replayed:
     """Returns what the replay of one pair came to; a pair that exceeds a charge is made as plain as it can be.
 
@@ -157,16 +156,16 @@ def replay_pair(
         run: Replays a pair.
         passes: What keeps the policies of its runs; None where no agent runs.
         position: Where the user is, counted from 0; None where it is alone.
-        show: Whether the pair is shown although it exceeds nothing.
     """
     distances, plainest = run(pair), ""
     departures, policies = (0, 0) if passes is None else (passes.departures, len(passes.learnt))
-    shown = show_pair(pair, "The first pair that was tried, step by step.") if show else None
+    shown = show_pair(pair, "The pair that moves a release furthest of what is charged, step by step.")
+    words = describe_user(pair, position)
     if any(distance.exceeds for distance in distances):
         plain = shrink(pair, lambda other: any(distance.exceeds for distance in run(other)))
-        plainest = describe_user(plain, position)
+        plainest = words = describe_user(plain, position)
         shown = show_pair(plain, "A pair that exceeds the charge, simplified as far as possible, step by step.")
-    words = (
+    departure = (
         f"{describe_user(pair, position)}; behind the same billboard the agent learns another policy or other values"
     )
     return Replayed(
@@ -174,7 +173,8 @@ def replay_pair(
         distances=distances,
         plainest=plainest,
         shown=shown,
+        words=words,
         policies=policies,
         departures=departures,
-        departure=words if departures else "",
+        departure=departure if departures else "",
     )

@@ -113,6 +113,7 @@ def replay_agent(
         departures=departures,
         departure=f"{where}; behind the same billboard the agent plays another policy" if departures else "",
         shown=show_pair(pair, f"How user {position} answers in D and in D′, whatever the agent does."),
+        words=where,
     )
 
 

@@ -210,7 +210,7 @@ class RegressingPairs:
             at = partial(replay, declaration, values, self.base, seed=seed, position=position, execute=passes)
             return charge_one_group(declaration, at(users, stepwise=True))
 
-        return replay_pair(pair, run, passes, position=position, show=number == 0)
+        return replay_pair(pair, run, passes, position=position)
 
     def _choose(self, rng: np.random.Generator, number: int) -> tuple[UserPair, int, OfflinePasses]:
         """Returns pair, position and agent: first the ends at either of two places with either options."""

@@ -153,7 +153,7 @@ def audit_pairs(
 
     def read(replayed: Replayed) -> Outcome:
         broken = [distance for distance in replayed.distances if distance.exceeds]
-        top = max(broken or replayed.distances, key=lambda distance: distance.ratio)
+        top = max(broken or replayed.distances, key=lambda distance: (distance.ratio, distance.pair == replayed.words))
         evidence: Evidence = {f"{d.release}_{d.norm}_moved_over_charged": _finite(d.ratio) for d in replayed.distances}
         evidence |= {
             "release": top.release,
@@ -262,7 +262,7 @@ class _Pairs:
         execute = publish if passes is None else passes
         seed = int(rng.integers(2**62))
         run = partial(replay, seen, self.values, self.base, seed=seed, position=position, execute=execute)
-        return replay_pair(pair, run, passes, position=position if self.base else None, show=number == 0)
+        return replay_pair(pair, run, passes, position=position if self.base else None)
 
     def _choose(self, rng: np.random.Generator, number: int) -> tuple[Declaration, UserPair, int]:
         if number < len(self.fixed):
