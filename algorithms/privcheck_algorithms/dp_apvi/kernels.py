@@ -1,7 +1,7 @@
 """Algorithm 1 of Qiao & Wang 2022 in plain loops, compiled by Numba: one cell, one step, and whole passes in a batch.
 
 The agent and the auditors' batch run the same `cell`, so they are one algorithm. Nothing here sees data: the inputs are
-noisy counts from a billboard. Line numbers are those of the paper's text.
+noisy counts from a billboard. Line numbers are those of Algorithm 1.
 """
 
 from __future__ import annotations

@@ -31,7 +31,10 @@ def pate(readings: Mapping[str, str]) -> Declaration:
     gaussian = readings.get("noise") == "gaussian"
     dependent = readings.get("bound") == "data-dependent"
     queries, spread = symbol("queries", "count"), symbol("std" if gaussian else "scale", "positive")
-    order, where = symbol("order", "positive"), "2018, Section 4" if gaussian else "2017, Section 2"
+    order, where = (
+        symbol("order", "positive"),
+        f"Papernot et al. {'2018, section 4' if gaussian else '2017, section 2'}",
+    )
     parameters = [
         Parameter(name="queries", default=286 if gaussian else 100, kind="count", meaning="votes that are taken"),
         Parameter(name="std", default=40, kind="positive", meaning="std of the noise, in votes")
@@ -41,18 +44,24 @@ def pate(readings: Mapping[str, str]) -> Declaration:
     target = Parameter(name="delta", default="1/100000", kind="probability", meaning="δ that is claimed")
     if dependent:
         claim = Claim(
-            ApproxDP(epsilon, delta), source="2017, Section 4, and 2018, Section 5: MNIST", data_dependent=_VOTES
+            ApproxDP(epsilon, delta),
+            source="Papernot et al. 2017, section 4, and 2018, section 5: MNIST",
+            data_dependent=_VOTES,
         )
         best = "1.97" if gaussian else "2.04"
         parameters += [Parameter(name="epsilon", default=best, kind="positive", meaning="ε of these votes"), target]
     elif gaussian:
         claim = Claim(
-            RenyiDP(order, order * queries / spread**2), source="2018, Section 4, Proposition 8, of each query"
+            RenyiDP(order, order * queries / spread**2),
+            source="Papernot et al. 2018, section 4, Proposition 8, of each query",
         )
         parameters.append(Parameter(name="order", default=8, kind="count", least=2, meaning="order of the divergence"))
     else:
         strong = 4 * queries / spread**2 + 2 * sqrt(2 * queries * log(1 / delta)) / spread
-        claim = Claim(ApproxDP(strong, delta), source="2017, Section 3.2, after Theorem 2: 4Tγ² + 2γ√(2T ln 1/δ)")
+        claim = Claim(
+            ApproxDP(strong, delta),
+            source="Papernot et al. 2017, section 3.2, after Theorem 2: 4Tγ² + 2γ√(2T ln 1/δ)",
+        )
         parameters.append(target)
     return Declaration(
         name="pate",
