@@ -270,7 +270,7 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 problem = f"{type(error).__name__}: {error}"
                 continue
-            if status < 400:
+            if status < 300:
                 return told
             if status == 409 and told.get("state") == "refused":
                 return {name: value for name, value in told.items() if name not in _OF_PROBLEMS}
@@ -354,6 +354,8 @@ def _part(name: str) -> str:
 
 def _error(status: int, told: Mapping[str, Any]) -> PrivcheckError:
     """Returns the error that the service's own library would have raised."""
+    if status < 400:
+        return StoreError(f"expected the service's own URL: this one sends elsewhere (HTTP {status})")
     message, kind = str(told.get("detail", f"HTTP {status}")), str(told.get("error"))
     field = str((told.get("errors") or [{}])[0].get("field", ""))
     makers: Mapping[str, Callable[[], PrivcheckError]] = {

@@ -125,6 +125,16 @@ def test_an_answer_that_was_cut_is_none(answer):
         thread.join()
 
 
+def test_a_url_that_sends_elsewhere_is_told_and_not_followed():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        moved = b"HTTP/1.1 307 Moved\r\nLocation: https://elsewhere.example\r\nContent-Length: 2\r\n\r\n{}"
+        thread = threading.Thread(target=answer_once, args=(server, moved))
+        thread.start()
+        with pytest.raises(StoreError, match="sends elsewhere"):
+            Client(f"http://127.0.0.1:{server.getsockname()[1]}", "t").charge(grant="G", event=EVENT)
+        thread.join()
+
+
 def answer_once(server, answer):
     line, _ = server.accept()
     with line:
