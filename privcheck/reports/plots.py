@@ -12,6 +12,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from privcheck.reports.curve_names import CurveName, name_curves
 from privcheck.reports.curves import DrawnCurve, Privacy, find_crossing, privacy
 from privcheck.reports.drawing import CLAIM, INK, LOWER, MUTED, PAPER, RULE, UPPER, draw
 from privcheck.reports.summary import PolicyValue, name_quantity, rank_policies
@@ -48,8 +49,24 @@ def privacy_plot(report: Report) -> Plot | None:
     caption = f"δ as a function of ε, δ on a logarithmic axis: {', '.join(shown)}."
     if data.upper and data.lower and find_crossing(data) is None:
         caption += " The strip between the two bounds is what the audit leaves open."
+    caption += _say_pure(report)
     paint = partial(_paint_privacy, data=data, floor=floor)
     return both_widths(paint, name="privacy", height=(330, 310), title="Privacy curve", caption=caption)
+
+
+def _say_pure(report: Report) -> str:
+    """Returns what the curve does not show of a pure claim: δ = 0 has no place on a logarithmic axis."""
+    audit, total = report.audit, report.budget.guarantee if report.budget else None
+    if total is None or total.pure_epsilon is None or audit is None or audit.epsilon_claimed is None or audit.delta:
+        return ""
+    claimed = figure(audit.epsilon_claimed, rounding="up")
+    text = (
+        f" The claim is pure, ε = {claimed} at δ = 0, where a logarithmic axis has no place for it: there the releases "
+        f"lose at most {figure(total.pure_epsilon, rounding='up')}."
+    )
+    if total.pure_epsilon > audit.epsilon_claimed:
+        text += " A curve that is lower at every δ > 0 in the picture does not make such a claim true."
+    return text
 
 
 def value_plot(report: Report) -> Plot | None:
@@ -110,13 +127,16 @@ def _paint_privacy(axes: Axes, *, data: Privacy, floor: float, wide: bool) -> No
         axes.text(*where, f"δ = {figure(data.delta)}", transform=axes.get_yaxis_transform(), color=MUTED, fontsize=10)
     if data.upper and data.lower:
         axes.fill_between(*_strip_between(data.lower, data.upper, floor), color=UPPER, alpha=0.12, linewidth=0)
+    names = []
     for curve, colour, style, text in (
-        (data.upper, UPPER, "solid", "accountant: at most" if wide else "at most"),
+        (data.upper, UPPER, "solid", "accountant: at most"),
         (data.claim, CLAIM, (0, (5, 3)), "claimed"),
-        (data.lower, LOWER, "solid", "audit: at least" if wide else "at least"),
+        (data.lower, LOWER, "solid", "audit: at least"),
     ):
         if curve is not None:
-            axes.plot(curve.epsilon, _lift(curve.delta, floor), color=colour, linestyle=style, label=text)
+            heights = _lift(curve.delta, floor)
+            axes.plot(curve.epsilon, heights, color=colour, linestyle=style)
+            names.append(CurveName(text=text, colour=colour, x=curve.epsilon, y=heights))
     for epsilon, colour in ((data.epsilon_upper, UPPER), (data.epsilon_lower, LOWER)):
         if epsilon is not None and math.isfinite(epsilon) and data.delta:
             axes.plot([epsilon], [data.delta], "o", color=colour, markersize=6, markeredgecolor=PAPER, zorder=5)
@@ -131,15 +151,7 @@ def _paint_privacy(axes: Axes, *, data: Privacy, floor: float, wide: bool) -> No
     axes.set_axisbelow(True)
     axes.set_xlabel("ε")
     axes.set_ylabel("δ", rotation=0, labelpad=10)
-    axes.legend(
-        loc="upper right",
-        fontsize=11 if wide else 10,
-        handlelength=2.2,
-        frameon=True,
-        facecolor=PAPER,
-        edgecolor="none",
-        framealpha=1,
-    )
+    name_curves(axes, names, size=11 if wide else 10)
 
 
 def power(value: float, _: object) -> str:
