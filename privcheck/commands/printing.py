@@ -176,6 +176,7 @@ def describe_shown_policy(result: ShownPolicy) -> str:
     else:
         allowed = "may be published" if given.protects else "NOT to be published: its noise was simulated"
         public = f"{allowed}; {given.claim} for: {given.relation}; spent {_say_spent(given.spent)}"
+        public += f" ({given.spent.theorem}; {given.spent.note})" if given.spent and given.spent.theorem else ""
     worth = [f"{name} {value:.6g}" for name, value in (("true", result.value.true), ("claimed", result.value.claimed))
              if value is not None]  # fmt: skip
     return "\n".join(
