@@ -23,6 +23,7 @@ from privcheck.commands.paying import Nobody, Paying
 from privcheck.commands.provenance import Began
 from privcheck.commands.setting import Chosen, parse_delta, parse_number, resolve_setting
 from privcheck.commands.sources import Place, anything_to_check, source_to_run, world_to_run
+from privcheck.commands.sweep_plans import plan_sweep
 from privcheck.errors import ParameterError
 from privcheck.reading import Held
 from privcheck.registry import Algorithm
@@ -303,7 +304,7 @@ def sweep(
         raise ParameterError(f"expected a list of algorithms' names, got {names!r}", name="names", given=names)
     _refuse_numbers(replicates=replicates, seed=seed, workers=workers)
     given, directory = _texts(parameters, settings), _directory(out)
-    plan = sweeping.plan_sweep(
+    plan = plan_sweep(
         names, check_grid(_grid_texts(over), given), given, _place(env, data, rewards, features),
         replicates=replicates, seed=seed, delta=delta, workers=workers,
     )  # fmt: skip

@@ -75,8 +75,9 @@ def sweep(
     from privcheck.commands.printing import describe_planned
     from privcheck.commands.setting import parse_sets
     from privcheck.commands.sources import Place
+    from privcheck.commands.sweep_plans import plan_sweep
     from privcheck.commands.sweep_words import describe_sweep
-    from privcheck.commands.sweeping import plan_sweep, sweep_where
+    from privcheck.commands.sweeping import sweep_where
     from privcheck.reports.swept import HTML_NAME, save_sweep
 
     given = parse_sets(sets)
