@@ -1,0 +1,76 @@
+"""Chromium measures the pages of reports: short enough to read, no wider than the screen, light and dark."""
+
+import itertools
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from playwright.sync_api import sync_playwright
+
+from privcheck.commands.cli import main
+from privcheck.reports.html import render_html
+from privcheck.reports.model import load_report
+
+DATA = Path(__file__).parents[1] / "unit" / "data"
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+MOST = {1366: 4_000, 390: 9_000}  # pixels high, by the screen's width
+SCREENS = list(itertools.product(MOST, ["light", "dark"]))
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    assert found, "expected Debian's package chromium: apt-get install chromium"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])  # as root there is none
+        yield browser
+        browser.close()
+
+
+def measure(chromium, path, width, scheme):
+    """Returns a page's height, by how much it is wider than the screen, its complaints, and its background."""
+    context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    try:
+        page, complaints = context.new_page(), []
+        page.on("console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None)
+        page.goto(path.as_uri())
+        high, wide, paper = page.evaluate(
+            "[document.documentElement.scrollHeight, document.documentElement.scrollWidth,"
+            " getComputedStyle(document.body).backgroundColor]"
+        )
+        return high, wide - width, complaints, paper
+    finally:
+        context.close()
+
+
+def check(chromium, path, *, most=MOST):
+    for width, scheme in SCREENS:
+        high, over, complaints, paper = measure(chromium, path, width, scheme)
+        assert complaints == []
+        assert over == 0, f"{over} pixels wider than {width}"
+        assert high <= most[width], f"{high} pixels at {width}"
+        assert (paper == "rgb(25, 26, 28)") == (scheme == "dark")
+
+
+@pytest.mark.parametrize("name", ["report_holds", "report_fails"])
+def test_stored_reports(chromium, tmp_path, name):
+    path = tmp_path / "report.html"
+    path.write_text(render_html(load_report(DATA / f"{name}.json")), encoding="utf-8")
+    check(chromium, path)
+
+
+@pytest.mark.slow
+def test_the_demonstration(chromium, tmp_path):
+    """`make demo`, the first page that anybody sees."""
+    ended = CliRunner().invoke(main, ["check", "dp-apvi", "--data", "icu-sepsis", "--out", str(tmp_path / "out")])
+    assert ended.exit_code == 0, ended.output
+    check(chromium, tmp_path / "out" / "report.html")
+
+
+def test_a_page_that_is_too_long_or_too_wide_would_be_seen(chromium, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text('<body><div style="width: 2000px; height: 12000px"></div>', encoding="utf-8")
+    high, over, _, _ = measure(chromium, path, 390, "light")
+    assert high > MOST[390]
+    assert over > 0
