@@ -23,7 +23,7 @@ _WORDS = (
     "proved*: for all parameters. *Holds, checked*: at these. *Given*: as long as what its author states is true. "
     "*Fails, witness*: two datasets that differ in one user are told apart better than the claim allows, computed "
     "exactly. *Cost/claim* is the accountant's upper bound over the claim, rounded up; *worst pair/claim* is what the "
-    "worst pair known loses, rounded down. A loose step that another makes up for is a finding, and no failure. Joint "
+    "worst pair known loses, rounded down. A loose step that another makes up for is a finding, not a failure. Joint "
     "DP *follows* from the published statistics by the billboard lemma where their claim holds; otherwise it is "
     "*unproved*, and never refuted by them."
 )
@@ -53,7 +53,7 @@ def count_verdicts(systems: Sequence[Judged]) -> str:
 def _say_all_turns(systems: Sequence[Judged]) -> str:
     """Returns for which systems the verdict is another elsewhere, and where; empty where it never is."""
     turning = [f"`{one.name}` ({say_turns(one)})" for one in systems if one.turns]
-    return f" Elsewhere the verdict is another for {', '.join(turning)}." if turning else ""
+    return f" Elsewhere the verdict differs for {', '.join(turning)}." if turning else ""
 
 
 def _page(paper: registry.Paper, systems: Sequence[Judged]) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _system(judged: Judged) -> Iterator[str]:
     yield ""
     yield f"**{capitalise(say_verdict(result))}.** {result.sentence}"
     if judged.turns:
-        yield f"Elsewhere the verdict is another: {say_turns(judged)}."
+        yield f"Elsewhere the verdict differs: {say_turns(judged)}."
     if result.repair:
         yield f"Least change: {spell_out(result.repair)}."
     yield ""
