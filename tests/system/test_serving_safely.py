@@ -61,6 +61,14 @@ def serve(*options):
             process.kill()
 
 
+def read(line):
+    """Returns an answer that was read to its end, so that its socket is closed with the line."""
+    answer = line.getresponse()
+    answer.read()
+    line.close()
+    return answer
+
+
 def make(url):
     book, token = Book.init(create_store(url))
     book.grant(book.find_actor(token), name="G", dataset="D", currency="rho", cap="1", delta="1e-6")
@@ -87,10 +95,8 @@ def test_tls_from_end_to_end(certificate, tmp_path, monkeypatch):
             Client(f"http://127.0.0.1:{port}", token, attempts=1).show()
         line = http.client.HTTPSConnection("127.0.0.1", port, context=ssl.create_default_context(cafile=cert))
         line.request("GET", "/login")
-        answer = line.getresponse()
-        answer.read()
+        answer = read(line)
         assert all("Secure" in value for name, value in answer.getheaders() if name.lower() == "set-cookie")
-        line.close()
         monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", token)
         asked = ["ledger", "charge", "--store", base, "--grant", "G", "--gaussian-rho", "0.01", "--json"]
         refused = CliRunner().invoke(main, asked)
@@ -148,10 +154,9 @@ def test_behind_a_proxy_from_end_to_end(tmp_path):
 
         line = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=20)
         line.request("GET", "/login", headers={"Accept": "text/html"})
-        answer = line.getresponse()
+        answer = read(line)
         assert answer.status == 200
         assert all("Secure" in cookie for cookie in answer.headers.get_all("set-cookie") or [])
-        line.close()
         proxy.close()
     assert any("192.0.2.7" in line and "/login" in line for line in log)  # from where it came, for limits too
 
@@ -162,8 +167,7 @@ def test_without_the_flag_nobody_says_from_where_requests_come(tmp_path):
     with serve("--store", url) as (port, log):
         line = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         line.request("GET", "/v1/healthz", headers={"X-Forwarded-For": "198.51.100.1", "X-Forwarded-Proto": "https"})
-        assert line.getresponse().status == 200
-        line.close()
+        assert read(line).status == 200
     assert any("/v1/healthz" in line for line in log)
     assert not any("198.51.100.1" in line for line in log)
 
@@ -189,8 +193,7 @@ def test_postgresql_is_served_from_end_to_end(postgres, monkeypatch):
         while True:
             line = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
             line.request("GET", "/v1/readyz")
-            status = line.getresponse().status
-            line.close()
+            status = read(line).status
             if status == 200 or time.monotonic() > end:
                 break
             time.sleep(0.2)
