@@ -15,7 +15,7 @@ from privcheck.reports.summary import audit_views
 from privcheck.reports.values import Report
 from privcheck.reports.wording import capitalise, figure, percent
 
-Strength = Literal["strong", "moderate", "weak", "none"]
+Strength = Literal["strong", "moderate", "weak", "none", "unshown"]
 
 _STRONG, _MODERATE = (
     0.75,
@@ -29,7 +29,8 @@ class Promise:
     """What a guarantee keeps an attacker from.
 
     Attributes:
-        strength: Of ε and δ alone; "none" where no finite ε is known.
+        strength: Of ε and δ alone; "none" where no finite ε is known or an audit found a violation, "unshown" where a
+            claim is all that there is.
         text: In plain words.
     """
 
@@ -39,6 +40,8 @@ class Promise:
     @property
     def headline(self) -> str:
         """Returns how strong it is, in a sentence."""
+        if self.strength == "unshown":
+            return "A claim, not a guarantee."
         return "No guarantee." if self.strength == "none" else f"A {self.strength} guarantee."
 
 
@@ -65,8 +68,10 @@ def promise(report: Report) -> Promise | None:
     if budget is None:
         if audit is None or audit.epsilon_claimed is None:
             return None
-        text = f"Were the claim true, {_say(audit.epsilon_claimed, audit.delta)} An audit cannot show that it is."
-        return Promise(strength=_grade(audit.epsilon_claimed, audit.delta), text=text)
+        were = f"Were the claim true, {_say(audit.epsilon_claimed, audit.delta)}"
+        if any(view.verdict == "violation" for _, view in audit_views(report)):
+            return Promise(strength="none", text=f"{were} It is not: the audit found more.")
+        return Promise(strength="unshown", text=f"{were} An audit cannot show that it is.")
     total = budget.guarantee
     epsilon, delta = (total.epsilon, total.delta) if total.epsilon is not None else (total.pure_epsilon, 0.0)
     if epsilon is None or math.isinf(epsilon):
@@ -78,9 +83,10 @@ def promise(report: Report) -> Promise | None:
         if audit is not None and audit.epsilon_claimed is not None and audit.epsilon_claimed < epsilon:
             claimed = percent(guess_right(audit.epsilon_claimed, audit.delta), rounding="up")
             said.append(f"The claim would have kept it to {claimed}.")
-    if any(view.verdict == "violation" and view.agent_ran for _, view in audit_views(report)):
+    caught = any(view.verdict == "violation" and view.agent_ran for _, view in audit_views(report))
+    if caught:
         said.append("The running code was caught in losing more: none of this is true of it.")
-    return Promise(strength=_grade(epsilon, delta), text=" ".join(said))
+    return Promise(strength="none" if caught else _grade(epsilon, delta), text=" ".join(said))
 
 
 def _distance(report: Report) -> float | None:

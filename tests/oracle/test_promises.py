@@ -52,7 +52,7 @@ def test_the_whole_curve_and_its_point_are_both_said_and_a_large_epsilon_is_weak
 
 def test_audits_alone_prove_nothing_and_speak_of_the_claim():
     said = promise(report(audited()))  # of ε = 1
-    assert said.strength == "strong"
+    assert (said.strength, said.headline) == ("unshown", "A claim, not a guarantee.")
     assert said.text.startswith("Were the claim true, an attacker")
     assert "73.2 % of the time" in said.text
     assert said.text.endswith("An audit cannot show that it is.")
@@ -62,3 +62,9 @@ def test_without_a_finite_epsilon_there_is_no_guarantee():
     data = as_written("holds")
     data["budget"]["guarantee"] |= {"epsilon": None, "pure_epsilon": None}
     assert promise(read_report(data)).strength == "none"
+
+
+def test_a_violation_is_no_guarantee_however_small_the_claimed_epsilon():
+    refuted = report(audited(verdict="violation"))
+    assert (promise(refuted).strength, promise(refuted).headline) == ("none", "No guarantee.")
+    assert promise(refuted).text.endswith("It is not: the audit found more.")
