@@ -222,7 +222,7 @@ def test_public_rewards_cost_nothing_and_are_planned_with():
 def test_features_that_are_missing_or_of_other_sizes_are_refused():
     data = sample(10, H=2)
     setting = asked(data).setting
-    with pytest.raises(ParameterError, match=r"there are none.*--features FILE"):
+    with pytest.raises(ParameterError, match=r"none were given.*--features FILE"):
         prepare(setting, reward=None)
     with pytest.raises(ParameterError, match=r"declared with d = 10, the features are of d = 3"):
         prepare(replace(setting, features=FeatureMap(phi=np.zeros((2, 100, 3)))), reward=None)

@@ -160,7 +160,7 @@ def test_the_unaggregated_evaluation_reaches_the_optimum() -> None:
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     load.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(PrivcheckError, match="pip install 'icu-sepsis"):
+    with pytest.raises(PrivcheckError, match=r"pip install 'privcheck\[icu-sepsis\]'"):
         load()
 
 
