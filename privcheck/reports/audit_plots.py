@@ -149,6 +149,8 @@ def bars_plot(view: Audited, *, name: str) -> Plot | None:
     drawn = [] if part is None else [(bar, bar.ratio) for bar in part.bars if bar.ratio is not None]
     if part is None or not drawn:
         return None
+    if part.one_sided and len({ratio for _, ratio in drawn}) == 1 and not any(bar.violated for bar, _ in drawn):
+        return None  # bars of one length; the figures below say it
     drawn.sort(key=lambda one: (not one[0].violated, -abs(math.log(max(one[1], 1e-9)))))
     kept = drawn[:_MOST_BARS]
     if part.caption:

@@ -47,6 +47,13 @@ def privacy_plot(report: Report) -> Plot | None:
     shown = [name for name, curve in (("the claim", data.claim), ("the accountant's upper bound", data.upper),
                                       ("the audit's lower bound", data.lower)) if curve is not None]  # fmt: skip
     caption = f"δ as a function of ε, δ on a logarithmic axis: {', '.join(shown)}."
+    if data.claim and report.budget is not None and report.budget.guarantee.delta == 0:
+        least = report.budget.guarantee.pure_epsilon
+        where = "at no ε" if least is None else f"from ε = {figure(least, rounding='up')} on"
+        caption += (
+            f" The claim is of pure DP, judged where δ is 0; what is declared reaches that {where}. A curve below "
+            "the claim's at smaller ε is no sign that the claim holds."
+        )
     if data.upper and data.lower and find_crossing(data) is None:
         caption += " The strip between the two bounds is what the audit leaves open."
     caption += _say_pure(report)

@@ -32,17 +32,21 @@ class Promise:
         strength: Of ε and δ alone; "none" where no finite ε is known or an audit found a violation, "unshown" where a
             claim is all that there is.
         text: In plain words.
+        claimed: Whether it is the claimed one; what is declared may give another.
     """
 
     strength: Strength
     text: str
+    claimed: bool = True
 
     @property
     def headline(self) -> str:
         """Returns how strong it is, in a sentence."""
         if self.strength == "unshown":
             return "A claim, not a guarantee."
-        return "No guarantee." if self.strength == "none" else f"A {self.strength} guarantee."
+        if self.strength == "none":
+            return "No guarantee."
+        return f"A {self.strength} guarantee{'' if self.claimed else ', and not the one claimed'}."
 
 
 def guess_right(epsilon: float, delta: float) -> float:
@@ -75,18 +79,18 @@ def promise(report: Report) -> Promise | None:
     total = budget.guarantee
     epsilon, delta = (total.epsilon, total.delta) if total.epsilon is not None else (total.pure_epsilon, 0.0)
     if epsilon is None or math.isinf(epsilon):
-        text = "None: for what is declared no finite ε is known, and an attacker may be right every time."
+        text = "For what is declared no finite ε is known, and an attacker may be right every time."
         return Promise(strength="none", text=text)
     said = [capitalise(_say(epsilon, delta, _distance(report)))]
-    if report.verify is not None and report.verify.verdict == "fails":
-        said.insert(0, "Of what is declared, not of what is claimed:")
-        if audit is not None and audit.epsilon_claimed is not None and audit.epsilon_claimed < epsilon:
-            claimed = percent(guess_right(audit.epsilon_claimed, audit.delta), rounding="up")
-            said.append(f"The claim would have kept it to {claimed}.")
+    failed = report.verify is not None and report.verify.verdict == "fails"
+    if failed and audit is not None and audit.epsilon_claimed is not None and audit.epsilon_claimed < epsilon:
+        claimed = percent(guess_right(audit.epsilon_claimed, audit.delta), rounding="up")
+        said.append(f"By ε alone the claim would allow {claimed}.")
     caught = any(view.verdict == "violation" and view.agent_ran for _, view in audit_views(report))
     if caught:
         said.append("The running code was caught in losing more: none of this is true of it.")
-    return Promise(strength="none" if caught else _grade(epsilon, delta), text=" ".join(said))
+    strength = "none" if caught else _grade(epsilon, delta)
+    return Promise(strength=strength, text=" ".join(said), claimed=not failed)
 
 
 def _distance(report: Report) -> float | None:

@@ -24,17 +24,25 @@ _HEIGHTS = (330, 290)  # wide and narrow
 
 
 def curve_plots(runs: Sequence[RanOnline]) -> list[Plot]:
-    """Returns the plots of runs with curves: regret, value, switching cost, and privacy where something was spent."""
-    return [*overlaid_plots(runs), *([_privacy(runs)] if any(run.odometer for run in runs) else [])]
+    """Returns the plots of runs with curves: regret, value, switching cost, and privacy spent bit by bit."""
+    spends = any(len({step.pure_epsilon if step.pure_epsilon is not None else step.rho for step in run.odometer}) > 1
+                 for run in runs)  # fmt: skip
+    return [*overlaid_plots(runs), *([_privacy(runs)] if spends else [])]
 
 
 def overlaid_plots(runs: Sequence[RanOnline]) -> list[Plot]:
     """Returns the plots that compare runs whatever their privacy is told in: regret, value, switching cost."""
-    return [
-        _plot(runs, "regret", "Cumulative regret", "cumulative regret"),
-        _plot(runs, "value", "True expected return of the policy of each episode", "expected return"),
-        _plot(runs, "switches", "How often the policy differed from the one before", "switches"),
-    ]
+    drawn = (
+        ("regret", "Cumulative regret", "cumulative regret"),
+        ("value", "True expected return of the policy of each episode", "expected return"),
+        ("switches", "How often the policy differed from the one before", "switches"),
+    )
+    return [_plot(runs, name, title, axis) for name, title, axis in drawn if not _is_constant(runs, name)]
+
+
+def _is_constant(runs: Sequence[RanOnline], name: str) -> bool:
+    """Returns whether a curve says the same number throughout, of every agent; a table has it."""
+    return all(len(set(band.mean)) == 1 and not any(band.std or ()) for band in (_band(run, name) for run in runs))
 
 
 def _plot(runs: Sequence[RanOnline], name: str, title: str, axis: str) -> Plot:

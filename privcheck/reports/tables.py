@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 
@@ -13,6 +14,7 @@ from privcheck.reports.wording import NOTHING, figure, label, percent, ratio, ro
 
 _SEVERITIES: dict[str, Tone] = {"critical": "bad", "theoretical": "open", "negligible": "plain"}
 _SPREADS = {"gaussian": "std", "laplace": "b"}
+_ASKED = re.compile(r" \(asked: [^)]*\)")
 _AUDIT_TONES: dict[str, Tone] = {"violation": "bad", "consistent": "plain"}
 
 
@@ -205,7 +207,7 @@ def audit_table(report: Report) -> ReportTable | None:
             figure(view.epsilon_upper, rounding="up"),
             figure(view.epsilon_claimed, rounding="up"),
             figure(view.delta),
-            words(view.evidence, "audited_at").partition(" (")[0],
+            _ASKED.sub("", words(view.evidence, "audited_at")),
             percent(view.confidence, rounding="down"),
             figure(view.trials),
             seconds(view.seconds),

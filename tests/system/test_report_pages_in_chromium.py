@@ -74,3 +74,22 @@ def test_a_page_that_is_too_long_or_too_wide_would_be_seen(chromium, tmp_path):
     high, over, _, _ = measure(chromium, path, 390, "light")
     assert high > MOST[390]
     assert over > 0
+
+
+def test_links_unfold_what_they_lead_to_and_what_is_unfolded_fits_a_phone(chromium, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(render_html(load_report(DATA / "report_holds.json")), encoding="utf-8")
+    context = chromium.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    page.goto(path.as_uri())
+    assert "A weak guarantee" in page.inner_text("section.verdict")  # ε = 6.573
+    assert not page.is_visible("#derivation ol")
+    page.click("nav.contents a:text-is('Derivation')")
+    assert page.is_visible("#derivation ol")
+    page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true })")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    cut = "[...document.querySelectorAll('.table .scroll')].filter(box => box.scrollWidth > box.clientWidth)"
+    assert page.evaluate(f"{cut}.length > 0")
+    shades = page.evaluate(f"{cut}.map(box => getComputedStyle(box).backgroundImage)")  # at the edge that cuts it
+    assert all(shade.count("linear-gradient") == 4 for shade in shades)
+    context.close()
