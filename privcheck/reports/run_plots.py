@@ -25,9 +25,13 @@ _HEIGHTS = (330, 290)  # wide and narrow
 
 def curve_plots(runs: Sequence[RanOnline]) -> list[Plot]:
     """Returns the plots of runs with curves: regret, value, switching cost, and privacy spent bit by bit."""
-    spends = any(len({step.pure_epsilon if step.pure_epsilon is not None else step.rho for step in run.odometer}) > 1
-                 for run in runs)  # fmt: skip
+    spends = any(_is_spent_bit_by_bit(run) for run in runs)
     return [*overlaid_plots(runs), *([_privacy(runs)] if spends else [])]
+
+
+def _is_spent_bit_by_bit(run: RanOnline) -> bool:
+    steps = run.odometer or ()
+    return len({step.rho if step.pure_epsilon is None else step.pure_epsilon for step in steps}) > 1
 
 
 def overlaid_plots(runs: Sequence[RanOnline]) -> list[Plot]:
