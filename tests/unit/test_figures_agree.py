@@ -10,9 +10,9 @@ import pytest
 
 from privcheck.accounting import claim_epsilon
 from privcheck.commands.declared import calibrate_noise, price_releases, verify_claim
-from privcheck.commands.pages import _delta_of
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
+from privcheck.guarantees import PureDP, claimed_delta
 from privcheck.reports import html, text, wording
 from privcheck.reports.values import About, Report, VerdictBrief, document
 from small_reports import whole
@@ -72,6 +72,8 @@ def disagreements(report, calls):
         ):
             found.append((t, u))
     texts = {t for _, t in long}
+    if report.verify is not None:  # "at most 0.8821 of the claim, and the worst known pair loses 0.882": two bounds
+        texts.add(wording.ratio(report.verify.lower_ratio, rounding="down"))
     shown = re.sub(r"<svg.*?</svg>|<style.*?</style>|<math.*?</math>|<[^>]+>", " ", page, flags=re.DOTALL)
     for token in set(re.findall(r"(?<![\w.])\d+\.\d{3,}(?![\w.])", shown)) - texts:
         unit = 10.0 ** -len(token.partition(".")[2])
@@ -82,7 +84,9 @@ def disagreements(report, calls):
 @pytest.mark.parametrize("name", NAMES)
 def test_pages_of_registered_algorithms(name, written):
     setting = resolve_setting(name, {})
-    delta, claim = _delta_of(setting), setting.declared.claim.guarantee
+    claim = setting.declared.claim.guarantee
+    claimed = None if isinstance(claim, PureDP) else claimed_delta(claim)
+    delta = 1e-5 if claimed is None else claimed.number(setting.values, rounding="down")
     verdict = verify_claim(setting)
     try:
         least = calibrate_noise(setting, epsilon=claim_epsilon(claim, setting.values, delta), delta=delta)
@@ -104,6 +108,8 @@ def test_the_test_sees_two_texts_of_one_number(written, monkeypatch):
     monkeypatch.setattr("privcheck.reports.summary.agree", lambda _, said: said)
     setting = resolve_setting("luyo-lsvi-ucb", {})
     verdict = verify_claim(setting)
-    brief = VerdictBrief(verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence)
+    brief = VerdictBrief(
+        verdict=verdict.verdict, method=verdict.method, sentence=f"It costs {verdict.upper_ratio:.6g}."
+    )
     made = Report(privcheck=About(), algorithm="luyo-lsvi-ucb", verify=verdict, verdict=brief)
     assert disagreements(made, written) != []
