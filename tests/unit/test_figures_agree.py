@@ -109,7 +109,7 @@ def test_the_test_sees_two_texts_of_one_number(written, monkeypatch):
     setting = resolve_setting("luyo-lsvi-ucb", {})
     verdict = verify_claim(setting)
     brief = VerdictBrief(
-        verdict=verdict.verdict, method=verdict.method, sentence=f"It costs {verdict.upper_ratio:.6g}."
+        verdict=verdict.verdict, method=verdict.method, sentence=f"It costs {verdict.upper_ratio:.6g} of it"
     )
     made = Report(privcheck=About(), algorithm="luyo-lsvi-ucb", verify=verdict, verdict=brief)
     assert disagreements(made, written) != []
