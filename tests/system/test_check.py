@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from privcheck.commands.cli import main
+from privcheck.policies import load_policy
 from privcheck.runtime import read_ledger
 
 SMALL = ["--set", "n=500", "--set", "H=4", "--trials", "2000", "--replicates", "2"]
@@ -75,6 +76,7 @@ def test_a_killed_check_leaves_nothing_half_written(tmp_path):
             read_ledger(out / "ledger.jsonl")
         if "report.json" in left:
             json.loads((out / "report.json").read_text())
-        assert left <= {"ledger.jsonl", "ledger.jsonl.partial", "report.json", "report.html"} | {
-            name for name in left if name.endswith(".partial")
-        }
+        if {"policy.npz", "policy.json"} <= left:
+            load_policy(out)
+        whole = {"ledger.jsonl", "policy.npz", "policy.json", "report.json", "report.html"}
+        assert left <= whole | {name for name in left if name.endswith(".partial")}

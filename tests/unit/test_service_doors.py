@@ -123,9 +123,11 @@ def test_a_body_is_written_anew():
 
 @pytest.mark.parametrize("depth", [60, 1000, 8000])
 def test_nested_bodies_are_refused(line, depth):
-    status = 422 if depth < 900 else 400  # which is read and is no event, or is not read
-    refuse(line.charge('{"grant": "G", "event": ' + "[" * depth + "]" * depth + "}"), status)
-    refuse(line.charge('{"grant": "G", "event": ' + '{"a":' * depth + "1" + "}" * depth + "}"), status)
+    for event in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
+        answer = line.charge(f'{{"grant": "G", "event": {event}}}')
+        # it is not read, or is no event: how deep Python reads is what the process's recursion limit says
+        assert answer[0] == 422 or (depth >= 900 and answer[0] == 400)
+        refuse(answer, answer[0])
 
 
 def test_bodies_of_any_length(line):
