@@ -128,7 +128,8 @@ Charges per processor second are those of the clients and the writer together, i
 by one core; PostgreSQL's own processes come on top. Where the disk writes through more often than that bound over the
 goal, the goal is out of reach whatever the ledger does: at 4,500 charges a processor second above 1,100 fdatasync/s for
 SQLite and 3,000 for PostgreSQL. The goals were set on a disk of 150 to 300 a second; this virtual one went from 110 to
-7,000 within an hour."""
+7,000 within an hour. An hour before, at 174 to 635 a second and with other work on both cores, the ratios were 4.2 (3.0
+to 14.5) and 2.9 (1.9 to 8.1), and at 111 to 157 a second 10.2 and 5.1."""
 
 
 def writes_through(folder, seconds=0.5):
