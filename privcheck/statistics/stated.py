@@ -11,11 +11,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privcheck.corners import corner_records
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError, TrajectoryError
 from privcheck.fields import function, number, text, truth
 from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics.base import Sensitivity, SparseDifference
+from privcheck.statistics.searching import furthest_pairs
 from privcheck.symbols import Exact, Expr, expression
 
 _USERS: Final = 12  # drawn, of whom neighbours are made
@@ -156,7 +158,20 @@ class Stated:
         return SparseDifference(cells=cells.astype(np.int64), change=change[cells])
 
     def extreme_pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> Iterator[tuple[Records, Records]]:
-        """Yields neighbours among drawn records: one alone, if `compute` can do with none, and among others."""
+        """Yields neighbours among drawn records: typical ones, and those that a search finds to move it furthest."""
+        yield from self._typical_pairs(relation, values)
+        rng = np.random.default_rng(0)
+        for first, second in furthest_pairs(
+            lambda rows: self.compute(Records(rows=rows)).ravel(),
+            [self.record(values, rng) for _ in range(_USERS)],
+            corner_records(lambda generator: self.draw(values, generator)),
+            replaced=isinstance(relation, ReplaceOne),
+            stepwise=self.stepwise,
+        ):
+            yield Records(rows=first), Records(rows=second)
+
+    def _typical_pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> Iterator[tuple[Records, Records]]:
+        """Yields neighbours among typical records: one alone, if `compute` can do with none, and among others."""
         rng = np.random.default_rng(0)
         users = [self.record(values, rng) for _ in range(_USERS)]
         for crowd in _CROWDS:

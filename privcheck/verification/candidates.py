@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.corners import corner_records
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import DeclarationError, PrivcheckError
 from privcheck.regressors import Regressors
@@ -85,6 +86,7 @@ def _propose(
         return
     if declaration.records is not None:
         yield from recorded_pairs(declaration, values)
+        yield from corner_pairs(declaration, values)
         return
     clipped = [r.statistic for r in releases if isinstance(r.statistic, ClippedSums)]
     if clipped:
@@ -110,6 +112,17 @@ def recorded_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> 
     """
     rng = np.random.default_rng(0)
     users = [draw_record(declaration, values, rng) for _ in range(_RECORDS)]
+    if not isinstance(declaration.relation, ReplaceOne):
+        return [pair for user in users for pair in ((user, None), (None, user))]
+    return list(itertools.combinations(users, 2)) if declaration.relation.initial == "any" else []
+
+
+def corner_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> list[UserPair]:
+    """Returns neighbours among users at corners of what the declaration draws; releases may not know all of them."""
+    records = declaration.records
+    if records is None:
+        return []
+    users = corner_records(lambda rng: records(values, rng))
     if not isinstance(declaration.relation, ReplaceOne):
         return [pair for user in users for pair in ((user, None), (None, user))]
     return list(itertools.combinations(users, 2)) if declaration.relation.initial == "any" else []

@@ -3,6 +3,7 @@
 import math
 
 import dp_accounting as dp
+import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,3 +64,14 @@ def test_xi_travels_through_the_bridge():
     assert curve == acc.compose(acc.zcdp(rho=0.1, xi=5))
     assert acc.to_dp_event(acc.zcdp(rho=0.1, xi=5)) == event
     assert math.isfinite(curve.epsilon(delta=1e-6).value)
+
+
+@pytest.mark.parametrize("short", [1e-15, 1e-12, 1e-9, 1e-3])
+@pytest.mark.parametrize(("scale", "moved"), [("0.7", "0.012"), ("1.2", "9.2"), ("3", "1"), ("0.183856", "0.0926")])
+def test_next_to_the_end_of_laplace_losses_delta_is_not_below_the_truth(scale, moved, short):
+    with mpmath.workdps(50):
+        step = mpmath.mpf(moved) / mpmath.mpf(scale)
+        epsilon = float(step * (1 - mpmath.mpf(short)))
+        true = max(mpmath.mpf(0), -mpmath.expm1((mpmath.mpf(epsilon) - step) / 2))
+        found = acc.compose(acc.laplace(scale=scale, sensitivity=moved)).delta(epsilon=epsilon)
+        assert true <= mpmath.mpf(found.value) <= true * (1 + 1e-11) + 4e-15 * step

@@ -38,6 +38,7 @@ from privcheck.accounting.engine.sampled import SampledGaussian
 
 Errs = Literal["exact", "estimate", "upper", "lower"]  # "lower" for an attacker's error: not of a method here
 _MOST_LAPLACE: Final = 600.0  # Σε up to which the closed form stays within the floats' range
+_STEP_UP: Final = 1 + 1e-15  # Δ/b was rounded, and near its end δ falls linearly to 0
 _CLOSED: Final = 1e-12  # of ln δ, relatively: rounding in closed forms
 _ESTIMATED: Final = 1e-12  # … and by how much an estimate is rounded up
 
@@ -289,7 +290,7 @@ def _laplace_sum(job: Job) -> LaplaceSum | None:
     if job.mu_squared == 0 and len(job.laws) == 1 and isinstance(law := job.laws[0][0], LaplaceLaw):
         if job.laws[0][1] * law.step > _MOST_LAPLACE:
             return None
-        return LaplaceSum(step=law.step, count=job.laws[0][1])
+        return LaplaceSum(step=law.step * _STEP_UP, count=job.laws[0][1])
     return None
 
 
