@@ -102,7 +102,7 @@ def describe_accepted(result: dict[str, Any]) -> str:
     """Returns whether the store is written again, and what is missing in it."""
     told = [f"problem: {problem}" for problem in result["problems"]]
     told += [f"lost: {name}: rows were written that are not there" for name in result["lost"]]
-    told += [f"not compared: {name}: give a receipt of it" for name in result["uncompared"]]
+    told += [f"not compared: {name}: give the receipt of its last charge" for name in result["uncompared"]]
     if not result["accepted"]:
         what = "put back a newer copy, or give --freeze-lost: what was charged there then counts as all"
         return "\n".join([*told, f"not accepted, and read-only: {what}"])

@@ -1,7 +1,8 @@
 """A store that may be an older copy of itself is compared with what was kept of it, and then written again.
 
 What was charged after a row that is lost nobody knows: the grants of its dataset count as spent, which freezing them
-says. The same goes for datasets of which nothing was kept to compare them with.
+says. The same goes for datasets of which nothing was kept to compare them with, or only receipts from before the copy's
+own last charge: who kept those did not keep the newest, so that they say nothing about what came after the copy.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Accepted:
         accepted: It is written again.
         checked: Whether its chains fit together.
         lost: Datasets of which rows were written that are not there.
-        uncompared: Datasets with charges of which nothing was kept.
+        uncompared: Datasets with charges of which nothing was kept as new as the last of them.
         frozen: Grants that were frozen, because what was charged to them may be lost.
     """
 
@@ -74,19 +75,24 @@ def accept(
 def _compare(transaction: Transaction, kept: dict[str, bool], receipts: Sequence[Receipt]) -> Accepted:
     """Returns what is lost, by what is known of the newest rows, and receipts."""
     key, kept = tokens.read_key(transaction), dict(kept)
+    newest: set[str] = set()
     for receipt in receipts:
         where = f"{receipt.dataset}, row {receipt.seq}"
         if not tokens.is_signed(receipt, key):
             raise ParameterError(f"the receipt of {where} was not signed by this store", name="receipt", given=where)
         row = rows.find_hash(transaction, receipt.hash)
         there = row is not None and (row.dataset, row.seq) == (receipt.dataset, receipt.seq)
-        kept[receipt.dataset] = there and kept.get(receipt.dataset, True)
+        last = rows.last_of_charges(transaction, receipt.dataset)
+        if not there:
+            kept[receipt.dataset] = False
+        elif last is not None and last.hash == receipt.hash:
+            newest.add(receipt.dataset)
     charged = [name for name in rows.datasets(transaction) if rows.is_charged(transaction, name)]
     return Accepted(
         accepted=False,
         checked=check_chains(transaction),
         lost=tuple(name for name, there in sorted(kept.items()) if not there),
-        uncompared=tuple(name for name in charged if name not in kept),
+        uncompared=tuple(name for name in charged if name not in kept and name not in newest),
     )
 
 

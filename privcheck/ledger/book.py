@@ -192,7 +192,7 @@ class Book:
         found, policy = self._find(grant)
         places = choose_blocks(found, blocks)
         with self.store.read() as transaction:
-            return quote_of(transaction, found, policy, spending, blocks=places, now=self.now())
+            return quote_of(transaction, found, policy, spending, blocks=places, at=self.now())
 
     def charge(self, actor: Actor, **asked: Unpack[Asked]) -> Decision:
         """Charges what is about to be released; draw the noise once this has returned "committed".
@@ -281,7 +281,7 @@ class Book:
         """Returns a dataset's charges as they stand, in order: so many of those whose first row comes after a place."""
         require(actor, "show")
         with self.store.read() as transaction:
-            return showing.list_charges(transaction, dataset, after=after, most=most, now=self.now())
+            return showing.list_charges(transaction, dataset, after=after, most=most, at=self.now())
 
     def find_receipt(self, actor: Actor, value: str) -> Receipt:
         """Returns the receipt of the row with a hash."""
@@ -293,7 +293,7 @@ class Book:
         """Returns a charge as it stands."""
         require(actor, "show")
         with self.store.read() as transaction:
-            return showing.find_charge(transaction, charge, now=self.now())
+            return showing.find_charge(transaction, charge, at=self.now())
 
     def show(self, actor: Actor, dataset: str | None = None) -> dict[str, Any]:
         """Returns all datasets, or one: policies, grants with their balances, heads."""

@@ -42,7 +42,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment:
     Raises:
         IdempotencyError: The key came before, with another request.
     """
-    grant, key, now = prepared.grant, prepared.key, write_time(moment)
+    grant, key = prepared.grant, prepared.key
     transaction.lock(grant.dataset)
     if key is not None:
         earlier = rows.find_key(transaction, grant.name, prepared.actor.name, key)
@@ -50,6 +50,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment:
             raise IdempotencyError(f"the key {key!r} was used for another request; expected a new key")
         if earlier is not None:
             return known.decide(transaction, grant, earlier)
+    now = rows.read_clock(transaction, grant.dataset, write_time(moment))
     balance = known.balance_of(transaction, grant.name)
     after = balance.spend(grant, prepared.blocks or WHOLE, prepared.cost, prepared.lines, prepared.state)
     reason = explain_refusal(grant, prepared.policy, balance, after, now=now)
@@ -63,7 +64,8 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment:
             reason=reason,
             blocks=prepared.blocks,
         )
-    ends = write_time(moment + timedelta(seconds=prepared.seconds)) if prepared.state == "reserved" else None
+    seconds = timedelta(seconds=prepared.seconds)
+    ends = write_time(datetime.fromisoformat(now) + seconds) if prepared.state == "reserved" else None
     body = {
         "state": prepared.state,
         "event": prepared.spending.to_dict(),
@@ -89,8 +91,7 @@ def commit(transaction: Transaction, known: Known, actor: Actor, charge: str, *,
         StateError: It was released.
         UnknownNameError: There is no such charge.
     """
-    now = write_time(moment)
-    found, history = _own(transaction, actor, "commit", charge, now=now)
+    found, history, now = _own(transaction, actor, "commit", charge, at=write_time(moment))
     grant, policy = known.find(transaction, found.grant)
     if found.state == "committed":
         return known.decide(transaction, grant, history[-1])
@@ -120,8 +121,7 @@ def release(
         StateError: It was committed, which is never refunded.
         UnknownNameError: There is no such charge.
     """
-    now = write_time(moment)
-    found, history = _own(transaction, actor, "release", charge, now=now)
+    found, history, now = _own(transaction, actor, "release", charge, at=write_time(moment))
     grant, _ = known.find(transaction, found.grant)
     if found.state == "released":
         return known.decide(transaction, grant, history[-1])
@@ -163,7 +163,7 @@ def add_evidence(
         AuthorityError: The actor may not.
         UnknownNameError: There is no such charge.
     """
-    found, _ = _own(transaction, actor, "evidence", charge, now=at)
+    found, _, at = _own(transaction, actor, "evidence", charge, at=at)
     row = note(transaction, known, actor, found.grant, kind="evidence", body={**finding, "of": charge}, at=at)
     if finding["verdict"] == "violation":
         why = {"reason": f"an audit found a violation: charge {charge}"}
@@ -183,22 +183,23 @@ def note(
 
 
 def _own(
-    transaction: Transaction, actor: Actor, action: Literal["commit", "release", "evidence"], charge: str, *, now: str
-) -> tuple[Charge, list[Entry]]:
-    """Returns a charge that the actor may do something about, with the rows about it; its dataset is locked.
+    transaction: Transaction, actor: Actor, action: Literal["commit", "release", "evidence"], charge: str, *, at: str
+) -> tuple[Charge, list[Entry], str]:
+    """Returns a charge that the actor may do something about, the rows about it, and the time; its dataset is locked.
 
     Raises:
         AuthorityError: It is somebody else's, or the role may not.
         UnknownNameError: There is no such charge.
     """
-    found = read_charge(rows.rows_of_charge(transaction, charge), charge, now=now)
+    found = read_charge(rows.rows_of_charge(transaction, charge), charge, now=at)
     require(actor, action, grant=found.grant)
     if actor.name != found.actor and actor.role != "officer":
         message = f"{actor.name} may not {action} what {found.actor} charged or reserved"
         raise AuthorityError(message, action=action)
     transaction.lock(found.dataset)
     history = rows.rows_of_charge(transaction, charge)  # what was read before the lock may be over
-    return read_charge(history, charge, now=now), history
+    now = rows.read_clock(transaction, found.dataset, at)
+    return read_charge(history, charge, now=now), history, now
 
 
 def _append(

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from privcheck.accounting.currencies import Cost
 from privcheck.errors import ParameterError, UnknownNameError
+from privcheck.ledger import rows
 from privcheck.ledger.answers import Charge, Quote
 from privcheck.ledger.balances import Balance, balance_of, less
 from privcheck.ledger.describing import describe_balance
@@ -21,7 +22,7 @@ _MOST_TIMES: Final = 10**18
 
 
 def quote_of(
-    transaction: Transaction, grant: Grant, policy: Policy, spending: Spending, *, blocks: Sequence[str], now: str
+    transaction: Transaction, grant: Grant, policy: Policy, spending: Spending, *, blocks: Sequence[str], at: str
 ) -> Quote:
     """Returns what a charge would cost, and whether it would fit now, on blocks; none: on the dataset as a whole.
 
@@ -31,6 +32,7 @@ def quote_of(
     cost, balance = spending.cost(grant.currency), balance_of(transaction, grant.name)
     places, lines = blocks or WHOLE, lines_of(grant, spending)
     after = balance.spend(grant, places, cost, lines, "committed")
+    now = rows.read_clock(transaction, grant.dataset, at)
     reason = explain_refusal(grant, policy, balance, after, now=now)
     times = [how_often(grant, balance, place, lines, cost) for place in places]
     return Quote(

@@ -49,7 +49,7 @@ def append(
         held=shares[0],
         lost=shares[1],
         body=body,
-        at=at,
+        at=at if last is None else max(at, last.at),
         prev="" if last is None else last.hash,
     )
     fields = (
@@ -85,11 +85,31 @@ def last_of_dataset(transaction: Transaction, dataset: str) -> Entry | None:
     return _read(transaction.one(f"{_SELECT} WHERE dataset = ? ORDER BY seq DESC LIMIT 1", (dataset,)))
 
 
+def read_clock(transaction: Transaction, dataset: str, at: str) -> str:
+    """Returns what time it is for a dataset: where a machine's clock was set back, that of its last row.
+
+    What has ended with a row to show for it, a reservation or a policy, is not open again.
+
+    Args:
+        transaction: In which the dataset is locked, where something is decided.
+        dataset: Whose rows count.
+        at: The machine's time, in UTC, as `granting.write_time` writes it.
+    """
+    last = last_of_dataset(transaction, dataset)
+    return at if last is None else max(at, last.at)
+
+
 def last_of_grant(transaction: Transaction, grant: str) -> Entry | None:
     """Returns the last row about a grant, which has its balance."""
     if (own := transaction.heads.get(("grant", grant))) is not None:
         return own
     return _read(transaction.one(f"{_SELECT} WHERE budget = ? ORDER BY seq DESC LIMIT 1", (grant,)))
+
+
+def last_of_charges(transaction: Transaction, dataset: str) -> Entry | None:
+    """Returns the last row of a dataset that a receipt was given for."""
+    where = "WHERE dataset = ? AND charge IS NOT NULL ORDER BY seq DESC LIMIT 1"
+    return _read(transaction.one(f"{_SELECT} {where}", (dataset,)))
 
 
 def first_of_grant(transaction: Transaction, grant: str) -> Entry | None:

@@ -50,7 +50,7 @@ def show_datasets(transaction: Transaction, dataset: str | None) -> dict[str, An
     return {"datasets": [show_dataset(transaction, name) for name in names]}
 
 
-def list_charges(transaction: Transaction, dataset: str, *, after: int, most: int, now: str) -> list[Charge]:
+def list_charges(transaction: Transaction, dataset: str, *, after: int, most: int, at: str) -> list[Charge]:
     """Returns a dataset's charges as they stand, in the order in which they were made.
 
     Raises:
@@ -58,17 +58,22 @@ def list_charges(transaction: Transaction, dataset: str, *, after: int, most: in
     """
     if granting.find_policy(transaction, dataset) is None:
         raise UnknownNameError("dataset", dataset, rows.datasets(transaction))
-    names = rows.charges_of(transaction, dataset, after=after, most=most)
+    names, now = (
+        rows.charges_of(transaction, dataset, after=after, most=most),
+        rows.read_clock(transaction, dataset, at),
+    )
     return [read_charge(rows.rows_of_charge(transaction, name), name, now=now) for name in names]
 
 
-def find_charge(transaction: Transaction, charge: str, *, now: str) -> Charge:
+def find_charge(transaction: Transaction, charge: str, *, at: str) -> Charge:
     """Returns a charge as it stands.
 
     Raises:
         UnknownNameError: There is no such charge.
     """
-    return read_charge(rows.rows_of_charge(transaction, charge), charge, now=now)
+    history = rows.rows_of_charge(transaction, charge)
+    now = rows.read_clock(transaction, history[0].dataset, at) if history else at
+    return read_charge(history, charge, now=now)
 
 
 def find_receipt(transaction: Transaction, value: str) -> Receipt:

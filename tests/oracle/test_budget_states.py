@@ -30,11 +30,16 @@ ANA, OTTO = Actor(name="ana", role="analyst", grants=tuple(GRANTS)), Actor(name=
 parts = st.fractions(min_value=0, max_value=Fraction(2, 5), max_denominator=40).map(lambda f: Fraction(round(f, 3)))
 
 
+def dataset_of(grant):
+    return "divided" if GRANTS[grant][2] else f"of-{grant}"
+
+
 class Model:
     """What should be: every charge with its state, grant, cost and end; sums are taken anew each time."""
 
     def __init__(self):
         self.charges, self.keys, self.time = {}, {}, datetime(2027, 1, 1, tzinfo=UTC)
+        self.last = dict.fromkeys(map(dataset_of, GRANTS), self.time)  # row of each dataset
 
     def free(self, grant):
         """What is left in every place of a grant: a block, or None for the whole."""
@@ -46,8 +51,14 @@ class Model:
         live = [(places, cost) for _, cost, state, _, places in mine if state != "released"]
         return {b: sum((cost for places, cost in live if b in places), Fraction(0)) for b in blocks or [None]}
 
+    def now(self, grant):
+        return max(self.time, self.last[dataset_of(grant)])  # a clock set back is not believed
+
+    def write(self, grant):
+        self.last[dataset_of(grant)] = self.now(grant)
+
     def expired(self, name):
-        return self.charges[name][3] <= self.time
+        return self.charges[name][3] <= self.now(self.charges[name][0])
 
 
 class Machine(RuleBasedStateMachine):
@@ -65,8 +76,8 @@ class Machine(RuleBasedStateMachine):
         self.book.add_blocks(OTTO, "divided", ["b3", "b1", "b2"], disjoint_users="by the month of signing up")
         self.book.set_policy(OTTO, dataset="of-local", epsilon=9, delta="1e-6", trust="local")
         for name, (unit, cap, blocks) in GRANTS.items():
-            dataset = "divided" if blocks else f"of-{name}"
-            self.book.grant(OTTO, name=name, dataset=dataset, currency=unit, cap=cap, delta="1e-6", blocks=blocks)
+            more = {"dataset": dataset_of(name), "blocks": blocks}
+            self.book.grant(OTTO, name=name, currency=unit, cap=cap, delta="1e-6", **more)
         if self.serve is not None:
             self.book, self.seen = self.serve(self.book, (ANA, OTTO)), {}
 
@@ -103,7 +114,8 @@ class Machine(RuleBasedStateMachine):
             assert (decision.state, decision.charge, decision.receipt) == ("refused", None, None)
             return "none"
         assert decision.state == ("reserved" if keep else "committed")
-        end = self.model.time + timedelta(seconds=3600)
+        self.model.write(grant)
+        end = self.model.now(grant) + timedelta(seconds=3600)
         self.model.charges[decision.charge] = (grant, part, decision.state, end, places)
         self.model.keys[grant, key] = (asked, decision)
         assert Fraction(decision.to_dict()["remaining"]) == min(self.model.free(grant).values())
@@ -127,11 +139,19 @@ class Machine(RuleBasedStateMachine):
                 act()
         else:
             assert act().state == wanted
+            if state == "reserved":
+                self.model.write(grant)
             self.model.charges[name] = (grant, part, wanted, end, places)
 
     @rule(seconds=st.sampled_from([1, 3599, 3601, -7200, 10**8]))
     def jump(self, seconds):
         self.model.time += timedelta(seconds=seconds)
+
+    @rule(name=names)
+    def look(self, name):
+        if name != "none" and self.serve is None:
+            found = self.book.find_charge(ANA, name)
+            assert found.expired == (found.state == "reserved" and self.model.expired(name))
 
     @invariant()
     def what_is_left_is_exact(self):

@@ -101,6 +101,22 @@ def test_an_older_copy_is_read_only_until_what_was_lost_is_frozen(book, path):
     again.store.close()
 
 
+def test_receipts_from_before_the_last_charge_say_nothing_about_what_came_after_it(book, path):
+    early = [charge(book).receipt, charge(book, "H").receipt]
+    last = charge(book).receipt
+    running = book.reserve(OTTO, grant="H", event=EVENT)
+    ended = book.commit(OTTO, running.charge).receipt
+    moved = path.with_name("moved.db")
+    shutil.copy(back_up(book, path), moved)
+    other = reopen(str(moved))
+    for receipts, uncompared in ((early, ("of-G", "of-H")), ([*early, last, running.receipt], ("of-H",))):
+        found = other.accept(OTTO, receipts=receipts)
+        assert (found.accepted, found.lost, found.uncompared) == (False, (), uncompared)
+    taken = other.accept(OTTO, receipts=[last, ended])
+    assert (taken.accepted, taken.frozen) == (True, ())
+    other.store.close()
+
+
 def test_a_copy_without_its_heads_is_compared_with_receipts(book, path):
     first, second = charge(book).receipt, charge(book, "H").receipt
     newest = back_up(book, path)
@@ -114,6 +130,9 @@ def test_a_copy_without_its_heads_is_compared_with_receipts(book, path):
         other.accept(
             OTTO, receipts=[begin(str(path.with_name("third.db"))).charge(OTTO, grant="G", event=EVENT).receipt]
         )
+    later = charge(book).receipt
+    unseen = other.accept(OTTO, receipts=[first, second, later])
+    assert (unseen.accepted, unseen.lost) == (False, ("of-G",))
     taken = other.accept(OTTO, receipts=[first, second])
     assert (taken.accepted, taken.frozen) == (True, ())
     assert charge(other).state == "committed"

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
@@ -147,6 +148,42 @@ def test_a_clock_that_jumps_frees_nothing(book, clock):
     assert book.verify(ANA).ok
 
 
+def test_a_clock_set_back_opens_nothing_that_a_row_saw_end(book, clock):
+    over = book.reserve(ANA, grant="G", event={"type": "zcdp", "rho": "0.25"}, seconds=60)
+    clock.time += timedelta(seconds=61)
+    spend(book, "0.25")
+    clock.time -= timedelta(days=1)
+    assert book.find_charge(ANA, over.charge).expired
+    assert [charge.expired for charge in book.charges(ANA, "trips")] == [True, False]
+    with pytest.raises(AuthorityError):
+        book.release(ANA, over.charge, evidence="it never started")
+    again = book.reserve(ANA, grant="G", event={"type": "zcdp", "rho": "0.25"}, seconds=60)
+    assert again.expires > over.expires
+    clock.time += timedelta(days=1, seconds=59)
+    assert not book.find_charge(ANA, again.charge).expired
+    assert book.release(ANA, again.charge, evidence="it never started").state == "released"
+    assert book.release(OFFICER, over.charge, evidence="the queue's log").state == "released"
+    with book.store.read() as transaction:
+        times = [row.at for row in rows.rows_of_dataset(transaction, "trips")]
+    assert times == sorted(times)
+    assert book.verify(ANA).ok
+
+
+def test_a_clock_set_back_opens_no_policy_that_has_ended(book, clock):
+    until = clock.time + timedelta(days=1)
+    book.set_policy(OFFICER, dataset="beds", epsilon="8", delta="1e-6", until=until.isoformat())
+    book.grant(OFFICER, name="B", dataset="beds", currency="rho", cap="0.5", delta="1e-6")
+    event = {"type": "zcdp", "rho": "0.01"}
+    running = book.reserve(OFFICER, grant="B", event=event, seconds=2 * 86400)
+    clock.time = until + timedelta(seconds=1)
+    assert book.charge(OFFICER, grant="B", event=event).state == "refused"
+    book.add_evidence(OFFICER, running.charge, verdict="consistent", report="the queue's log")  # a row after the end
+    clock.time -= timedelta(hours=12)
+    assert not book.quote(OFFICER, grant="B", event=event).fits
+    assert book.charge(OFFICER, grant="B", event=event).state == "refused"
+    assert book.commit(OFFICER, running.charge).state == "refused"
+
+
 def test_grants_of_a_dataset_keep_its_policy(book):
     policy = book.set_policy(OFFICER, dataset="beds", epsilon="8", delta="1e-6")
     assert not policy.implied
@@ -257,7 +294,7 @@ def test_an_edited_row_is_reported(book, column):
     spend(book, "0.25", key="second")
     spend(book, "0.25")
     path = book.store.url.removeprefix("sqlite:///")
-    with sqlite3.connect(path) as raw:
+    with closing(sqlite3.connect(path)) as raw, raw:
         with pytest.raises(sqlite3.IntegrityError, match="only added"):
             raw.execute("DELETE FROM entry")
         raw.execute("DROP TRIGGER entry_no_update")
@@ -270,7 +307,7 @@ def test_an_edited_row_is_reported(book, column):
 def test_a_cut_tail_is_reported_given_a_receipt_and_a_changed_head_stops_writing(book):
     receipts = [spend(book, "0.25").receipt for _ in range(3)]
     path = book.store.url.removeprefix("sqlite:///")
-    with sqlite3.connect(path) as raw:
+    with closing(sqlite3.connect(path)) as raw, raw:
         raw.execute("DROP TRIGGER entry_no_delete")
         raw.execute("DROP TRIGGER entry_no_update")
         raw.execute("DELETE FROM entry WHERE seq = 5")
@@ -278,7 +315,7 @@ def test_a_cut_tail_is_reported_given_a_receipt_and_a_changed_head_stops_writing
     problems = book.verify(ANA, receipts=receipts).problems
     assert len(problems) == 1
     assert "row 5: a receipt was given for it, and it is not there" in problems[0]
-    with sqlite3.connect(path) as raw:
+    with closing(sqlite3.connect(path)) as raw, raw:
         raw.execute("UPDATE entry SET held = 0 WHERE seq = 4")
     with pytest.raises(LedgerError, match="row 4: it was changed"):
         spend(book, "0.1")
@@ -291,7 +328,7 @@ def test_the_store_itself_refuses_an_overspend(book):
     """Whatever a program forgets: the row's share of the cap is checked by the database."""
     spend(book, "0.25")
     path = book.store.url.removeprefix("sqlite:///")
-    with sqlite3.connect(path) as raw, pytest.raises(sqlite3.IntegrityError, match="CHECK"):
+    with closing(sqlite3.connect(path)) as raw, raw, pytest.raises(sqlite3.IntegrityError, match="CHECK"):
         raw.execute(
             "INSERT INTO entry SELECT dataset, seq + 1, kind, budget, 'c', actor, NULL, 4611686018427387905, lost, "
             "body, written_at, prev, 'h' FROM entry WHERE seq = 3"

@@ -98,7 +98,7 @@ def newest_charges(
         "SELECT charge FROM entry WHERE dataset = ? AND kind = 'charge' AND seq < ? ORDER BY seq DESC LIMIT ?",
         (dataset, before if before is not None else 2**62, most),
     )
-    return [find_charge(transaction, str(row[0]), now=now) for row in found]
+    return [find_charge(transaction, str(row[0]), at=now) for row in found]
 
 
 def history_of(transaction: Transaction, charge: str, *, now: str) -> History:
@@ -160,7 +160,7 @@ def _reservations(transaction: Transaction, grant: str, *, now: str) -> list[Cha
         "SELECT 1 FROM entry AS f WHERE f.charge = e.charge AND f.seq > e.seq) ORDER BY seq LIMIT ?",
         (grant, '%"state":"reserved"%', _QUEUED),
     )
-    charges = [find_charge(transaction, str(row[0]), now=now) for row in found]
+    charges = [find_charge(transaction, str(row[0]), at=now) for row in found]
     return [charge for charge in charges if charge.state == "reserved"]
 
 
