@@ -6,6 +6,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -90,6 +91,7 @@ class SqliteStore:
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._guard = threading.Lock()
+        weakref.finalize(self, _close, self._opened, os.getpid())  # who drops a store unclosed leaves no file open
         self._heads: dict[str, tuple[int, str]] = {}  # that are not kept beside the file yet
         self._due = 0.0
         if create:
@@ -156,10 +158,7 @@ class SqliteStore:
         """Closes the connections of all threads."""
         with self._guard:
             self._keep_heads()
-            for connection in self._opened:
-                with suppress(sqlite3.Error):
-                    connection.close()
-            self._opened.clear()
+            _close(self._opened, os.getpid())
             self._local = threading.local()
 
     def _keep_heads(self) -> None:
@@ -209,9 +208,12 @@ class SqliteStore:
         if known is not None and known[0] == os.getpid():
             return known[1]
         connection = sqlite3.connect(self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
+        try:
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {pragma}")
+        except BaseException:  # it is no database
+            connection.close()
+            raise
         with self._guard:
             self._opened.append(connection)
         self._local.connection = (os.getpid(), connection)
@@ -231,3 +233,12 @@ class SqliteStore:
                 self.stop_writing(str(error))
                 raise StoreError(f"{self._path}: read-only from now on: {error}", read_only=True) from error
             raise StoreError(f"{self._path}: {error}") from error
+
+
+def _close(connections: list[sqlite3.Connection], process: int) -> None:
+    """Closes connections, but for those that a process that was forked has from its parent."""
+    if os.getpid() == process:
+        for connection in connections:
+            with suppress(sqlite3.Error):
+                connection.close()
+        connections.clear()
