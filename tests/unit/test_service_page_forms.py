@@ -3,7 +3,7 @@
 import math
 import random
 import re
-from datetime import UTC, datetime, timedelta
+import time
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ import pytest
 from demo_pages import OFFICER, demonstrated
 from page_visits import labelled, numbers, read, rows, says, words
 from privcheck.errors import ParameterError
-from privcheck.ledger import Actor, Book
+from privcheck.ledger import Actor
 from privcheck.ledger.wire import parse_event
 from privcheck.service.calculations import afford
 from privcheck.service.pages.derivation import rule_of
@@ -217,15 +217,23 @@ def test_the_least_noise_fits_and_a_little_less_does_not(seed):
     assert nothing == {"times": times, "event": None, "cost": None}
 
 
-def reserve(book, clock_days, actor, key):
-    past = Book(book.store, clock=lambda: datetime.now(UTC) - timedelta(days=clock_days))
-    return past.reserve(actor, grant="icu-team", event={"type": "gaussian", "rho": "0.001"}, key=key, seconds=60).charge
+def reserve(book, actor, key, *, seconds=60):
+    event = {"type": "gaussian", "rho": "0.001"}
+    return book.reserve(actor, grant="icu-team", event=event, key=key, seconds=seconds).charge
+
+
+def expire(book, actor, key):
+    """A reservation of one second, after that second: a dataset's time never goes back."""
+    name = reserve(book, actor, key, seconds=1)
+    time.sleep(1.05)
+    assert book.find_charge(OFFICER, name).expired
+    return name
 
 
 def test_an_officer_attests_an_expired_reservation_that_is_somebody_elses(opened, officer):
     book = opened[0].state.desk.book
     ana = Actor(name="ana", role="analyst", grants=("icu-team",))
-    name = reserve(book, 2, ana, "expired-1")
+    name = expire(book, ana, "expired-1")
     page = read(officer.get(f"/charges/{name}"))
     form = page.one("form", action=f"/charges/{name}/release")
     fields = {one.attributes["name"]: one.attributes.get("value") for one in form.all("input")}
@@ -253,7 +261,7 @@ def test_an_officer_attests_an_expired_reservation_that_is_somebody_elses(opened
 
 def test_nobody_attests_what_they_reserved_themselves(opened, officer):
     book = opened[0].state.desk.book
-    name = reserve(book, 2, OFFICER, "own-1")
+    name = expire(book, OFFICER, "own-1")
     page = read(officer.get("/queue"))
     case = next(
         one for one in page.all("article") if f"/charges/{name}" in [a.attributes["href"] for a in one.all("a")]
@@ -275,7 +283,7 @@ def test_nobody_attests_what_they_reserved_themselves(opened, officer):
 def test_whoever_reserved_it_may_release_or_commit_while_it_runs_and_others_may_not(opened, officer):
     book, ana = opened[0].state.desk.book, opened[1]["ana"]
     actor = Actor(name="ana", role="analyst", grants=("icu-team", "icu-nightly"))
-    first, second = (reserve(book, 0, actor, f"running-{n}") for n in range(2))
+    first, second = (reserve(book, actor, f"running-{n}") for n in range(2))
     fields = {"csrf": ana.csrf(), "key": "k1", "attest": "yes", "evidence": "cancelled"}
     assert ana.post(f"/charges/{first}/release", fields).status_code == 303
     assert ana.post(f"/charges/{second}/commit", {"csrf": ana.csrf(), "key": "k2"}).status_code == 303
@@ -283,7 +291,7 @@ def test_whoever_reserved_it_may_release_or_commit_while_it_runs_and_others_may_
     page = read(ana.get(f"/charges/{second}"))
     assert page.one("section", class_="verdict").one("h2").text() == "Committed"
     assert len(list(page.all("form"))) == 1  # to log out
-    theirs = reserve(book, 0, OFFICER, "theirs")
+    theirs = reserve(book, OFFICER, "theirs")
     assert len(list(read(ana.get(f"/charges/{theirs}")).all("form"))) == 1
     for action in ("release", "commit"):
         refused = ana.post(f"/charges/{theirs}/{action}", {**fields, "csrf": ana.csrf(), "key": f"k-{action}"})
