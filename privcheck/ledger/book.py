@@ -225,7 +225,7 @@ class Book:
         Raises:
             IdempotencyError: The key came before, with another request.
         """
-        return changing.apply(transaction, self._known, prepared, moment=self._clock())
+        return changing.apply(transaction, self._known, prepared, at=self.now())
 
     def commit(self, actor: Actor, charge: str) -> Decision:
         """Commits a reservation; draw the noise once this has returned "committed".
@@ -235,7 +235,7 @@ class Book:
             StateError: It was released.
         """
         with self.write() as transaction:
-            return changing.commit(transaction, self._known, actor, charge, moment=self._clock())
+            return changing.commit(transaction, self._known, actor, charge, at=self.now())
 
     def release(self, actor: Actor, charge: str, *, evidence: str) -> Decision:
         """Gives back a reservation of which nothing was drawn.
@@ -248,7 +248,7 @@ class Book:
         """
         read_text("evidence", evidence, most=2000)
         with self.write() as transaction:
-            return changing.release(transaction, self._known, actor, charge, evidence=evidence, moment=self._clock())
+            return changing.release(transaction, self._known, actor, charge, evidence=evidence, at=self.now())
 
     def add_evidence(
         self, actor: Actor, charge: str, *, verdict: Literal["consistent", "violation"], report: str

@@ -36,7 +36,7 @@ from privcheck.ledger.values import WHOLE, Entry, Grant, write_cost
 from privcheck.ledger.wire import parse_event
 
 
-def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment: datetime) -> Decision:
+def apply(transaction: Transaction, known: Known, prepared: Prepared, *, at: str) -> Decision:
     """Writes a prepared request, or refuses it.
 
     Raises:
@@ -50,7 +50,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment:
             raise IdempotencyError(f"the key {key!r} was used for another request; expected a new key")
         if earlier is not None:
             return known.decide(transaction, grant, earlier)
-    now = rows.read_clock(transaction, grant.dataset, write_time(moment))
+    now = rows.read_clock(transaction, grant.dataset, at)
     balance = known.balance_of(transaction, grant.name)
     after = balance.spend(grant, prepared.blocks or WHOLE, prepared.cost, prepared.lines, prepared.state)
     reason = explain_refusal(grant, prepared.policy, balance, after, now=now)
@@ -83,7 +83,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, moment:
     return known.decide(transaction, grant, row, after)
 
 
-def commit(transaction: Transaction, known: Known, actor: Actor, charge: str, *, moment: datetime) -> Decision:
+def commit(transaction: Transaction, known: Known, actor: Actor, charge: str, *, at: str) -> Decision:
     """Commits a reservation.
 
     Raises:
@@ -91,7 +91,7 @@ def commit(transaction: Transaction, known: Known, actor: Actor, charge: str, *,
         StateError: It was released.
         UnknownNameError: There is no such charge.
     """
-    found, history, now = _own(transaction, actor, "commit", charge, at=write_time(moment))
+    found, history, now = _own(transaction, actor, "commit", charge, at=at)
     grant, policy = known.find(transaction, found.grant)
     if found.state == "committed":
         return known.decide(transaction, grant, history[-1])
@@ -111,9 +111,7 @@ def commit(transaction: Transaction, known: Known, actor: Actor, charge: str, *,
     return known.decide(transaction, grant, row, after)
 
 
-def release(
-    transaction: Transaction, known: Known, actor: Actor, charge: str, *, evidence: str, moment: datetime
-) -> Decision:
+def release(transaction: Transaction, known: Known, actor: Actor, charge: str, *, evidence: str, at: str) -> Decision:
     """Gives back a reservation of which nothing was drawn.
 
     Raises:
@@ -121,7 +119,7 @@ def release(
         StateError: It was committed, which is never refunded.
         UnknownNameError: There is no such charge.
     """
-    found, history, now = _own(transaction, actor, "release", charge, at=write_time(moment))
+    found, history, now = _own(transaction, actor, "release", charge, at=at)
     grant, _ = known.find(transaction, found.grant)
     if found.state == "released":
         return known.decide(transaction, grant, history[-1])

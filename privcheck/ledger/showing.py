@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from privcheck.accounting.currencies import NOT_A_GUARANTEE
@@ -13,7 +14,7 @@ from privcheck.ledger.blocks import find_blocks
 from privcheck.ledger.deciding import read_charge
 from privcheck.ledger.describing import describe_all_taken, describe_balance
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Grant
+from privcheck.ledger.values import Entry, Grant
 
 
 def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
@@ -58,10 +59,12 @@ def list_charges(transaction: Transaction, dataset: str, *, after: int, most: in
     """
     if granting.find_policy(transaction, dataset) is None:
         raise UnknownNameError("dataset", dataset, rows.datasets(transaction))
-    names, now = (
-        rows.charges_of(transaction, dataset, after=after, most=most),
-        rows.read_clock(transaction, dataset, at),
-    )
+    return charges_at(transaction, dataset, rows.charges_of(transaction, dataset, after=after, most=most), at=at)
+
+
+def charges_at(transaction: Transaction, dataset: str, names: Sequence[str], *, at: str) -> list[Charge]:
+    """Returns charges of one dataset as they stand."""
+    now = rows.read_clock(transaction, dataset, at)
     return [read_charge(rows.rows_of_charge(transaction, name), name, now=now) for name in names]
 
 
@@ -71,9 +74,18 @@ def find_charge(transaction: Transaction, charge: str, *, at: str) -> Charge:
     Raises:
         UnknownNameError: There is no such charge.
     """
+    return find_history(transaction, charge, at=at)[0]
+
+
+def find_history(transaction: Transaction, charge: str, *, at: str) -> tuple[Charge, list[Entry]]:
+    """Returns a charge as it stands, and the rows about it.
+
+    Raises:
+        UnknownNameError: There is no such charge.
+    """
     history = rows.rows_of_charge(transaction, charge)
     now = rows.read_clock(transaction, history[0].dataset, at) if history else at
-    return read_charge(history, charge, now=now)
+    return read_charge(history, charge, now=now), history
 
 
 def find_receipt(transaction: Transaction, value: str) -> Receipt:

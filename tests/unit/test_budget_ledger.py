@@ -20,6 +20,7 @@ from privcheck.errors import (
 )
 from privcheck.ledger import Actor, Book, create_store, open_store, parse_event, rows
 from privcheck.ledger.exact import round_up, write_number
+from privcheck.service.pages import reading
 
 OFFICER = Actor(name="olga", role="officer")
 OTHER = Actor(name="otto", role="officer")
@@ -155,6 +156,9 @@ def test_a_clock_set_back_opens_nothing_that_a_row_saw_end(book, clock):
     clock.time -= timedelta(days=1)
     assert book.find_charge(ANA, over.charge).expired
     assert [charge.expired for charge in book.charges(ANA, "trips")] == [True, False]
+    with book.store.read() as transaction:
+        assert reading.history_of(transaction, over.charge, now=book.now()).charge.expired
+        assert [charge.id for charge in reading.queue_of(transaction, now=book.now()).expired] == [over.charge]
     with pytest.raises(AuthorityError):
         book.release(ANA, over.charge, evidence="it never started")
     again = book.reserve(ANA, grant="G", event={"type": "zcdp", "rho": "0.25"}, seconds=60)

@@ -201,7 +201,7 @@ def _dress(dataset: Json, now: str) -> dict[str, Any]:
     return {
         **dataset,
         "grants": grants,
-        "standing": standing_of_dataset(dataset, now=now),
+        "standing": standing_of_dataset(dataset, now=max(now, dataset["head"]["at"])),  # the dataset's time
         "divided": [_dress_block(block, dataset["grants"]) for block in dataset["blocks"]],
     }
 

@@ -9,8 +9,7 @@ from typing import Any, Final
 from privcheck.ledger import rows, tokens
 from privcheck.ledger.answers import Charge, Receipt
 from privcheck.ledger.balances import SHARES
-from privcheck.ledger.deciding import read_charge
-from privcheck.ledger.showing import find_charge, show_datasets
+from privcheck.ledger.showing import charges_at, find_history, show_datasets
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import Entry
 
@@ -98,7 +97,7 @@ def newest_charges(
         "SELECT charge FROM entry WHERE dataset = ? AND kind = 'charge' AND seq < ? ORDER BY seq DESC LIMIT ?",
         (dataset, before if before is not None else 2**62, most),
     )
-    return [find_charge(transaction, str(row[0]), at=now) for row in found]
+    return charges_at(transaction, dataset, [str(row[0]) for row in found], at=now)
 
 
 def history_of(transaction: Transaction, charge: str, *, now: str) -> History:
@@ -107,8 +106,7 @@ def history_of(transaction: Transaction, charge: str, *, now: str) -> History:
     Raises:
         UnknownNameError: There is no such charge.
     """
-    about = rows.rows_of_charge(transaction, charge)
-    found = read_charge(about, charge, now=now)
+    found, about = find_history(transaction, charge, at=now)
     audits = rows.rows_of_kind(transaction, found.dataset, "evidence")
     return History(
         charge=found,
@@ -124,9 +122,9 @@ def queue_of(transaction: Transaction, *, now: str) -> Queue:
     grants = [(one["name"], grant) for one in shown for grant in one["grants"]]
     reserved = [
         charge
-        for _, grant in grants
+        for name, grant in grants
         if _is_reserved(grant)
-        for charge in _reservations(transaction, grant["name"], now=now)
+        for charge in _reservations(transaction, name, grant["name"], now=now)
     ]
     violations = [
         row
@@ -153,14 +151,14 @@ def _is_reserved(grant: Mapping[str, Any]) -> bool:
     return bool(grant["recorded"]) or any(one["reserved"] != "0" for one in sums)
 
 
-def _reservations(transaction: Transaction, grant: str, *, now: str) -> list[Charge]:
+def _reservations(transaction: Transaction, dataset: str, grant: str, *, now: str) -> list[Charge]:
     """Returns the reservations of a grant that were neither committed nor released, the oldest first."""
     found = transaction.all(
         "SELECT charge FROM entry AS e WHERE budget = ? AND kind = 'charge' AND body LIKE ? AND NOT EXISTS ("
         "SELECT 1 FROM entry AS f WHERE f.charge = e.charge AND f.seq > e.seq) ORDER BY seq LIMIT ?",
         (grant, '%"state":"reserved"%', _QUEUED),
     )
-    charges = [find_charge(transaction, str(row[0]), at=now) for row in found]
+    charges = charges_at(transaction, dataset, [str(row[0]) for row in found], at=now)
     return [charge for charge in charges if charge.state == "reserved"]
 
 
