@@ -126,8 +126,8 @@ class CornerGenerator(np.random.Generator):
         return _given((first + np.minimum(places, many - 1)).astype(dtype))
 
     def choice(  # noqa: PLR0917 - NumPy's arguments
-        self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,  # noqa: FBT001, FBT002
-        shuffle: bool = True,  # noqa: FBT001, FBT002
+        self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,  # noqa: FBT001, FBT002 - NumPy's
+        shuffle: bool = True,  # noqa: FBT001, FBT002 - NumPy's
     ) -> Any:  # fmt: skip
         """Returns any of what has a chance at all, however small."""
         if size is not None and not replace:

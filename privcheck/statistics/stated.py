@@ -159,21 +159,22 @@ class Stated:
 
     def extreme_pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> Iterator[tuple[Records, Records]]:
         """Yields neighbours among drawn records: typical ones, and those that a search finds to move it furthest."""
-        yield from self._typical_pairs(relation, values)
         rng = np.random.default_rng(0)
+        users = [self.record(values, rng) for _ in range(_USERS)]
+        yield from self._typical_pairs(relation, values, users, rng)
         for first, second in furthest_pairs(
             lambda rows: self.compute(Records(rows=rows)).ravel(),
-            [self.record(values, rng) for _ in range(_USERS)],
+            users,
             corner_records(lambda generator: self.draw(values, generator)),
             replaced=isinstance(relation, ReplaceOne),
             stepwise=self.stepwise,
         ):
             yield Records(rows=first), Records(rows=second)
 
-    def _typical_pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> Iterator[tuple[Records, Records]]:
+    def _typical_pairs(
+        self, relation: Relation, values: Mapping[str, Fraction], users: Sequence[Any], rng: np.random.Generator
+    ) -> Iterator[tuple[Records, Records]]:
         """Yields neighbours among typical records: one alone, if `compute` can do with none, and among others."""
-        rng = np.random.default_rng(0)
-        users = [self.record(values, rng) for _ in range(_USERS)]
         for crowd in _CROWDS:
             others = tuple(self.record(values, rng) for _ in range(crowd))
             if isinstance(relation, ReplaceOne):

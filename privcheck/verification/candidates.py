@@ -111,10 +111,7 @@ def recorded_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> 
         DeclarationError: It cannot draw any.
     """
     rng = np.random.default_rng(0)
-    users = [draw_record(declaration, values, rng) for _ in range(_RECORDS)]
-    if not isinstance(declaration.relation, ReplaceOne):
-        return [pair for user in users for pair in ((user, None), (None, user))]
-    return list(itertools.combinations(users, 2)) if declaration.relation.initial == "any" else []
+    return _pairs_among(declaration, [draw_record(declaration, values, rng) for _ in range(_RECORDS)])
 
 
 def corner_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> list[UserPair]:
@@ -122,7 +119,11 @@ def corner_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> li
     records = declaration.records
     if records is None:
         return []
-    users = corner_records(lambda rng: records(values, rng))
+    return _pairs_among(declaration, corner_records(lambda rng: records(values, rng)))
+
+
+def _pairs_among(declaration: Declaration, users: Sequence[Any]) -> list[UserPair]:
+    """Returns the neighbours among users; none where the declaration alone knows who shares step 1."""
     if not isinstance(declaration.relation, ReplaceOne):
         return [pair for user in users for pair in ((user, None), (None, user))]
     return list(itertools.combinations(users, 2)) if declaration.relation.initial == "any" else []
