@@ -23,6 +23,7 @@ from privcheck.relations import Relation
 from privcheck.releases import L1, L2, Assumption, Draw, Release
 from privcheck.schedules import Outputs, Sampled
 from privcheck.symbols import Exact
+from privcheck.unit import Unit, declared_unit
 from privcheck.wellformed import (
     AND,
     check_draws,
@@ -252,6 +253,21 @@ class Declaration:
             if release.name == name:
                 return release
         raise UnknownNameError(f"release of {self.name}", name, [r.name for r in self.releases])
+
+    def unit(self, values: Mapping[str, Fraction]) -> Unit:
+        """The unit of privacy that the declaration states, before any table was seen.
+
+        Raises:
+            ParameterError: The number of trajectories of a user is not whole at these parameters.
+        """
+        H = values.get("H")
+        return declared_unit(
+            self.relation,
+            self.model if self.claim.joint is None else "joint",
+            values,
+            name=self.name,
+            steps=int(H) if H is not None and H >= 1 else None,
+        )
 
     def values(self, given: Mapping[str, Exact] | None = None) -> dict[str, Fraction]:
         """Returns a value for every parameter: the given ones, checked, and defaults for the rest.

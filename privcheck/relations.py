@@ -23,7 +23,7 @@ from privcheck.symbols import Exact, Expr, expression
 from privcheck.trajectories import Trajectories, repeat
 
 Initial = Literal["any", "fixed"]
-Unit = Literal[
+Noun = Literal[
     "trajectory", "user", "patient", "person", "episode"
 ]  # each of them one trajectory, whatever it is called, unless the relation says how many
 _PEOPLE: Final = ("user", "patient", "person")  # who may have several
@@ -43,12 +43,12 @@ class ReplaceOne:
         trajectories: m, how many a user has at most, in D and in D′.
     """
 
-    unit: Unit
+    unit: Noun
     initial: Initial
     trajectories: Expr
 
     def __init__(
-        self, unit: Unit = "trajectory", initial: Initial = "any", *, trajectories: Exact | Expr = _ONE
+        self, unit: Noun = "trajectory", initial: Initial = "any", *, trajectories: Exact | Expr = _ONE
     ) -> None:
         one_of("initial, of ReplaceOne", initial, get_args(Initial))
         object.__setattr__(self, "unit", unit)
@@ -75,10 +75,10 @@ class AddRemoveOne:
         trajectories: m, how many a user has at most.
     """
 
-    unit: Unit
+    unit: Noun
     trajectories: Expr
 
-    def __init__(self, unit: Unit = "trajectory", *, trajectories: Exact | Expr = _ONE) -> None:
+    def __init__(self, unit: Noun = "trajectory", *, trajectories: Exact | Expr = _ONE) -> None:
         object.__setattr__(self, "unit", unit)
         object.__setattr__(self, "trajectories", number("trajectories, of AddRemoveOne", trajectories))
         _check_unit(self)
@@ -98,10 +98,10 @@ class ZeroOut:
         trajectories: m, how many a user has at most.
     """
 
-    unit: Unit
+    unit: Noun
     trajectories: Expr
 
-    def __init__(self, unit: Unit = "trajectory", *, trajectories: Exact | Expr = _ONE) -> None:
+    def __init__(self, unit: Noun = "trajectory", *, trajectories: Exact | Expr = _ONE) -> None:
         object.__setattr__(self, "unit", unit)
         object.__setattr__(self, "trajectories", number("trajectories, of ZeroOut", trajectories))
         _check_unit(self)
@@ -154,8 +154,8 @@ def _check_unit(relation: Relation) -> None:
         DeclarationError: It is neither.
     """
     unit = relation.unit
-    if not isinstance(unit, str) or unit not in get_args(Unit):
-        units = ", ".join(map(repr, get_args(Unit)))
+    if not isinstance(unit, str) or unit not in get_args(Noun):
+        units = ", ".join(map(repr, get_args(Noun)))
         message = f"unit of the relation: expected one of {units}, each of which is one trajectory, got {unit!r}"
         raise DeclarationError(f"{message}; of a user with up to m of them declare `trajectories=m`")
     if relation.trajectories != _ONE and unit not in _PEOPLE:
