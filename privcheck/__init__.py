@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from privcheck.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
     from privcheck.online.plain import PlainAgent
     from privcheck.policies import Policy, load_policy
-    from privcheck.reading import read_trajectories
+    from privcheck.reading import Users, read_trajectories
     from privcheck.registry import Algorithm
     from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
     from privcheck.runtime import Billboard, Channel, Ledger, Privatizer, SimulatedNoise, read_ledger
     from privcheck.runtime.release_noise import ReleaseNoise
     from privcheck.trajectories import Trajectories
+    from privcheck.unit import Unit
     from privcheck.verification import verify
     from privcheck.whole_agents import audit_agent
 
@@ -41,12 +42,13 @@ _HOMES = {
     "privcheck.mechanisms": ("DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Laplace"),
     "privcheck.online.plain": ("PlainAgent",),
     "privcheck.policies": ("Policy", "load_policy"),
-    "privcheck.reading": ("read_trajectories",),
+    "privcheck.reading": ("Users", "read_trajectories"),
     "privcheck.registry": ("Algorithm",),
     "privcheck.relations": ("AddRemoveOne", "ReplaceOne", "ZeroOut"),
     "privcheck.runtime": ("Billboard", "Channel", "Ledger", "Privatizer", "SimulatedNoise", "read_ledger"),
     "privcheck.runtime.release_noise": ("ReleaseNoise",),
     "privcheck.trajectories": ("Trajectories",),
+    "privcheck.unit": ("Unit",),
     "privcheck.verification": ("verify",),
     "privcheck.whole_agents": ("audit_agent",),
 }
@@ -83,6 +85,8 @@ __all__ = [
     "ReplaceOne",
     "SimulatedNoise",
     "Trajectories",
+    "Unit",
+    "Users",
     "ZeroOut",
     "account",
     "audit",

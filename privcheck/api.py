@@ -25,7 +25,7 @@ from privcheck.commands.setting import Chosen, parse_delta, parse_number, resolv
 from privcheck.commands.sources import Place, anything_to_check, source_to_run, world_to_run
 from privcheck.commands.sweep_plans import plan_sweep
 from privcheck.errors import ParameterError
-from privcheck.reading import Held
+from privcheck.reading import NO_STATEMENT, Held, Users
 from privcheck.registry import Algorithm
 from privcheck.reports import save_report, save_result
 from privcheck.reports.runs import save_runs
@@ -171,7 +171,8 @@ def audit(
 
 def run(
     name: str, *, env: str | None = None, data: Data | None = None, rewards: Path | str | None = None,
-    features: Path | str | None = None, replicates: int = 1, noise: NoiseKind = "simulated", seed: int = 0,
+    features: Path | str | None = None, users: Users = NO_STATEMENT, replicates: int = 1,
+    noise: NoiseKind = "simulated", seed: int = 0,
     workers: int | None = None, out: Path | str | None = None, ledger: str | None = None, grant: str | None = None,
     progress: Callable[[str], Progress] = quiet, parameters: Mapping[str, Value] | None = None, **settings: Value,
 ) -> Ran | RanOnline:  # fmt: skip
@@ -185,6 +186,8 @@ def run(
             if they come from noisy releases.
         rewards: A file with the public reward function, for data.
         features: A file with public features, for data.
+        users: Who the users of the data are, as `Users(column="patient_id", max_trajectories=8)` or
+            `Users(one_episode_is_one_user=True)`; data without a column `user` are refused without it.
         replicates: Independent repetitions.
         noise: "simulated", from the seed, or "release", for what is published.
         seed: Of sampled users and simulated noise.
@@ -202,7 +205,7 @@ def run(
         PrivcheckError: The data are refused, or the run released something else than was declared.
     """
     algorithm = registry.algorithm(name)
-    place = _place(env, data, rewards, features)
+    place = _place(env, data, rewards, features, users)
     given, directory = _texts(parameters, settings), _directory(out)
     _refuse_numbers(replicates=replicates, seed=seed, workers=workers, noise=noise)
     how: dict[str, Any] = {"replicates": replicates, "noise": noise, "seed": seed, "out": directory}
@@ -268,7 +271,8 @@ def compare(
 
 def sweep(
     names: Sequence[str], *, over: Mapping[str, Sequence[Value]], env: str | None = None, data: Data | None = None,
-    rewards: Path | str | None = None, features: Path | str | None = None, replicates: int | None = None,
+    rewards: Path | str | None = None, features: Path | str | None = None, users: Users = NO_STATEMENT,
+    replicates: int | None = None,
     delta: Level | None = None, seed: int = 0, workers: int | None = None, cluster: str | None = None,
     executor: Executor | None = None, out: Path | str | None = None, progress: Callable[[str], Progress] = quiet,
     parameters: Mapping[str, Value] | None = None, **settings: Value,
@@ -283,6 +287,7 @@ def sweep(
         data: As for `run`; all points learn from the same users.
         rewards: As for `run`.
         features: As for `run`.
+        users: As for `run`.
         replicates: Independent repetitions of every point; None for 5 on simulated users, else 1.
         delta: At which δ the guarantees are compared; None for the least δ > 0 that a claim names, else 1e-5.
         seed: Of sampled users and simulated noise, the same at every point.
@@ -305,7 +310,7 @@ def sweep(
     _refuse_numbers(replicates=replicates, seed=seed, workers=workers)
     given, directory = _texts(parameters, settings), _directory(out)
     plan = plan_sweep(
-        names, check_grid(_grid_texts(over), given), given, _place(env, data, rewards, features),
+        names, check_grid(_grid_texts(over), given), given, _place(env, data, rewards, features, users),
         replicates=replicates, seed=seed, delta=delta, workers=workers,
     )  # fmt: skip
     result = sweeping.sweep_where(plan, cluster=cluster, executor=executor, out=directory, progress=progress("sweep"))
@@ -327,7 +332,8 @@ def _grid_texts(over: Mapping[str, Sequence[Value]]) -> dict[str, list[str]]:
 
 def check(
     name: str, *, env: str | None = None, data: Data | None = None, rewards: Path | str | None = None,
-    features: Path | str | None = None, delta: Level | None = None, replicates: int | None = None,
+    features: Path | str | None = None, users: Users = NO_STATEMENT, delta: Level | None = None,
+    replicates: int | None = None,
     noise: NoiseKind = "simulated", trials: int | None = None, confidence: float = 0.99, seed: int = 0,
     workers: int | None = None, out: Path | str | None = None, ledger: str | None = None, grant: str | None = None,
     progress: Callable[[str], Progress] = quiet, command: Sequence[str] = (),
@@ -341,6 +347,7 @@ def check(
         data: As for `run`.
         rewards: As for `run`.
         features: As for `run`.
+        users: As for `run`.
         delta: As for `budget`.
         replicates: Repetitions of the run; None for 5 on simulated users, else 1.
         noise: Of the run; audits draw simulated noise.
@@ -361,7 +368,7 @@ def check(
         ParameterError: A value is refused, or `out` holds something else.
         PrivcheckError: The data are refused, or the run released something else than was declared.
     """
-    place, directory = _place(env, data, rewards, features), _directory(out)
+    place, directory = _place(env, data, rewards, features, users), _directory(out)
     _refuse_numbers(
         replicates=replicates, seed=seed, workers=workers, noise=noise, trials=trials, confidence=confidence
     )
@@ -431,12 +438,13 @@ def _text(name: str, value: Value) -> str:
 
 
 def _place(
-    env: str | None, data: Data | None, rewards: Path | str | None, features: Path | str | None
+    env: str | None, data: Data | None, rewards: Path | str | None, features: Path | str | None,
+    users: Users = NO_STATEMENT,
 ) -> Place:  # fmt: skip
     if env is not None and not isinstance(env, str):
         raise ParameterError(f"--env expects an environment's name, got {env!r:.100}", name="env", given=env)
     public = [None if one is None else Path(one) for one in (rewards, features)]
-    return Place(env=env, data=data, rewards=public[0], features=public[1])
+    return Place(env=env, data=data, rewards=public[0], features=public[1], users=users)
 
 
 def _directory(out: Path | str | None) -> Path | None:

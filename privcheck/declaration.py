@@ -23,7 +23,7 @@ from privcheck.relations import Relation
 from privcheck.releases import L1, L2, Assumption, Draw, Release
 from privcheck.schedules import Outputs, Sampled
 from privcheck.symbols import Exact
-from privcheck.unit import Unit, declared_unit
+from privcheck.unit import TrustModel, Unit, declared_unit
 from privcheck.wellformed import (
     AND,
     check_draws,
@@ -254,20 +254,18 @@ class Declaration:
                 return release
         raise UnknownNameError(f"release of {self.name}", name, [r.name for r in self.releases])
 
-    def unit(self, values: Mapping[str, Fraction]) -> Unit:
-        """The unit of privacy that the declaration states, before any table was seen.
+    def unit(self, values: Mapping[str, Fraction], table: Unit | None = None) -> Unit:
+        """The unit of privacy that the declaration states: of the users of a table, or before any table was seen.
 
         Raises:
-            ParameterError: The number of trajectories of a user is not whole at these parameters.
+            ParameterError: A user of the table has more trajectories than the declaration covers.
         """
+        model: TrustModel = self.model if self.claim.joint is None else "joint"
+        if table is not None:
+            return table.under(self.relation, model, values)
         H = values.get("H")
-        return declared_unit(
-            self.relation,
-            self.model if self.claim.joint is None else "joint",
-            values,
-            name=self.name,
-            steps=int(H) if H is not None and H >= 1 else None,
-        )
+        steps = int(H) if H is not None and H >= 1 else None
+        return declared_unit(self.relation, model, values, name=self.name, steps=steps)
 
     def values(self, given: Mapping[str, Exact] | None = None) -> dict[str, Fraction]:
         """Returns a value for every parameter: the given ones, checked, and defaults for the rest.

@@ -147,7 +147,7 @@ def run(agent: OfflineAgent, request: RunRequest) -> RunResult:
     _refuse_sizes(request, features)
     setting = replace(request.setting, features=features)
     if source is not None and setting.drawn is None:
-        setting = replace(setting, drawn=as_drawn(setting.declared, setting.values))
+        setting = setting.drawing(as_drawn(setting.declared, setting.values))
     prepared = agent.make(setting, reward=data.reward)
     total, finished = request.replicates * data.trajectories.horizon, 0
 
@@ -212,7 +212,13 @@ def run_once(
     """
     declaration, values, billboard = setting.released, setting.values, Billboard()
     ledger = Ledger(
-        declaration, values, noise=noise.words, as_declared=noise.as_declared, protects=noise.protects, path=path
+        declaration,
+        values,
+        noise=noise.words,
+        as_declared=noise.as_declared,
+        protects=noise.protects,
+        path=path,
+        unit=setting.protected,
     )
     try:
         channel = Channel(declaration, values, noise=noise, billboard=billboard, ledger=ledger)

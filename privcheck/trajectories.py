@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.brief import Brief
 from privcheck.errors import TrajectoryError
+
+if TYPE_CHECKING:
+    from privcheck.unit import Unit
 
 _SHOWN = 5  # problems of one kind that a message lists
 
@@ -28,6 +31,7 @@ class Trajectories(Brief):
         rewards: (users, H) floats in [0, 1].
         num_states: S.
         num_actions: A.
+        unit: Who the users are, as the reader was told; None of trajectories that no reader made.
 
     Raises:
         TrajectoryError: Shapes disagree, a value is out of its range or not finite.
@@ -38,6 +42,7 @@ class Trajectories(Brief):
     rewards: NDArray[np.float64]
     num_states: int
     num_actions: int
+    unit: Unit | None = None
 
     def __post_init__(self) -> None:
         users, steps = _shape(self.actions, "actions", None)
@@ -62,32 +67,30 @@ class Trajectories(Brief):
 
     def user(self, index: int) -> Trajectories:
         """Returns one user's trajectory as a dataset of its own."""
-        rows = slice(index, index + 1)
-        return Trajectories(
-            states=self.states[rows],
-            actions=self.actions[rows],
-            rewards=self.rewards[rows],
-            num_states=self.num_states,
-            num_actions=self.num_actions,
-        )
+        return take(self, slice(index, index + 1))
 
 
 def concatenate(parts: Iterable[Trajectories]) -> Trajectories:
     """Returns the users of all parts, in order.
 
     Raises:
-        TrajectoryError: The parts differ in H, S or A, or there is none.
+        TrajectoryError: The parts differ in H, S, A or unit of privacy, or there is none.
     """
     items = list(parts)
     shapes = {(p.horizon, p.num_states, p.num_actions) for p in items}
     if len(shapes) != 1:
         raise TrajectoryError(f"expected trajectories of one (H, S, A), got {sorted(shapes)}")
+    units = list(dict.fromkeys(p.unit for p in items))
+    if len(stated := [unit for unit in units if unit is not None]) > 1:
+        shown = "; ".join(f"{unit.words}, stated by {unit.stated_by}" for unit in stated)
+        raise TrajectoryError(f"expected trajectories of one unit of privacy, got {shown}")
     return Trajectories(
         states=np.concatenate([p.states for p in items]),
         actions=np.concatenate([p.actions for p in items]),
         rewards=np.concatenate([p.rewards for p in items]),
         num_states=items[0].num_states,
         num_actions=items[0].num_actions,
+        unit=units[0] if len(units) == 1 else None,  # a part of unknown users makes the whole one
     )
 
 
@@ -104,6 +107,7 @@ def take(data: Trajectories, users: slice | NDArray[np.intp]) -> Trajectories:
         rewards=data.rewards[users],
         num_states=data.num_states,
         num_actions=data.num_actions,
+        unit=data.unit,
     )
 
 

@@ -104,7 +104,7 @@ class Unit:
     def words(self) -> str:
         """The unit in words: neighbours, model of trust, and who said so."""
         several = "1 trajectory" if self.trajectories == 1 else f"up to {self.trajectories} trajectories each"
-        steps = "" if self.steps is None else f" of up to {self.steps} steps"
+        steps = "" if self.steps is None else f", of up to {self.steps} steps"
         relation = self.who if self.relation is None else _WORDS[self.relation].format(self.who)
         model = "" if self.model is None else f", {self.model} model"
         return f"{relation} ({several}{steps}){model}"

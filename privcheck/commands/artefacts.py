@@ -62,8 +62,9 @@ def keep_policy(
     guarantee = None
     if setting.declaration is not None and ledger is not None:
         guarantee = PolicyGuarantee(
-            claim=state_claim(setting.declaration.claim_words, exact_parameters(setting)),
-            relation=setting.declaration.relation.words,
+            claim=state_claim(setting.declaration.claim_words, exact_parameters(setting)) + _claimed_for(setting),
+            relation=setting.released.relation.words,
+            unit=setting.setting.protected,
             spent=spent,
             noise=ledger.header["noise"],
             protects=ledger.header["protects"],
@@ -122,6 +123,11 @@ def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy
         rows=tuple(rows),
         picture=None if picture is None else str(picture),
     )
+
+
+def _claimed_for(setting: Chosen) -> str:
+    """Says for whom a claim is, where that is less than what the users of the data have."""
+    return "" if setting.setting.covering is None else f" for one trajectory ({setting.declared.relation.words})"
 
 
 def _note(guarantee: PolicyGuarantee | None, true: float | None) -> str:

@@ -69,7 +69,8 @@ def check(
     repeated = count_replicates(source, replicates, noise)
     if isinstance(source, Source):
         refuse_second_release(setting, source, repeated, out, noise=noise)
-    judged = setting.with_noise(noise).judged  # what cannot be drawn is refused before the audits run
+    drawn = setting.with_noise(noise)  # what cannot be drawn is refused before the audits run
+    judged, priced = drawn.judged, drawn.priced
     verdict = verify_claim(judged)  # of the discrete mechanism, where that is what is released
     plan = registry.plan_for(setting.algorithm)
     views = {
@@ -105,9 +106,9 @@ def check(
         begin_report(setting),
         verdict=VerdictBrief(verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence),
         show=show(setting),
-        budget=_price(setting, judged, delta),
+        budget=_price(setting, priced, delta),
         verify=verdict,
-        calibrate=_enough(judged, delta),
+        calibrate=_enough(priced, delta),
         audit=together(views),
         run=learned,
         provenance=provenance(began, command=command, seeds=_seeds(seed, noise)),

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from privcheck import registry
 from privcheck.declaration import resolve
 from privcheck.errors import ParameterError
 from privcheck.preparing import read_labels
-from privcheck.reading import Held, hold_trajectories, read_features, read_rewards, read_trajectories
+from privcheck.reading import (
+    NO_STATEMENT,
+    Held,
+    Users,
+    hold_trajectories,
+    read_features,
+    read_rewards,
+    read_trajectories,
+)
 from privcheck.registry import Algorithm
 from privcheck.relations import most_trajectories
 from privcheck.reports.values import PolicyLabels
 from privcheck.results import Dataset
+from privcheck.unit import Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +52,7 @@ def load(
     algorithm: Algorithm,
     seed: int,
     features: Path | None = None,
+    users: Users = NO_STATEMENT,
 ) -> Source:
     """Returns the dataset of a registered environment, or of a file.
 
@@ -54,6 +64,7 @@ def load(
         algorithm: Whose choices say which readings go with data that have no public reward function.
         seed: Of the sampled trajectories.
         features: A file with public features of states and actions, for data from a file.
+        users: What is said about the users of a file or of data in memory.
 
     Raises:
         ParameterError: Neither or both of `env` and `data` are given, or a file of public knowledge comes with an
@@ -69,9 +80,12 @@ def load(
             raise ParameterError(f"--rewards goes with a file: {name} brings its own reward function")
         if features is not None:
             raise ParameterError(f"--features goes with a file: {name} is a simulated environment with its own")
+        if users != NO_STATEMENT:
+            message = f"{name} is a simulated environment, whose users have one trajectory each: leave out"
+            raise ParameterError(f"{message} --column, --who, --max-trajectories and --one-episode-is-one-user")
         return _from_environment(name, given, seed)
     assert name is not None
-    return _from_users(name, rewards, features, given, algorithm)
+    return _from_users(name, (rewards, features), given, algorithm, users)
 
 
 def _from_environment(name: str, given: Mapping[str, str], seed: int) -> Source:
@@ -82,16 +96,30 @@ def _from_environment(name: str, given: Mapping[str, str], seed: int) -> Source:
         message = f"{name} has no trajectories to learn from: it is for agents that learn as they act"
         raise ParameterError(message, name="env", given=name)
     dataset = environment.sample({k: int(v) for k, v in values.items()}, seed)
+    unit = simulated_unit(name, dataset.trajectories.horizon)
+    dataset = replace(dataset, trajectories=replace(dataset.trajectories, unit=unit))
     sizes = _sizes(dataset)
     # what the environment was told is not told again, unless it is a size, which then has to agree
     rest = {k: v for k, v in given.items() if k not in own}
     return Source(data=dataset, given=rest, sizes=sizes)
 
 
+def simulated_unit(name: str, steps: int) -> Unit:
+    """The users of an environment, of one trajectory each."""
+    return Unit(who="simulated user", trajectories=1, steps=steps, basis="simulation", stated_by=f"environment {name}")
+
+
 def _from_users(
-    data: str | Path | Held, rewards: Path | None, features: Path | None, given: Mapping[str, str], algorithm: Algorithm
+    data: str | Path | Held,
+    public_files: tuple[Path | None, Path | None],
+    given: Mapping[str, str],
+    algorithm: Algorithm,
+    users: Users,
 ) -> Source:
-    several, S, A = _trajectories(given, algorithm), _count(given, "S"), _count(given, "A")
+    rewards, features = public_files
+    S, A = _count(given, "S"), _count(given, "A")
+    if users.max_trajectories is None and (covered := _trajectories(given, algorithm)) > 1:
+        users = replace(users, max_trajectories=covered)
     known = None if features is None else read_features(features, num_states=S, num_actions=A)
     if known is not None:  # public sizes, rather than the largest numbers in the users' data
         S, A = known.phi.shape[:2]
@@ -100,11 +128,12 @@ def _from_users(
         S, A = S or len(book.states), A or len(book.actions)
     if isinstance(data, str | Path):
         name = Path(data).name
-        read = read_trajectories(data, num_states=S, num_actions=A, trajectories=several)
+        read = read_trajectories(data, num_states=S, num_actions=A, users=users)
     else:
         name = type(data).__name__
-        read = hold_trajectories(data, num_states=S, num_actions=A, trajectories=several)
+        read = hold_trajectories(data, num_states=S, num_actions=A, users=users)
     trajectories = read.trajectories
+    several = trajectories.unit is not None and trajectories.unit.trajectories > 1
     public = (
         None
         if rewards is None
@@ -112,7 +141,7 @@ def _from_users(
     )
     dataset = Dataset(
         name=name,
-        description=f"{trajectories.users} {'users' if several == 1 else 'trajectories'} from {name}",
+        description=f"{trajectories.users} {'trajectories' if several else 'users'} from {name}",
         trajectories=trajectories,
         reward=public,
         evaluate=None,

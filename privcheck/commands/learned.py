@@ -123,6 +123,7 @@ def run(
         episodes=episodes,
         parameters=exact_parameters(setting),
         options=setting.options_used,
+        unit=None if setting.declaration is None else setting.setting.protected,
         preset=preset_used(setting),
         did_not_learn=judge_learned(setting, result, gap),
         value=_summarise_value(result, source, private=setting.declaration is not None),

@@ -208,6 +208,7 @@ def run_online(
         parameters=exact_parameters(setting),
         options=setting.options_used,
         choices=setting.readings,
+        unit=None if setting.declaration is None else setting.setting.protected,
         preset=preset_used(setting),
         did_not_learn=judge_acting(setting, result, regret),
         optimal_value=result.optimal,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable
@@ -58,6 +59,42 @@ env_option = click.option(
 data_option = click.option(
     "--data", metavar="FILE", help="Trajectories (.parquet, .csv, .npz), or an environment's name."
 )
+_USERS = (
+    click.option("--column", "user_column", metavar="user=NAME", help="The file's column that names each row's user."),
+    click.option("--who", metavar="NOUN", help="What one user is called, such as patient; by default from the column."),
+    click.option("--max-trajectories", type=Count(), metavar="M", help="At most how many episodes a user has."),
+    click.option("--one-episode-is-one-user", is_flag=True, help="State that each episode is another user's."),
+)
+
+
+def users_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options that say who the users of --data are; the command gets them as one value, `users`."""
+
+    @functools.wraps(command)
+    def gather(
+        *args: Any, user_column: str | None, who: str | None, max_trajectories: int | None,
+        one_episode_is_one_user: bool, **how: Any,
+    ) -> None:  # fmt: skip
+        from privcheck.reading import Users
+
+        if user_column is not None:
+            ours, equals, user_column = user_column.partition("=")
+            if ours.strip() != "user" or not equals or not user_column.strip():
+                message = "--column expects user=NAME here; `privcheck prepare` renames other columns"
+                raise click.UsageError(message)
+        users = Users(
+            column=None if user_column is None else user_column.strip(),
+            who=who,
+            max_trajectories=max_trajectories,
+            one_episode_is_one_user=one_episode_is_one_user,
+        )
+        command(*args, users=users, **how)
+
+    for option in reversed(_USERS):
+        gather = option(gather)
+    return gather
+
+
 rewards_option = click.option(
     "--rewards", type=Place(), help="The public reward function (state, action, reward), for --data."
 )

@@ -162,6 +162,7 @@ def describe_prepared(result: Prepared) -> str:
     lines = [
         f"{result.data}: {result.episodes:,} episodes of {result.steps} steps, from {result.rows:,} rows",
         f"changed: {', '.join(changed) or 'nothing'} (row by row in {result.changes}, which is as private as the data)",
+        f"protected: {result.unit.words}; stated by: {result.unit.stated_by}",
         *([] if result.codebook is None else [f"labels: {result.codebook}"]),
         *(f"depends on the data: {choice}" for choice in result.depends_on_data),
     ]
@@ -175,7 +176,8 @@ def describe_shown_policy(result: ShownPolicy) -> str:
         public = "no guarantee: not learned by a private algorithm"
     else:
         allowed = "may be published" if given.protects else "NOT to be published: its noise was simulated"
-        public = f"{allowed}; {given.claim} for: {given.relation}; spent {_say_spent(given.spent)}"
+        whom = given.relation if given.unit is None else f"{given.unit.words}, stated by {given.unit.stated_by}"
+        public = f"{allowed}; protects: {whom}; spent {_say_spent(given.spent)}; claimed {given.claim}"
         public += f" ({given.spent.theorem}; {given.spent.note})" if given.spent and given.spent.theorem else ""
     worth = [f"{name} {value:.6g}" for name, value in (("true", result.value.true), ("claimed", result.value.claimed))
              if value is not None]  # fmt: skip

@@ -35,12 +35,14 @@ from privcheck.commands.options import (
     seed_option,
     set_option,
     trials_option,
+    users_options,
     workers_option,
     yes_option,
 )
 
 if TYPE_CHECKING:
     from privcheck.commands.foreseen import Foreseen
+    from privcheck.reading import Users
     from privcheck.reports.values import Compared, Ran, RanOnline
 
 HTML_NAME = "report.html"
@@ -115,6 +117,7 @@ def audit(
 @data_option
 @rewards_option
 @features_option
+@users_options
 @click.option("--replicates", type=Count(), default=1, show_default=True, help="Independent repetitions.")
 @noise_option
 @seed_option
@@ -129,7 +132,8 @@ def audit(
 @json_option
 def run(
     names: tuple[str, ...], *, env: str | None, data: str | None, rewards: Path | None, features: Path | None,
-    sets: tuple[str, ...], out: Path | None, delta: str | None, dry_run: bool, yes: bool, as_json: bool, **how: Any,
+    users: Users, sets: tuple[str, ...], out: Path | None, delta: str | None, dry_run: bool, yes: bool, as_json: bool,
+    **how: Any,
 ) -> None:  # fmt: skip
     """Run the agent NAME on sampled users or your own data; several online agents are compared.
 
@@ -149,7 +153,7 @@ def run(
     from privcheck.commands.sources import Place, refuse_files
     from privcheck.reports.values import Compared, RanOnline
 
-    files: dict[str, Any] = {"data": data, "rewards": rewards, "features": features}
+    files: dict[str, Any] = {"data": data, "rewards": rewards, "features": features, "users": users}
     given, place = parse_sets(sets), Place(env=env, **files)
     amount = {option: how[option] for option in ("replicates", "seed", "workers")}
     foreseen = foresee_run(names, given, place, read=dry_run, **amount)
@@ -183,6 +187,7 @@ def run(
 @data_option
 @rewards_option
 @features_option
+@users_options
 @click.option(
     "--replicates", type=Count(), help="Repetitions of the run; by default 5 on simulated users, otherwise 1."
 )
@@ -222,7 +227,7 @@ def check(
 
     directory = out if out is not None else Path("runs") / name
     given, command = parse_sets(sets), ["privcheck", *sys.argv[1:]]
-    place = Place(**{option: how[option] for option in ("env", "data", "rewards", "features")})
+    place = Place(**{option: how[option] for option in ("env", "data", "rewards", "features", "users")})
     amount = {option: how[option] for option in ("trials", "replicates", "seed", "workers")}
     foreseen = foresee_check(name, given, place, read=dry_run, **amount)
     if dry_run:

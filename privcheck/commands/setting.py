@@ -19,6 +19,7 @@ from privcheck.results import NoiseKind
 from privcheck.runtime.release_noise import opendp_version
 from privcheck.setting import Setting
 from privcheck.symbols import exact
+from privcheck.unit import Unit
 
 _TABULAR: Final = frozenset({"H", "S", "A"})  # sizes that a user may state of any data; others where they are declared
 
@@ -66,16 +67,31 @@ class Chosen:
         Raises:
             ParameterError: The algorithm is a non-private baseline.
         """
-        return self.declared if self.setting.drawn is None else self.setting.drawn
+        self.declared  # noqa: B018 - the message names the algorithm
+        return self.setting.released
 
     @property
     def judged(self) -> Chosen:
         """Returns the setting in which what is drawn is what is declared, for verdicts on a release."""
-        return (
-            self
-            if self.setting.drawn is None
-            else replace(self, setting=replace(self.setting, declaration=self.released, drawn=None))
-        )
+        return self if self.setting.drawn is None else self._declaring(self.setting.drawn)
+
+    @property
+    def priced(self) -> Chosen:
+        """The setting in which the declaration is that of the run's cost to one of its users."""
+        return self if self.declaration is None else self._declaring(self.released)
+
+    def _declaring(self, declaration: Declaration) -> Chosen:
+        if declaration is self.declaration:
+            return self
+        return replace(self, setting=replace(self.setting, declaration=declaration, drawn=None, covering=None))
+
+    def protecting(self, unit: Unit | None) -> Chosen:
+        """The setting for the users of a table.
+
+        Raises:
+            ParameterError: The declaration has no price for users with several trajectories.
+        """
+        return replace(self, setting=self.setting.protecting(unit))
 
     def with_noise(self, noise: NoiseKind) -> Chosen:
         """Returns the setting with what is drawn by noise of that kind.
@@ -86,8 +102,7 @@ class Chosen:
         if noise == "simulated":
             return self
         opendp_version()
-        drawn = as_drawn(self.declared, self.values)
-        return replace(self, setting=replace(self.setting, drawn=drawn))
+        return replace(self, setting=self.setting.drawing(as_drawn(self.declared, self.values)))
 
     @property
     def options_used(self) -> dict[str, str]:

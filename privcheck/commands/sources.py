@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from privcheck import registry
-from privcheck.commands.data import Source, load
+from privcheck.commands.data import Source, load, simulated_unit
 from privcheck.commands.online import load_world, online_only, settle_together
 from privcheck.commands.setting import Chosen, settle
 from privcheck.errors import ParameterError
-from privcheck.reading import Held
+from privcheck.reading import NO_STATEMENT, Held, Users
 from privcheck.registry import Algorithm
 from privcheck.results import World
 
@@ -27,17 +27,20 @@ class Place:
         data: A file, an environment's name or data in memory, or None.
         rewards: A file with the public reward function, or None.
         features: A file with public features, or None.
+        users: What is said about the users of the data.
     """
 
     env: str | None = None
     data: str | Path | Held | None = None
     rewards: Path | None = None
     features: Path | None = None
+    users: Users = NO_STATEMENT
 
     @property
     def files(self) -> bool:
         """Returns whether anything but an environment is named."""
-        return any(one is not None for one in (self.data, self.rewards, self.features))
+        named = any(one is not None for one in (self.data, self.rewards, self.features))
+        return named or self.users != NO_STATEMENT
 
     @property
     def environment(self) -> str | None:
@@ -49,7 +52,7 @@ class Place:
     def or_else(self, env: str) -> Place:
         """Returns the same place; the environment where neither one nor data are named."""
         chosen = env if self.env is None and self.data is None else self.env
-        return Place(env=chosen, data=self.data, rewards=self.rewards, features=self.features)
+        return replace(self, env=chosen)
 
 
 def source_to_run(algorithm: Algorithm, given: Mapping[str, str], place: Place, *, seed: int) -> tuple[Chosen, Source]:
@@ -61,9 +64,10 @@ def source_to_run(algorithm: Algorithm, given: Mapping[str, str], place: Place, 
     """
     source = load(
         env=place.env, data=place.data, rewards=place.rewards, features=place.features,
-        given=given, algorithm=algorithm, seed=seed,
+        given=given, algorithm=algorithm, seed=seed, users=place.users,
     )  # fmt: skip
-    return settle(algorithm, source.given, sizes=source.sizes), source
+    unit = source.data.trajectories.unit
+    return settle(algorithm, source.given, sizes=source.sizes).protecting(unit), source
 
 
 def world_to_run(
@@ -77,7 +81,8 @@ def world_to_run(
     refuse_files(algorithms, place)
     assert place.env is not None
     world, rest = load_world(place.env, given, seed=seed)
-    return settle_together(algorithms, rest, world), world
+    unit = simulated_unit(world.name, world.mdp.horizon)
+    return [setting.protecting(unit) for setting in settle_together(algorithms, rest, world)], world
 
 
 def refuse_files(algorithms: Sequence[Algorithm], place: Place) -> None:

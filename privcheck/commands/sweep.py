@@ -22,6 +22,7 @@ from privcheck.commands.options import (
     rewards_option,
     seed_option,
     set_option,
+    users_options,
     workers_option,
     yes_option,
 )
@@ -40,6 +41,7 @@ from privcheck.commands.options import (
 @data_option
 @rewards_option
 @features_option
+@users_options
 @click.option(
     "--seeds",
     "--replicates",
@@ -81,7 +83,7 @@ def sweep(
     from privcheck.reports.swept import HTML_NAME, save_sweep
 
     given = parse_sets(sets)
-    place = Place(**{option: how.pop(option) for option in ("env", "data", "rewards", "features")})
+    place = Place(**{option: how.pop(option) for option in ("env", "data", "rewards", "features", "users")})
     plan = plan_sweep(names, parse_over(over, given), given, place, **how)
     if dry_run:
         writes = None if out is None else str(out)

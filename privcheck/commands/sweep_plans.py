@@ -63,7 +63,7 @@ class SweepPlan:
         """Returns the command line that makes the same result, whatever else was given."""
         named: dict[str, Any] = {
             "--env": self.place.env, "--data": _say_data(self.place.data), "--rewards": self.place.rewards,
-            "--features": self.place.features, "--delta": self.asked,
+            "--features": self.place.features, **self.place.users.options(), "--delta": self.asked,
         }  # fmt: skip
         words = ["privcheck", "sweep", *self.names]
         words += [word for option, one in named.items() if one is not None for word in (option, str(one))]

@@ -69,6 +69,7 @@ class Task:
         about = {
             "format": _FORMAT, "version": version("privcheck"), "numpy": version("numpy"), "algorithm": self.algorithm,
             "given": dict(sorted(self.given.items())), "env": self.place.env, "content": self.content,
+            **self.place.users.options(),
             "data": self.place.data if isinstance(self.place.data, str) else "", "over": dict(self.over),
             "replicates": self.replicates, "seed": self.seed,
             "delta": None if registry.algorithm(self.algorithm).declare is None else self.delta,

@@ -65,7 +65,7 @@ def run(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) ->
     """
     if request.noise == "release" and request.setting.drawn is None:
         drawn = as_drawn(request.setting.declared, request.values)
-        request = replace(request, setting=replace(request.setting, drawn=drawn))
+        request = replace(request, setting=request.setting.drawing(drawn))
     player = ready(make, request, noiseless=noiseless)
     if request.noise == "release" and not player.protects:
         message = f"{request.setting.declared.name} draws simulated noise alone; it has no release noise"
@@ -109,7 +109,14 @@ def open_ledger(request: OnlineRequest, player: Player, *, noiseless: bool) -> L
     words, planned = NOISELESS if noiseless else player.noise, player.keep_ledger is None
     fresh = not noiseless and not shared_draws(declaration)  # outputs that share a draw differ by exact data
     ledger = Ledger(
-        declaration, values, noise=words, as_declared=fresh, protects=player.protects, path=path, planned=planned
+        declaration,
+        values,
+        noise=words,
+        as_declared=fresh,
+        protects=player.protects,
+        path=path,
+        planned=planned,
+        unit=request.setting.protected,
     )
     mark = fingerprint(request, player.label)
     for release in declaration.releases if planned else ():

@@ -83,7 +83,7 @@ def shape_episodes(chunk: Chunk, plan: PreparationPlan, horizon: int, wanted: ND
     _check_chain(chunk, rows, ends, gaps)
     kept = np.ones(starts.size, bool) if wanted is None else wanted.copy()
     changes: list[Change] = []
-    _note(changes, chunk, starts[~kept], "episode dropped", "another one of its user is kept")
+    _note(changes, chunk, starts[~kept], "episode dropped", "others of its user are kept")
     broken = np.zeros(starts.size, bool)
     broken[episode[rows.missing | gaps]] = True
     short = lengths < horizon

@@ -9,17 +9,18 @@ from typing import Final, Literal
 
 from privcheck.errors import ParameterError
 from privcheck.preparing.codebooks import Codebook
+from privcheck.reading.users import NO_STATEMENT, Users
 
 COLUMNS: Final = ("episode", "step", "state", "action", "reward", "next_state", "user")
 NEEDED: Final = ("episode", "state", "action", "reward")
 
 Missing = Literal["refuse", "drop"]
 Short = Literal["refuse", "pad", "drop"]
-Which = Literal["all", "first", "random"]
+Keep = Literal["refuse", "first", "random"]
 _WAYS: Final = {
     "missing": ("refuse", "drop"),
     "short": ("refuse", "pad", "drop"),
-    "one_episode": ("all", "first", "random"),
+    "keep": ("refuse", "first", "random"),
 }
 
 
@@ -37,7 +38,9 @@ class PreparationPlan:
         missing: What becomes of an episode in which a value or a step is missing.
         short: What becomes of an episode with fewer than H steps: padded in an ended state of its own, or dropped.
         pad_reward: The reward of padded steps, in the file's unit.
-        one_episode: Which episode of a user is kept.
+        users: What is said about the users. Their column is named in `columns`.
+        keep: Which episodes stay of a user who has more than `users.max_trajectories` (1 where nothing was said): the
+            first, or some at random; "refuse" refuses the table.
         seed: Of the random choice.
         sort: Sort the rows by episode and step first, which holds the file in memory.
 
@@ -54,7 +57,8 @@ class PreparationPlan:
     missing: Missing = "refuse"
     short: Short = "refuse"
     pad_reward: float | None = None
-    one_episode: Which = "all"
+    users: Users = NO_STATEMENT
+    keep: Keep = "refuse"
     seed: int = 0
     sort: bool = False
 
@@ -66,6 +70,9 @@ class PreparationPlan:
             raise ParameterError(message, name="horizon")
         if self.codebook is not None and self.states is not None:
             raise ParameterError("--states goes with codes; the codebook says how many states there are", name="states")
+        if self.users.one_episode_is_one_user and (self.keep != "refuse" or "user" in self.columns):
+            message = "--one-episode-is-one-user contradicts --keep and --column user=…: give one of them"
+            raise ParameterError(message, name="one_episode_is_one_user", given=True)
         if self.short == "pad" and self.codebook is None and self.states is None:
             message = "--short pad needs a state of its own for ended episodes: give --states S, the public number"
             raise ParameterError(f"{message} of codes, or --codebook", name="states")
@@ -93,6 +100,11 @@ class PreparationPlan:
         if not low <= self.padded_with <= high:
             message = f"--pad-reward {self.padded_with:g}: expected within the rewards' bounds {low:g} to {high:g}"
             raise ParameterError(message, name="pad_reward", given=self.pad_reward)
+
+    @property
+    def most(self) -> int:
+        """At most how many episodes a user has."""
+        return self.users.max_trajectories or 1
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -134,6 +146,11 @@ class PreparationPlan:
             said.append("H is the length of the first episode: give --horizon, a public number")
         if self.codebook is None and self.states is None:
             said.append("S and A are the largest codes, unless the run is given --set S=… --set A=…, public numbers")
+        if self.keep != "refuse":
+            said.append(
+                f"at most {self.most} episodes of a user are kept, by the rows of that user alone: this costs nothing, "
+                "but the number of episodes that are left is private"
+            )
         if self.clip_rewards and self.reward_range is None:
             said.append("rewards are clipped to [0, 1], which must be their public range")
         return tuple(said)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from pyarrow import csv, dataset
 from privcheck.errors import FileFormatError
 from privcheck.preparing.plan import COLUMNS, NEEDED, PreparationPlan
 from privcheck.reading.tables import require_file
+from privcheck.reading.users import refuse_unknown
 
 FORMATS: Final = {
     ".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".feather": "feather", ".arrow": "ipc", ".ipc": "ipc",
@@ -86,12 +87,26 @@ def _open(path: Path, plan: PreparationPlan) -> dataset.Dataset:
         raise FileFormatError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from None
 
 
+def refuse_unknown_users(path: Path, plan: PreparationPlan) -> None:
+    """Refuses a raw table of unknown users; errors as of `privcheck.reading.users.refuse_unknown`."""
+    source = _open(path, plan)
+    names = _find_columns(path, source, plan)
+
+    def look(wanted: Sequence[str]) -> Mapping[str, Any]:
+        columns = {name: names["episode"] if name == "episode" else name for name in wanted}
+        read = _plain(source.to_table(columns=list(dict.fromkeys(columns.values()))))
+        return {name: read.column(theirs) for name, theirs in columns.items()}
+
+    ours = {theirs: name for name, theirs in names.items()}
+    others = [name for name in source.schema.names if ours.get(name, "user") == "user"]
+    users = plan.users
+    refuse_unknown(str(path), replace(users, column=None), None, [ours.get(name, name) for name in others], look)
+
+
 def _find_columns(path: Path, source: dataset.Dataset, plan: PreparationPlan) -> dict[str, str]:
     """Returns what the file calls each of our columns that it has."""
     there = source.schema.names
     missing = [name for name in {*NEEDED, *plan.columns} if plan.find(name) not in there]
-    if plan.one_episode != "all" and plan.find("user") not in there:
-        missing.append("user")
     if missing:
         lacks = ", ".join(plan.find(name) for name in COLUMNS if name in missing)
         message = f"{path}: no column {lacks}; it has {', '.join(there)}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, BinaryIO, Final, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +18,14 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from privcheck.brief import Brief
-from privcheck.errors import FileFormatError, ParameterError
+from privcheck.errors import FileFormatError, ParameterError, TrajectoryError
 from privcheck.preparing.codebooks import FILE_NAME, Codebook
 from privcheck.preparing.episodes import Change, Dense, shape_episodes
 from privcheck.preparing.plan import PreparationPlan
-from privcheck.preparing.raw import Chunk, read_chunks
+from privcheck.preparing.raw import Chunk, read_chunks, refuse_unknown_users
+from privcheck.reading.users import METADATA, unit_of_table
 from privcheck.results import Progress, silent
+from privcheck.unit import Unit
 from privcheck.whole_files import whole_file
 
 _ENDINGS: Final = (".parquet", ".csv")
@@ -44,6 +47,7 @@ class Prepared(Brief):
         steps: H.
         changed: How often each thing was done.
         changes: The file with every change, by the row of the raw table; as private as the data.
+        unit: Who the users are, and at most how many episodes one has.
         codebook: The file with the labels; None where the raw table holds codes.
         depends_on_data: Choices that looked at the data.
     """
@@ -54,6 +58,7 @@ class Prepared(Brief):
     steps: int
     changed: dict[str, int]
     changes: str
+    unit: Unit
     codebook: str | None
     depends_on_data: tuple[str, ...]
 
@@ -76,6 +81,7 @@ def prepare(raw: Path, out: Path, plan: PreparationPlan, *, progress: Progress =
         raise FileFormatError(f"--out {out}: expected a file that ends in {', '.join(_ENDINGS)}")
     if out.resolve() == raw.resolve():
         raise FileFormatError(f"--out {out} is the raw table itself: choose another name")
+    refuse_unknown_users(raw, plan)
     chosen = _choose_episodes(raw, plan)
     changed: Counter[str] = Counter()
     log = out.with_name(out.stem + ".changes.csv")
@@ -83,7 +89,7 @@ def prepare(raw: Path, out: Path, plan: PreparationPlan, *, progress: Progress =
     sizes = _Sizes()
     try:
         as_csv = out.suffix.lower() == ".csv"
-        with whole_file(out) as file, whole_file(log) as notes, _Writer(file, as_csv=as_csv) as writer:
+        with whole_file(out) as file, whole_file(log) as notes, _Writer(file, plan, as_csv=as_csv) as writer:
             notes.write(b"row,what,how\n")
             for dense, rows in _shape(raw, plan, chosen):
                 changed.update(what for _, what, _ in dense.changes)
@@ -105,6 +111,7 @@ def prepare(raw: Path, out: Path, plan: PreparationPlan, *, progress: Progress =
         steps=sizes.steps,
         changed=dict(changed),
         changes=str(log),
+        unit=_unit_of(plan, sizes.steps, named=writer.named),
         codebook=None if book is None else str(book),
         depends_on_data=plan.depends_on_data,
     )
@@ -154,25 +161,50 @@ def _shape(raw: Path, plan: PreparationPlan, chosen: set[int] | None) -> Iterato
 
 
 def _choose_episodes(raw: Path, plan: PreparationPlan) -> set[int] | None:
-    """Returns the first rows of the episodes that are kept, one a user; None for all.
+    """Returns the first rows of the episodes that are kept, at most `plan.most` a user; None for all.
 
-    The random one has the least hash of seed, user and number, so that it depends on its own user's rows alone.
+    Random ones have the least hashes of seed, user and number, so that they depend on their own user's rows alone.
+
+    Raises:
+        FileFormatError: A row has no user, or an episode has rows of two.
+        TrajectoryError: A user has too many episodes, and the plan does not say which to keep.
     """
-    if plan.one_episode == "all":
+    if plan.users.one_episode_is_one_user:
         return None
-    best: dict[Any, tuple[bytes, int]] = {}
+    best: dict[Any, list[tuple[bytes, int]]] = {}
     seen: Counter[Any] = Counter()
     for chunk in read_chunks(raw, plan):
         users = chunk.columns["user"]
         _refuse_two_users(chunk, users)
         for start, user in zip(chunk.starts.tolist(), users.take(pa.array(chunk.starts)).to_pylist(), strict=True):
-            if plan.one_episode == "first":
-                rank = seen[user].to_bytes(8)
-            else:
+            row = chunk.first + start
+            if plan.keep == "random":
                 rank = hashlib.blake2b(f"{plan.seed}|{user!r}|{seen[user]}".encode(), digest_size=16).digest()
+            else:
+                rank = seen[user].to_bytes(8)
             seen[user] += 1
-            best[user] = min(best.get(user, (b"\xff" * 17, 0)), (rank, chunk.first + start))
-    return {row for _, row in best.values()}
+            kept = best.setdefault(user, [])
+            kept.append((rank, row))
+            if len(kept) > plan.most:
+                if plan.keep == "refuse":
+                    _refuse_too_many(plan, row)
+                kept.remove(max(kept))
+    return None if plan.keep == "refuse" else {row for kept in best.values() for _, row in kept}
+
+
+def _refuse_too_many(plan: PreparationPlan, row: int) -> NoReturn:
+    number = f"episode {plan.most + 1} of its user begins in row {row}"
+    said = f"--max-trajectories {plan.most}" if plan.users.max_trajectories else "no --max-trajectories, that is 1"
+    message = (
+        f"a user has more episodes than stated: {number}, and {said} was given. State the most that one has with "
+        "--max-trajectories M, which costs more, or keep that many of each: --keep first, or --keep random with --seed"
+    )
+    raise TrajectoryError(message)
+
+
+def _unit_of(plan: PreparationPlan, steps: int, *, named: bool) -> Unit:
+    users = plan.users if plan.users.one_episode_is_one_user else replace(plan.users, column=plan.find("user"))
+    return unit_of_table(users, None, named=named, steps=steps)
 
 
 def _refuse_two_users(chunk: Chunk, users: pa.Array) -> None:
@@ -199,9 +231,10 @@ def _line(change: Change) -> str:
 class _Writer:
     """Trajectories to a file, as `read_trajectories` reads them: episodes from 0, steps from 1."""
 
-    def __init__(self, file: BinaryIO, *, as_csv: bool) -> None:
-        self._file, self._csv = file, as_csv
+    def __init__(self, file: BinaryIO, plan: PreparationPlan, *, as_csv: bool) -> None:
+        self._file, self._plan, self._csv = file, plan, as_csv
         self._writer: Any = None
+        self.named = False
         self._episode = 0
 
     def write(self, dense: Dense) -> None:
@@ -220,6 +253,9 @@ class _Writer:
             table = table.append_column("user", user.take(pa.array(np.repeat(np.arange(count), steps))))
         self._episode += count
         if self._writer is None:
+            self.named = dense.users is not None
+            unit = _unit_of(self._plan, steps, named=self.named)
+            table = table.replace_schema_metadata({METADATA: json.dumps(unit.to_dict())})
             made = csv.CSVWriter if self._csv else pq.ParquetWriter
             self._writer = made(self._file, table.schema)
         self._writer.write_table(table)

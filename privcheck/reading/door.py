@@ -25,7 +25,6 @@ from privcheck.reading.tables import Table
 from privcheck.trajectories import Trajectories
 
 NEEDED = ("episode", "step", "state", "action", "reward", "next_state")
-OPTIONAL = ("user",)
 TABLE_LIMIT = 8 * 2**30  # bytes of one step's transition counts, S·A·S floats
 
 
@@ -68,7 +67,7 @@ def admit(
     """Returns the trajectories, one row an episode in the order of the episodes' names; None if there are problems.
 
     Args:
-        table: The columns `NEEDED`, and `OPTIONAL` ones.
+        table: The columns `NEEDED`, and perhaps `user`.
         num_states: S if it is known; otherwise the largest id decides.
         num_actions: A, likewise.
         trajectories: How many episodes a user may have, where users are named.
@@ -252,13 +251,11 @@ def _check_users(
             f"{_name(episode, other)} (first on {table.place(other)})" + (f", {most} apart" if most > 1 else "")
         )
 
-    if most > 1:
-        what = f"a user with more than {most} episodes (the relation says how many a user has; keep {most} of each"
-        problems.add(f"{what}, or declare more)", beyond, both)
-        return
+    episodes = "one episode" if most == 1 else f"{most} episodes"
     problems.add(
-        "a user with more than one episode (replacing one trajectory would not cover this person; keep one episode a "
-        "user, join a user's episodes into one longer trajectory, or declare users with `trajectories=m`)",
+        f"a user with more than {episodes} (a guarantee for {most} would not cover this person: state the most that "
+        "one has with --max-trajectories M, which costs more, or keep fewer of each with `privcheck prepare "
+        "--max-trajectories M --keep first`)",
         beyond,
         both,
     )

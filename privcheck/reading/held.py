@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from privcheck.errors import TrajectoryError
-from privcheck.reading.door import NEEDED, OPTIONAL
+from privcheck.errors import ParameterError, TrajectoryError
+from privcheck.reading.door import NEEDED
 from privcheck.reading.problems import Problems
 from privcheck.reading.tables import as_table
 from privcheck.reading.trajectories import FileTrajectories, admit_table, gather_facts, refuse_sizes
+from privcheck.reading.users import NO_STATEMENT, SAY_SO, Users, unit_of_table
 from privcheck.trajectories import Trajectories
+from privcheck.unit import Unit
 
 
 class ArrowTable(Protocol):
@@ -25,34 +29,61 @@ Held: TypeAlias = Trajectories | FileTrajectories | ArrowTable
 
 
 def hold_trajectories(
-    held: Held, *, num_states: int | None = None, num_actions: int | None = None, trajectories: int = 1
+    held: Held, *, num_states: int | None = None, num_actions: int | None = None, users: Users = NO_STATEMENT
 ) -> FileTrajectories:
     """Returns the trajectories in a table in memory, after looking at every row; as `read_trajectories` of a file.
 
-    Trajectories are taken as they are: with the S and A that they were made with, one a user.
+    Trajectories are taken as they are: with the S, A and unit of privacy that they were made with.
 
     Args:
         held: A pandas frame, a pyarrow table or another that speaks Arrow, with a row a step; or trajectories.
         num_states: S, publicly known.
         num_actions: A, publicly known.
-        trajectories: How many episodes a user has at most, as the relation says.
+        users: What the person who hands them over says about the users.
 
     Raises:
-        ParameterError: S, A or how many episodes a user has is no positive whole number, or this is no table.
+        ParameterError: S or A is not a positive whole number, this is no table, or two statements about the users
+            contradict each other.
         FileFormatError: The table has no rows, or lacks a column.
-        TrajectoryError: Rows are wrong, or trajectories are of other sizes than those given.
+        TrajectoryError: The users are unknown, rows are wrong, or trajectories are of other sizes than those given.
     """
-    refuse_sizes(num_states, num_actions, trajectories)
-    known = (num_states, num_actions)
+    sizes = (num_states, num_actions)
+    refuse_sizes(sizes)
     if isinstance(held, Trajectories | FileTrajectories):
-        users = held if isinstance(held, Trajectories) else held.trajectories
-        own = (users.num_states, users.num_actions)
-        for name, size, made in zip("SA", known, own, strict=True):
+        data = held if isinstance(held, Trajectories) else held.trajectories
+        own = (data.num_states, data.num_actions)
+        for name, size, made in zip("SA", sizes, own, strict=True):
             if size is not None and size != made:
                 raise TrajectoryError(f"these trajectories were made with {name} = {made}: expected {name} = {size}")
-        if isinstance(held, FileTrajectories) and None in known:
-            return held  # with its warning, where S or A was taken from the data
-        facts: dict[str, str | int] = {"format": "Trajectories", "rows": users.actions.size}
-        return gather_facts(users, facts, own, rows="users" if trajectories == 1 else "episodes")
-    table = as_table(held, needed=NEEDED, optional=OPTIONAL)
-    return admit_table(table, Path(type(held).__name__), known, trajectories, Problems())
+        data = replace(data, unit=_unit_of_held(data, users))
+        if isinstance(held, FileTrajectories) and None in sizes:
+            return replace(held, trajectories=data)  # with its warning, where S or A was taken from the data
+        facts: dict[str, str | int] = {"format": "Trajectories", "rows": data.actions.size}
+        return gather_facts(data, facts, own)
+    table = as_table(held, needed=NEEDED, optional=(users.name,))
+
+    def look(names: Sequence[str]) -> Mapping[str, Any]:
+        return as_table(held, needed=("episode",), optional=names[1:]).columns
+
+    return admit_table(table, Path(type(held).__name__), sizes=sizes, users=users, problems=Problems(), look=look)
+
+
+def _unit_of_held(data: Trajectories, users: Users) -> Unit:
+    """Returns the unit of trajectories, which a reader made, or who hands them over states.
+
+    Raises:
+        ParameterError: Two statements contradict each other.
+        TrajectoryError: The users are unknown.
+    """
+    if data.unit is None and not users.one_episode_is_one_user:
+        message = (
+            f"these trajectories were refused: they do not say who their users are. If each of the {data.users:,} is "
+            f"another user's, say so: {SAY_SO}; else hand over a table with a column user"
+        )
+        raise TrajectoryError(message)
+    if data.unit is None:
+        return unit_of_table(users, None, named=False, steps=data.horizon)
+    if users != NO_STATEMENT:
+        message = f"these trajectories have a unit already ({data.unit.words}): state it where they are read"
+        raise ParameterError(message, name="data")
+    return data.unit

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privcheck.errors import FileFormatError, ParameterError
 from privcheck.reading.problems import Problems
+from privcheck.reading.users import METADATA
 
 CONVENTIONS = {"line": "lines count the header as line 1", "row": "rows count from 1"}
 
@@ -26,7 +27,8 @@ class Table:
         unit: What places count: "line" of a text file or "row".
         lines: The place of every row, in file order.
         columns: Arrow columns by name; CSV columns are text. Taken out one by one, to free memory.
-        ignored: The columns of the file that nobody asked for.
+        ignored: The columns of the file that were not asked for.
+        stored: The unit of privacy in a Parquet file's metadata, as JSON; None where there is none.
     """
 
     format: str
@@ -34,6 +36,7 @@ class Table:
     lines: NDArray[np.int64]
     columns: dict[str, Any]
     ignored: tuple[str, ...]
+    stored: bytes | None = None
 
     @property
     def rows(self) -> int:
@@ -136,6 +139,7 @@ def _read_parquet(path: Path, needed: Sequence[str], optional: Sequence[str]) ->
     try:
         with pq.ParquetFile(path) as file:
             names = [str(name) for name in file.schema_arrow.names]
+            stored = (file.schema_arrow.metadata or {}).get(METADATA)
             chosen = _choose(path, names, needed, optional)
             read = file.read(columns=chosen)
     except pa.ArrowException as error:
@@ -146,6 +150,7 @@ def _read_parquet(path: Path, needed: Sequence[str], optional: Sequence[str]) ->
         lines=np.arange(1, read.num_rows + 1),
         columns={name: read.column(name) for name in chosen},
         ignored=tuple(n for n in names if n not in chosen),
+        stored=stored,
     )
 
 
@@ -213,6 +218,7 @@ def _without_blank_lines(table: Table) -> Table:
         lines=table.lines[~blank],
         columns={name: column.filter(~blank) for name, column in table.columns.items()},
         ignored=table.ignored,
+        stored=table.stored,
     )
 
 

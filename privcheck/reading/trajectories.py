@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.brief import Brief
-from privcheck.errors import ParameterError, TrajectoryError
+from privcheck.errors import FileFormatError, ParameterError, TrajectoryError
 from privcheck.reading.archives import load_arrays
 from privcheck.reading.columns import as_whole, check_range, check_unit_interval
-from privcheck.reading.door import NEEDED, OPTIONAL, admit, largest_id, refuse_too_large
+from privcheck.reading.door import NEEDED, admit, largest_id, refuse_too_large
 from privcheck.reading.problems import Problems
 from privcheck.reading.tables import CONVENTIONS, Table, read_table, require_file
+from privcheck.reading.users import NO_STATEMENT, SAY_SO, Users, most_of, refuse_unknown, unit_of_table
 from privcheck.trajectories import Trajectories
+from privcheck.unit import Unit
 
 EXTENSIONS = (".parquet", ".csv", ".npz")
 _ARRAYS = ("states", "actions", "rewards")
@@ -31,7 +34,8 @@ class FileTrajectories(Brief):
     Attributes:
         trajectories: The users' data, one row an episode, sorted by the episodes' names.
         facts: Name, format, rows, users (episodes, where a user may have several), H, S and A by name, for a report;
-            "ignored columns" if there are any, and "warning" where S or A was taken from the data.
+            who the users are and on whose word, "ignored columns" if there are any, and "warning" where S or A was
+            taken from the data.
     """
 
     trajectories: Trajectories
@@ -44,14 +48,19 @@ class FileTrajectories(Brief):
 
 
 def read_trajectories(
-    path: Path | str, *, num_states: int | None = None, num_actions: int | None = None, trajectories: int = 1
+    path: Path | str,
+    *,
+    num_states: int | None = None,
+    num_actions: int | None = None,
+    users: Users = NO_STATEMENT,
 ) -> FileTrajectories:
     """Returns the trajectories in a file, after looking at every row.
 
     Parquet and CSV files have a row a step, in any order, with the columns episode, step, state, action, reward and
-    next_state, and perhaps user; other columns are ignored and named in the facts. Steps count from 0 or from 1, the
-    same for all. NPZ files have the arrays states (users, H + 1), actions and rewards (users, H), and perhaps
-    num_states and num_actions.
+    next_state, and user; other columns are ignored and named in the facts. Steps count from 0 or from 1, the same for
+    all. NPZ files have the arrays states (users, H + 1), actions and rewards (users, H), and perhaps num_states and
+    num_actions. The users are those of the column `user`, or those that `prepare` wrote into a Parquet file's metadata;
+    else somebody has to say that each episode is another user's.
 
     S and A that are neither given nor in an NPZ file are the largest id + 1. That is a property of the data which no
     noise covers, so the facts then carry a warning.
@@ -60,38 +69,50 @@ def read_trajectories(
         path: A file that ends in .parquet, .csv or .npz.
         num_states: S, publicly known.
         num_actions: A, publicly known.
-        trajectories: How many episodes a user has at most, as the relation says: checked where there is a column
-            `user`, and assumed where there is none.
+        users: What you say about the users: how the file calls their column, how many episodes one has at most, or
+            that each episode is another user's.
 
     Raises:
-        ParameterError: S, A or how many episodes a user has is not a positive whole number.
+        ParameterError: S, A or the number of episodes is not a positive whole number, or two statements about the
+            users contradict each other.
         FileFormatError: The file is missing, empty, not what its name says, or lacks a column.
-        TrajectoryError: Rows are wrong. One message has all kinds of problems, each with its first places: lines of a
-            CSV file count the header as line 1, rows of a Parquet file count from 1.
+        TrajectoryError: The table does not say who its users are, or rows are wrong. One message has all kinds of
+            problems, each with its first places: lines of a CSV file count the header as line 1, rows of a Parquet file
+            count from 1.
     """
-    refuse_sizes(num_states, num_actions, trajectories)
+    sizes = (num_states, num_actions)
+    refuse_sizes(sizes)
     path = require_file(path, EXTENSIONS)
     if path.suffix.lower() == ".npz":
-        return _read_npz(path, num_states, num_actions, rows="users" if trajectories == 1 else "episodes")
+        return _read_npz(path, sizes, users)
     problems = Problems()
-    table = read_table(path, needed=NEEDED, optional=OPTIONAL, problems=problems)
-    return admit_table(table, path, (num_states, num_actions), trajectories, problems)
+    table = read_table(path, needed=NEEDED, optional=(users.name,), problems=problems)
+
+    def look(names: Sequence[str]) -> Mapping[str, Any]:
+        return read_table(path, needed=("episode",), optional=names[1:], problems=Problems()).columns
+
+    return admit_table(table, path, sizes=sizes, users=users, problems=problems, look=look)
 
 
-def refuse_sizes(num_states: int | None, num_actions: int | None, trajectories: int) -> None:
-    """Refuses S, A or a number of trajectories that is given and no positive whole number.
+def refuse_sizes(sizes: tuple[int | None, int | None]) -> None:
+    """Refuses S or A that is given and not a positive whole number.
 
     Raises:
-        ParameterError: One is none.
+        ParameterError: One is not.
     """
-    given = (*zip(_SIZES, (num_states, num_actions), strict=True), ("trajectories", trajectories))
-    for name, size in given:
+    for name, size in zip(_SIZES, sizes, strict=True):
         if size is not None and not (isinstance(size, int) and not isinstance(size, bool) and size >= 1):
             raise ParameterError(f"{name}: expected a whole number, at least 1, got {size!r}", name=name, given=size)
 
 
 def admit_table(
-    table: Table, path: Path, sizes: tuple[int | None, int | None], trajectories: int, problems: Problems
+    table: Table,
+    path: Path,
+    *,
+    sizes: tuple[int | None, int | None],
+    users: Users,
+    problems: Problems,
+    look: Callable[[Sequence[str]], Mapping[str, Any]],
 ) -> FileTrajectories:
     """Returns the trajectories in a table's rows.
 
@@ -99,35 +120,45 @@ def admit_table(
         table: The columns.
         path: How messages call where they come from.
         sizes: S and A, where they are known.
-        trajectories: How many episodes a user has at most.
+        users: What the person who reads it says about its users.
         problems: Those that were found so far.
+        look: Reads more of its columns, for a refusal that names likely columns of users.
 
     Raises:
-        TrajectoryError: Rows are wrong.
+        ParameterError: Two statements about the users contradict each other.
+        TrajectoryError: The table does not say who its users are, or rows are wrong.
     """
     num_states, num_actions = sizes
-    admitted = admit(
-        table, num_states=num_states, num_actions=num_actions, trajectories=trajectories, problems=problems
-    )
+    stored = _read_stored(table, path)
+    named = users.name in table.columns
+    refuse_unknown(str(path), users, stored, [*table.columns, *table.ignored], look)
+    if named:
+        table.columns["user"] = table.columns.pop(users.name)
+    most = most_of(users, stored)
+    admitted = admit(table, num_states=num_states, num_actions=num_actions, trajectories=most, problems=problems)
     if admitted is None:
         raise _refusal(path, f"{table.rows:,} rows; {CONVENTIONS[table.unit]}", problems)
     facts: dict[str, str | int] = {"file": path.name, "format": table.format, "rows": table.rows}
     if table.ignored:
         facts["ignored columns"] = ", ".join(table.ignored)
-    return gather_facts(admitted, facts, sizes, rows="users" if trajectories == 1 else "episodes")
+    unit = unit_of_table(users, stored, named=named, steps=admitted.horizon)
+    return gather_facts(replace(admitted, unit=unit), facts, sizes)
 
 
 def gather_facts(
-    data: Trajectories, facts: dict[str, str | int], given: tuple[int | None, int | None], *, rows: str
+    data: Trajectories, facts: dict[str, str | int], given: tuple[int | None, int | None]
 ) -> FileTrajectories:
     """Returns trajectories with their sizes among the facts, and a warning where S or A was taken from the data.
 
     Args:
-        data: The trajectories.
+        data: The trajectories, with the unit of privacy.
         facts: What is known of where they come from.
         given: S and A, where somebody said them.
-        rows: What a row is.
     """
+    unit = data.unit
+    assert unit is not None  # every way to trajectories states it
+    facts |= {"protected": unit.words, "stated by": unit.stated_by}
+    rows = "users" if unit.trajectories == 1 else "episodes"
     facts |= {rows: data.users, "H": data.horizon, "S": data.num_states, "A": data.num_actions}
     inferred = [
         f"{name}={size}"
@@ -147,8 +178,31 @@ def _refusal(path: Path, size: str, problems: Problems) -> TrajectoryError:
     return TrajectoryError(f"{path} was refused: {kinds} ({size})", problems=problems.lines)
 
 
-def _read_npz(path: Path, num_states: int | None, num_actions: int | None, *, rows: str) -> FileTrajectories:
+def _read_stored(table: Table, path: Path) -> Unit | None:
+    """Returns the unit of privacy in a Parquet file's metadata.
+
+    Raises:
+        FileFormatError: It is damaged.
+    """
+    if table.stored is None:
+        return None
+    try:
+        return Unit.of(json.loads(table.stored))
+    except (ValueError, TypeError) as error:
+        message = f"{path}: the unit of privacy in its metadata cannot be read ({str(error)[:200]}); prepare it again"
+        raise FileFormatError(message) from None
+
+
+def _read_npz(path: Path, sizes: tuple[int | None, int | None], users: Users) -> FileTrajectories:
+    num_states, num_actions = sizes
     arrays, ignored = load_arrays(path, needed=_ARRAYS, optional=_SIZES)
+    if not users.one_episode_is_one_user:
+        rows = arrays["actions"].shape[0] if arrays["actions"].ndim else 0
+        message = (
+            f"{path} was refused: an NPZ file does not say who its users are. If each of its {rows:,} rows is another "
+            f"user's, say so: {SAY_SO}; else write a Parquet or CSV file with a column user"
+        )
+        raise TrajectoryError(message)
     shape = arrays["actions"].shape
     problems = Problems()
     if len(shape) != 2 or 0 in shape:
@@ -168,7 +222,8 @@ def _read_npz(path: Path, num_states: int | None, num_actions: int | None, *, ro
     facts: dict[str, str | int] = {"file": path.name, "format": "NPZ", "rows": int(np.prod(shape))}
     if ignored:
         facts["ignored columns"] = ", ".join(ignored)
-    return gather_facts(data, facts, given, rows=rows)
+    unit = unit_of_table(users, None, named=False, steps=data.horizon)
+    return gather_facts(replace(data, unit=unit), facts, given)
 
 
 def _from_arrays(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -9,6 +10,7 @@ from typing import BinaryIO
 import numpy as np
 
 from privcheck.errors import FileFormatError
+from privcheck.reading.users import METADATA
 from privcheck.trajectories import Trajectories
 from privcheck.whole_files import whole_file
 
@@ -17,7 +19,8 @@ def write_trajectories(path: Path | str, trajectories: Trajectories) -> None:
     """Writes Parquet, CSV or NPZ by the path's ending, under a temporary name first: never half a file.
 
     Parquet and CSV have the columns episode (from 0), step (from 1), state, action, reward and next_state; they do not
-    hold S and A, an NPZ file does.
+    hold S and A, an NPZ file does. Parquet has the unit of privacy in its metadata; whoever reads another format states
+    it again.
 
     Raises:
         FileFormatError: The path ends in something else, or cannot be written.
@@ -42,7 +45,10 @@ def _write_parquet(file: BinaryIO, data: Trajectories) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table(_columns(data)), file)
+    table = pa.table(_columns(data))
+    if data.unit is not None:
+        table = table.replace_schema_metadata({METADATA: json.dumps(data.unit.to_dict())})
+    pq.write_table(table, file)
 
 
 def _write_csv(file: BinaryIO, data: Trajectories) -> None:

@@ -19,6 +19,7 @@ from typing import Any, TextIO
 from privcheck.charges import Charge
 from privcheck.declaration import Declaration
 from privcheck.errors import LedgerError
+from privcheck.unit import Unit
 from privcheck.whole_files import partial_path
 
 VERSION = 2  # since 2 `protects` is true of release noise alone
@@ -56,6 +57,7 @@ class Ledger:
         path: Where the ledger is written; None keeps it in memory.
         planned: It is a plan of spending, written from the declaration before anything was drawn; otherwise each line
             is written by the release that it records.
+        unit: Who is protected in the data of the run; None for the declaration's own unit.
 
     Attributes:
         header: Declaration, parameters and noise source, as written in the first line.
@@ -73,12 +75,14 @@ class Ledger:
         protects: bool = False,
         path: Path | None = None,
         planned: bool = False,
+        unit: Unit | None = None,
     ) -> None:
         self.header: dict[str, Any] = {
             "ledger": VERSION,
             "algorithm": declaration.name,
             "parameters": {name: str(value) for name, value in sorted(values.items())},
             "relation": declaration.relation.words,
+            "unit": (unit or declaration.unit(values)).to_dict(),
             "noise": noise,
             "as_declared": as_declared,
             "protects": protects,

@@ -11,6 +11,7 @@ from privcheck.errors import ParameterError
 from privcheck.reports.values.presets import PresetUsed
 from privcheck.reports.values.result import Result
 from privcheck.reports.values.unlearned import NotLearned
+from privcheck.unit import Unit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,6 +140,7 @@ class Ran(Result):
     episodes: int
     parameters: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    unit: Unit | None = None  # of privacy; None without privacy
     preset: PresetUsed | None = None
     did_not_learn: NotLearned | None = None
     value: LearnedValue
@@ -280,6 +282,7 @@ class RanOnline(Result):
     parameters: Mapping[str, str]
     options: Mapping[str, str]
     choices: Mapping[str, str]
+    unit: Unit | None = None  # of privacy; None without privacy
     preset: PresetUsed | None = None
     did_not_learn: NotLearned | None = None
     optimal_value: float

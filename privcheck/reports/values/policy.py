@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from privcheck.reports.values.learned import SpentCost
 from privcheck.reports.values.result import Result
+from privcheck.unit import Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,8 @@ class PolicyGuarantee:
     Attributes:
         claim: What is claimed of the releases that it was learned from.
         relation: Between which data.
-        spent: What the run's ledger has cost.
+        unit: Who is protected, on whose word; None in files of earlier versions, which did not say.
+        spent: What the run's ledger has cost one of them.
         noise: Where the noise came from.
         protects: Whether noise of that source protects anybody; simulated noise does not.
         ledger: The last link of the ledger's hash chain.
@@ -32,6 +34,7 @@ class PolicyGuarantee:
 
     claim: str
     relation: str
+    unit: Unit | None = None
     spent: SpentCost | None
     noise: str
     protects: bool
