@@ -240,7 +240,9 @@ def _check_users(
     )
     by_user = np.argsort(owner, kind="stable")
     ordered = owner[by_user]
-    beyond = (ordered[most:] == ordered[: len(ordered) - most]) & (ordered[most:] >= 0)  # the one `most` before is his
+    beyond = (ordered[most:] == ordered[: max(len(ordered) - most, 0)]) & (
+        ordered[most:] >= 0
+    )  # the one `most` before is his
     first_row = np.minimum.reduceat(order.rows, order.starts)
 
     def both(i: int) -> str:

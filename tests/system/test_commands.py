@@ -150,15 +150,20 @@ def test_bad_data_are_refused_before_anything_is_written(tmp_path, content, says
     path = tmp_path / "trips.csv"
     path.write_text(content)
     out = tmp_path / "out"
-    result = call(command, "dp-apvi", "--data", str(path), "--out", str(out))
+    result = call(command, "dp-apvi", *stated(path), "--out", str(out))
     assert result.exit_code == 2
     assert re.search(says, result.stderr), result.stderr
     assert not out.exists()
 
 
+def stated(path):
+    """The options of a file whose episodes are each another user's."""
+    return "--data", str(path), "--one-episode-is-one-user"
+
+
 def test_a_users_file_is_learned_from_the_billboard_alone(tmp_path):
     path = trips(tmp_path / "trips.csv")
-    found = as_json("run", "dp-apvi", "--data", str(path), "--set", "S=3", "--set", "A=2", "--out", str(tmp_path / "o"))
+    found = as_json("run", "dp-apvi", *stated(path), "--set", "S=3", "--set", "A=2", "--out", str(tmp_path / "o"))
     assert [r["release"] for r in found["ledger"]["releases"]] == ["visits", "transitions", "rewards"]
     assert found["value"]["baseline"] is None
     assert found["value"]["mean"] is None
@@ -171,7 +176,7 @@ def test_a_public_reward_function_saves_a_third_of_the_budget(tmp_path):
     rows = [f"{s},{a},{(s + a) % 2}\n" for s in range(3) for a in range(2)]
     table.write_text("state,action,reward\n" + "".join(rows))
     sizes = ["--set", "S=3", "--set", "A=2"]
-    found = as_json("run", "dp-apvi", "--data", str(path), "--rewards", str(table), *sizes)
+    found = as_json("run", "dp-apvi", *stated(path), "--rewards", str(table), *sizes)
     assert [r["release"] for r in found["ledger"]["releases"]] == ["visits", "transitions"]
 
 
@@ -188,7 +193,7 @@ def test_a_value_is_also_a_share_of_what_uniform_play_leaves():
 
 def test_the_same_seed_gives_the_same_run_and_another_does_not(tmp_path):
     path = trips(tmp_path / "trips.csv")
-    runs = [as_json("run", "dp-apvi", "--data", str(path), "--seed", seed) for seed in ("5", "5", "6")]
+    runs = [as_json("run", "dp-apvi", *stated(path), "--seed", seed) for seed in ("5", "5", "6")]
     digests = [run["ledger"]["digest"] for run in runs]
     assert digests[0] == digests[1] != digests[2]
 
@@ -211,7 +216,7 @@ def test_doctor_finds_this_installation_sound():
 def test_several_replicates_on_a_users_own_data_are_several_releases(tmp_path):
     path = trips(tmp_path / "trips.csv")
     for command in ("run", "check"):
-        result = call(command, "dp-apvi", "--data", str(path), "--replicates", "2", "--out", str(tmp_path / "o"))
+        result = call(command, "dp-apvi", *stated(path), "--replicates", "2", "--out", str(tmp_path / "o"))
         assert result.exit_code == 2
         assert "2 replicates on your own data are 2 releases" in result.stderr
         assert not (tmp_path / "o").exists()
@@ -219,10 +224,10 @@ def test_several_replicates_on_a_users_own_data_are_several_releases(tmp_path):
 
 def test_the_record_of_an_earlier_release_is_not_replaced(tmp_path):
     path, out = trips(tmp_path / "trips.csv"), tmp_path / "o"
-    as_json("run", "dp-apvi", "--data", str(path), "--out", str(out))
+    as_json("run", "dp-apvi", *stated(path), "--out", str(out))
     before = (out / "ledger.jsonl").read_bytes()
     for command in ("run", "check"):
-        result = call(command, "dp-apvi", "--data", str(path), "--out", str(out), "--seed", "9")
+        result = call(command, "dp-apvi", *stated(path), "--out", str(out), "--seed", "9")
         assert result.exit_code == 2
         assert "ledger of an earlier run" in result.stderr
     assert (out / "ledger.jsonl").read_bytes() == before
@@ -230,7 +235,7 @@ def test_the_record_of_an_earlier_release_is_not_replaced(tmp_path):
 
 def test_options_are_refused_before_anything_is_written(tmp_path):
     path, out = trips(tmp_path / "trips.csv"), tmp_path / "o"
-    result = call("run", "dp-apvi", "--data", str(path), "--set", "C=1", "--out", str(out))
+    result = call("run", "dp-apvi", *stated(path), "--set", "C=1", "--out", str(out))
     assert result.exit_code == 2
     assert not out.exists()
 
@@ -242,7 +247,7 @@ def test_no_guarantee_is_null():
 
 def test_sizes_are_compared_as_numbers(tmp_path):
     path = trips(tmp_path / "trips.csv")
-    as_json("run", "dp-apvi", "--data", str(path), "--set", "S=3", "--set", "A=02")
+    as_json("run", "dp-apvi", *stated(path), "--set", "S=3", "--set", "A=02")
 
 
 def test_a_bug_does_not_end_with_the_code_of_a_failing_claim(monkeypatch):

@@ -140,7 +140,9 @@ def test_of_users_own_data_the_agents_own_estimate_is_shown_with_what_it_is(tmp_
         [(user, h, 0, user % 2, float(user % 2), 0) for user in range(400) for h in (1, 2)],
         columns=["episode", "step", "state", "action", "reward", "next_state"],
     )
-    ran = privcheck.run("dp-apvi", data=frame, parameters={"rewards": "released"})
+    ran = privcheck.run(
+        "dp-apvi", data=frame, users=privcheck.Users(one_episode_is_one_user=True), parameters={"rewards": "released"}
+    )
     ran.save(tmp_path / "run.html")
     for text in (render_text(as_report(ran)), (tmp_path / "run.html").read_text()):
         assert "own estimate" in text

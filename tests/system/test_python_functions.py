@@ -234,15 +234,19 @@ class Spoken:
         return self._table.__arrow_c_stream__(requested_schema)
 
 
+ALONE = privcheck.Users(one_episode_is_one_user=True)
+
+
 def test_data_in_memory_go_through_the_door_of_files(tmp_path):
     frame = trips()
     frame.to_csv(tmp_path / "trips.csv", index=False)
     sizes = {"num_states": 3, "num_actions": 2}
-    read = privcheck.read_trajectories(tmp_path / "trips.csv", **sizes)
+    read = privcheck.read_trajectories(tmp_path / "trips.csv", users=ALONE, **sizes)
     same = ("value", "spent", "parameters", "episodes", "diagnostics", "ledger")
     asked = {"S": 3, "A": 2, "seed": 4}
-    from_file = privcheck.run("dp-apvi", data=tmp_path / "trips.csv", **asked)
+    from_file = privcheck.run("dp-apvi", data=tmp_path / "trips.csv", users=ALONE, **asked)
     for held in (frame, pa.Table.from_pandas(frame), Spoken(frame), read, read.trajectories):
+        asked |= {"users": privcheck.Users() if held is read or held is read.trajectories else ALONE}
         ran = privcheck.run("dp-apvi", data=held, **asked)
         assert [getattr(ran, name) for name in same] == [getattr(from_file, name) for name in same]
         np.testing.assert_array_equal(ran.policy.probabilities, from_file.policy.probabilities)
@@ -250,10 +254,11 @@ def test_data_in_memory_go_through_the_door_of_files(tmp_path):
         assert ran.value.mean is None  # of users' own data nobody knows it
         with pytest.raises(ParameterError, match="2 replicates on your own data are 2 releases"):
             privcheck.run("dp-apvi", data=held, replicates=2, **asked)
+    asked |= {"users": ALONE}
     report = privcheck.check("dp-apvi", data=frame, trials=100, workers=1, **asked)
     assert report.provenance.command == "privcheck.check('dp-apvi', data=<DataFrame>, seed=4, S=3, A=2)"
     assert report.run.value == from_file.value
-    guessed = privcheck.run("dp-apvi", data=privcheck.read_trajectories(tmp_path / "trips.csv"))
+    guessed = privcheck.run("dp-apvi", data=privcheck.read_trajectories(tmp_path / "trips.csv", users=ALONE))
     assert "taken from the largest ids" in guessed.facts["warning"]
     with pytest.raises(TrajectoryError, match="made with S = 3: expected S = 4"):
         privcheck.run("dp-apvi", data=read, S=4, A=2)
@@ -273,21 +278,21 @@ def test_data_in_memory_go_through_the_door_of_files(tmp_path):
 )
 def test_frames_are_refused_with_their_rows(change, error, says):
     with pytest.raises(error, match=says) as caught:
-        privcheck.run("dp-apvi", data=change(trips()), S=3, A=2)
+        privcheck.run("dp-apvi", data=change(trips()), users=ALONE, S=3, A=2)
     assert "DataFrame" in str(caught.value)
 
 
 def test_nothing_that_is_public_is_long_or_shows_a_patient(tmp_path):
     frame = trips(users=3)
     frame.to_csv(tmp_path / "trips.csv", index=False)
-    read = privcheck.read_trajectories(tmp_path / "trips.csv", num_states=3, num_actions=2)
+    read = privcheck.read_trajectories(tmp_path / "trips.csv", num_states=3, num_actions=2, users=ALONE)
     secret = [repr(row)[:20] for array in (read.trajectories.states, read.trajectories.rewards) for row in array]
     shown = [read, read.trajectories, read.trajectories.user(0)]
     declaration = algorithm("sdp-pe-as-printed").declare({})
     verdict = privcheck.verify(declaration, declaration.values({}))
     shown += [verdict, *verdict.findings, verdict.witness, verdict.account, verdict.account.at(declaration.values({}))]
     shown += [privcheck.verify_claim("sdp-pe-as-printed"), privcheck.budget("sdp-pe-as-printed")]
-    ran = privcheck.run("dp-apvi", data=frame, S=3, A=2)
+    ran = privcheck.run("dp-apvi", data=frame, users=ALONE, S=3, A=2)
     shown += [ran, ran.policy, ran.policy.record]
     for one in shown:
         text = repr(one)

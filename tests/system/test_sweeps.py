@@ -251,17 +251,25 @@ def test_users_own_data_are_looked_at_once_a_point_and_the_page_says_how_often(t
     (tmp_path / "own.csv").write_text("\n".join(rows))
     data = tmp_path / "own.csv"
     over = {"rho": ["0.1", 1]}
-    result = privcheck.sweep(["dp-apvi"], over=over, data=data, out=tmp_path / "out")
+    result = privcheck.sweep(
+        ["dp-apvi"], over=over, data=data, users=privcheck.Users(one_episode_is_one_user=True), out=tmp_path / "out"
+    )
     assert result.own_data
     assert [one.standing.value for one in result.points] == [None, None]
     assert "nobody knows" in result.headline
     assert "2 looks at the same users" in (tmp_path / "out" / "sweep.html").read_text()
-    again = privcheck.sweep(["dp-apvi"], over=over, data=data, out=tmp_path / "out")
+    again = privcheck.sweep(
+        ["dp-apvi"], over=over, data=data, users=privcheck.Users(one_episode_is_one_user=True), out=tmp_path / "out"
+    )
     assert again == result
     with pytest.raises(ParameterError, match="releases about the same users"):
-        privcheck.sweep(["dp-apvi"], over=over, data=data, replicates=2)
+        privcheck.sweep(
+            ["dp-apvi"], over=over, data=data, users=privcheck.Users(one_episode_is_one_user=True), replicates=2
+        )
     data.write_text("\n".join(rows[:-3]))
-    other = privcheck.sweep(["dp-apvi"], over=over, data=data, out=tmp_path / "out")
+    other = privcheck.sweep(
+        ["dp-apvi"], over=over, data=data, users=privcheck.Users(one_episode_is_one_user=True), out=tmp_path / "out"
+    )
     assert other.points[0].episodes == 19
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,10 @@ from privcheck import load_policy
 from privcheck.commands.cli import main
 from privcheck.errors import FileFormatError, ParameterError, PrivcheckError, TrajectoryError
 from privcheck.preparing import Codebook, PreparationPlan, prepare, raw, read_codebook, read_labels
-from privcheck.reading import read_trajectories
+from privcheck.reading import Users, read_trajectories
 
 STATES, ACTIONS = ("well", "ill", "gone"), ("wait", "treat")
+ALONE = Users(one_episode_is_one_user=True)
 BOOK = Codebook(states=STATES, actions=ACTIONS)
 NAMES = ("episode", "step", "state", "action", "reward", "next_state")
 
@@ -35,14 +37,13 @@ def table_of(episodes):
 
 def naive(episodes, plan):
     """The same, episode by episode."""
-    seen, rows, number = set(), [], 0
+    seen, rows, number = Counter(), [], 0
     low, high = plan.reward_range or (0, 1)
     ended = len(STATES)
     for user, steps in episodes:
-        if plan.one_episode == "first":
-            if user in seen:
-                continue
-            seen.add(user)
+        seen[user] += 1
+        if plan.keep == "first" and seen[user] > plan.users.max_trajectories:
+            continue
         if any(value is None for step in steps for value in step):
             continue
         horizon = plan.horizon or len(episodes[0][1])
@@ -68,7 +69,8 @@ tables = st.lists(
 )
 
 asked = st.tuples(
-    st.sampled_from(["pad", "drop"]), st.sampled_from(["all", "first"]), st.integers(1, 5), st.integers(1, 7),
+    st.sampled_from(["pad", "drop"]), st.sampled_from([("refuse", 12), ("first", 1), ("first", 2)]), st.integers(1, 5),
+    st.integers(1, 7),
     st.sampled_from([".parquet", ".csv", ".feather"]),
 )  # fmt: skip
 
@@ -76,13 +78,13 @@ asked = st.tuples(
 @settings(max_examples=60, deadline=None)
 @given(tables, asked)
 def test_it_is_what_a_loop_over_rows_makes(tmp_path_factory, episodes, choices):
-    short, which, horizon, batch, ending = choices
+    short, (keep, most), horizon, batch, ending = choices
     folder = tmp_path_factory.mktemp("prepare")
     path, out = folder / f"raw{ending}", folder / "trips.parquet"
     write(path, table_of(episodes))
     plan = PreparationPlan(
         codebook=BOOK, reward_range=(-2.0, 3.0), clip_rewards=True, horizon=horizon, missing="drop", short=short,
-        one_episode=which,
+        keep=keep, users=Users(max_trajectories=most),
     )  # fmt: skip
     wanted = naive(episodes, plan)
     before, raw._BATCH = raw._BATCH, batch  # chunks end anywhere
@@ -102,9 +104,9 @@ def test_it_is_what_a_loop_over_rows_makes(tmp_path_factory, episodes, choices):
         changed = [int(change["row"]) for change in csv.DictReader(file)]
     assert len(changed) == sum(done.changed.values())
     assert changed == sorted(changed)
-    if which == "first":
-        read = read_trajectories(out, num_states=4, num_actions=2)
-        assert read.trajectories.users == done.episodes
+    read = read_trajectories(out, num_states=4, num_actions=2).trajectories
+    assert read.users == done.episodes
+    assert (read.unit, read.unit.who, read.unit.trajectories, read.unit.basis) == (done.unit, "user", most, "column")
 
 
 def write(path, columns):
@@ -149,13 +151,15 @@ LONG = {"episode": [1, 1, 1, 2], "step": [0, 1, 2, 0]}
         ({"state": [0, 1, -1, 2], "action": [0, 1, 0, 0]}, {"codebook": None, "states": 3}, r"0 \(.*\): row 3 \(-1\)"),
         ({"state": [0, 1, 3, 2], "action": [0, 1, 0, 0]}, {"codebook": None, "states": 3}, "not below --states 3"),
         ({"state": [0, 0.5, 1, 2], "action": [0, 1, 0, 0]}, {"codebook": None, "states": 3}, r"whole number \(.*row 2"),
-        ({}, {"one_episode": "first"}, "no column user"),
-        ({"user": ["a", "b", "c", "c"]}, {"one_episode": "first"}, "row 2: no user, or another one"),
+        ({}, {"users": Users()}, "does not say who its users are"),
+        ({"user": ["a", "a", "a", "a"]}, {"users": Users()}, "episode 2 of its user begins in row 3, and no --max"),
+        ({"user": ["a", "a", "a", "a"]}, {}, "has a column user: leave out --one-episode-is-one-user, or the column"),
+        ({"user": ["a", "b", "c", "c"]}, {"users": Users()}, "row 2: no user, or another one"),
     ],
 )  # fmt: skip
 def test_what_the_plan_does_not_cover_is_refused_with_its_row(tmp_path, changes, plan, says):
     path = write(tmp_path / "raw.parquet", ROWS | changes)
-    asked = PreparationPlan(**({"codebook": BOOK} | plan))
+    asked = PreparationPlan(**({"codebook": BOOK, "users": ALONE} | plan))
     with pytest.raises(PrivcheckError, match=says):
         prepare(path, tmp_path / "trips.parquet", asked)
     assert sorted(tmp_path.iterdir()) == [path]
@@ -165,7 +169,7 @@ def test_of_many_bad_rows_the_first_five_are_shown(tmp_path):
     columns = {name: values * 2 for name, values in ROWS.items()} | {"episode": [1, 1, 2, 2, 3, 3, 4, 4]}
     path = write(tmp_path / "raw.parquet", columns | {"reward": [2.0] * 8})
     with pytest.raises(TrajectoryError, match=r"among its rows 1 to 6:\n.* row 5 \(2\.0\); and 1 more$"):
-        prepare(path, tmp_path / "trips.parquet", PreparationPlan(codebook=BOOK))
+        prepare(path, tmp_path / "trips.parquet", PreparationPlan(codebook=BOOK, users=ALONE))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +178,8 @@ def test_of_many_bad_rows_the_first_five_are_shown(tmp_path):
         ({"missing": "ignore"}, "--missing: expected refuse, drop; got 'ignore'"),
         ({"short": "pad"}, "goes with --horizon"),
         ({"short": "pad", "horizon": 3}, "give --states S"),
-        ({"one_episode": "last"}, "--one-episode"),
+        ({"keep": "last"}, "--keep: expected refuse, first, random; got 'last'"),
+        ({"keep": "first", "users": Users(one_episode_is_one_user=True)}, "--one-episode-is-one-user contradicts"),
         ({"reward_range": (1.0, 1.0)}, "smaller one first"),
         ({"reward_range": (0.0, math.inf)}, "two finite numbers"),
         ({"reward_range": (-1.0, 1.0), "pad_reward": 2.0}, "within the rewards' bounds"),
@@ -205,8 +210,8 @@ def test_what_is_no_codebook_is_refused(tmp_path, text):
 def test_rows_out_of_order_are_sorted_where_asked(tmp_path):
     mixed = {name: [values[i] for i in (3, 0, 2, 1)] for name, values in ROWS.items()}
     path = write(tmp_path / "raw.csv", mixed)
-    prepare(path, tmp_path / "a.csv", PreparationPlan(codebook=BOOK, sort=True))
-    prepare(write(tmp_path / "sorted.csv", ROWS), tmp_path / "b.csv", PreparationPlan(codebook=BOOK))
+    prepare(path, tmp_path / "a.csv", PreparationPlan(codebook=BOOK, sort=True, users=ALONE))
+    prepare(write(tmp_path / "sorted.csv", ROWS), tmp_path / "b.csv", PreparationPlan(codebook=BOOK, users=ALONE))
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 
 
@@ -215,7 +220,7 @@ def test_a_random_episode_depends_on_its_own_user_and_the_seed(tmp_path):
     path = write(tmp_path / "raw.parquet", table_of(episodes))
 
     def kept(seed, raw_path=path):
-        plan = PreparationPlan(codebook=BOOK, one_episode="random", seed=seed)
+        plan = PreparationPlan(codebook=BOOK, keep="random", seed=seed)
         prepare(raw_path, tmp_path / "trips.parquet", plan)
         with (tmp_path / "trips.changes.csv").open(encoding="utf-8") as file:
             dropped = {int(row["row"]) for row in csv.DictReader(file)}
@@ -245,7 +250,8 @@ def test_three_commands_lead_from_a_raw_table_to_a_policy(tmp_path):
     drafted = call("prepare", path, *named, "--draft-codebook", tmp_path / "codes.json")
     assert sorted(drafted["states"]) == sorted(STATES)
     asked = ("--codebook", tmp_path / "codes.json", "--reward-range", -15, 15, "--out", tmp_path / "trips.parquet")
-    done = call("prepare", path, *named, *asked)
+    done = call("prepare", path, *named, *asked, "--one-episode-is-one-user", "--who", "patient")
+    assert (done["unit"]["who"], done["unit"]["trajectories"], done["unit"]["basis"]) == ("patient", 1, "assertion")
     assert (done["rows"], done["episodes"], done["changed"]) == (1200, 300, {})
     assert "confirm that it is public" in " ".join(done["depends_on_data"])
     call("run", "dp-apvi", "--data", tmp_path / "trips.parquet", "--out", tmp_path / "run")

@@ -18,10 +18,17 @@ from hypothesis import strategies as st
 from privcheck import registry
 from privcheck.commands.data import load
 from privcheck.errors import FileFormatError, ParameterError, TrajectoryError
-from privcheck.reading import read_rewards, read_trajectories, write_trajectories
+from privcheck.reading import Users, read_rewards, write_trajectories
+from privcheck.reading import read_trajectories as read_stated
 from privcheck.testing import trajectories
 
+ALONE = Users(one_episode_is_one_user=True)
 FORMATS = ["parquet", "csv", "npz"]
+
+
+def read_trajectories(path, **how):
+    """As the reader; each episode is said to be another user's, unless the table names the users."""
+    return read_stated(path, **{"users": ALONE, **how})
 
 
 def _same(one, other):
@@ -40,7 +47,11 @@ def test_what_is_written_is_read_back(data, tmp_path, ending):
     reading = read_trajectories(path, num_states=3, num_actions=2)
     assert _same(reading.trajectories, data)
     assert reading.warning == ""
-    expected = {"file": path.name, "rows": 14, "users": 7, "H": 2, "S": 3, "A": 2}
+    expected = {
+        "file": path.name, "rows": 14, "users": 7, "H": 2, "S": 3, "A": 2,
+        "protected": "user (1 trajectory, of up to 2 steps)",
+        "stated by": "who read the table: one episode is one user",
+    }  # fmt: skip
     assert {k: v for k, v in reading.facts.items() if k != "format"} == expected
     assert reading.facts["format"] == {"parquet": "Parquet", "csv": "CSV", "npz": "NPZ"}[ending]
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
@@ -110,7 +121,8 @@ def test_rows_in_any_order_and_steps_from_0_or_1(data, tmp_path, base):
 def test_identifiers_of_many_types(data, tmp_path, change, order):
     table = _table(data).to_pydict() | change
     pq.write_table(pa.table(table), tmp_path / "trips.parquet")
-    reading = read_trajectories(tmp_path / "trips.parquet", num_states=3, num_actions=2)
+    users = Users() if "user" in change else ALONE
+    reading = read_trajectories(tmp_path / "trips.parquet", num_states=3, num_actions=2, users=users)
     assert np.array_equal(reading.trajectories.states, data.states[order])
     assert "ignored columns" not in reading.facts
 
@@ -120,15 +132,16 @@ def test_a_user_may_have_as_many_episodes_as_are_allowed_and_no_more(data, tmp_p
     owners = [episode // each for episode in range(data.users)]
     table = _table(data).to_pydict() | {"user": [f"u{owner}" for owner in np.repeat(owners, data.horizon)]}
     pq.write_table(pa.table(table), tmp_path / "trips.parquet")
-    read = read_trajectories(tmp_path / "trips.parquet", num_states=3, num_actions=2, trajectories=most)
+    sizes = {"num_states": 3, "num_actions": 2}
+    read = read_trajectories(tmp_path / "trips.parquet", **sizes, users=Users(max_trajectories=most))
     assert _same(read.trajectories, data)
     assert read.facts["users" if most == 1 else "episodes"] == data.users
     largest = max(Counter(owners).values())
     if largest > 1:
         with pytest.raises(TrajectoryError, match=r"a user with more than (one episode|[0-9] episodes)"):
-            read_trajectories(tmp_path / "trips.parquet", num_states=3, num_actions=2, trajectories=largest - 1)
-    with pytest.raises(ParameterError, match="trajectories: expected a whole number, at least 1"):
-        read_trajectories(tmp_path / "trips.parquet", trajectories=0)
+            read_trajectories(tmp_path / "trips.parquet", **sizes, users=Users(max_trajectories=largest - 1))
+    with pytest.raises(ParameterError, match="--max-trajectories expects a whole number, at least 1"):
+        Users(max_trajectories=0)
 
 
 def test_text_episodes_of_digits_sort_as_numbers(tmp_path):

@@ -103,18 +103,18 @@ def users(tmp_path):
 def test_agents_learn_from_a_file_with_features_and_without(tmp_path, users):
     phi = write(tmp_path / "phi.csv", PHI)
     for name in ("dp-vapvi", "vapvi"):
-        given = run(name, "--data", users, "--features", phi, "--json")
+        given = run(name, "--one-episode-is-one-user", "--data", users, "--features", phi, "--json")
         assert given.exit_code == 0, given.output
         told = json.loads(given.output)
         assert "coordinate of its own" not in given.output
         assert name != "dp-vapvi" or told["parameters"]["d"] == "4"
-        alone = run(name, "--data", users, "--json")
+        alone = run(name, "--one-episode-is-one-user", "--data", users, "--json")
         assert "coordinate of its own, d = 6" in alone.output
-    wrong = run("dp-vapvi", "--data", users, "--features", phi, "--set", "d=5")
+    wrong = run("dp-vapvi", "--one-episode-is-one-user", "--data", users, "--features", phi, "--set", "d=5")
     assert (wrong.exit_code, "d = 4" in wrong.output) == (2, True)
     for words, why in (
         (("--env", "linear-synthetic"), "goes with a file"),
-        (("--data", users, "--set", "S=300"), "S = 3 and A = 2"),
+        (("--one-episode-is-one-user", "--data", users, "--set", "S=300"), "S = 3 and A = 2"),
     ):
         refused = run("dp-vapvi", *words, "--features", write(tmp_path / "phi.npz", PHI))
         assert (refused.exit_code, why in refused.output) == (2, True), refused.output
@@ -123,5 +123,5 @@ def test_agents_learn_from_a_file_with_features_and_without(tmp_path, users):
 
 def test_one_hot_features_are_told_apart_and_refused_where_they_are_too_many(users):
     assert one_hot_features(2, 3).one_hot
-    refused = run("dp-vapvi", "--data", users, "--set", "S=40", "--set", "A=20")
+    refused = run("dp-vapvi", "--one-episode-is-one-user", "--data", users, "--set", "S=40", "--set", "A=20")
     assert (refused.exit_code, "d = 40·20 = 800 dimensions, at most 512" in refused.output) == (2, True)
