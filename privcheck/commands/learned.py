@@ -22,7 +22,16 @@ from privcheck.errors import ParameterError
 from privcheck.offline import refuse_replicates
 from privcheck.policies import ARRAY_NAME
 from privcheck.registry import AuditPlan
-from privcheck.reports.values import Audited, Gap, LearnedValue, LedgerRelease, LedgerSummary, Ran, RunRemark
+from privcheck.reports.values import (
+    Audited,
+    Gap,
+    LearnedValue,
+    LedgerRelease,
+    LedgerSummary,
+    Ran,
+    RunRemark,
+    SpentCost,
+)
 from privcheck.results import (
     AuditMethod,
     AuditRequest,
@@ -133,10 +142,30 @@ def run(
         diagnostics=result.diagnostics,
         policy_file=None if out is None else ARRAY_NAME,
         _policy=policy,
-        remarks=tuple(RunRemark(title=remark.title, text=remark.text) for remark in result.remarks),
+        remarks=(
+            *_tell_several(setting, spent),
+            *(RunRemark(title=remark.title, text=remark.text) for remark in result.remarks),
+        ),
         seconds=result.seconds,
         episodes_per_second=episodes * replicates / max(result.seconds, 1e-9),
     )
+
+
+def _tell_several(setting: Chosen, spent: SpentCost | None) -> tuple[RunRemark, ...]:
+    """Says that a claim is about one trajectory, where users have several."""
+    if setting.setting.covering is None or setting.setting.unit is None:
+        return ()
+    unit = setting.setting.unit
+    rho = None if spent is None else spent.rho
+    cost = (
+        "" if rho is None else f": ρ = {rho:.6g} in all, of which one trajectory alone costs 1/{unit.trajectories**2}"
+    )
+    text = (
+        f"{setting.declared.claim.source} is about one trajectory. One {unit.who} has up to {unit.trajectories} here: "
+        f"the cost, the policy's guarantee and a team's charge are those of one {unit.who}{cost}. A smaller budget of "
+        "one trajectory lowers it."
+    )
+    return (RunRemark(title="The claim is about one trajectory", text=text),)
 
 
 def refuse_no_agent(setting: Chosen) -> None:

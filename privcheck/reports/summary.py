@@ -144,8 +144,10 @@ def _ratios(kind: str, verify: Verified) -> str:
 
 
 def figures(report: Report) -> tuple[KeyFigure, ...]:
-    """Returns claim, upper bound, lower bound, learned value and preset, as far as they are there."""
-    made = (_claim(report), _upper(report), _lower(report), _value(report), _preset(report))
+    """Returns claim, bounds, who is protected, learned value and preset, as far as they are there."""
+    made = (
+        _claim(report), _upper(report), _lower(report), _protected(report), _value(report), _preset(report),
+    )  # fmt: skip
     return tuple(item for item in made if item is not None)
 
 
@@ -190,6 +192,16 @@ def _lower(report: Report) -> KeyFigure | None:
     return KeyFigure(
         label="Loss at least", value=f"ε ≥ {figure(audit.epsilon_lower, rounding='down')}", note=", ".join(parts)
     )
+
+
+def _protected(report: Report) -> KeyFigure | None:
+    """Who the users of a table are and what one of them has paid; None of simulated users."""
+    run = report.run
+    if run is None or run.unit is None or run.unit.basis not in {"column", "assertion"}:
+        return None
+    spent = "" if run.spent is None or run.spent.rho is None else f", ρ = {figure(run.spent.rho, rounding='up')} spent"
+    note = f"{run.unit.words}; stated by: {run.unit.stated_by}"
+    return KeyFigure(label="Protected", value=f"one {run.unit.who}{spent}", note=note)
 
 
 def _value(report: Report) -> KeyFigure | None:
