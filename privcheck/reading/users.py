@@ -173,7 +173,7 @@ def find_identifiers(columns: Mapping[str, Any]) -> tuple[int, list[str]]:
         values = pc.count_distinct(table["value"]).as_py()
         pairs = table.group_by(["episode", "value"], use_threads=False).aggregate([]).num_rows
         telling = bool(_PEOPLE.search(name))
-        if pairs == here and (telling or here / 50 <= values < here):
+        if pairs == here and (telling or here / 30 <= values < here):
             found.append((not telling, -values, name, f"{values:,} values in {here:,} episodes"))
     return episodes, [f"{name} ({words})" for _, _, name, words in sorted(found)]
 
