@@ -99,8 +99,8 @@ def check_model(declaration: Declaration) -> None:
 
     local: nobody but the users holds data. Each sends the outputs of their own (`PerUser`), and one input is replaced
     (`ReplaceOne`): by any other, unless the author says that the first step is in common. shuffle: each user's messages
-    pass the shuffler once, and all noise is the users' own bits (`ShuffledBits`). central: a curator holds the data, and
-    neither of these two makes sense.
+    pass the shuffler once, and all noise is the users' own bits (`ShuffledBits`). central: a curator holds the data,
+    and neither of these two makes sense.
 
     Raises:
         DeclarationError: They are not.
