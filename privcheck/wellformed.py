@@ -97,9 +97,10 @@ def check_partitions(declaration: Declaration) -> None:
 def check_model(declaration: Declaration) -> None:
     """Checks that relation, schedules and noise are those of the model.
 
-    local: nobody but the users holds data. Each sends the outputs of their own (`PerUser`), and any two inputs are
-    compared (`ReplaceOne`). shuffle: each user's messages pass the shuffler once, and all noise is the users' own bits
-    (`ShuffledBits`). central: a curator holds the data, and neither of these two makes sense.
+    local: nobody but the users holds data. Each sends the outputs of their own (`PerUser`), and one input is replaced
+    (`ReplaceOne`): by any other, unless the author says that the first step is in common. shuffle: each user's messages
+    pass the shuffler once, and all noise is the users' own bits (`ShuffledBits`). central: a curator holds the data,
+    and neither of these two makes sense.
 
     Raises:
         DeclarationError: They are not.

@@ -10,6 +10,7 @@ A tree over K − 1 users holds the first in the nodes [1, 2^j], 2^j ≤ K − 1
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import tracemalloc
 from fractions import Fraction
@@ -17,6 +18,8 @@ from fractions import Fraction
 import pytest
 
 from privcheck.accounting import account
+from privcheck.mechanisms import Laplace
+from privcheck.symbols import expression
 from privcheck.verification import verify
 from privcheck_algorithms.dp_ucbvi import declaration as dp_ucbvi
 from privcheck_algorithms.ldp_obi.declaration import ldp_obi
@@ -107,16 +110,44 @@ def test_the_two_readings_of_a_noise_that_no_paper_states(declare, noise, factor
         assert found.upper_ratio == found.lower_ratio == 1
 
 
-def test_the_defaults_of_the_readings():
+@pytest.mark.parametrize(
+    ("declare", "ratio"),
+    [
+        # Lap(6H/ε), or ⌈log₂ K⌉ of it in each of ⌈log₂ K⌉ nodes. PUCB's claim is Chowdhury & Zhou's, of response
+        # functions: (6·20 − 3)/(6·20) = 39/40. Any trajectory for any other: 6·20/(6·20)
+        (pucb, Fraction(39, 40)), (dp_ucbvi.central, 1), (dp_ucbvi.local, 1), (ldp_obi, 1),
+    ],
+    ids=lambda x: x({}).name if callable(x) else str(x),
+)  # fmt: skip
+def test_the_defaults_of_the_readings(declare, ratio):
     # where no paper states the noise, the default does not refute a claim on an assumed one
-    for declare in (pucb, dp_ucbvi.central, dp_ucbvi.local, ldp_obi):
-        found = judged(declare({}))
-        assert found.verdict == "holds"
-        assert found.upper_ratio == pytest.approx(39 / 40)
+    check(judged(declare({})), ratio)
+
+
+@pytest.mark.parametrize("declare", [private_ucb_vi.local, private_ucb_po.local], ids=lambda f: f({}).name)
+def test_local_claims_are_of_all_trajectories_by_default(declare):
+    """Definition 2.3: "for all trajectories X, X′". 3 tables move by 2H each under Lap(3H/ε): 6H/3H = 2, for every H.
+
+    The repair is the factor 2; with the 1.95 of a shared first step a pair would still lose 2/1.95 = 1.0256.
+    """
+    found = judged(declare({}))
+    check(found, 2)
+    assert found.repair == "multiply every noise's standard deviation by 2 and the claim holds"
+    check(judged(times(declare({}), 2)), 1)
+    check(judged(times(declare({}), "1.95")), Fraction(200, 195))
+
+
+def times(declaration, factor):
+    """Returns the declaration with so many times its noise."""
+    releases = (
+        dataclasses.replace(one, mechanism=Laplace(scale=expression(factor) * one.mechanism.spread))
+        for one in declaration.releases
+    )
+    return dataclasses.replace(declaration, releases=tuple(releases))
 
 
 def test_a_single_step_with_its_pair_in_common_holds_with_equality_and_not_for_longer_episodes():
-    found = judged(private_ucb_vi.local({}), H=1)
+    found = judged(private_ucb_vi.local({"initial": "fixed"}), H=1)
     assert (found.verdict, found.upper_ratio, found.lower_ratio) == ("holds", 1, 1)
     assert "claim-not-for-all-parameters" in {f.code for f in found.findings}
 

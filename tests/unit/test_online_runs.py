@@ -278,6 +278,19 @@ def test_first_states_that_differ_are_the_users_own():
     assert setting.algorithm.play(request).regret.shape == (2, 200)
 
 
+@pytest.mark.parametrize("name", ["private-ucb-vi-local", "private-ucb-po-local", "ldp-obi", "dp-ucbvi-local"])
+def test_local_agents_run_where_first_states_differ_unless_the_weaker_claim_is_asked_for(name):
+    """Their claims are of all trajectories: each message pays for a first state of its own."""
+    mdp = dataclasses.replace(riverswim(3, H=3), initial=np.array([0.5, 0.5, 0.0]))
+    setting, request = asked(name, mdp=mdp)
+    played = setting.algorithm.play(request)
+    noise = 6 if name in ("ldp-obi", "dp-ucbvi-local") else 3
+    assert price_ledger(played.ledger.header, played.ledger.entries).pure_epsilon == pytest.approx(6 / noise)  # ε = 1
+    setting, request = asked(name, mdp=mdp, initial="fixed")
+    with pytest.raises(ParameterError, match="initial=fixed"):
+        setting.algorithm.play(request)
+
+
 def test_more_counters_than_memory_are_refused_before_anything_is_written(tmp_path):
     setting, request = asked("private-ucb-po-central", S=500, H=20, replicates=20, directory=tmp_path / "new")
     with pytest.raises(ParameterError, match="GB"):

@@ -4,14 +4,15 @@ from fractions import Fraction
 
 from privcheck.registry import Algorithm, AuditInstance
 from privcheck_algorithms.calibrated_ucb_vi.agent import OPTIONS, player
-from privcheck_algorithms.calibrated_ucb_vi.declaration import CAP, COUNTS, INITIAL, POLICY, REWARDS, declare_calibrated
+from privcheck_algorithms.calibrated_ucb_vi.declaration import CAP, COUNTS, POLICY, REWARDS, declare_calibrated
+from privcheck_algorithms.privatizers.declaration import ANY_START
 
 CALIBRATED_UCB_VI = Algorithm(
     name="calibrated-ucb-vi",
     title="CALIBRATED-UCB-VI: optimistic value iteration from disjoint batches, Gaussian noise by the exact curve",
     source="this package; README of calibrated_ucb_vi",
     declare=declare_calibrated,
-    readings=(POLICY, COUNTS, CAP, REWARDS, INITIAL),
+    readings=(POLICY, COUNTS, CAP, REWARDS, ANY_START),
     options=OPTIONS,
     online=player,
     release_noise=True,

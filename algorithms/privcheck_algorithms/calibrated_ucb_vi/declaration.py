@@ -18,7 +18,7 @@ from privcheck.symbols import A, Expr, H, S, delta, epsilon, expression, maximum
 from privcheck.trajectories import Trajectories
 from privcheck_algorithms.calibrated_ucb_vi.statistic import FirstVisits
 from privcheck_algorithms.online.policy_cells import PolicyCells
-from privcheck_algorithms.privatizers.declaration import CALIBRATED, MU, neighbours
+from privcheck_algorithms.privatizers.declaration import ANY_START, CALIBRATED, MU, neighbours
 
 WEIGHT = symbol("reward_weight", "positive")
 
@@ -44,11 +44,6 @@ REWARDS = Reading(
     name="rewards",
     ways=("released", "known"),
     meaning="released: noisy reward sums; known: the mean reward of every (s, a) is public, and costs nothing",
-)
-INITIAL = Reading(
-    name="initial",
-    ways=("any", "fixed"),
-    meaning="any: any trajectory for any other; fixed: step 1's state and action are common to neighbours",
 )
 REWARD_WEIGHT = Parameter(
     name="reward_weight", default="0.75", kind="positive", meaning="w: reward sums get 1/w times the transitions' noise"
@@ -81,7 +76,7 @@ def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
         name="calibrated-ucb-vi",
         title="CALIBRATED-UCB-VI: optimistic value iteration from disjoint batches, Gaussian noise by the exact curve",
         source="this package; README of calibrated_ucb_vi",
-        relation=neighbours({"initial": readings.get("initial", "any")}),
+        relation=neighbours(readings, ANY_START),
         releases=(
             Release("transitions", transitions, Gaussian(variance=variance), schedule=schedule),
             *(sums if released else ()),

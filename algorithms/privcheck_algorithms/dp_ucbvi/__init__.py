@@ -8,7 +8,7 @@ from privcheck_algorithms.online import rewards
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
 from privcheck_algorithms.online.rewards import OPTIONS, player
 from privcheck_algorithms.papers import SHUFFLE
-from privcheck_algorithms.privatizers.declaration import INITIAL, LOG, NOISE
+from privcheck_algorithms.privatizers.declaration import ANY_START, LOG, NOISE
 
 CENTRAL = Algorithm(
     name="dp-ucbvi-central",
@@ -16,7 +16,7 @@ CENTRAL = Algorithm(
     source="Qiao & Wang 2023, as described in Bai et al. 2024, arXiv:2411.11647, Table I",
     paper=SHUFFLE,
     declare=central,
-    readings=(NOISE, LOG, INITIAL),
+    readings=(NOISE, LOG, ANY_START),
     options=OPTIONS,
     instead="calibrated-ucb-vi",
     printed=PRINTED,
@@ -30,7 +30,7 @@ LOCAL = Algorithm(
     source="Qiao & Wang 2023, as described in Bai et al. 2024, arXiv:2411.11647, Table I",
     paper=SHUFFLE,
     declare=local,
-    readings=(NOISE, INITIAL),
+    readings=(NOISE, ANY_START),
     options=OPTIONS,
     instead="shuffled-ucb-vi",
     printed=PRINTED,

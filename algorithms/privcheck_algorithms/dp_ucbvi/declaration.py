@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from privcheck.declaration import Declaration
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import REWARDS, CountedAlgorithm, noise_factor
+from privcheck_algorithms.privatizers.declaration import ANY_START, REWARDS, CountedAlgorithm, noise_factor
 
 _SOURCE = "Qiao & Wang 2023, as described in Bai et al. 2024, arXiv:2411.11647, Table I and section VI-A"
 
@@ -28,6 +28,7 @@ def central(readings: Mapping[str, str]) -> Declaration:
             factor=noise_factor(readings),
         ),
         readings,
+        initial=ANY_START,
     )
 
 

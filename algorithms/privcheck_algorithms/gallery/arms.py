@@ -1,7 +1,8 @@
 """What bandits release about their users: a user pulls one arm and leaves one reward in [0, 1].
 
-An interaction is an episode of one step in one state, an arm an action. The arm that a user is told is public to the
-analysis: it is computed from what earlier users released, so that neighbours differ in the reward alone.
+An interaction is an episode of one step in one state, an arm an action. The arm is no data of the user: the algorithm
+names it, computed from what earlier users released, so that neighbours share it and differ in the reward alone. In the
+papers too a dataset of a bandit is one of rewards.
 """
 
 from __future__ import annotations

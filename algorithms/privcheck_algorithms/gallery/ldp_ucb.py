@@ -23,6 +23,9 @@ def ldp_ucb(_: Mapping[str, str]) -> Declaration:
         name="ldp-ucb",
         title=TITLE,
         source=SOURCE,
+        # any two inputs, as local DP has it, and the input is the reward: "the rewards may refer to the users'
+        # activities, which may involve private information" (abstract). The message is the noisy reward, to a server
+        # that named the arm
         relation=ONE_REWARD,
         releases=(
             Release("reward", SUMS, Laplace(scale=1 / epsilon), stated=L1(1), schedule=PerUser(), source=SOURCE),

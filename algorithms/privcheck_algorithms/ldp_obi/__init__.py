@@ -8,7 +8,7 @@ from privcheck_algorithms.online import rewards
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
 from privcheck_algorithms.online.rewards import OPTIONS, player
 from privcheck_algorithms.papers import EPISODIC
-from privcheck_algorithms.privatizers.declaration import INITIAL, NOISE
+from privcheck_algorithms.privatizers.declaration import ANY_START, NOISE
 
 LDP_OBI = Algorithm(
     name="ldp-obi",
@@ -16,7 +16,7 @@ LDP_OBI = Algorithm(
     source="Garcelon et al. 2021, as described in Chowdhury & Zhou 2022, arXiv:2112.10599, Table 1 and section 1",
     paper=EPISODIC,
     declare=ldp_obi,
-    readings=(NOISE, INITIAL),
+    readings=(NOISE, ANY_START),
     options=OPTIONS,
     instead="shuffled-ucb-vi",
     printed=PRINTED,

@@ -5,7 +5,7 @@ from privcheck_algorithms.online.private import CLOSELY, PRINTED
 from privcheck_algorithms.papers import EPISODIC
 from privcheck_algorithms.private_ucb_po.agent import OPTIONS, player
 from privcheck_algorithms.private_ucb_po.declaration import central, local
-from privcheck_algorithms.privatizers.declaration import INITIAL, LOG
+from privcheck_algorithms.privatizers.declaration import ANY_START, LOG, SAME_START
 
 CENTRAL = Algorithm(
     name="private-ucb-po-central",
@@ -13,7 +13,7 @@ CENTRAL = Algorithm(
     source="Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 1",
     paper=EPISODIC,
     declare=central,
-    readings=(LOG, INITIAL),
+    readings=(LOG, SAME_START),
     options=OPTIONS,
     instead="calibrated-ucb-vi",
     printed={**PRINTED, "eta_scale": "1"},
@@ -28,7 +28,7 @@ LOCAL = Algorithm(
     source="Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 1",
     paper=EPISODIC,
     declare=local,
-    readings=(INITIAL,),
+    readings=(ANY_START,),
     options=OPTIONS,
     instead="shuffled-ucb-vi",
     printed={**PRINTED, "eta_scale": "1"},

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from privcheck.declaration import Declaration
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import COSTS, CountedAlgorithm
+from privcheck_algorithms.privatizers.declaration import COSTS, SAME_START, CountedAlgorithm
 
 _SOURCE = "Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 1"
 
@@ -24,6 +24,7 @@ def central(readings: Mapping[str, str]) -> Declaration:
             tables=COSTS,
         ),
         readings,
+        initial=SAME_START,
     )
 
 

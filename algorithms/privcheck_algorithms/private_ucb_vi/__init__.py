@@ -5,7 +5,7 @@ from privcheck_algorithms.online.private import CLOSELY, PRINTED
 from privcheck_algorithms.papers import EPISODIC
 from privcheck_algorithms.private_ucb_vi.agent import CALIBRATED_OPTIONS, OPTIONS, player
 from privcheck_algorithms.private_ucb_vi.declaration import RELEASES, calibrated, central, local
-from privcheck_algorithms.privatizers.declaration import INITIAL, LOG
+from privcheck_algorithms.privatizers.declaration import ANY_START, LOG, SAME_START
 
 CENTRAL = Algorithm(
     name="private-ucb-vi-central",
@@ -13,7 +13,7 @@ CENTRAL = Algorithm(
     source="Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 2",
     paper=EPISODIC,
     declare=central,
-    readings=(LOG, INITIAL),
+    readings=(LOG, SAME_START),
     options=OPTIONS,
     instead="calibrated-ucb-vi",
     printed=PRINTED,
@@ -28,7 +28,7 @@ LOCAL = Algorithm(
     source="Chowdhury & Zhou 2022, arXiv:2112.10599, Algorithm 2",
     paper=EPISODIC,
     declare=local,
-    readings=(INITIAL,),
+    readings=(ANY_START,),
     options=OPTIONS,
     instead="shuffled-ucb-vi",
     printed=PRINTED,
@@ -42,7 +42,7 @@ CALIBRATED = Algorithm(
     title="PRIVATE-UCB-VI with the Gaussian noise that (ε, δ)-JDP needs, in trees or in doubling batches",
     source="this package; the agent is Algorithm 2 of Chowdhury & Zhou 2022, arXiv:2112.10599",
     declare=calibrated,
-    readings=(RELEASES, INITIAL),
+    readings=(RELEASES, SAME_START),
     options=CALIBRATED_OPTIONS,
     instead="calibrated-ucb-vi",
     printed=PRINTED,

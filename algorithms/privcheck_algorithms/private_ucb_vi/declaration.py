@@ -14,7 +14,7 @@ from privcheck.registry import Reading
 from privcheck.schedules import Batches, Tree
 from privcheck.symbols import K, delta, epsilon, expression, maximum
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import CALIBRATED, COSTS, MU, CountedAlgorithm, neighbours
+from privcheck_algorithms.privatizers.declaration import CALIBRATED, COSTS, MU, SAME_START, CountedAlgorithm, neighbours
 
 RELEASES = Reading(
     name="releases",
@@ -38,6 +38,7 @@ def central(readings: Mapping[str, str]) -> Declaration:
             tables=COSTS,
         ),
         readings,
+        initial=SAME_START,
     )
 
 
@@ -63,7 +64,7 @@ def calibrated(readings: Mapping[str, str]) -> Declaration:
     σ² = n·Σ Δ₂²/μ² with n the outputs that hold a user and Δ₂ each table's: n·(6H − 3)/μ², or n·6H/μ² under
     `initial=any`. It is what `privcheck calibrate private-ucb-vi-central` proposes with Gaussian noise.
     """
-    doubling, relation = readings.get("releases", "tree") == "doubling", neighbours(readings)
+    doubling, relation = readings.get("releases", "tree") == "doubling", neighbours(readings, SAME_START)
     schedule = Batches(size="users, each as large as all before it together") if doubling else Tree(leaves=K - 1)
     moved = sum((table.sensitivity(relation).l2 ** 2 for table in COSTS.values()), expression(0))
     mechanism = Gaussian(variance=maximum(schedule.times, 1) * moved / MU**2)

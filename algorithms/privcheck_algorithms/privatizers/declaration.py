@@ -51,11 +51,22 @@ CALIBRATED = (
     ),
 )  # of agents whose noise is what (ε, δ)-JDP needs
 
-INITIAL = Reading(
+# Joint DP of Chowdhury & Zhou 2022: "Each user u_k is identified by the cost and state responses she gives to the
+# actions" (section 2.2), and "the initial state s_1 is assumed to be fixed and history independent" (section 2.1)
+SAME_START = Reading(
     name="initial",
     ways=("fixed", "any"),
     meaning="fixed: a user is a response function (section 2.2), step 1's state and action are common to neighbours; "
     "any: any trajectory for any other",
+)
+# Their local DP is "for all trajectories X, X′ ∈ 𝒳", "the set of all possible trajectories" (Definition 2.3). Of Bai et
+# al. 2024 "a trajectory S_k = (x_h, a_h, r_h) represents the sensitive data to be protected", with x_1 drawn from d_1
+# (section II-A): the first state is a user's own there, in the joint model too
+ANY_START = Reading(
+    name="initial",
+    ways=("any", "fixed"),
+    meaning="any: any trajectory for any other; fixed, a weaker claim: step 1's state and action are common to "
+    "neighbours",
 )
 NOISE = Reading(
     name="noise",
@@ -112,8 +123,10 @@ class CountedAlgorithm:
     factor: int = 3
 
 
-def central(counted: CountedAlgorithm, readings: Mapping[str, str]) -> Declaration:
+def central(counted: CountedAlgorithm, readings: Mapping[str, str], *, initial: Reading) -> Declaration:
     """Returns three tables in binary trees with Lap(3H log K/ε) on every node: ε-JDP (Lemma 5.1, Corollary 5.2).
+
+    Which neighbours its claim compares by default, `initial` says, `SAME_START` or `ANY_START`.
 
     Episode K's counts are never released (Algorithms 1 and 2: it only makes those of episode K + 1), so the tree has K
     − 1 leaves, and the first lies in ⌊log₂(K − 1)⌋ + 1 = ⌈log₂ K⌉ nodes. With K = 1 nothing is released; log 1 = 0 is
@@ -123,7 +136,7 @@ def central(counted: CountedAlgorithm, readings: Mapping[str, str]) -> Declarati
     levels, drawn = (log(K), log(maximum(K, 2))) if natural else (ceil_log2(K), maximum(ceil_log2(K), 1))
     return _declaration(
         counted,
-        readings,
+        neighbours(readings, initial),
         Laplace(scale=counted.factor * H * drawn / epsilon),
         Tree(leaves=K - 1, counted=levels),
         joint=Joint(),
@@ -131,13 +144,16 @@ def central(counted: CountedAlgorithm, readings: Mapping[str, str]) -> Declarati
 
 
 def local(counted: CountedAlgorithm, readings: Mapping[str, str]) -> Declaration:
-    """Returns three tables of one user each with Lap(3H/ε): ε-LDP (Lemma 5.4)."""
-    return _declaration(counted, readings, Laplace(scale=counted.factor * H / epsilon), PerUser(), joint=None)
+    """Returns three tables of one user each with Lap(3H/ε): ε-LDP (Lemma 5.4), of any two trajectories."""
+    return _declaration(
+        counted, neighbours(readings, ANY_START), Laplace(scale=counted.factor * H / epsilon), PerUser(), joint=None
+    )
 
 
-def neighbours(readings: Mapping[str, str]) -> ReplaceOne:
-    """Returns the relation that the choice `initial` names."""
-    return ReplaceOne("trajectory", initial="any" if readings.get("initial", "fixed") == "any" else "fixed")
+def neighbours(readings: Mapping[str, str], initial: Reading) -> ReplaceOne:
+    """Returns the relation that the choice `initial` names, or the default of that reading."""
+    chosen = initial.check(readings.get(initial.name, initial.ways[0]))
+    return ReplaceOne("trajectory", initial="any" if chosen == "any" else "fixed")
 
 
 def noise_factor(readings: Mapping[str, str]) -> int:
@@ -147,7 +163,7 @@ def noise_factor(readings: Mapping[str, str]) -> int:
 
 def _declaration(
     counted: CountedAlgorithm,
-    readings: Mapping[str, str],
+    relation: ReplaceOne,
     mechanism: Laplace,
     schedule: Tree | PerUser,
     *,
@@ -157,7 +173,7 @@ def _declaration(
         name=counted.name,
         title=counted.title,
         source=counted.source,
-        relation=neighbours(readings),
+        relation=relation,
         releases=tuple(
             Release(
                 name,

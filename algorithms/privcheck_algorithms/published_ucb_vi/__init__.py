@@ -2,7 +2,7 @@
 
 from privcheck.registry import Algorithm
 from privcheck_algorithms.papers import EPISODIC
-from privcheck_algorithms.privatizers.declaration import INITIAL
+from privcheck_algorithms.privatizers.declaration import ANY_START, SAME_START
 from privcheck_algorithms.published_ucb_vi.declaration import central, local
 
 CENTRAL = Algorithm(
@@ -11,7 +11,7 @@ CENTRAL = Algorithm(
     source="Chowdhury & Zhou 2022, arXiv:2112.10599, footnote 8",
     paper=EPISODIC,
     declare=central,
-    readings=(INITIAL,),
+    readings=(SAME_START,),
 )
 
 LOCAL = Algorithm(
@@ -20,7 +20,7 @@ LOCAL = Algorithm(
     source="Chowdhury & Zhou 2022, arXiv:2112.10599, footnote 8",
     paper=EPISODIC,
     declare=local,
-    readings=(INITIAL,),
+    readings=(ANY_START,),
 )
 
 __all__ = ["CENTRAL", "LOCAL"]

@@ -19,7 +19,15 @@ from privcheck.guarantees import PureDP
 from privcheck.mechanisms import Laplace
 from privcheck.schedules import EveryEpisode, PerUser
 from privcheck.symbols import K, epsilon
-from privcheck_algorithms.privatizers.declaration import EPISODES, EPSILON, POOLED, SIZES, neighbours
+from privcheck_algorithms.privatizers.declaration import (
+    ANY_START,
+    EPISODES,
+    EPSILON,
+    POOLED,
+    SAME_START,
+    SIZES,
+    neighbours,
+)
 
 _SOURCE = "the published experiment code of Chowdhury & Zhou, footnote 8"
 
@@ -30,7 +38,7 @@ def central(readings: Mapping[str, str]) -> Declaration:
         name="published-ucb-vi-central",
         title="Chowdhury & Zhou's published code under joint DP: fresh Lap(1/ε) on the same counts every episode",
         source=_SOURCE,
-        relation=neighbours(readings),
+        relation=neighbours(readings, SAME_START),
         releases=tuple(
             Release(name, table, Laplace(scale=1 / epsilon), source=_SOURCE, schedule=EveryEpisode(outputs=K - 1))
             for name, table in POOLED.items()
@@ -46,7 +54,7 @@ def local(readings: Mapping[str, str]) -> Declaration:
         name="published-ucb-vi-local",
         title="Chowdhury & Zhou's published code under local DP: one draw of Lap(1/ε) for all cells of a table",
         source=_SOURCE,
-        relation=neighbours(readings),
+        relation=neighbours(readings, ANY_START),
         releases=tuple(
             Release(
                 name,

@@ -7,7 +7,7 @@ from privcheck_algorithms.online import rewards
 from privcheck_algorithms.online.private import CLOSELY, PRINTED
 from privcheck_algorithms.online.rewards import OPTIONS, player
 from privcheck_algorithms.papers import EPISODIC
-from privcheck_algorithms.privatizers.declaration import INITIAL, LOG, NOISE
+from privcheck_algorithms.privatizers.declaration import LOG, NOISE, SAME_START
 from privcheck_algorithms.pucb.declaration import pucb
 
 PUCB = Algorithm(
@@ -16,7 +16,7 @@ PUCB = Algorithm(
     source="Vietri et al. 2020, as described in Chowdhury & Zhou 2022, arXiv:2112.10599, Table 1",
     paper=EPISODIC,
     declare=pucb,
-    readings=(NOISE, LOG, INITIAL),
+    readings=(NOISE, LOG, SAME_START),
     options=OPTIONS,
     instead="calibrated-ucb-vi",
     printed=PRINTED,

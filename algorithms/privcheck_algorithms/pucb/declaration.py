@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from privcheck.declaration import Declaration
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import REWARDS, CountedAlgorithm, noise_factor
+from privcheck_algorithms.privatizers.declaration import REWARDS, SAME_START, CountedAlgorithm, noise_factor
 
 
 def pucb(readings: Mapping[str, str]) -> Declaration:
@@ -26,4 +26,5 @@ def pucb(readings: Mapping[str, str]) -> Declaration:
             factor=noise_factor(readings),
         ),
         readings,
+        initial=SAME_START,
     )

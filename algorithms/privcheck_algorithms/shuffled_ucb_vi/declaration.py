@@ -63,7 +63,7 @@ def declare_shuffled(readings: Mapping[str, str]) -> Declaration:
         name="shuffled-ucb-vi",
         title="SHUFFLED-UCB-VI: optimism in batches of one public policy, from bits behind a shuffler",
         source="this package; README of shuffled_ucb_vi",
-        relation=neighbours({"initial": readings.get("initial", "any")}),
+        relation=neighbours(readings, INITIAL),
         releases=(
             Release(
                 "transitions",
