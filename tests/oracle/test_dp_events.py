@@ -76,7 +76,7 @@ def test_discrete_gaussian_noise_travels_as_its_zcdp():
 @pytest.mark.parametrize(
     ("event", "remedy"),
     [
-        (acc.shuffled(local_epsilon=1, users=10, relation="replace-one"), "pure\\(epsilon=1\\) bounds it"),
+        (acc.shuffled(local_epsilon=1, users=10, relation="zero-out"), "pure\\(epsilon=1\\) bounds it"),
         (acc.bounded_range(epsilon=2), "pure\\(epsilon=2\\) bounds it"),
         (acc.approximate(epsilon=1, delta=1e-7), "1e-07 that is lost outright off its target"),
         (acc.renyi_curve({2: 0.1, 4: 0.2}), "all of it here"),

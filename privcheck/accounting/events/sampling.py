@@ -2,8 +2,9 @@
 
 Which of two data sets has the user is one convention for all events: P of direction "remove" is the law with the user.
 The relation says what a neighbour is, and the price depends on it: it has to be named, and stays with the event. The
-sensitivities are those of one user's contribution, the relation is applied here. Poisson sampling and batches of a fixed size are different
-mechanisms with different figures: account for the sampling that is run (Lebeda, Regehr, Kamath & Steinke 2024; Chua et al. 2024).
+sensitivities are those of one user's contribution, the relation is applied here. Poisson sampling and batches of a
+fixed size are different mechanisms with different figures: account for the sampling that is run (Lebeda, Regehr, Kamath
+& Steinke 2024; Chua et al. 2024).
 """
 
 from __future__ import annotations
