@@ -216,9 +216,9 @@ def test_thresholds_by_their_two_parts(keys, threshold):
         shown = 1 - (1 - chance) ** keys
         if shown >= 0.5:
             with pytest.raises(ParameterError, match="raise it"):
-                make(**spread, threshold=threshold, keys=keys)
+                make(**spread, threshold=threshold, contribution=1, keys=keys)
             continue
-        found = acc.compose(make(**spread, threshold=threshold, keys=keys)).delta(epsilon=1.0)
+        found = acc.compose(make(**spread, threshold=threshold, contribution=1, keys=keys)).delta(epsilon=1.0)
         other = acc.compose(shared(**spread, count=keys)).delta(epsilon=1.0)
         assert found.direction == "upper"
         assert max(shown, other.value) <= found.upper <= (shown + other.upper) * (1 + 1e-9)

@@ -30,6 +30,7 @@ matrices = st.sampled_from(
     [[[1]], np.eye(4), np.tril(np.ones((5, 5))), 1e-90 * np.eye(3), 1e90 * np.eye(3), [[1, -1], [0, 1]], [], "x", None]
 )
 parts_of = st.sampled_from([[0, 1], [1, 2], [0], [0, 1e-9], [0, 0.5, 3], [0, 1e30], ["1", 2], [-1, 1], 3, None])
+relations = st.sampled_from(["add-remove", "zero-out", "replace-one"])
 chances = st.sampled_from([[0.5, 0.5], [1 - 1e-12, 1e-12], [1], [0.2, 0.3, 0.5], [1, 0], ["0.9", "0.1"], [2, -1], "x"])
 CONSTRUCTORS = {
     acc.gaussian: {"std": numbers, "sensitivity": numbers},
@@ -59,17 +60,34 @@ CONSTRUCTORS = {
     },
     acc.tree: {"node": nodes, "leaves": counts, "participations": counts, "separation": counts},
     acc.shuffled_bits: {"users": counts, "messages": counts, "probability": numbers},
-    acc.shuffled: {"local_epsilon": numbers, "users": counts},
-    acc.shuffled_randomized_response: {"epsilon": numbers, "users": counts},
+    acc.shuffled: {"local_epsilon": numbers, "users": counts, "relation": relations},
+    acc.shuffled_randomized_response: {"epsilon": numbers, "users": counts, "relation": relations},
     acc.exponential_mechanism: {"epsilon": numbers, "monotone": flags},
     acc.permute_and_flip: {"epsilon": numbers, "monotone": flags},
     acc.noisy_max: {"noise": noises, "scale": numbers, "sensitivity": numbers, "monotone": flags},
     acc.above_threshold: {"threshold_scale": numbers, "query_scale": numbers, "positives": counts},
     acc.laplace_histogram: {"scale": numbers, "threshold": numbers, "contribution": numbers, "keys": counts},
     acc.gaussian_histogram: {"std": numbers, "threshold": numbers, "contribution": numbers, "keys": counts},
-    acc.matrix_gaussian: {"encoder": matrices, "std": numbers, "participations": counts, "separation": counts},
-    acc.matrix_poisson_gaussian: {"encoder": matrices, "std": numbers, "rate": numbers, "separation": counts},
-    acc.mixture_of_gaussians: {"std": numbers, "sensitivities": parts_of, "probabilities": chances},
+    acc.matrix_gaussian: {
+        "encoder": matrices,
+        "std": numbers,
+        "sensitivity": numbers,
+        "participations": counts,
+        "separation": counts,
+    },
+    acc.matrix_poisson_gaussian: {
+        "encoder": matrices,
+        "std": numbers,
+        "rate": numbers,
+        "separation": counts,
+        "relation": relations,
+    },
+    acc.mixture_of_gaussians: {
+        "std": numbers,
+        "sensitivities": parts_of,
+        "probabilities": chances,
+        "relation": relations,
+    },
 }
 companions = st.sampled_from(
     [(), (), (acc.gaussian(std=2),), (acc.laplace(scale=3),), (acc.pure(epsilon=0.1, count=3),), (acc.zcdp(rho=0.1),)]
