@@ -14,7 +14,13 @@ import pytest
 from privcheck import accounting as acc
 from privcheck.accounting import events
 from privcheck.accounting.currencies import Currency, cost_of
+from privcheck.declaration import Claim, Declaration, Release
 from privcheck.errors import BudgetError, ParameterError
+from privcheck.guarantees import ApproxDP
+from privcheck.mechanisms import Gaussian
+from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
+from privcheck.schedules import Once, Poisson, WithoutReplacement, WithReplacement
+from privcheck.statistics import ClippedSums
 
 NAMES = ("add-remove", "zero-out", "replace-one", "replace-one-same-start")
 PRESENT, REPLACING = NAMES[:2], NAMES[2:]
@@ -280,3 +286,35 @@ def test_what_is_read_from_dp_accounting_is_priced_for_the_relation_that_is_name
         sampled = acc.from_dp_event(dp.PoissonSampledDpEvent(0.2, noise), relation=relation)
         own = acc.compose(acc.poisson_gaussian(std=4, rate=0.2, relation=relation))
         assert sampled.epsilon(delta=1e-5).value == pytest.approx(own.epsilon(delta=1e-5).value, rel=1e-9)
+
+
+# --- declarations ----------------------------------------------------------------------------------------------------
+
+RELATIONS = {
+    "add-remove": AddRemoveOne("user"),
+    "zero-out": ZeroOut("user"),
+    "replace-one": ReplaceOne("user"),
+    "replace-one-same-start": ReplaceOne("user", "fixed"),
+}
+SCHEDULES = {
+    "once": Once(),
+    "poisson": Poisson(rate="0.1", rounds=3),
+    "batch": WithoutReplacement(batch=2, users=9, rounds=3),
+    "drawn": WithReplacement(draws=2, users=9, rounds=3),
+}
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_curve_of_a_declaration_is_named_as_its_relation(relation, schedule):
+    releases = tuple(
+        Release(name, ClippedSums(dimension=1, norm=1), Gaussian(variance=4), schedule=how)
+        for name, how in (("first", SCHEDULES[schedule]), ("second", SCHEDULES["poisson"]), ("third", Once()))
+    )
+    declaration = Declaration(
+        name="x", title="", source="", relation=RELATIONS[relation], releases=releases, parameters=(),
+        claim=Claim(ApproxDP(20, "1e-5"), source="Theorem 1"),
+    )  # fmt: skip
+    curve = acc.account(declaration).at({}).curve
+    assert curve.relation == curve.epsilon(delta=1e-5).relation == relation
+    assert {event.relation for branch in curve.branches for event in branch} == {relation}
