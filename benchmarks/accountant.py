@@ -66,7 +66,7 @@ def mixed():
 
 
 def sgd(std=1.1, count=STEPS):
-    return acc.compose(acc.poisson_gaussian(std=std * next(_fresh), rate=RATE, count=count))
+    return acc.compose(acc.poisson_gaussian(std=std * next(_fresh), rate=RATE, count=count, relation="add-remove"))
 
 
 def spreads():
@@ -75,7 +75,11 @@ def spreads():
 
 
 def sgd_steps():
-    return acc.compose(*(acc.poisson_gaussian(std=s, rate=RATE) for s in spreads())).epsilon(delta=1e-5).upper
+    return (
+        acc.compose(*(acc.poisson_gaussian(std=s, rate=RATE, relation="add-remove") for s in spreads()))
+        .epsilon(delta=1e-5)
+        .upper
+    )
 
 
 def scales():
@@ -103,7 +107,9 @@ def our_calibration():
 def our_sgd_calibration():
     start = next(_fresh)
     return acc.calibrate(
-        (2.0, 1e-5), lambda std: acc.poisson_gaussian(std=std, rate=RATE, count=STEPS), start=start
+        (2.0, 1e-5),
+        lambda std: acc.poisson_gaussian(std=std, rate=RATE, count=STEPS, relation="add-remove"),
+        start=start,
     ).scale
 
 
@@ -330,7 +336,7 @@ def rows():
     yield Row(
         job="`poisson_gaussian(std=.4376, rate=.00215, count=2)`, ε at 100 δ",
         ours=lambda: (
-            acc.compose(acc.poisson_gaussian(std=0.4376 * next(_fresh), rate=0.00215, count=2))
+            acc.compose(acc.poisson_gaussian(std=0.4376 * next(_fresh), rate=0.00215, count=2, relation="add-remove"))
             .epsilons(np.geomspace(1e-9, 0.1, 100))
             .values[0]
         ),

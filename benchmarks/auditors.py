@@ -194,7 +194,7 @@ def stopping():
         for name, favourite in (("nothing known", None), ("declared law known", 0.68)):
             plan, groups = e_process_plan(favourite), rescaled(scalar("laplace", 1.0), 0.5)
             runs = [
-                sequential(guesses(groups, plan), 50_000, epsilon=1.0, alpha=alpha, plan=plan, seed=s).runs
+                sequential(guesses(groups, plan), 50_000, epsilon=1.0, alpha=alpha, plan=plan, seed=s, delta=0.0).runs
                 for s in range(300)
             ]
             rows.append(f"| Laplace, half noise, {name} | {alpha} | {_spread(runs)} |")

@@ -54,7 +54,11 @@ MIXES = {
         acc.pure(epsilon="0.2", count=20),
     ],
 }
-SAMPLED = {"1000 rounds of DP-SGD (1 %, std 1), δ of 1e-8 aside": [acc.poisson_gaussian(std=1, rate=0.01, count=1000)]}
+SAMPLED = {
+    "1000 rounds of DP-SGD (1 %, std 1), δ of 1e-8 aside": [
+        acc.poisson_gaussian(std=1, rate=0.01, count=1000, relation="add-remove")
+    ]
+}
 
 
 def seconds_each(work, repeats):

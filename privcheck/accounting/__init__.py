@@ -76,7 +76,7 @@ from privcheck.accounting.odometers import Odometer
 from privcheck.accounting.plans import Plan
 from privcheck.accounting.repeating import repeat_and_select
 from privcheck.accounting.spending import Spent, check_ledger, price_ledger
-from privcheck.accounting.to_dp_events import to_dp_event
+from privcheck.accounting.to_dp_events import to_dp_event, to_dp_relation
 
 __all__ = [
     "Account",
@@ -152,6 +152,7 @@ __all__ = [
     "spread_for_error",
     "symmetric_gaussian",
     "to_dp_event",
+    "to_dp_relation",
     "trade_off",
     "tree",
     "truncated_poisson_gaussian",

@@ -3,6 +3,9 @@
 All follow from δ(ε) in both directions. The largest power at level x is inf_ε δ(ε) + e^ε x over all real ε (Dong, Roth
 & Su 2022, Proposition 2.12), with δ(−ε) = 1 − e^{−ε}(1 − δ(ε)) of the other direction: every ε gives a bound, so how
 well the least is found decides tightness only. An attacker's success is rounded up, his error down.
+
+Which two neighbours are told apart is the curve's relation: a user who is in or is not ("add-remove"), or contributes
+nothing ("zero-out"), or one user's data or another's ("replace-one"); so it is with what is said of "the user is in".
 """
 
 from __future__ import annotations
@@ -118,10 +121,12 @@ def reconstruction_rate(curve: Curve, prior: Real) -> Figure:
     """Returns the largest probability with which a user's data are reconstructed, rounded up.
 
     It is the largest power at level κ (Hayes, Mahloujifar & Balle 2023, Theorem 2): success is an event whose
-    probability without the user's data, averaged over what these may be, is at most κ, and power is concave in it.
+    probability on the neighbouring data, averaged over what the user's may be, is at most κ, and power is concave in
+    it. That holds under every relation, since the neighbour's output has seen none of the user's data: they are not
+    there, are zeroed out, or are those of another user, drawn independently.
 
     Args:
-        curve: What is attacked, under a relation that adds or removes the user's data.
+        curve: What is attacked.
         prior: κ, the largest probability with which a guess that sees nothing succeeds, in [0, 1].
 
     Raises:

@@ -20,7 +20,9 @@ def combine(events: Sequence[Event]) -> tuple[Event, ...]:
     counts: Counter[Event] = Counter()
     for event in events:
         counts[replace(event, count=1)] += event.count
-    return tuple(sorted((replace(e, count=n) for e, n in counts.items()), key=lambda e: (e.kind, e.parameters)))
+    return tuple(
+        sorted((replace(e, count=n) for e, n in counts.items()), key=lambda e: (e.kind, e.parameters, e.relation or ""))
+    )
 
 
 def job_of(events: Sequence[Event]) -> Job:

@@ -39,6 +39,7 @@ from privcheck.accounting.reals import Real
 from privcheck.accounting.sums import probability
 from privcheck.errors import ParameterError
 from privcheck.symbols import to_float
+from privcheck.unit import RelationName
 
 _GDP: Final = Currency(name="gdp")
 _STEP: Final = 1e-4  # by which μ is raised where it does not hold: its distance from the least
@@ -58,12 +59,14 @@ class Compressed:
         lost: δ₀, that is lost outright or was set aside.
         method: How μ came about.
         points: At how many ε the plan's curve was computed.
+        relation: Under which the plan is priced; None where no event of it names one.
     """
 
     mu_squared: Fraction
     lost: Fraction
     method: str
     points: int
+    relation: RelationName | None
 
     @property
     def mu(self) -> float:
@@ -73,7 +76,7 @@ class Compressed:
     @property
     def cost(self) -> Cost:
         """Returns what to spend, in a filter or odometer for "gdp"."""
-        return Cost(amount=self.mu_squared, lost=self.lost)
+        return Cost(amount=self.mu_squared, lost=self.lost, relation=self.relation)
 
 
 def compress_to_mu(*parts: Event | Curve | Iterable[Event | Curve], lost: Real = 0) -> Compressed:
@@ -98,17 +101,20 @@ def compress_to_mu(*parts: Event | Curve | Iterable[Event | Curve], lost: Real =
     True
     """
     aside = probability("lost", lost)
-    branches = [_compress(branch, aside) for branch in compose(*parts).branches]
+    curve = compose(*parts)
+    branches = [replace(_compress(branch, aside), relation=curve.relation) for branch in curve.branches]
     worst = max(branches, key=lambda c: c.mu_squared)
     return replace(worst, lost=max(c.lost for c in branches), points=sum(c.points for c in branches))
 
 
 def _compress(branch: tuple[Event, ...], aside: Fraction) -> Compressed:
-    """Returns the cost of events that all of a group of users see."""
+    """Returns the cost of events that all of a group of users see, whatever their relation."""
     outright = _lost_outright(branch)
     job = replace(job_of(branch), lost=0.0, losts=())
     ceiling = _sum_of_squares(branch)
-    summed = Compressed(mu_squared=ceiling or Fraction(0), lost=outright, method="Σμ² of its events", points=0)
+    summed = Compressed(
+        mu_squared=ceiling or Fraction(0), lost=outright, method="Σμ² of its events", points=0, relation=None
+    )
     if ceiling is not None and float(ceiling) <= job.mu_squared * (1 + _STEP):
         return summed
     if job.hopeless:
@@ -129,6 +135,7 @@ def _compress(branch: tuple[Event, ...], aside: Fraction) -> Compressed:
         lost=outright + max(Fraction(infinite) + aside, Fraction(allowed)),
         method="least μ of the composed curve",
         points=len(rest.known),
+        relation=None,
     )
 
 

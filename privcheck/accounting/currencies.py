@@ -31,6 +31,7 @@ from privcheck.accounting.engine.sampled import SampledGaussian
 from privcheck.accounting.events import Event, Piece
 from privcheck.errors import ParameterError
 from privcheck.symbols import to_float
+from privcheck.unit import RelationName
 
 Name = Literal["pure", "zcdp", "gdp", "renyi"]
 _UP: Final = Fraction(2**50 + 1, 2**50)  # outward rounding of a handful of floating-point operations
@@ -71,10 +72,16 @@ class Cost:
     Attributes:
         amount: In the currency, exact or rounded up.
         lost: δ: the probability with which a release loses everything outright.
+        relation: Of the event or curve whose cost it is, where that names one; None of a number, or where the caller
+            applied one.
     """
 
     amount: Fraction
     lost: Fraction = Fraction(0)
+    relation: RelationName | None = None
+
+    def __str__(self) -> str:
+        return f"a cost of {self.amount!s:.40}" + (f" and δ = {self.lost!s:.40}" if self.lost else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +110,12 @@ def cost_of(what: object, currency: Currency) -> Cost:
     return Cost(
         amount=max(sum((c.amount for c in costs), Fraction(0)) for costs in sums),
         lost=max(sum((c.lost for c in costs), Fraction(0)) for costs in sums),
+        relation=what.relation,
     )
 
 
 def _repeat(cost: Cost, count: int) -> Cost:
-    return cost if count == 1 else Cost(amount=cost.amount * count, lost=cost.lost * count)
+    return cost if count == 1 else replace(cost, amount=cost.amount * count, lost=cost.lost * count)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -121,7 +129,7 @@ def _one(event: Event, currency: Currency) -> Cost:
         amount += one * times
         if given_up := known.lost + _infinite(piece, currency):
             lost += given_up * times
-    return Cost(amount=amount, lost=lost)
+    return Cost(amount=amount, lost=lost, relation=event.relation)
 
 
 def _pieces(event: Event) -> tuple[tuple[Piece, int], ...]:

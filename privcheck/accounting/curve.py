@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,9 +19,11 @@ from privcheck.accounting.engine.job import Job
 from privcheck.accounting.engine.laws import Direction
 from privcheck.accounting.engine.methods import GAUSSIAN, Errs
 from privcheck.accounting.events import Event
+from privcheck.accounting.events.base import one_relation
 from privcheck.accounting.figures import Figure, Figures
 from privcheck.accounting.reals import Real, real, reals
 from privcheck.errors import ParameterError
+from privcheck.unit import RelationName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +32,17 @@ class Curve:
 
     Attributes:
         branches: Events that compose, one tuple for every group of users that sees only them.
+        relation: Under which all of them are priced; None where none of them names one.
+
+    Raises:
+        ParameterError: Two of its events name different relations.
     """
 
     branches: tuple[tuple[Event, ...], ...]
+    relation: RelationName | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relation", one_relation(event for branch in self.branches for event in branch))
 
     def epsilon(self, *, delta: Real) -> Figure:
         """Returns the least ε with δ(ε) ≤ δ, in nats.
@@ -49,7 +59,7 @@ class Curve:
         >>> round(figure.value, 9), figure.method, figure.upper >= figure.value
         (5.701137909, 'contour integral', True)
         """
-        return _largest([_note(_epsilon(branch, _delta(delta)), branch) for branch in self.branches])
+        return self._under(_largest([_note(_epsilon(branch, _delta(delta)), branch) for branch in self.branches]))
 
     def delta(self, *, epsilon: Real) -> Figure:
         """Returns δ(ε).
@@ -61,17 +71,17 @@ class Curve:
             ParameterError: ε is out of range.
         """
         at = real("epsilon", epsilon, strict=False)
-        return _largest([_note(_delta_at(branch, at), branch) for branch in self.branches])
+        return self._under(_largest([_note(_delta_at(branch, at), branch) for branch in self.branches]))
 
     def epsilons(self, deltas: ArrayLike) -> Figures:
         """Returns ε at many δ in (0, 1), as `epsilon` does one by one."""
         given = reals("deltas", deltas, below=1.0)
-        return _figures([epsilons_at(b, given.ravel()) for b in self.branches], self.branches, given.shape)
+        return _figures([epsilons_at(b, given.ravel()) for b in self.branches], self, given.shape)
 
     def deltas(self, epsilons: ArrayLike) -> Figures:
         """Returns δ at many ε ≥ 0, as `delta` does one by one."""
         given = reals("epsilons", epsilons, below=math.inf)
-        return _figures([deltas_at(b, given.ravel()) for b in self.branches], self.branches, given.shape)
+        return _figures([deltas_at(b, given.ravel()) for b in self.branches], self, given.shape)
 
     def __mul__(self, times: object) -> Curve:
         """Returns the curve of so many repetitions, the groups of `parallel` being the same in all of them."""
@@ -107,23 +117,23 @@ class Curve:
         >>> round(curve.posterior(0.5, false_positive_rate=0.01).value, 4)
         0.7722
         """
-        return attack_risks.true_positive_rate(self, false_positive_rate)
+        return self._under(attack_risks.true_positive_rate(self, false_positive_rate))
 
     def trade_off(self, false_positive_rate: Real) -> Figure:
         """Returns the least type II error of a test of the given level, rounded down."""
-        return attack_risks.trade_off(self, false_positive_rate)
+        return self._under(attack_risks.trade_off(self, false_positive_rate))
 
     def bayes_risk(self, prior: Real) -> Figure:
-        """Returns the least probability of a wrong guess whether the user is in, at a prior; rounded down."""
-        return attack_risks.bayes_risk(self, prior)
+        """Returns the least probability of a wrong guess which of two neighbours it was, at a prior; rounded down."""
+        return self._under(attack_risks.bayes_risk(self, prior))
 
     def posterior(self, prior: Real, *, false_positive_rate: Real) -> Figure:
-        """Returns the largest probability that a user is in after a positive test of that level or above."""
-        return attack_risks.posterior(self, prior, false_positive_rate=false_positive_rate)
+        """Returns the largest probability of a neighbour after a positive test of that level or above."""
+        return self._under(attack_risks.posterior(self, prior, false_positive_rate=false_positive_rate))
 
     def reconstruction_rate(self, prior: Real) -> Figure:
         """Returns the largest probability with which a user's data are reconstructed, rounded up."""
-        return attack_risks.reconstruction_rate(self, prior)
+        return self._under(attack_risks.reconstruction_rate(self, prior))
 
     def renyi_divergence(self, order: Real) -> Figure:
         """Returns D_α, the larger of both directions, in nats, rounded up; ∞ where mass is lost outright.
@@ -141,7 +151,11 @@ class Curve:
         z = real("order", order, least=1) - 1
         jobs = [fetch_job(branch) for branch in self.branches]
         value = max(_divergence(job, z, d) for job in jobs for d in job.directions)
-        return Figure(value=value, method="sum of Rényi divergences", direction="upper", _certify=lambda: value)
+        how = "sum of Rényi divergences"
+        return self._under(Figure(value=value, method=how, direction="upper", _certify=lambda: value))
+
+    def _under(self, figure: Figure) -> Figure:
+        return figure if figure.relation == self.relation else replace(figure, relation=self.relation)
 
 
 def compose(*parts: Event | Curve | Iterable[Event | Curve]) -> Curve:
@@ -154,7 +168,7 @@ def compose(*parts: Event | Curve | Iterable[Event | Curve]) -> Curve:
         parts: Events and curves, one by one or in lists; `a + b`, `3 * a` and `sum([a, b])` say the same.
 
     Raises:
-        ParameterError: Something else was given.
+        ParameterError: Something else was given, or two of them are priced under different relations.
 
     >>> from privcheck import accounting as acc
     >>> a, b = acc.gaussian(std=30), acc.laplace(scale=50)
@@ -171,10 +185,11 @@ def compose(*parts: Event | Curve | Iterable[Event | Curve]) -> Curve:
 def parallel(*parts: Event | Curve) -> Curve:
     """Returns the curve of events, or curves, each of which sees other users: the largest, not the sum (McSherry 2009).
 
-    Under a relation that changes one user, only one part sees the change; parts must not share users.
+    Under a relation that changes one user, only one part sees the change: parts must not share users, and which part a
+    user is in must not depend on data that may be replaced.
 
     Raises:
-        ParameterError: Something else was given, or nothing.
+        ParameterError: Something else was given, or nothing, or two are priced under different relations.
     """
     if not parts:
         raise ParameterError("expected at least one event or curve for parallel, got none", name="parts")
@@ -274,12 +289,12 @@ def _figure(answers: Answers, reason: str) -> Figure:
     return Figure(value=value, method=answers.method, direction=answers.direction, reason=reason, _certify=certify)
 
 
-def _figures(answers: Sequence[Answers], branches: Sequence[tuple[Event, ...]], shape: tuple[int, ...]) -> Figures:
+def _figures(answers: Sequence[Answers], curve: Curve, shape: tuple[int, ...]) -> Figures:
     """Returns the largest over the branches, every value labelled as the figure of one question."""
     values = np.stack([f.values for f in answers])
     top = values.argmax(axis=0)
     index = np.arange(values.shape[1])
-    pairs = list(zip(answers, branches, strict=True))
+    pairs = list(zip(answers, curve.branches, strict=True))
     methods = np.stack([np.array([_name(name, b) for name in NAMES])[f.how] for f, b in pairs])[top, index]
     directions = np.stack([np.array([_weaken_direction(way, b) for way in WAYS])[f.errs] for f, b in pairs])[top, index]
     worst: Errs = next((way for way in WAYS if way in directions), "exact")
@@ -289,6 +304,7 @@ def _figures(answers: Sequence[Answers], branches: Sequence[tuple[Event, ...]], 
         direction=worst,
         methods=methods.reshape(shape),
         directions=directions.reshape(shape),
+        relation=curve.relation,
     )
 
 

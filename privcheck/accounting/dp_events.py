@@ -1,5 +1,9 @@
 """From the events of dp-accounting; the way back is in `privcheck.accounting.to_dp_events`.
 
+A `DpEvent` names no neighbouring relation: dp-accounting's accountants do, by their `NeighboringRelation`. Reading one
+therefore asks for the relation (`ADD_OR_REMOVE_ONE` is "add-remove", `REPLACE_SPECIAL` "zero-out", `REPLACE_ONE`
+"replace-one"), the noise multiplier being in units of one user's contribution, and every event of the curve names it.
+
 Its accountants are always used as add/remove on multipliers that are Python floats, after the sensitivity for the
 declared relation has been applied here: in 0.6.0 they disagree under REPLACE_ONE, and other number types drop a
 composition count under sampling. Randomised response is the exception: they take it under REPLACE_ONE only. Batches of
@@ -12,7 +16,7 @@ words as that of adding one.
 | ZCDp | `zcdp(rho=, xi=)` |
 | PoissonSampled | `poisson_gaussian`, `poisson`; of what is sampled itself the rates multiply |
 | SampledWithoutReplacement, one way | `without_replacement`, a member of the batch being replaced |
-| SampledWithReplacement of Gaussians, for replacing a user | `with_replacement` |
+| SampledWithReplacement of Gaussians | `with_replacement` |
 | TruncatedSubsampledGaussian | `truncated_poisson_gaussian`, the larger data set having one user more |
 | SingleEpochTreeAggregation | `tree` of Gaussian nodes, the largest of its trees |
 | RepeatAndSelect | `repeat_and_select` |
@@ -24,7 +28,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 
@@ -46,55 +51,82 @@ from privcheck.accounting.events import (
     without_replacement,
     zcdp,
 )
+from privcheck.accounting.events.base import PRESENT, REPLACING, one_relation, under
 from privcheck.accounting.events.base import event as composed_event
 from privcheck.accounting.reals import Real, real, whole
 from privcheck.accounting.repeating import repeat_and_select
 from privcheck.errors import ParameterError
+from privcheck.unit import RelationName
 
 _UP: Final = 1 + 4e-16
 
 
-def from_dp_event(event: Any, *, sensitivity: Real = 1) -> Curve:
-    """Returns the curve of a dp-accounting event.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Neighbours:
+    """How a neighbour differs.
+
+    Attributes:
+        relation: Its name.
+        moved: How many clipping norms of one user's contribution a sum is moved by.
+    """
+
+    relation: RelationName
+    moved: float
+
+
+@under(*PRESENT, *REPLACING)
+def from_dp_event(event: Any, *, relation: RelationName, sensitivity: Real | None = None) -> Curve:
+    """Returns the curve of a dp-accounting event, priced under a relation.
 
     Args:
         event: One of the table above, and compositions of them.
-        sensitivity: How many clipping norms a neighbour moves the sum under the declared relation: 1 under add/remove
-            (what the events mean), up to 2 under replace. Noise is relative to it. A zCDP event is charged by group
-            privacy for that many neighbours, rounded up. Randomised response means replacing the user's answer already.
-            Samples and mixtures are for add/remove only.
+        relation: "add-remove", "zero-out", "replace-one" or "replace-one-same-start", which every event of the curve
+            then names.
+        sensitivity: How many clipping norms a neighbour moves the sum. None is what clipping alone bounds it by: 1
+            where the user contributes or nothing does, 2 where one user is replaced by another; less is known of some
+            sums, as √2 of a histogram. Noise is relative to it. A zCDP event is charged by group privacy for that many
+            neighbours, rounded up. Randomised response means replacing the user's answer already. Samples and mixtures
+            have contributions of one clipping norm, and take no other.
 
     Raises:
-        ParameterError: The event is not one of these, or one of its numbers is out of range.
+        ParameterError: The relation is missing, the event is not one of these, or one of its numbers is out of range.
 
     >>> import dp_accounting as dp
     >>> step = dp.PoissonSampledDpEvent(0.01, dp.GaussianDpEvent(1.0))
-    >>> round(from_dp_event(dp.SelfComposedDpEvent(step, 1000)).epsilon(delta=1e-5).value, 4)
-    1.8282
+    >>> curve = from_dp_event(dp.SelfComposedDpEvent(step, 1000), relation="add-remove")
+    >>> round(curve.epsilon(delta=1e-5).value, 4), curve.relation
+    (1.8282, 'add-remove')
     """
-    return compose(*_read(event, real("sensitivity", sensitivity), 1))
+    clipped = _clipped(relation)
+    pair = _Neighbours(relation=relation, moved=clipped if sensitivity is None else real("sensitivity", sensitivity))
+    return compose(*(replace(one, relation=relation) for one in _read(event, pair, 1)))
 
 
-def _read(event: Any, moved: float, count: int) -> list[Event]:  # noqa: PLR0911 - one return an event class
+def _clipped(relation: RelationName) -> float:
+    """Returns how many clipping norms a neighbour moves a sum of clipped contributions, at most."""
+    return 2.0 if relation in REPLACING else 1.0
+
+
+def _read(event: Any, pair: _Neighbours, count: int) -> list[Event]:  # noqa: PLR0911 - one return an event class
     import dp_accounting as dp
 
     if isinstance(event, dp.SelfComposedDpEvent):
         times = whole("count", event.count, least=0)
-        inner = _read(event.event, moved, count * max(times, 1))  # also checked where it never runs
+        inner = _read(event.event, pair, count * max(times, 1))  # also checked where it never runs
         return inner if times > 0 else []
     if isinstance(event, dp.ComposedDpEvent):
-        return [each for part in event.events for each in _read(part, moved, count)]
+        return [each for part in event.events for each in _read(part, pair, count)]
     if isinstance(event, dp.PoissonSampledDpEvent):
-        return _sample(dp, event, moved, count)
+        return _sample(dp, event, pair, count)
     if isinstance(event, dp.dp_event.SampledWithoutReplacementDpEvent):
-        return _batch(event, moved, count)
+        return _batch(event, pair, count)
     if isinstance(event, dp.dp_event.SampledWithReplacementDpEvent):
-        return _draw(event, moved, count)
+        return _draw(event, pair, count)
     if isinstance(event, dp.dp_event.RepeatAndSelectDpEvent):
-        return _select(event, moved, count)
+        return _select(event, pair, count)
     for kind, made in _readers(dp):
         if type(event) is kind:
-            single = made(event, moved)
+            single = made(event, pair)
             return [] if single is None else [count * single]
     if isinstance(event, dp.dp_event.DpEvent):
         message = f"no curve for this dp-accounting event: {event!r}"
@@ -103,7 +135,7 @@ def _read(event: Any, moved: float, count: int) -> list[Event]:  # noqa: PLR0911
     raise ParameterError(f"expected an event of dp-accounting, got {event!r}", name="event", given=event)
 
 
-def _readers(dp: Any) -> Iterator[tuple[type, Callable[[Any, float], Event | None]]]:
+def _readers(dp: Any) -> Iterator[tuple[type, Callable[[Any, _Neighbours], Event | None]]]:
     kinds = dp.dp_event
     yield dp.NoOpDpEvent, lambda *_: None
     yield dp.NonPrivateDpEvent, lambda *_: non_private()
@@ -117,31 +149,33 @@ def _readers(dp: Any) -> Iterator[tuple[type, Callable[[Any, float], Event | Non
     yield kinds.TruncatedSubsampledGaussianDpEvent, _truncate
 
 
-def _gaussian(event: Any, moved: float) -> Event | None:
+def _gaussian(event: Any, pair: _Neighbours) -> Event | None:
     std = _noise(event.noise_multiplier)
-    return _or_edge(std, lambda: gaussian(std=std, sensitivity=moved))
+    return _or_edge(std, lambda: gaussian(std=std, sensitivity=pair.moved))
 
 
-def _laplace(event: Any, moved: float) -> Event | None:
+def _laplace(event: Any, pair: _Neighbours) -> Event | None:
     scale = _noise(event.noise_multiplier)
-    return _or_edge(scale, lambda: laplace(scale=scale, sensitivity=moved))
+    return _or_edge(scale, lambda: laplace(scale=scale, sensitivity=pair.moved))
 
 
-def _tree(event: Any, moved: float) -> Event | None:
+def _tree(event: Any, pair: _Neighbours) -> Event | None:
     """Returns the largest of its trees: a record is in one of them, once."""
     steps = [whole("step_counts", t, least=0) for t in np.ravel(event.step_counts).tolist()]
     std = _noise(event.noise_multiplier)
     if max(steps, default=0) == 0:
         return None
-    return _or_edge(std, lambda: tree(node=gaussian(std=std, sensitivity=moved), leaves=max(steps)))
+    return _or_edge(
+        std, lambda: tree(node=gaussian(std=std, sensitivity=pair.moved), leaves=max(steps), participations=1)
+    )
 
 
-def _discrete_laplace(event: Any, moved: float) -> Event | None:
+def _discrete_laplace(event: Any, pair: _Neighbours) -> Event | None:
     """Returns the event; at parameter 0 there is no such law, and dp-accounting calls it non-private."""
-    steps = whole("sensitivity", event.sensitivity, least=0) * moved
+    steps = whole("sensitivity", event.sensitivity, least=0) * pair.moved
     if steps != int(steps):
         message = f"discrete Laplace noise is for integers: expected sensitivity·{event.sensitivity} as an integer"
-        raise ParameterError(f"{message}, got {steps:g}", name="sensitivity", given=moved)
+        raise ParameterError(f"{message}, got {steps:g}", name="sensitivity", given=pair.moved)
     parameter = real("noise_parameter", event.noise_parameter, strict=False)
     if steps == 0:
         return None
@@ -150,7 +184,7 @@ def _discrete_laplace(event: Any, moved: float) -> Event | None:
     return discrete_laplace(scale=math.nextafter(1 / parameter, 0.0), sensitivity=int(steps))
 
 
-def _response(event: Any, _: float) -> Event | None:
+def _response(event: Any, _: _Neighbours) -> Event | None:
     p, m = real("noise_parameter", event.noise_parameter, strict=False, most=1), whole("num_buckets", event.num_buckets)
     if m == 1 or p == 1:
         return None
@@ -162,42 +196,48 @@ def _response(event: Any, _: float) -> Event | None:
     return randomized_response(epsilon=epsilon * _UP, categories=m)
 
 
-def _zcdp(event: Any, moved: float) -> Event | None:
+def _zcdp(event: Any, pair: _Neighbours) -> Event | None:
     """Returns the event for k neighbours: (ξ·k·Σ1/i, k²ρ)-zCDP (Bun & Steinke 2016, Proposition 1.9)."""
-    rho, xi, k = real("rho", event.rho, strict=False), real("xi", event.xi, strict=False), math.ceil(moved)
+    rho, xi, k = real("rho", event.rho, strict=False), real("xi", event.xi, strict=False), math.ceil(pair.moved)
     if k == 1:
         return zcdp(rho=rho, xi=xi)
     return zcdp(rho=k * k * rho * _UP, xi=k * math.fsum(1 / i for i in range(1, k + 1)) * xi * _UP)
 
 
-def _mixture(event: Any, moved: float) -> Event | None:
-    _only_add_remove("mixtures", moved)
+def _mixture(event: Any, pair: _Neighbours) -> Event | None:
+    _only_clipped("mixtures", pair)
     std = _noise(event.standard_deviation, name="standard_deviation")
     sizes = list(event.sensitivities)
     if all(s == 0 for s in sizes):
         return None
     probabilities = list(event.sampling_probs)
-    return _or_edge(std, lambda: mixture_of_gaussians(std=std, sensitivities=sizes, probabilities=probabilities))
+
+    def made() -> Event:
+        return mixture_of_gaussians(std=std, sensitivities=sizes, probabilities=probabilities, relation=pair.relation)
+
+    return _or_edge(std, made)
 
 
-def _truncate(event: Any, moved: float) -> Event | None:
+def _truncate(event: Any, pair: _Neighbours) -> Event | None:
     """Returns the event; under adding a user the larger of both data sets has one more."""
-    _only_add_remove("Poisson samples", moved)
+    _only_clipped("Poisson samples", pair)
     rate = real("sampling_probability", event.sampling_probability, strict=False, most=1)
     n, most = (whole(x, getattr(event, x), least=0) for x in ("dataset_size", "truncated_batch_size"))
     std = _noise(event.noise_multiplier)
     if rate == 0 or most == 0:
         return None
-    return _or_edge(std, lambda: truncated_poisson_gaussian(std=std, rate=rate, users=n + 1, most=most))
+
+    def made() -> Event:
+        return truncated_poisson_gaussian(std=std, rate=rate, users=n + 1, most=most, relation=pair.relation)
+
+    return _or_edge(std, made)
 
 
-def _draw(event: Any, moved: float, count: int) -> list[Event]:
-    """Returns a batch drawn with replacement, for replacing a user, which moves by two clipping norms."""
-    if moved != 2:
-        message = "batches drawn with replacement are accounted for under replacing a user only"
-        raise ParameterError(f"{message}: expected sensitivity 2, got {moved:g}", name="sensitivity", given=moved)
+def _draw(event: Any, pair: _Neighbours, count: int) -> list[Event]:
+    """Returns a batch drawn with replacement, whose members contribute one clipping norm each."""
+    _only_clipped("batches drawn with replacement", pair)
     n, m = whole("source_dataset_size", event.source_dataset_size), whole("sample_size", event.sample_size, least=0)
-    parts = _read(event.event, 1.0, 1)
+    parts = _read(event.event, replace(pair, moved=1.0), 1)
     if m == 0 or not parts:
         return []
     if any(part.kind == "non_private" for part in parts):
@@ -207,29 +247,32 @@ def _draw(event: Any, moved: float, count: int) -> list[Event]:
     if len(squares) < len(laws):
         message = f"no curve for a batch drawn with replacement of {event.event!r}; expected Gaussians"
         raise ParameterError(message, name="event", given=event)
-    return [with_replacement(std=1 / math.sqrt(math.fsum(squares)), users=n, draws=m, count=count)]
+    std = 1 / math.sqrt(math.fsum(squares))
+    return [with_replacement(std=std, users=n, draws=m, relation=pair.relation, count=count)]
 
 
-def _sample(dp: Any, event: Any, moved: float, count: int) -> list[Event]:
+def _sample(dp: Any, event: Any, pair: _Neighbours, count: int) -> list[Event]:
     """Returns a Poisson sample: of a sample, the rates multiply; of Gaussians on the same sample, they are one."""
-    _only_add_remove("Poisson samples", moved)
+    _only_clipped("Poisson samples", pair)
     rate, inner = real("sampling_probability", event.sampling_probability, strict=False, most=1), event.event
     while isinstance(inner, dp.PoissonSampledDpEvent):
         rate *= real("sampling_probability", inner.sampling_probability, strict=False, most=1)
         rate = min(rate * _UP, 1.0)
         inner = inner.event
-    parts = _read(inner, 1.0, 1)
+    if rate == 1:
+        return _read(inner, pair, count)
+    # inside a sample a user is in it or is not, whatever the relation of the data: two users of one are priced there
+    parts = _read(inner, replace(pair, moved=1.0), 1)
     if rate == 0 or not parts:
         return []
     if any(part.kind == "non_private" for part in parts):
         return [non_private()]
-    if rate == 1:
-        return [count * part for part in parts]
     one = _together(parts)
     squares = [piece.mu_squared * times for piece, times in one.pieces if isinstance(piece, GaussianLaw)]
     if len(squares) == len(one.pieces):
-        return [poisson_gaussian(std=1 / math.sqrt(math.fsum(squares)), rate=rate, count=count)]
-    return [poisson(event=one, rate=rate, count=count)]
+        std = 1 / math.sqrt(math.fsum(squares))
+        return [poisson_gaussian(std=std, rate=rate, relation=pair.relation, count=count)]
+    return [poisson(event=one, rate=rate, relation=pair.relation, count=count)]
 
 
 def _together(parts: list[Event]) -> Event:
@@ -238,27 +281,28 @@ def _together(parts: list[Event]) -> Event:
         return parts[0]
     laws = [(piece, times * part.count) for part in parts for piece, times in part.pieces]
     notes = "; ".join(sorted({part.note for part in parts} - {""}))
-    return composed_event("composition", laws, 1, notes, of=" + ".join(str(part) for part in parts))
+    given = " + ".join(str(part) for part in parts)
+    return composed_event("composition", laws, 1, notes, of=given, relation=one_relation(parts))
 
 
-def _batch(event: Any, moved: float, count: int) -> list[Event]:
+def _batch(event: Any, pair: _Neighbours, count: int) -> list[Event]:
     """Returns a batch of a fixed size: a member is replaced by another, which moves by two clipping norms."""
-    if moved not in (1, 2):
-        message = "batches are accounted for under adding or removing a user and under replacing one"
-        raise ParameterError(f"{message}: expected sensitivity 1 or 2, got {moved:g}", name="sensitivity", given=moved)
+    _only_clipped("batches", pair)
     n = whole("source_dataset_size", event.source_dataset_size)
-    b, parts = whole("sample_size", event.sample_size, least=0, most=n), _read(event.event, 2.0, 1)
+    b = whole("sample_size", event.sample_size, least=0, most=n)
+    swapped: RelationName = pair.relation if pair.relation in REPLACING else "replace-one"
+    parts = _read(event.event, _Neighbours(relation=swapped, moved=2.0), 1)
     if b == 0 or not parts:
         return []
     if any(part.kind == "non_private" for part in parts):
         return [non_private()]
-    relation: Literal["add-remove", "replace-one"] = "add-remove" if moved == 1 else "replace-one"
-    return [without_replacement(event=_together(parts), users=n, batch=b, relation=relation, count=count)]
+    one = _together(parts)
+    return [without_replacement(event=one, users=n, batch=b, relation=pair.relation, count=count)]
 
 
-def _select(event: Any, moved: float, count: int) -> list[Event]:
+def _select(event: Any, pair: _Neighbours, count: int) -> list[Event]:
     """Returns the best of a random number of runs: Poisson at shape ∞, else truncated negative binomial."""
-    mean, runs = real("mean", event.mean), _read(event.event, moved, 1)
+    mean, runs = real("mean", event.mean), _read(event.event, pair, 1)
     poisson = event.shape == math.inf
     shape = 0.0 if poisson else real("shape", event.shape, least=-1)
     if not poisson and mean < 1:
@@ -287,7 +331,9 @@ def _or_edge(noise: float, made: Callable[[], Event]) -> Event | None:
     return None if noise == math.inf else made()
 
 
-def _only_add_remove(what: str, moved: float) -> None:
-    if moved != 1:
-        message = f"{what} are accounted for under add/remove only: expected sensitivity 1, got {moved:g}"
-        raise ParameterError(message, name="sensitivity", given=moved)
+def _only_clipped(what: str, pair: _Neighbours) -> None:
+    """Checks that no sensitivity was given but that of the relation: it is applied where a user is drawn."""
+    if pair.moved != _clipped(pair.relation):
+        message = f"{what} have contributions of one clipping norm: under {pair.relation!r} expected sensitivity "
+        message += f"{_clipped(pair.relation):g}, got {pair.moved:g}; leave it out"
+        raise ParameterError(message, name="sensitivity", given=pair.moved)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privcheck.accounting.engine.mass import MassError
 from privcheck.accounting.engine.methods import Errs
 from privcheck.errors import ParameterError
+from privcheck.unit import RelationName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +25,14 @@ class Figure:
         method: How it came about.
         direction: Which way `value` errs: "exact", "estimate" or "upper"; "lower" for an attacker's error.
         reason: Why it is ∞, where it is; or on which bound it rests, where an event is bounded rather than known.
+        relation: For which neighbours, where an event of the curve names a relation; None where the caller applied one.
     """
 
     value: float
     method: str
     direction: Errs
     reason: str = ""
+    relation: RelationName | None = None  # of a number that no event is behind, as of gdp_epsilon, there is none
     _certify: Callable[[], float] = field(repr=False, compare=False)
     _below: bool = field(default=False, repr=False)  # bounded from below: an attacker's error
 
@@ -68,6 +71,7 @@ class Figures:
         direction: Which way they err, at the worst of them.
         methods: How each came about, in the same shape.
         directions: Which way each errs, in the same shape.
+        relation: For which neighbours, where an event of the curve names a relation; None where the caller applied one.
     """
 
     values: NDArray[np.float64]
@@ -75,3 +79,4 @@ class Figures:
     direction: Errs
     methods: NDArray[np.str_] = field(repr=False)
     directions: NDArray[np.str_] = field(repr=False)
+    relation: RelationName | None

@@ -22,6 +22,7 @@ from fractions import Fraction
 from privcheck.accounting.currencies import THEOREMS, Cost, Name
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.events import Event
+from privcheck.accounting.events.base import one_relation
 from privcheck.accounting.figures import Figure
 from privcheck.accounting.reals import Real, real
 from privcheck.accounting.sums import (
@@ -39,6 +40,7 @@ from privcheck.accounting.sums import (
 )
 from privcheck.errors import BudgetError, ParameterError
 from privcheck.symbols import to_float
+from privcheck.unit import RelationName
 
 
 class Filter:
@@ -126,9 +128,10 @@ class Filter:
         """Returns whether `spend` would admit it.
 
         Raises:
-            ParameterError: It has no finite cost in the currency.
+            ParameterError: It has no finite cost in the currency, or is priced under another relation.
         """
         cost = charge_of(event, self.currency)
+        one_relation((self.spent, cost))
         if self._room[0] is not self.spent:
             self._room = (self.spent, self._surely_left())
         if not cost.lost and to_float(cost.amount, rounding="nearest") < self._room[1]:
@@ -142,7 +145,8 @@ class Filter:
 
         Raises:
             BudgetError: It does not fit; nothing has changed.
-            ParameterError: It has no finite cost in the currency.
+            ParameterError: It has no finite cost in the currency, or is priced under another relation than what was
+                spent; nothing has changed.
         """
         cost = charge_of(event, self.currency)
         with self._lock:
@@ -159,7 +163,13 @@ class Filter:
     def remaining(self) -> Cost:
         """Returns what is left, exactly."""
         spent = self.spent
-        return Cost(amount=self.cap.amount - spent.amount, lost=self.cap.lost - spent.lost)
+        left = self.cap.amount - spent.amount
+        return Cost(amount=left, lost=self.cap.lost - spent.lost, relation=spent.relation)
+
+    @property
+    def relation(self) -> RelationName | None:
+        """Returns that of the first event it admitted that names one, and of all that come later; None before."""
+        return self.spent.relation
 
     def epsilon(self, *, delta: Real) -> Figure:
         """Returns the ε at δ of all that the filter will ever admit: that of the cap.
@@ -170,7 +180,7 @@ class Filter:
         d = probability("delta", delta)
         value = bound_epsilon(self.currency, self.cap, d)
         reason = "" if value < math.inf else f"δ is not above the {float(self.cap.lost):g} that may be lost outright"
-        return bound_figure(value, f"filter, {self.theorem}", reason)
+        return bound_figure(value, f"filter, {self.theorem}", self.relation, reason)
 
     def delta(self, *, epsilon: Real) -> Figure:
         """Returns the δ at ε of all that the filter will ever admit: that of the cap.
@@ -180,7 +190,7 @@ class Filter:
         """
         at = real("epsilon", epsilon, strict=False)
         delta = delta_at(self.currency, to_float(self.cap.amount, rounding="up"), at)
-        return bound_figure(min(1.0, add_lost(delta, self.cap.lost)), f"filter, {self.theorem}")
+        return bound_figure(min(1.0, add_lost(delta, self.cap.lost)), f"filter, {self.theorem}", self.relation)
 
     def _surely_left(self) -> float:
         """Returns less than what is left: most questions need no long fractions."""

@@ -45,7 +45,7 @@ def group(what: Event, *, size: Real) -> Event: ...
 @overload
 def group(what: Curve, *, size: Real) -> Curve: ...
 def group(what: Event | Curve, *, size: Real) -> Event | Curve:
-    """Returns the event, or the curve, for neighbours that differ in k users.
+    """Returns the event, or the curve, for neighbours that differ in k users, under the relation of one.
 
     Of a composition every event is taken for the group: adaptive composition holds for any two data sets.
 
@@ -146,7 +146,7 @@ def _group(one: Event, k: int) -> Event:
 
 def _event(one: Event, k: int, pieces: Sequence[tuple[Piece, int]], note: str) -> Event:
     notes = "; ".join(part for part in (one.note, note) if part and part != one.note) or one.note
-    return event("group", pieces, one.count, notes, of=str(replace(one, count=1)), size=float(k))
+    return event("group", pieces, one.count, notes, of=str(replace(one, count=1)), size=float(k), relation=one.relation)
 
 
 def _scale(law: Piece, k: int) -> Piece:

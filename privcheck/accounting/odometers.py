@@ -25,6 +25,7 @@ from privcheck.accounting.sums import (
 )
 from privcheck.errors import ParameterError
 from privcheck.symbols import to_float
+from privcheck.unit import RelationName
 
 _LEVELS: Final = 100_000  # of an odometer
 
@@ -95,7 +96,8 @@ class Odometer:
         """Charges an event, a curve, a cost or an amount of the currency; returns its cost.
 
         Raises:
-            ParameterError: It has no finite cost in the currency.
+            ParameterError: It has no finite cost in the currency, or is priced under another relation than what was
+                spent; nothing has changed.
         """
         cost = charge_of(event, self.currency)
         with self._lock:
@@ -104,6 +106,11 @@ class Odometer:
                 self._index, self._level = self._index + 1, shorten(self._level * self._growth, self._first)
         return cost
 
+    @property
+    def relation(self) -> RelationName | None:
+        """Returns that of the first event that names one, and of all that come later; None before."""
+        return self.spent.relation
+
     def epsilon(self) -> Figure:
         """Returns ε at the odometer's δ, for all that has been spent so far."""
         how = f"odometer, {self.theorem}"
@@ -111,16 +118,18 @@ class Odometer:
             spent, index, reached = self.spent, self._index, self._level
         if spent.lost > self._lost:
             reason = f"δ = {float(spent.lost):g} is lost outright, above the {float(self._lost):g} set aside"
-            return bound_figure(math.inf, how, reason)
+            return bound_figure(math.inf, how, spent.relation, reason)
         if spent.amount == 0 or self.currency.name == "pure":
-            return bound_figure(to_float(spent.amount, rounding="up"), how)
+            return bound_figure(to_float(spent.amount, rounding="up"), how, spent.relation)
         if reached < spent.amount:
-            return bound_figure(math.inf, how, f"beyond {_LEVELS} levels: expected a larger first or growth")
+            return bound_figure(
+                math.inf, how, spent.relation, f"beyond {_LEVELS} levels: expected a larger first or growth"
+            )
         j, level = index, to_float(reached, rounding="up")
         share = (self._delta - self._lost) / ((j + 1) * (j + 2))
         value = epsilon_at(self.currency, level, to_float(share, rounding="down"))
         words = f"level {j + 1}, {UNITS[self.currency.name]} ≤ {level:.6g}"
-        return bound_figure(value, f"odometer, {words}, {self.theorem}")
+        return bound_figure(value, f"odometer, {words}, {self.theorem}", spent.relation)
 
     def __getstate__(self) -> dict[str, object]:
         """Returns all but the lock: a copy is a budget of its own, which knows nothing of what the other spends."""

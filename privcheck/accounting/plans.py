@@ -11,9 +11,11 @@ from typing import Final
 from privcheck.accounting.combining import combine
 from privcheck.accounting.curve import Curve, compose
 from privcheck.accounting.events import Event
+from privcheck.accounting.events.base import one_relation
 from privcheck.accounting.figures import Figure
 from privcheck.accounting.reals import Real
 from privcheck.errors import BudgetError, ParameterError
+from privcheck.unit import RelationName
 
 _SCHEMA: Final = 1  # of what is hashed
 _SHORTENED: Final = ("mixture_of_gaussians", "matrix_poisson_gaussian")  # their parameters leave something out
@@ -31,6 +33,7 @@ class Plan:
     Attributes:
         events: What may be released, every event once with its count, in a fixed order; made by `of`.
         used: How many of each have been.
+        relation: Under which all of it is priced; None where no event names one.
 
     >>> from privcheck import accounting as acc
     >>> plan = acc.Plan.of(acc.gaussian(std=30, count=1000), acc.laplace(scale=50, count=500))
@@ -47,13 +50,15 @@ class Plan:
 
     events: tuple[Event, ...]
     used: tuple[int, ...]
+    relation: RelationName | None = field(init=False, repr=False, compare=False)
     _places: dict[Event, int] | None = field(init=False, repr=False, compare=False, default=None)  # once asked for
 
     def __post_init__(self) -> None:
-        """Checks that the events are as `of` leaves them and no more are used than there are."""
+        """Checks that the events are as `of` leaves them, under one relation, and no more are used than there are."""
         if not self.events or self.events != combine(self.events):
             message = "expected a plan's events as Plan.of(…) makes them: at least one, each once, in a fixed order"
             raise ParameterError(message, name="events", given=self.events)
+        object.__setattr__(self, "relation", one_relation(self.events))
         if any(type(n) is not int for n in self.used) or len(self.used) != len(self.events):
             message = f"expected a whole number used of each of {len(self.events)} events, got {self.used!r}"
             raise ParameterError(message, name="used", given=self.used)
@@ -69,7 +74,7 @@ class Plan:
             parts: Events, one by one or in lists.
 
         Raises:
-            ParameterError: Something else than events was given, or nothing.
+            ParameterError: Something else than events was given, or nothing, or two name different relations.
         """
         events: list[Event] = []
         for part in parts:
@@ -110,7 +115,7 @@ class Plan:
         Raises:
             ParameterError: An event is given by a function, which has no form to hash.
         """
-        lines = [[e.kind, [list(pair) for pair in e.parameters], e.count, *_rest(e)] for e in self.events]
+        lines = [[e.kind, [*map(list, e.parameters), *_named(e)], e.count, *_rest(e)] for e in self.events]
         text = json.dumps([_SCHEMA, lines], ensure_ascii=True, allow_nan=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -162,6 +167,11 @@ class Plan:
             message = f"{event} is not left in the plan: {whole - used} of {whole} are"
             raise BudgetError(message, cost=event, remaining=self.remaining)
         return replace(self, used=(*self.used[:place], used + event.count, *self.used[place + 1 :]))
+
+
+def _named(event: Event) -> list[list[str]]:
+    """Returns an event's relation as one more parameter, so that the same noise under another one is another event."""
+    return [] if event.relation is None else [["relation", event.relation]]
 
 
 def _rest(event: Event) -> list[str]:

@@ -13,12 +13,15 @@ from privcheck.errors import ParameterError
 from privcheck.mechanisms import Noise, ShuffledNoise
 from privcheck.procedures import Procedure
 from privcheck.statistics import Sensitivity
+from privcheck.unit import name_relation
 
 
 def declared_branches(
     declaration: Declaration, charged: Mapping[str, Sensitivity], values: Mapping[str, Fraction], *, factor: float = 1.0
 ) -> tuple[tuple[Event, ...], ...]:
     """Returns everything that holds the same user as events, for every group of a partition of the users.
+
+    Each is named as the declaration's relation.
 
     Args:
         declaration: Whose releases and procedures.
@@ -39,7 +42,8 @@ def declared_branches(
         )
         noisy = release_branches(releases, values, factor=factor)
         branches += [(*branch, *others) for branch in noisy or (((),) if others else ())]
-    return tuple(branches)
+    relation = name_relation(declaration.relation)  # for which each sensitivity and each procedure's price was derived
+    return tuple(tuple(replace(event, relation=relation) for event in branch) for branch in branches)
 
 
 def _scaled(procedure: Procedure, factor: float) -> Procedure:

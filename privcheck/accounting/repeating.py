@@ -39,7 +39,7 @@ def repeat_and_select(
     no run at all has an output of its own. Only Rényi orders compose the result.
 
     Args:
-        what: One run, all it releases.
+        what: One run, all it releases; its relation is that of the best.
         mean: E[K]; above 1 for the truncated laws, above 0 for Poisson.
         law: Of K.
         shape: η of a negative binomial law, above −1.
@@ -66,13 +66,17 @@ def repeat_and_select(
     if law == "poisson":
         average = real("mean", mean)
         bound = PoissonBound(curve, average, tuple((e, curve.delta(epsilon=e).upper) for e in _EPSILONS))
-        return event("repeat_and_select", [(RenyiLaw(bound), 1)], 1, run=run, law=law, mean=average)
+        return event(
+            "repeat_and_select", [(RenyiLaw(bound), 1)], 1, run=run, law=law, mean=average, relation=curve.relation
+        )
     average = real("mean", mean, least=1)
     log_gamma = -math.log(_gamma(average, eta)) * _UP
     second = min([log_gamma, *((1 - 1 / a) * _divergence(curve, a) + log_gamma / a for a in _LOOKS)]) * _UP
     pure = curve.epsilon(delta=0).upper
     made = RenyiLaw(SelectionBound(curve, (1 + eta) * second, math.log(average) + 1e-11), (2 + eta) * pure * _UP)
-    return event("repeat_and_select", [(made, 1)], 1, run=run, law=law, mean=average, shape=eta)
+    return event(
+        "repeat_and_select", [(made, 1)], 1, run=run, law=law, mean=average, shape=eta, relation=curve.relation
+    )
 
 
 @dataclass(frozen=True, slots=True)

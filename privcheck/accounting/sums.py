@@ -13,10 +13,12 @@ from privcheck.accounting.curve import Curve
 from privcheck.accounting.engine.gdp import SMALLEST, gdp_delta, gdp_epsilon
 from privcheck.accounting.engine.zcdp import pure_delta, zcdp_delta, zcdp_epsilon
 from privcheck.accounting.events import Event
+from privcheck.accounting.events.base import one_relation
 from privcheck.accounting.figures import Figure
 from privcheck.accounting.reals import real
 from privcheck.errors import ParameterError
 from privcheck.symbols import exact, to_float
+from privcheck.unit import RelationName
 
 _UP: Final = 2e-15
 _DIGITS: Final = 512  # of a sum's denominator, in bits; longer ones are rounded up to fewer
@@ -66,9 +68,14 @@ def charge_of(event: object, currency: Currency) -> Cost:
 
 
 def add_up(spent: Cost, cost: Cost, unit: Fraction) -> Cost:
-    """Returns what is spent with a cost added: exactly, or rounded up by next to nothing of a unit."""
+    """Returns what is spent with a cost added: exactly, or rounded up by next to nothing of a unit.
+
+    Raises:
+        ParameterError: The cost is one under another relation.
+    """
     lost = shorten(spent.lost + cost.lost, Fraction(1)) if cost.lost else spent.lost
-    return Cost(amount=shorten(spent.amount + cost.amount, unit), lost=lost)
+    relation = one_relation((spent, cost))
+    return Cost(amount=shorten(spent.amount + cost.amount, unit), lost=lost, relation=relation)
 
 
 def shorten(total: Fraction, unit: Fraction) -> Fraction:
@@ -144,6 +151,8 @@ def say(cost: Cost, currency: Currency) -> str:
     return f"{words} and δ = {float(cost.lost):.6g}" if cost.lost else words
 
 
-def bound_figure(value: float, method: str, reason: str = "") -> Figure:
+def bound_figure(value: float, method: str, relation: RelationName | None, reason: str = "") -> Figure:
     """Returns the figure of a bound."""
-    return Figure(value=value, method=method, direction="upper", reason=reason, _certify=lambda: value)
+    return Figure(
+        value=value, method=method, direction="upper", reason=reason, relation=relation, _certify=lambda: value
+    )

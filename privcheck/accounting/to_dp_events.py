@@ -12,10 +12,8 @@ from privcheck.accounting.engine.mixtures import MixtureLaw
 from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.engine.sampled import SampledGaussian
 from privcheck.accounting.engine.subsampled import sampled_law
-from privcheck.accounting.events import (
-    Event,
-    Piece,
-)
+from privcheck.accounting.events import Event, Piece
+from privcheck.accounting.events.base import REPLACING
 from privcheck.accounting.repeating import PoissonBound, SelectionBound
 from privcheck.errors import ParameterError
 
@@ -23,16 +21,43 @@ _UP: Final = 1 + 4e-16
 _SAMPLED: Final = sampled_law(((LaplaceLaw(1.0), 1),), 0.5).build
 
 
+def to_dp_relation(what: Event | Curve) -> Any:
+    """Returns dp-accounting's `NeighboringRelation` for the accountant that reads `to_dp_event(what)`.
+
+    Its events name no relation, its accountants do. Where the caller has applied one, in Δ or in ε, the accountant has
+    to leave the noise multiplier as it is, as it does under `ADD_OR_REMOVE_ONE`.
+
+    Raises:
+        ParameterError: It is priced for replacing a user, under which dp-accounting's accountants disagree (0.6.0).
+
+    >>> from privcheck import accounting as acc
+    >>> acc.to_dp_relation(acc.poisson_gaussian(std=1, rate=0.1, relation="zero-out")).name
+    'REPLACE_SPECIAL'
+    """
+    import dp_accounting as dp
+
+    relation = _check(what).relation
+    if relation in REPLACING:
+        message = f"priced under {relation}: {what!s:.200}; dp-accounting's accountants disagree under REPLACE_ONE"
+        raise ParameterError(f"{message}: account for it here, where its curve is known", name="what", given=what)
+    return (
+        dp.NeighboringRelation.REPLACE_SPECIAL if relation == "zero-out" else dp.NeighboringRelation.ADD_OR_REMOVE_ONE
+    )
+
+
 def to_dp_event(what: Event | Curve) -> Any:
-    """Returns the dp-accounting event of an event, or of a composition, for add/remove accountants.
+    """Returns the dp-accounting event of an event, or of a composition, for accountants under `to_dp_relation(what)`.
 
     It stands for the same privacy curve: a tree of Gaussian nodes is as many Gaussians, an ε-DP mechanism the discrete
     Laplace noise whose two losses are ±ε. Of discrete Gaussian noise dp-accounting knows its zCDP.
 
     Raises:
-        ParameterError: dp-accounting has no such event, or the curve has several branches (`parallel`).
+        ParameterError: dp-accounting has no such event, the curve has several branches (`parallel`), or it is priced
+            for replacing a user.
     """
     import dp_accounting as dp
+
+    to_dp_relation(what)
 
     if isinstance(what, Curve):
         if len(what.branches) != 1:
@@ -41,10 +66,14 @@ def to_dp_event(what: Event | Curve) -> Any:
             )
             raise ParameterError(f"{message} branches alone", name="what", given=what)
         return dp.ComposedDpEvent([to_dp_event(e) for e in what.branches[0]])
-    if not isinstance(what, Event):
-        raise ParameterError(f"expected an event or a curve, got {what!r}", name="what", given=what)
     event = _single(dp, what)
     return dp.SelfComposedDpEvent(event, what.count) if what.count > 1 else event
+
+
+def _check(what: object) -> Event | Curve:
+    if not isinstance(what, Event | Curve):
+        raise ParameterError(f"expected an event or a curve, got {what!r}", name="what", given=what)
+    return what
 
 
 def _single(dp: Any, what: Event) -> Any:  # noqa: PLR0911 - one return an event kind
@@ -63,7 +92,7 @@ def _single(dp: Any, what: Event) -> Any:  # noqa: PLR0911 - one return an event
         m = int(get("categories"))
         kept = math.exp(-get("epsilon"))  # of e^ε : 1, without overflow
         return kinds.RandomizedResponseDpEvent(float(m * kept / (1 + (m - 1) * kept)), m)
-    if what.kind == "truncated_poisson_gaussian" and "relation" not in dict(what.parameters):
+    if what.kind == "truncated_poisson_gaussian" and what.relation == "add-remove":
         size, most, std = int(get("users")) - 1, int(get("most")), get("std") / get("sensitivity")
         return kinds.TruncatedSubsampledGaussianDpEvent(size, float(get("rate")), most, float(std))
     if what.kind == "discrete_gaussian":

@@ -1,6 +1,6 @@
 """Procedures: mechanisms whose output is not a value plus noise, each with its price, its pairs and its runs."""
 
-from privcheck.procedures.base import Cost, KnownPair, Outcomes, Procedure, Sampler, check_procedures, relation_name
+from privcheck.procedures.base import Cost, KnownPair, Outcomes, Procedure, Sampler, check_procedures
 from privcheck.procedures.encoders import Encoder, banded_square_root, binary_tree, prefix_sums, square_root
 from privcheck.procedures.histogram import StabilityHistogram
 from privcheck.procedures.local import RandomisedResponse
@@ -71,7 +71,6 @@ __all__ = [
     "optimised_unary",
     "permanent_response",
     "prefix_sums",
-    "relation_name",
     "square_root",
     "symmetric_unary",
 ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import text
-from privcheck.relations import AddRemoveOne, Relation, ReplaceOne
+from privcheck.relations import Relation
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Expr
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from privcheck.accounting.events import Event
 
 Array = NDArray[np.float64]
-RelationName = Literal["add-remove", "zero-out", "replace-one"]
 _TOTAL: Final = 1e-9  # by which the probabilities of all outcomes may miss 1
 
 
@@ -252,10 +251,3 @@ def set_words(one: object, *, name: str, users: str, source: str) -> None:
     text(f"source, of {kind}", source, empty=True)
     for key, words in {"name": name, "users": users, "source": source}.items():
         object.__setattr__(one, key, words)
-
-
-def relation_name(relation: Relation) -> RelationName:
-    """Returns the relation as the accountant's events name it."""
-    if isinstance(relation, ReplaceOne):
-        return "replace-one"
-    return "add-remove" if isinstance(relation, AddRemoveOne) else "zero-out"

@@ -19,6 +19,7 @@ from privcheck.procedures.mixtures import Mixture, SampledRounds
 from privcheck.relations import AddRemoveOne, Relation, ReplaceOne
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Exact, Expr, expression, same, sqrt
+from privcheck.unit import name_relation
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
@@ -205,7 +206,10 @@ class MatrixMechanism:
             return ()
         if self.rate is not None:
             q = min(1.0, self.rate.number(values, rounding="up"))
-            return (matrix_poisson_gaussian(encoder=matrix, std=std, rate=q, separation=apart),) if q > 0 else ()
+            if q == 0:
+                return ()
+            name = name_relation(relation)
+            return (matrix_poisson_gaussian(encoder=matrix, std=std, rate=q, separation=apart, relation=name),)
         times = int(self.participations.number(values))
         moved = self._move(relation)
         return (

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, Sampler, relation_name, set_words
+from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, Sampler, set_words
 from privcheck.procedures.scored_choice import ScoredChoice
 from privcheck.procedures.selection import NoisyMax
 from privcheck.procedures.sparse_vector import SparseVector
 from privcheck.procedures.votes import NoisyVotes
 from privcheck.relations import Relation, ReplaceOne
 from privcheck.symbols import Exact, Expr, exp, expression, log, minimum, total
+from privcheck.unit import name_relation
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
@@ -169,7 +170,7 @@ class OnSample:
         whole = total([one for one in costs if one is not None]).number(values, rounding="up")
         if q == 0 or whole == 0:
             return ()
-        return (poisson(event=pure(epsilon=whole), rate=q, relation=relation_name(relation)),)
+        return (poisson(event=pure(epsilon=whole), rate=q, relation=name_relation(relation)),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
         """Returns the pairs of each selection's first round, the user of D being in the sample or not.

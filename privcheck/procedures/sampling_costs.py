@@ -42,12 +42,13 @@ from typing import TYPE_CHECKING, Final
 
 from privcheck.charges import Charge, charge_of
 from privcheck.errors import DeclarationError, ParameterError
-from privcheck.procedures.base import Cost, relation_name
+from privcheck.procedures.base import Cost
 from privcheck.relations import AddRemoveOne, Relation, ReplaceOne, ZeroOut, replaced, zeroed_out
 from privcheck.releases import Release
 from privcheck.schedules import Once, Placed, Poisson, Sampled, ShuffledEpochs, WithoutReplacement, WithReplacement
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Expr, at_most, exp, largest, log, maximum, minimum, same
+from privcheck.unit import name_relation
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
@@ -160,7 +161,7 @@ def _poisson_events(
     """Returns one round of a Poisson sample; `noise` is the output's events with a user removed, and replaced."""
     from privcheck.accounting.events import poisson, poisson_gaussian, truncated_poisson_gaussian
 
-    name, q = relation_name(relation), min(1.0, schedule.rate.number(values, rounding="up"))
+    name, q = name_relation(relation), min(1.0, schedule.rate.number(values, rounding="up"))
     if q == 0:
         return ()
     if schedule.most is not None and schedule.users is not None:
@@ -185,17 +186,16 @@ def _batch_events(
     """Returns one round of a batch; `noise` is the output's event where one member is replaced."""
     from privcheck.accounting.events import with_replacement, without_replacement
 
-    users = int(schedule.users.number(values))
+    users, name = int(schedule.users.number(values)), name_relation(relation)
     if isinstance(schedule, WithReplacement):
         draws = int(schedule.draws.number(values))
-        return (with_replacement(std=charged.scale, users=users, draws=draws, sensitivity=charged.l2 / 2),)
+        half = charged.l2 / 2
+        return (with_replacement(std=charged.scale, users=users, draws=draws, sensitivity=half, relation=name),)
     batch, event = int(schedule.batch.number(values)), _on_one_sample(noise)
     assert event is not None
-    if isinstance(relation, AddRemoveOne):
-        if batch == users:
-            raise ParameterError(f"a batch of all {users} users: {_FULL}", name="batch", given=batch)
-        return (without_replacement(event=event, users=users, batch=batch, relation="add-remove"),)
-    return (without_replacement(event=event, users=users, batch=batch),)
+    if isinstance(relation, AddRemoveOne) and batch == users:
+        raise ParameterError(f"a batch of all {users} users: {_FULL}", name="batch", given=batch)
+    return (without_replacement(event=event, users=users, batch=batch, relation=name),)
 
 
 def check_relation(release: Release, relation: Relation) -> None:
@@ -272,13 +272,13 @@ def _noise_events(release: Release, cost: Charge, relation: Relation | None) -> 
 
 def _on_one_sample(events: tuple[Event, ...]) -> Event | None:
     """Returns one event of all of them: coordinates of one output see the same sample. None of none."""
-    from privcheck.accounting.events.base import event
+    from privcheck.accounting.events.base import event, one_relation
 
     if len(events) <= 1:
         return events[0] if events else None
     pieces = [(piece, times * one.count) for one in events for piece, times in one.pieces]
     note = "; ".join(dict.fromkeys(one.note for one in events if one.note))
-    return event("output", pieces, 1, note, of=" + ".join(map(str, events)))
+    return event("output", pieces, 1, note, of=" + ".join(map(str, events)), relation=one_relation(events))
 
 
 def _theorem(schedule: Sampled, relation: Relation) -> str:

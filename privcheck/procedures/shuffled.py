@@ -19,6 +19,7 @@ from privcheck.procedures.counted import CountedBits, CountedCategories, Counted
 from privcheck.relations import AddRemoveOne, Relation
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Exact, Expr, exp, expression, log, minimum, sqrt
+from privcheck.unit import name_relation
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
@@ -190,12 +191,12 @@ class ShuffledRandomizer:
 
         self.cost(relation)
         rounds, users = int(self.rounds.number(values)), int(self.senders.number(values))
-        local = self.epsilon0.number(values, rounding="up")
+        local, name = self.epsilon0.number(values, rounding="up"), name_relation(relation)
         if not rounds:
             return ()
         if self.randomizer == "binary response":
-            return (shuffled_randomized_response(epsilon=local, users=users, count=rounds),)
-        return (shuffled(local_epsilon=local, users=users, count=rounds),)
+            return (shuffled_randomized_response(epsilon=local, users=users, relation=name, count=rounds),)
+        return (shuffled(local_epsilon=local, users=users, relation=name, count=rounds),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
         """Returns users among others who all hold the same, with the exact law of counts of messages.

@@ -88,7 +88,7 @@ def test_the_one_run_bound_accuses_count_cells_at_most_with_alpha(delta):
     assert alarms <= limit(audits)
     assert alarms > 0 or delta > 0
     unpaid = sum(
-        OneRun(canaries=400, guesses=20, errors=error).p_value(1.0) <= ALPHA
+        OneRun(canaries=400, guesses=20, errors=error).p_value(1.0, delta=0.0) <= ALPHA
         for error in (count_errors_by_rank(*canaries(rng, 0.1), (20,))[0] for _ in range(200))
     )
     assert unpaid > limit(200)  # δ has to be paid for
@@ -131,7 +131,7 @@ def test_the_anytime_bound_covers_the_truth_at_the_end_of_any_audit():
     alarms = 0
     for _ in range(audits):
         found = tally(likelihood_trials(groups, rng, 500), plan, first=0, seed=0)
-        alarms += anytime_epsilon(found.ranked_errors, found.ranked_guesses, 500, plan=plan, alpha=ALPHA) > 1
+        alarms += anytime_epsilon(found.ranked_errors, found.ranked_guesses, 500, plan=plan, alpha=ALPHA, delta=0.0) > 1
     assert alarms <= limit(audits)
 
 
@@ -158,7 +158,7 @@ def test_exact_scores_of_shuffled_bits_accuse_at_most_with_alpha():
             found[key] = found.get(key, Fraction(0)) + chance
         return found
 
-    epsilon = exact_epsilon(law(1), law(0))
+    epsilon = exact_epsilon(law(1), law(0), delta=0.0)
     score, plan, audits, runs = key_score(log_ratios(law(1), law(0))), guess_plan(), 1_000, 800
     rng = np.random.default_rng(5)
     alarms, largest = 0, 0.0
@@ -191,7 +191,7 @@ def test_groups_of_users_accuse_at_most_with_alpha():
                 found.ranked_errors, found.ranked_guesses, plan, runs=2_000, alpha=ALPHA, delta=delta
             ).epsilon
 
-        alarms += user_epsilon(bound, users=10) > 0.1
+        alarms += user_epsilon(bound, users=10, delta=0.0) > 0.1
     assert 0 < alarms <= limit(audits)
 
 
@@ -200,6 +200,7 @@ def test_the_pair_bound_accuses_laplace_noise_at_most_with_alpha():
     rng = np.random.default_rng(7)
     above = [rng.binomial(runs, 0.5 if arm else 0.5 * math.exp(-1), size=audits) for arm in (True, False)]  # y > 1
     alarms = sum(
-        clopper_pearson_pair((int(a), int(b)), (runs, runs), alpha=ALPHA) > 1 for a, b in zip(*above, strict=True)
+        clopper_pearson_pair((int(a), int(b)), (runs, runs), alpha=ALPHA, delta=0.0) > 1
+        for a, b in zip(*above, strict=True)
     )
     assert 0 < alarms <= limit(audits)

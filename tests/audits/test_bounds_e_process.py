@@ -65,7 +65,7 @@ def test_the_one_run_bound_and_test_are_two_sides_of_one_inequality(counts, alph
         if bound > 0:
             assert run.p_value(bound * (1 - 1e-6), delta=delta) <= alpha
             assert run.p_value(bound * (1 + 1e-6) + 1e-9, delta=delta) > alpha
-        assert run.epsilon(alpha=alpha, delta=1e-6) <= run.epsilon(alpha=alpha) + 1e-9
+        assert run.epsilon(alpha=alpha, delta=1e-6) <= run.epsilon(alpha=alpha, delta=0.0) + 1e-9
 
 
 def test_more_guesses_than_canaries_are_refused():
@@ -139,7 +139,7 @@ def test_the_e_value_on_the_curve_is_that_of_the_same_odds():
     odds = math.log(norm.cdf(mu / 2) / norm.cdf(-mu / 2))
     plan = GuessPlan(shares=(1.0,), weights=(1.0,))
     assert log_e_value_on_the_curve(30, 100, mu=mu) == pytest.approx(
-        log_e_value((30,), (100,), 100, plan=plan, epsilon=odds)
+        log_e_value((30,), (100,), 100, plan=plan, epsilon=odds, delta=0.0)
     )
     bound = anytime_mu(300, 1_000, alpha=0.05)
     assert log_e_value_on_the_curve(300, 1_000, mu=bound) >= -math.log(0.05)
@@ -164,17 +164,17 @@ def test_pairs_are_averaged():
 )  # fmt: skip
 def test_claims_that_cannot_be_bet_against_are_refused(bad):
     with pytest.raises(ParameterError):
-        log_e_value((1,), (2,), 3, plan=GuessPlan(shares=(1.0,), weights=(1.0,)), **bad)
+        log_e_value((1,), (2,), 3, plan=GuessPlan(shares=(1.0,), weights=(1.0,)), **{"delta": 0.0, **bad})
 
 
 def test_more_guesses_than_runs_and_bad_levels_are_refused():
     plan = GuessPlan(shares=(1.0,), weights=(1.0,))
     with pytest.raises(ParameterError, match="at most one guess a run"):
-        log_e_value((1,), (4,), 3, plan=plan, epsilon=1.0)
+        log_e_value((1,), (4,), 3, plan=plan, epsilon=1.0, delta=0.0)
     with pytest.raises(ParameterError, match="alpha"):
-        anytime_epsilon((1,), (2,), 3, plan=plan, alpha=math.nan)
+        anytime_epsilon((1,), (2,), 3, plan=plan, alpha=math.nan, delta=0.0)
     with pytest.raises(ParameterError, match="alpha"):
-        sequential(lambda *_: None, 10, epsilon=1.0, alpha=0.0, seed=0)
+        sequential(lambda *_: None, 10, epsilon=1.0, alpha=0.0, seed=0, delta=0.0)
 
 
 # --- groups ---
@@ -189,7 +189,9 @@ def test_group_delta_is_k_steps(epsilon, delta, users):
 
 def test_a_bound_about_a_group_is_one_about_its_users():
     flip = CoinFlip(errors=2_800, guesses=10_000)
-    assert user_epsilon(lambda _: flip.epsilon(alpha=0.05), users=10) == pytest.approx(flip.epsilon(alpha=0.05) / 10)
+    assert user_epsilon(lambda _: flip.epsilon(alpha=0.05), users=10, delta=0.0) == pytest.approx(
+        flip.epsilon(alpha=0.05) / 10
+    )
 
     def bound(delta):
         return max(0.0, 1.0 - 100 * delta)  # some bound that falls as δ grows

@@ -129,7 +129,7 @@ def test_a_thousand_canaries_in_one_run_certify_85_percent():
         errors = count_errors_by_rank(np.abs(score), (score > 0) != secret, ranks)
         found.append(
             max(
-                OneRun(canaries=1_000, guesses=r, errors=e).epsilon(alpha=0.05 * w)
+                OneRun(canaries=1_000, guesses=r, errors=e).epsilon(alpha=0.05 * w, delta=0.0)
                 for r, e, w in zip(ranks, errors, plan.weights, strict=True)
             )
         )
@@ -140,7 +140,7 @@ def test_moving_ten_users_certifies_a_small_epsilon():
     groups, trials = one("laplace", 1.0), 10**4  # ε = 0.1 a user
     plan = best_plan(loss_law(groups), 2 * trials, alpha=0.05, delta=0.0)
     group = partial(reachable_guesses, loss_law(groups), plan, 2 * trials, alpha=0.05)
-    assert 0.98 * 0.095 <= user_epsilon(lambda delta: group(delta=delta), users=10) <= 0.1
+    assert 0.98 * 0.095 <= user_epsilon(lambda delta: group(delta=delta), users=10, delta=0.0) <= 0.1
     single = loss_law(one("laplace", 10.0))
     best = best_plan(single, 2 * trials, alpha=0.05, delta=0.0)
     assert reachable_guesses(single, best, 2 * trials, alpha=0.05, delta=0.0) < 0.08  # one user at a time
@@ -150,7 +150,7 @@ def test_moving_ten_users_certifies_a_small_epsilon():
 def test_half_noise_laplace_is_caught_in_200_runs_in_all(favourite):
     plan = e_process_plan(favourite)
     work = Guesses(one("laplace", 1.0), plan, drawn=0.5)
-    found = [sequential(work, 20_000, epsilon=1.0, alpha=0.01, plan=plan, seed=seed) for seed in range(200)]
+    found = [sequential(work, 20_000, epsilon=1.0, alpha=0.01, plan=plan, seed=seed, delta=0.0) for seed in range(200)]
     assert all(audit.verdict == "violation" and audit.ended == "stopped" for audit in found)
     assert np.median([audit.runs for audit in found]) <= 200
     assert all(audit.lower >= 1 for audit in found)
@@ -166,7 +166,9 @@ def test_half_std_gaussian_is_caught_in_1500_runs_in_all():
 
 def test_a_correct_mechanism_is_never_caught_however_long_one_looks():
     plan = e_process_plan(0.68)
-    found = sequential(Guesses(one("laplace", 1.0), plan), 10**7, epsilon=1.0, alpha=1e-9, plan=plan, seed=1, workers=2)
+    found = sequential(
+        Guesses(one("laplace", 1.0), plan), 10**7, epsilon=1.0, alpha=1e-9, plan=plan, seed=1, workers=2, delta=0.0
+    )
     assert found.verdict == "consistent"
     assert found.ended == "done"
     assert 0.98 < found.lower <= 1

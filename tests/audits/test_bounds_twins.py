@@ -85,7 +85,7 @@ def test_the_pair_bound_is_the_best_of_four_ratios(n, m, data, alpha):
     pairs = ((low(a, n), high(b, m)), (low(b, m), high(a, n)), (low(n - a, n), high(m - b, m)),
              (low(m - b, m), high(n - a, n)))  # fmt: skip
     best = max([0.0, *(math.log(p / q) for p, q in pairs if p > 0)])
-    assert clopper_pearson_pair((a, b), (n, m), alpha=alpha) == pytest.approx(best, rel=1e-8, abs=1e-8)
+    assert clopper_pearson_pair((a, b), (n, m), alpha=alpha, delta=0.0) == pytest.approx(best, rel=1e-8, abs=1e-8)
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.1])
@@ -102,7 +102,7 @@ def test_the_pair_bound_accuses_a_correct_mechanism_with_probability_at_most_alp
 
 def test_the_coin_flip_has_half_the_gap_of_a_pair():
     hits = round(20_000 * expit(1.0) / 2)
-    pair = clopper_pearson_pair((hits, 10_000 - hits), (10_000, 10_000), alpha=0.05)
+    pair = clopper_pearson_pair((hits, 10_000 - hits), (10_000, 10_000), alpha=0.05, delta=0.0)
     flip = CoinFlip(errors=2 * (10_000 - hits), guesses=20_000).epsilon(alpha=0.05)
     assert 0.4 < (1 - flip) / (1 - pair) < 0.6
 
@@ -209,7 +209,7 @@ def test_shuffled_bits_have_the_exact_loss_of_their_counts():
     keep, flip = Fraction(3, 4), Fraction(1, 4)
     first = {(2, 0): keep * keep, (1, 1): 2 * keep * flip, (0, 2): flip * flip}
     second = {(2, 0): flip * keep, (1, 1): keep * keep + flip * flip, (0, 2): keep * flip}
-    assert exact_epsilon(first, second) == pytest.approx(math.log(3))
+    assert exact_epsilon(first, second, delta=0.0) == pytest.approx(math.log(3))
     assert log_ratios(first, second)[1, 1] == pytest.approx(math.log(3 / 5))
     score = key_score(log_ratios(first, second))
     messages = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
@@ -249,7 +249,7 @@ def test_an_event_that_delta_pays_for_is_accused_with_probability_at_most_alpha(
 def test_laws_and_messages_that_are_none_are_refused():
     half = {(0,): Fraction(1, 2)}
     with pytest.raises(ParameterError, match="add up to 1"):
-        exact_epsilon(half, half)
+        exact_epsilon(half, half, delta=0.0)
     with pytest.raises(ParameterError, match="messages 0 … 1"):
         count_vectors(np.array([[0, 2]]), 2)
 

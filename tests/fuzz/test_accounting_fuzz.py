@@ -17,7 +17,7 @@ from accounting.checks import check
 from accounting.dense import BoundedRange, Gauss, Laplace, Sampled
 from accounting.discrete import response
 from accounting.jobs import Job, build, jobs
-from accounting.kinds import KINDS, Part
+from accounting.kinds import KINDS, RELATION, Part
 from accounting.known import KNOWN
 from accounting.normal import Long, below, gaussian_delta
 from accounting.truths import DIRECTIONS
@@ -154,7 +154,7 @@ UNLIKE = {
     "gaussian": ({"std": 3.0}, {"std": 3.06}),
     "laplace": ({"scale": 5.0}, {"scale": 5.1}),
     "discrete_gaussian": ({"std": 4.0}, {"std": 4.08}),
-    "poisson_gaussian": ({"std": 1.0, "rate": 0.1}, {"std": 1.02, "rate": 0.1}),
+    "poisson_gaussian": ({"std": 1.0, "rate": 0.1, **RELATION}, {"std": 1.02, "rate": 0.1, **RELATION}),
     "shuffled_bits": ({"users": 100, "probability": 0.4}, {"users": 104, "probability": 0.4}),
     "pure": ({"epsilon": 0.5}, {"epsilon": 0.49}),
     "zcdp": ({"rho": 0.1}, {"rho": 0.05}),

@@ -81,7 +81,7 @@ def test_samples_that_are_hardly_ever_truncated_cost_as_much_as_others(relation)
 
 @pytest.mark.parametrize(("users", "draws", "s"), [(3, 2, 1.0), (4, 3, 0.5), (2, 1, 2.0)])
 def test_batches_with_replacement_never_exceed_their_event(users, draws, s):
-    event = acc.with_replacement(std=1, sensitivity=s, users=users, draws=draws)
+    event = acc.with_replacement(std=1, sensitivity=s, users=users, draws=draws, relation="replace-one")
     once, twice = acc.compose(event), acc.compose(event, event)
     for epsilon in (0.0, 0.2, 1.0):
         bound, both = once.delta(epsilon=epsilon).upper, twice.delta(epsilon=epsilon).upper
@@ -94,8 +94,14 @@ def test_batches_with_replacement_never_exceed_their_event(users, draws, s):
         assert worst <= bound * (1 + 1e-9)
         assert bound <= 1.35 * worst + 1e-3
     # one draw is a batch of one without replacement
-    single = acc.compose(acc.with_replacement(std=1, sensitivity=s, users=10, draws=1)).epsilon(delta=1e-6).value
-    same = acc.without_replacement(event=acc.gaussian(std=1, sensitivity=2 * s), users=10, batch=1)
+    single = (
+        acc.compose(acc.with_replacement(std=1, sensitivity=s, users=10, draws=1, relation="replace-one"))
+        .epsilon(delta=1e-6)
+        .value
+    )
+    same = acc.without_replacement(
+        event=acc.gaussian(std=1, sensitivity=2 * s), users=10, batch=1, relation="replace-one"
+    )
     assert single == pytest.approx(acc.compose(same).epsilon(delta=1e-6).value, rel=1e-4)
 
 
@@ -105,7 +111,7 @@ def test_many_draws_are_charged_for_every_number_of_copies():
     weights = binom.pmf(k, m, 1 / n)
     p = outputs({0.0: 1 - weights.sum(), **{2 * s * int(j): float(w) for j, w in zip(k, weights, strict=True)}})
     q = outputs({0.0: 1.0})
-    event = acc.with_replacement(std=1, sensitivity=s, users=n, draws=m)
+    event = acc.with_replacement(std=1, sensitivity=s, users=n, draws=m, relation="replace-one")
     for epsilon in (0.0, 0.02, 0.1):
         assert np.maximum(p - math.exp(epsilon) * q, 0).sum() <= acc.compose(event).delta(epsilon=epsilon).upper
     assert (
@@ -119,14 +125,18 @@ def test_counters_on_a_batch_that_may_rise_or_fall(p):
     """Without replacement, q = 0.7: the sampled pair of either way, and its mirror image, by enumeration."""
     noise = binom.pmf(np.arange(31), 30, p)
     up, down = np.append(0, noise), np.append(noise, 0)
-    event = acc.without_replacement(event=acc.shuffled_bits(users=30, probability=p), users=10, batch=7)
+    event = acc.without_replacement(
+        event=acc.shuffled_bits(users=30, probability=p), users=10, batch=7, relation="replace-one"
+    )
     for epsilon in (0.0, 0.1, 0.6):
         truth = max(delta(0.3 * b + 0.7 * a, b, epsilon) for a, b in ((up, down), (down, up)))
         assert acc.compose(event).delta(epsilon=epsilon).upper == pytest.approx(truth, rel=1e-9)
 
 
 def test_a_truncated_sample_with_hardly_any_noise_ends_well():
-    event = acc.truncated_poisson_gaussian(std=1, rate=0.00038, users=100, most=57, sensitivity=2500)
+    event = acc.truncated_poisson_gaussian(
+        std=1, rate=0.00038, users=100, most=57, sensitivity=2500, relation="add-remove"
+    )
     assert 2500**2 / 2 * 0.9 < acc.compose(event).epsilon(delta=1e-5).upper < 2500**2 / 2 * 1.1
 
 
@@ -135,19 +145,30 @@ def test_in_a_tree_the_sample_is_shared_by_all_nodes_above_a_leaf(count):
     """⌊log₂ 7⌋ + 1 = 3 nodes: one release of √3 times the sensitivity, whatever draws the sample."""
     deeper = math.sqrt(3)
     makers = (
-        lambda s: acc.truncated_poisson_gaussian(std=2, sensitivity=s, rate=0.1, users=50, most=8),
+        lambda s: acc.truncated_poisson_gaussian(
+            std=2, sensitivity=s, rate=0.1, users=50, most=8, relation="add-remove"
+        ),
         lambda s: acc.truncated_poisson_gaussian(std=2, sensitivity=s, rate=0.1, users=50, most=8, relation="zero-out"),
-        lambda s: acc.with_replacement(std=2, sensitivity=s, users=50, draws=5),
-        lambda s: acc.without_replacement(event=acc.gaussian(std=2, sensitivity=2 * s), users=50, batch=5),
+        lambda s: acc.with_replacement(std=2, sensitivity=s, users=50, draws=5, relation="replace-one"),
+        lambda s: acc.without_replacement(
+            event=acc.gaussian(std=2, sensitivity=2 * s), users=50, batch=5, relation="replace-one"
+        ),
         lambda s: acc.poisson_gaussian(std=2, sensitivity=s, rate=0.1, relation="replace-one"),
-        lambda s: acc.mixture_of_gaussians(std=2, sensitivities=[0, s], probabilities=[0.9, 0.1]),
+        lambda s: acc.mixture_of_gaussians(
+            std=2, sensitivities=[0, s], probabilities=[0.9, 0.1], relation="add-remove"
+        ),
     )
     for make in makers:
-        tree = acc.compose(acc.tree(node=make(1), leaves=7, count=count)).epsilon(delta=1e-5)
+        tree = acc.compose(acc.tree(node=make(1), leaves=7, count=count, participations=1)).epsilon(delta=1e-5)
         assert tree.upper == pytest.approx(acc.compose(make(deeper) * count).epsilon(delta=1e-5).upper, rel=1e-6)
-    apart = acc.poisson(event=acc.laplace(scale=2), rate=0.1)
-    once = acc.compose(acc.poisson(event=acc.laplace(scale=2, count=3), rate=0.1, count=count)).epsilon(delta=1e-5)
-    assert acc.compose(acc.tree(node=apart, leaves=7, count=count)).epsilon(delta=1e-5).value == once.value
+    apart = acc.poisson(event=acc.laplace(scale=2), rate=0.1, relation="add-remove")
+    once = acc.compose(
+        acc.poisson(event=acc.laplace(scale=2, count=3), rate=0.1, count=count, relation="add-remove")
+    ).epsilon(delta=1e-5)
+    assert (
+        acc.compose(acc.tree(node=apart, leaves=7, count=count, participations=1)).epsilon(delta=1e-5).value
+        == once.value
+    )
 
 
 def test_a_revealed_choice_is_the_mean_of_its_curves():

@@ -33,8 +33,16 @@ events = st.one_of(
     ),
     st.builds(lambda s, k: acc.discrete_gaussian(std=s, count=k), st.floats(0.4, 30), counts),
     st.builds(lambda n, p: acc.shuffled_bits(users=n, probability=p), st.integers(30, 3000), st.floats(0.1, 0.9)),
-    st.builds(lambda e, n: acc.shuffled(local_epsilon=e, users=n), st.floats(0.05, 4), st.integers(1, 400)),
-    st.builds(lambda s, q: acc.poisson_gaussian(std=s, rate=q), st.floats(0.3, 5), st.floats(0.001, 0.999)),
+    st.builds(
+        lambda e, n: acc.shuffled(local_epsilon=e, users=n, relation="replace-one"),
+        st.floats(0.05, 4),
+        st.integers(1, 400),
+    ),
+    st.builds(
+        lambda s, q: acc.poisson_gaussian(std=s, rate=q, relation="add-remove"),
+        st.floats(0.3, 5),
+        st.floats(0.001, 0.999),
+    ),
 )
 
 

@@ -66,7 +66,7 @@ def test_two_shuffled_sums_in_every_choice_of_ways(one, other, epsilon):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5])
 @pytest.mark.parametrize(("shift", "rate", "trials", "p"), [(3, 0.1, 50, 0.9), (1, 0.3, 50, 0.1), (2, 0.6, 8, 0.7)])
 def test_a_sampled_gaussian_beside_a_shuffled_sum(shift, rate, trials, p, epsilon):
-    gaussian = acc.poisson_gaussian(std=1, sensitivity=shift, rate=rate)
+    gaussian = acc.poisson_gaussian(std=1, sensitivity=shift, rate=rate, relation="add-remove")
     truths = []
     for way in ("up", "down"):
         truths.append(hockey_stick(sampled(shift, rate), bits(trials, p, way), epsilon))

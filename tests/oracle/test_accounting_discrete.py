@@ -106,24 +106,28 @@ def clones_by_enumeration(n, e0):
 
 @pytest.mark.parametrize(("n", "e0"), [(1, 1.0), (2, 0.5), (7, 1.0), (25, 2.0)])
 def test_clones_by_enumeration(n, e0):
-    curve = acc.compose(acc.shuffled(local_epsilon=e0, users=n))
+    curve = acc.compose(acc.shuffled(local_epsilon=e0, users=n, relation="replace-one"))
     p, q = clones_by_enumeration(n, e0)
     for share in (0.0, 0.2, 0.6, 0.95):
         assert curve.delta(epsilon=share * e0).value == pytest.approx(hockey_stick(p, q, share * e0), rel=1e-9)
 
 
 def test_one_user_is_not_hidden():
-    assert acc.compose(acc.shuffled(local_epsilon=1.3, users=1)).epsilon(delta=0).value == pytest.approx(1.3, rel=1e-12)
-    one = acc.compose(acc.shuffled(local_epsilon=1.3, users=1)).delta(epsilon=0.4).value
+    assert acc.compose(acc.shuffled(local_epsilon=1.3, users=1, relation="replace-one")).epsilon(
+        delta=0
+    ).value == pytest.approx(1.3, rel=1e-12)
+    one = acc.compose(acc.shuffled(local_epsilon=1.3, users=1, relation="replace-one")).delta(epsilon=0.4).value
     assert one == pytest.approx(acc.pure_delta(1.3, 0.4).value, rel=1e-12)
 
 
 def test_grouped_clones_err_upwards_by_little(monkeypatch):
     from privcheck.accounting.shuffle import pairs as shuffling
 
-    exact = acc.compose(acc.shuffled(local_epsilon=1.0, users=3001)).epsilon(delta=1e-6)
+    exact = acc.compose(acc.shuffled(local_epsilon=1.0, users=3001, relation="replace-one")).epsilon(delta=1e-6)
     monkeypatch.setattr(shuffling, "_EXACT", 1000)
-    grouped = acc.compose(acc.shuffled(local_epsilon=1.0000000001, users=3001)).epsilon(delta=1e-6)
+    grouped = acc.compose(acc.shuffled(local_epsilon=1.0000000001, users=3001, relation="replace-one")).epsilon(
+        delta=1e-6
+    )
     assert grouped.direction == "upper"
     assert exact.value <= grouped.value <= exact.value * (1 + 1e-2)
 
@@ -132,7 +136,7 @@ def test_grouped_clones_err_upwards_by_little(monkeypatch):
 def test_shuffled_response_is_worst_over_the_others(n, e0):
     """By brute force over how many of the others hold a one; and the clones pair, true for all, lies above."""
     flip = 1 / (1 + math.exp(e0))
-    curve = acc.compose(acc.shuffled_randomized_response(epsilon=e0, users=n))
+    curve = acc.compose(acc.shuffled_randomized_response(epsilon=e0, users=n, relation="replace-one"))
     clones = response_clones_law(e0, n).atoms("remove")
     for share in (0.0, 0.1, 0.4, 0.9):
         worst = 0.0

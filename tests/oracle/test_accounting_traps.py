@@ -23,16 +23,18 @@ EVENTS = {
     "laplace": lambda **k: acc.laplace(scale=9, **k),
     "discrete_gaussian": lambda **k: acc.discrete_gaussian(std=5, **k),
     "discrete_laplace": lambda **k: acc.discrete_laplace(scale=6, **k),
-    "symmetric_gaussian": lambda **k: acc.symmetric_gaussian(variance=30, **k),
+    "symmetric_gaussian": lambda **k: acc.symmetric_gaussian(variance=30, **k, sensitivity=1),
     "pure": lambda **k: acc.pure(epsilon=0.1, **k),
     "approximate": lambda **k: acc.approximate(epsilon=0.1, delta=1e-9, **k),
     "zcdp": lambda **k: acc.zcdp(rho=0.01, **k),
     "randomized_response": lambda **k: acc.randomized_response(epsilon=0.2, categories=4, **k),
-    "poisson_gaussian": lambda **k: acc.poisson_gaussian(std=1.1, rate=0.1, **k),
-    "tree": lambda **k: acc.tree(node=acc.gaussian(std=20), leaves=100, **k),
+    "poisson_gaussian": lambda **k: acc.poisson_gaussian(std=1.1, rate=0.1, **k, relation="add-remove"),
+    "tree": lambda **k: acc.tree(node=acc.gaussian(std=20), leaves=100, **k, participations=1),
     "shuffled_bits": lambda **k: acc.shuffled_bits(users=200, probability=0.4, **k),
-    "shuffled": lambda **k: acc.shuffled(local_epsilon=0.8, users=300, **k),
-    "shuffled_randomized_response": lambda **k: acc.shuffled_randomized_response(epsilon=0.8, users=100, **k),
+    "shuffled": lambda **k: acc.shuffled(local_epsilon=0.8, users=300, **k, relation="replace-one"),
+    "shuffled_randomized_response": lambda **k: acc.shuffled_randomized_response(
+        epsilon=0.8, users=100, **k, relation="replace-one"
+    ),
 }
 
 
@@ -62,8 +64,8 @@ NOISE = {
     "laplace": lambda f: acc.laplace(scale=4 * f, count=4),
     "discrete_gaussian": lambda f: acc.discrete_gaussian(std=2 * f, count=2),
     "discrete_laplace": lambda f: acc.discrete_laplace(scale=3 * f, count=2),
-    "symmetric_gaussian": lambda f: acc.symmetric_gaussian(variance=9 * f * f),
-    "poisson_gaussian": lambda f: acc.poisson_gaussian(std=1.1 * f, rate=0.1, count=3),
+    "symmetric_gaussian": lambda f: acc.symmetric_gaussian(variance=9 * f * f, sensitivity=1),
+    "poisson_gaussian": lambda f: acc.poisson_gaussian(std=1.1 * f, rate=0.1, count=3, relation="add-remove"),
     "tree": lambda f: acc.tree(node=acc.laplace(scale=30 * f), leaves=37, participations=3, separation=4),
     "mixed": lambda f: acc.compose(acc.gaussian(std=9 * f), acc.laplace(scale=20 * f, count=3)),
 }
@@ -92,7 +94,7 @@ def test_number_types_do_not_matter(name):
     kinds = [3, 3.0, Fraction(3), "3", np.int64(3), np.float32(3), np.float64(3)]
     made = {
         "gaussian": lambda x: acc.gaussian(std=x, sensitivity=x, count=x),
-        "poisson_gaussian": lambda x: acc.poisson_gaussian(std=x, rate=Fraction(1, 3), count=x),
+        "poisson_gaussian": lambda x: acc.poisson_gaussian(std=x, rate=Fraction(1, 3), count=x, relation="add-remove"),
         "laplace": lambda x: acc.laplace(scale=x, count=x),
         "shuffled_bits": lambda x: acc.shuffled_bits(users=100, messages=x, probability=0.5, count=x),
     }[name]
@@ -112,10 +114,14 @@ def test_order_does_not_matter(names):
 
 def test_the_relation_is_applied_once():
     """Replace moves a sum by two clipping norms: Δ/std doubles, and nothing else does."""
-    replaced = acc.from_dp_event(SelfComposedDpEvent(GaussianDpEvent(4.0), 10), sensitivity=2)
+    replaced = acc.from_dp_event(SelfComposedDpEvent(GaussianDpEvent(4.0), 10), relation="replace-one")
     assert replaced.epsilon(delta=1e-6).value == acc.compose(acc.gaussian(std=2, count=10)).epsilon(delta=1e-6).value
-    with pytest.raises(ParameterError, match="add/remove only"):
-        acc.from_dp_event(PoissonSampledDpEvent(0.1, GaussianDpEvent(4.0)), sensitivity=2)
+    sampled = PoissonSampledDpEvent(0.1, GaussianDpEvent(4.0))
+    found = acc.from_dp_event(sampled, relation="replace-one").epsilon(delta=1e-6).value
+    own = acc.compose(acc.poisson_gaussian(std=4, rate=0.1, relation="replace-one"))
+    assert found == pytest.approx(own.epsilon(delta=1e-6).value, rel=1e-9)
+    with pytest.raises(ParameterError, match="one clipping norm"):
+        acc.from_dp_event(sampled, sensitivity=2, relation="add-remove")
 
 
 @given(st.integers(1, 6), st.floats(0.01, 2), st.floats(-320, -15))
@@ -142,14 +148,14 @@ EXTREMES = [
         acc.approximate(epsilon=e, delta=1e-12, count=k)
         for e, k in itertools.product((SMALL, 10.0), (1, 10**6, 10**14))
     ),
-    acc.poisson_gaussian(std=0.05, rate=0.5, count=10),
-    acc.poisson_gaussian(std=1, rate=1e-6, count=10**6),
-    acc.poisson_gaussian(std=100, rate=0.9, count=10),
+    acc.poisson_gaussian(std=0.05, rate=0.5, count=10, relation="add-remove"),
+    acc.poisson_gaussian(std=1, rate=1e-6, count=10**6, relation="add-remove"),
+    acc.poisson_gaussian(std=100, rate=0.9, count=10, relation="add-remove"),
     acc.shuffled_bits(users=2, probability=0.5),
     acc.shuffled_bits(users=10**6, probability=1e-6, count=100),
-    acc.shuffled(local_epsilon=500, users=1000),
-    acc.shuffled(local_epsilon=1e-6, users=1000, count=1000),
-    acc.shuffled_randomized_response(epsilon=30, users=50),
+    acc.shuffled(local_epsilon=500, users=1000, relation="replace-one"),
+    acc.shuffled(local_epsilon=1e-6, users=1000, count=1000, relation="replace-one"),
+    acc.shuffled_randomized_response(epsilon=30, users=50, relation="replace-one"),
     acc.randomized_response(epsilon=0.5, categories=10**6, count=10**5),
 ]
 

@@ -107,21 +107,26 @@ def test_the_start_does_not_matter(start):
 
 def test_the_largest_sampling_rate():
     def family(rate):
-        return acc.poisson_gaussian(std=0.8, rate=rate)
+        return acc.poisson_gaussian(std=0.8, rate=rate, relation="add-remove")
 
     found = acc.calibrate((1.0, 1e-5), family, seek="largest", start=0.1, within=(1e-6, 1))
     assert acc.compose(family(found.scale)).epsilon(delta=1e-5).upper <= 1.0
     assert acc.compose(family(found.scale * (1 + 1e-3))).epsilon(delta=1e-5).value > 1.0
-    whole = acc.calibrate((9.0, 1e-5), lambda q: acc.poisson_gaussian(std=30, rate=q), seek="largest", within=(1e-6, 1))
+    whole = acc.calibrate(
+        (9.0, 1e-5),
+        lambda q: acc.poisson_gaussian(std=30, rate=q, relation="add-remove"),
+        seek="largest",
+        within=(1e-6, 1),
+    )
     assert whole.scale == 1.0
 
 
 COUNTED = {
     "gaussian": (lambda n: acc.gaussian(std=20, count=n), "largest", 300),
     "laplace": (lambda n: acc.laplace(scale=20, count=n), "largest", 100),
-    "batch": (lambda n: acc.poisson_gaussian(std=1.2, rate=n / 500), "largest", 499),
+    "batch": (lambda n: acc.poisson_gaussian(std=1.2, rate=n / 500, relation="add-remove"), "largest", 499),
     "group": (lambda n: acc.gaussian(std=20, sensitivity=n), "largest", 30),
-    "users": (lambda n: acc.shuffled(local_epsilon=2.0, users=n), "least", 3000),
+    "users": (lambda n: acc.shuffled(local_epsilon=2.0, users=n, relation="replace-one"), "least", 3000),
     "categories": (lambda n: acc.gaussian(std=n), "least", 100),
 }
 

@@ -18,8 +18,8 @@ KINDS = dp.dp_event
 DELTA = 1e-5
 
 
-def epsilon(event, **how):
-    return acc.from_dp_event(event, **how).epsilon(delta=DELTA)
+def epsilon(event, relation="add-remove", **how):
+    return acc.from_dp_event(event, relation=relation, **how).epsilon(delta=DELTA)
 
 
 @pytest.mark.parametrize(
@@ -29,21 +29,23 @@ def epsilon(event, **how):
         acc.laplace(scale=4, count=3),
         acc.discrete_laplace(scale=4, sensitivity=2),
         acc.randomized_response(epsilon=0.7, categories=5, count=2),
-        acc.poisson_gaussian(std=2, rate=0.1, count=4),
+        acc.poisson_gaussian(std=2, rate=0.1, count=4, relation="add-remove"),
         acc.zcdp(rho=0.25),
         acc.zcdp(rho=0.25, xi=0.5, count=2),
-        acc.symmetric_gaussian(variance=3),
-        acc.tree(node=acc.gaussian(std=9), leaves=100),
+        acc.symmetric_gaussian(variance=3, sensitivity=1),
+        acc.tree(node=acc.gaussian(std=9), leaves=100, participations=1),
         acc.tree(node=acc.laplace(scale=40), leaves=9, participations=2),
-        acc.mixture_of_gaussians(std=2, sensitivities=[0, 1, 2], probabilities=[0.5, 0.3, 0.2]),
-        acc.matrix_gaussian(encoder=[[1, 0], [0.5, 1]], std=4),
-        acc.matrix_poisson_gaussian(encoder=np.eye(6) + 0.5 * np.eye(6, k=-1), std=2, rate=0.1, separation=2),
+        acc.mixture_of_gaussians(std=2, sensitivities=[0, 1, 2], probabilities=[0.5, 0.3, 0.2], relation="add-remove"),
+        acc.matrix_gaussian(encoder=[[1, 0], [0.5, 1]], std=4, sensitivity=1, participations=1),
+        acc.matrix_poisson_gaussian(
+            encoder=np.eye(6) + 0.5 * np.eye(6, k=-1), std=2, rate=0.1, separation=2, relation="add-remove"
+        ),
         acc.pure(epsilon=0.4, count=7),
         acc.permute_and_flip(epsilon=0.6),
         acc.above_threshold(threshold_scale=9, query_scale=30),
         acc.repeat_and_select(acc.gaussian(std=20), mean=10, law="geometric"),
         acc.repeat_and_select(acc.compose(acc.gaussian(std=20), acc.zcdp(rho=0.001)), mean=5, law="poisson"),
-        acc.poisson(event=acc.laplace(scale=2, count=2), rate=0.1, count=3),
+        acc.poisson(event=acc.laplace(scale=2, count=2), rate=0.1, count=3, relation="add-remove"),
         acc.non_private(),
         acc.gaussian(std=3, sensitivity=0),
     ],
@@ -52,7 +54,7 @@ def epsilon(event, **how):
 def test_events_travel_to_dp_accounting_and_back(event):
     curve = acc.compose(event)
     there = acc.to_dp_event(event)
-    back = acc.from_dp_event(acc.to_dp_event(curve))
+    back = acc.from_dp_event(acc.to_dp_event(curve), relation="add-remove")
     assert back.epsilon(delta=DELTA).value == pytest.approx(curve.epsilon(delta=DELTA).value, rel=1e-9)
     for accountant in (PLDAccountant(value_discretization_interval=1e-3), RdpAccountant(orders=[2, 4, 8, 16, 32])):
         if accountant.supports(there):
@@ -74,7 +76,7 @@ def test_discrete_gaussian_noise_travels_as_its_zcdp():
 @pytest.mark.parametrize(
     ("event", "remedy"),
     [
-        (acc.shuffled(local_epsilon=1, users=10), "pure\\(epsilon=1\\) bounds it"),
+        (acc.shuffled(local_epsilon=1, users=10, relation="zero-out"), "pure\\(epsilon=1\\) bounds it"),
         (acc.bounded_range(epsilon=2), "pure\\(epsilon=2\\) bounds it"),
         (acc.approximate(epsilon=1, delta=1e-7), "1e-07 that is lost outright off its target"),
         (acc.renyi_curve({2: 0.1, 4: 0.2}), "all of it here"),
@@ -93,7 +95,7 @@ def test_disjoint_users_and_other_things_are_refused():
     with pytest.raises(ParameterError, match="expected an event or a curve"):
         acc.to_dp_event("gaussian")
     with pytest.raises(ParameterError, match="expected an event of dp-accounting"):
-        acc.from_dp_event(acc.gaussian(std=1))
+        acc.from_dp_event(acc.gaussian(std=1), relation="add-remove")
 
 
 # --- generated events against their accountants ---------------------------------------------------------------------
@@ -124,7 +126,9 @@ def test_generated_trees_cost_what_the_pld_says(event):
     ours = epsilon(event)
     assert ours.value <= theirs * 1.02 + 0.05  # a bound, where nothing tighter is known
     assert theirs <= ours.upper * 1.02 + 0.05
-    again = acc.from_dp_event(acc.to_dp_event(acc.from_dp_event(event))).epsilon(delta=DELTA)
+    again = acc.from_dp_event(
+        acc.to_dp_event(acc.from_dp_event(event, relation="add-remove")), relation="add-remove"
+    ).epsilon(delta=DELTA)
     assert again.value == pytest.approx(ours.value, rel=1e-9, abs=1e-12)
 
 
@@ -216,7 +220,10 @@ GAUSSIAN = dp.GaussianDpEvent(2.0)
 )
 def test_what_leaks_nothing_costs_nothing(event):
     assert epsilon(event).upper == 0.0
-    assert acc.to_dp_event(acc.from_dp_event(event)) == dp.ComposedDpEvent([]) or epsilon(event).value == 0
+    assert (
+        acc.to_dp_event(acc.from_dp_event(event, relation="add-remove")) == dp.ComposedDpEvent([])
+        or epsilon(event).value == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,10 +245,10 @@ def test_what_leaks_nothing_costs_nothing(event):
 )
 def test_what_protects_nothing_costs_infinity(event):
     for delta in (1e-5, 0.5, 1 - 2**-53):
-        found = acc.from_dp_event(event).epsilon(delta=delta)
+        found = acc.from_dp_event(event, relation="add-remove").epsilon(delta=delta)
         assert found.value == found.upper == math.inf
         assert found.reason
-    assert acc.from_dp_event(event).delta(epsilon=10).upper == 1.0
+    assert acc.from_dp_event(event, relation="add-remove").delta(epsilon=10).upper == 1.0
     theirs = PLDAccountant()
     if theirs.supports(event):
         assert theirs.compose(event).get_epsilon(0.5) == math.inf
@@ -278,7 +285,7 @@ def test_what_protects_nothing_costs_infinity(event):
 )
 def test_nonsense_is_refused(event):
     with pytest.raises(ParameterError):
-        acc.from_dp_event(event)
+        acc.from_dp_event(event, relation="add-remove")
 
 
 def test_xi_counts():
@@ -302,13 +309,16 @@ def test_zcdp_of_several_neighbours_is_group_privacy(moved):
 @pytest.mark.parametrize("moved", [1.5, 2])
 def test_noise_is_relative_to_what_a_neighbour_moves(moved):
     assert epsilon(GAUSSIAN, sensitivity=moved).value == pytest.approx(acc.gdp_epsilon(moved / 2, DELTA).value)
-    noise = acc.from_dp_event(dp.LaplaceDpEvent(3.0), sensitivity=moved)
-    assert noise == acc.compose(acc.laplace(scale=3, sensitivity=moved))
+    noise = acc.from_dp_event(dp.LaplaceDpEvent(3.0), sensitivity=moved, relation="replace-one")
+    plain = acc.compose(acc.laplace(scale=3, sensitivity=moved))
+    assert noise.relation == "replace-one"
+    assert noise != plain  # it says what the other does not
+    assert noise.epsilon(delta=DELTA).value == plain.epsilon(delta=DELTA).value
     for event in (dp.PoissonSampledDpEvent(0.1, GAUSSIAN), KINDS.MixtureOfGaussiansDpEvent(1.0, [1.0], [1.0])):
-        with pytest.raises(ParameterError, match="add/remove only"):
-            acc.from_dp_event(event, sensitivity=moved)
+        with pytest.raises(ParameterError, match="one clipping norm"):
+            acc.from_dp_event(event, sensitivity=moved, relation="add-remove")
     with pytest.raises(ParameterError, match="integers"):
-        acc.from_dp_event(KINDS.DiscreteLaplaceDpEvent(0.1, 1), sensitivity=1.5)
+        acc.from_dp_event(KINDS.DiscreteLaplaceDpEvent(0.1, 1), sensitivity=1.5, relation="add-remove")
 
 
 @pytest.mark.parametrize("shape", [0.0, 1.0, 0.5, math.inf])
@@ -321,12 +331,12 @@ def test_the_best_of_several_runs_costs_at_most_what_their_orders_say(shape):
 
 def test_runs_without_choice_cost_what_they_cost():
     once = KINDS.RepeatAndSelectDpEvent(GAUSSIAN, 1.0, 1.0)
-    assert acc.from_dp_event(once) == acc.from_dp_event(GAUSSIAN)
+    assert acc.from_dp_event(once, relation="add-remove") == acc.from_dp_event(GAUSSIAN, relation="add-remove")
     assert epsilon(KINDS.RepeatAndSelectDpEvent(dp.NoOpDpEvent(), 9.0, 0.0)).value == 0
     assert epsilon(KINDS.RepeatAndSelectDpEvent(dp.NonPrivateDpEvent(), 9.0, 0.0)).value == math.inf
     for mean, shape in ((0.5, 1.0), (-1.0, math.inf), (5.0, -1.0), (5.0, math.nan), (math.nan, 1.0)):
         with pytest.raises(ParameterError):
-            acc.from_dp_event(KINDS.RepeatAndSelectDpEvent(GAUSSIAN, mean, shape))
+            acc.from_dp_event(KINDS.RepeatAndSelectDpEvent(GAUSSIAN, mean, shape), relation="add-remove")
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.4])
@@ -349,29 +359,32 @@ def test_a_batch_replaces_a_member():
     orders = np.concatenate([np.linspace(1.1, 10, 30), np.arange(11, 200, 4)])
     accountant = RdpAccountant(orders=orders, neighboring_relation=NeighboringRelation.REPLACE_ONE)
     theirs = accountant.compose(dp.SelfComposedDpEvent(halved, 100)).get_epsilon(DELTA)
-    ours = epsilon(dp.SelfComposedDpEvent(batch, 100), sensitivity=2)
+    ours = epsilon(dp.SelfComposedDpEvent(batch, 100), "replace-one")
     assert ours.value <= theirs * (1 + 1e-6)
     assert ours.value >= epsilon(dp.SelfComposedDpEvent(batch, 100)).value * (1 - 1e-6)
-    made = acc.without_replacement(event=acc.gaussian(std=4, sensitivity=2), users=1000, batch=20)
+    made = acc.without_replacement(
+        event=acc.gaussian(std=4, sensitivity=2), users=1000, batch=20, relation="replace-one"
+    )
     assert ours.value == pytest.approx(acc.compose(100 * made).epsilon(delta=DELTA).value, rel=1e-9)
     assert epsilon(KINDS.SampledWithoutReplacementDpEvent(9, 0, GAUSSIAN)).value == 0
     assert epsilon(KINDS.SampledWithoutReplacementDpEvent(9, 2, dp.NonPrivateDpEvent())).value == math.inf
     for n, b, moved in ((9, 10, 1), (9, 1.5, 1), (0, 0, 1), (9, 2, 1.5)):
         with pytest.raises(ParameterError):
             epsilon(KINDS.SampledWithoutReplacementDpEvent(n, b, GAUSSIAN), sensitivity=moved)
-    with pytest.raises(ParameterError, match="no event for without_replacement"):
+    with pytest.raises(ParameterError, match="accountants disagree under REPLACE_ONE"):
         acc.to_dp_event(made)
 
 
-def test_batches_with_replacement_are_for_replacing_a_user():
+def test_batches_with_replacement_cost_the_same_whichever_way_a_user_differs():
     event = dp.SelfComposedDpEvent(KINDS.SampledWithReplacementDpEvent(1000, 10, dp.GaussianDpEvent(5.0)), 100)
-    made = acc.compose(acc.with_replacement(std=5, users=1000, draws=10, count=100))
-    assert epsilon(event, sensitivity=2).value == pytest.approx(made.epsilon(delta=DELTA).value, rel=1e-9)
-    with pytest.raises(ParameterError, match="replacing a user only"):
-        epsilon(event)
+    made = acc.compose(acc.with_replacement(std=5, users=1000, draws=10, count=100, relation="replace-one"))
+    for relation in ("replace-one", "add-remove", "zero-out"):
+        assert epsilon(event, relation).value == pytest.approx(made.epsilon(delta=DELTA).value, rel=1e-9)
+    with pytest.raises(ParameterError, match="one clipping norm"):
+        epsilon(event, sensitivity=2)
     with pytest.raises(ParameterError, match="expected Gaussians"):
-        epsilon(KINDS.SampledWithReplacementDpEvent(9, 2, dp.LaplaceDpEvent(1.0)), sensitivity=2)
-    assert epsilon(KINDS.SampledWithReplacementDpEvent(9, 0, GAUSSIAN), sensitivity=2).value == 0
+        epsilon(KINDS.SampledWithReplacementDpEvent(9, 2, dp.LaplaceDpEvent(1.0)), "replace-one")
+    assert epsilon(KINDS.SampledWithReplacementDpEvent(9, 0, GAUSSIAN), "replace-one").value == 0
 
 
 def test_truncated_samples_are_theirs_or_above():
@@ -380,8 +393,8 @@ def test_truncated_samples_are_theirs_or_above():
     ours, plain = epsilon(event), epsilon(dp.PoissonSampledDpEvent(0.01, GAUSSIAN))
     assert plain.value <= ours.upper * (1 + 1e-9)
     assert ours.value <= plain.upper * 1.05 + 0.01
-    made = acc.truncated_poisson_gaussian(std=2, rate=0.01, users=1000, most=60)
-    assert acc.from_dp_event(event) == acc.compose(made)
+    made = acc.truncated_poisson_gaussian(std=2, rate=0.01, users=1000, most=60, relation="add-remove")
+    assert acc.from_dp_event(event, relation="add-remove") == acc.compose(made)
     assert acc.to_dp_event(made) == event
     for n, q, b, std in ((999, 0.0, 5, 1.0), (999, 0.1, 0, 1.0), (999, 0.1, 5, math.inf)):
         assert epsilon(KINDS.TruncatedSubsampledGaussianDpEvent(n, q, b, std)).value == 0
@@ -393,4 +406,6 @@ def test_truncated_samples_are_theirs_or_above():
 def test_samples_of_samples_are_samples():
     once = dp.PoissonSampledDpEvent(0.25, dp.PoissonSampledDpEvent(0.5, GAUSSIAN))
     assert epsilon(once).value == pytest.approx(epsilon(dp.PoissonSampledDpEvent(0.125, GAUSSIAN)).value, rel=1e-9)
-    assert acc.from_dp_event(dp.PoissonSampledDpEvent(1, GAUSSIAN)) == acc.from_dp_event(GAUSSIAN)
+    assert acc.from_dp_event(dp.PoissonSampledDpEvent(1, GAUSSIAN), relation="add-remove") == acc.from_dp_event(
+        GAUSSIAN, relation="add-remove"
+    )

@@ -155,9 +155,9 @@ RENYI_EVENTS = [
     acc.pure(epsilon=1e-9),
     acc.pure(epsilon=0.5),
     acc.pure(epsilon=12),
-    acc.poisson_gaussian(std=1, rate=0.01),
-    acc.poisson_gaussian(std=0.6, rate=0.3),
-    acc.poisson_gaussian(std=5, rate=1e-4),
+    acc.poisson_gaussian(std=1, rate=0.01, relation="add-remove"),
+    acc.poisson_gaussian(std=0.6, rate=0.3, relation="add-remove"),
+    acc.poisson_gaussian(std=5, rate=1e-4, relation="add-remove"),
     acc.shuffled_bits(users=40, probability=0.5, moved="up"),
 ]
 
@@ -220,7 +220,7 @@ def test_randomised_response_is_gaussian_dp_at_its_mu(epsilon):
 
 
 def test_costs_of_trees_curves_and_partitions_add_up():
-    tree = acc.tree(node=acc.gaussian(std=10), leaves=8)
+    tree = acc.tree(node=acc.gaussian(std=10), leaves=8, participations=1)
     assert float(cost_of(tree, GDP).amount) == pytest.approx(0.04, rel=1e-12)
     one, two = acc.compose(acc.gaussian(std=2), acc.pure(epsilon=1)), acc.compose(acc.gaussian(std=1))
     assert cost_of(acc.parallel(one, two), GDP).amount == max(cost_of(one, GDP).amount, cost_of(two, GDP).amount)
@@ -237,7 +237,7 @@ def test_costs_of_trees_curves_and_partitions_add_up():
         with pytest.raises(ParameterError, match="not on the Gaussian curve"):
             cost_of(noise, GDP)
         with pytest.raises(ParameterError, match="no finite cost"):
-            cost_of(acc.tree(node=acc.discrete_gaussian(std=40, sensitivity=30.25), leaves=4), GDP)
+            cost_of(acc.tree(node=acc.discrete_gaussian(std=40, sensitivity=30.25), leaves=4, participations=1), GDP)
     choice = acc.exponential_mechanism(epsilon=0.5, monotone=True)  # of range 1/4
     assert cost_of(choice, ZCDP).amount == Fraction(1, 128)
     assert cost_of(choice, PURE).amount == Fraction(1, 4)
@@ -252,8 +252,8 @@ def test_costs_of_trees_curves_and_partitions_add_up():
         (acc.zcdp(rho=1), GDP, "'zcdp' or 'renyi'"),
         (acc.zcdp(rho=1, xi=1), ZCDP, "'renyi'"),
         (acc.discrete_gaussian(std=5), GDP, "not on the Gaussian curve"),
-        (acc.poisson_gaussian(std=1, rate=0.01), ZCDP, "'renyi' with an order"),
-        (acc.poisson_gaussian(std=1, rate=0.01), GDP, "as if nobody were left out"),
+        (acc.poisson_gaussian(std=1, rate=0.01, relation="add-remove"), ZCDP, "'renyi' with an order"),
+        (acc.poisson_gaussian(std=1, rate=0.01, relation="add-remove"), GDP, "as if nobody were left out"),
         (acc.shuffled_bits(users=20, probability=0.5), ZCDP, "'renyi'"),
         (acc.renyi_curve({2: 0.2, 8: 0.8}), renyi(9), "lower order"),
         (acc.renyi_curve({2: 0.2, 8: 0.8}), ZCDP, "'renyi'"),

@@ -105,7 +105,10 @@ def test_groups_of_known_laws():
         (acc.group(acc.discrete_gaussian(std=6), size=3), acc.discrete_gaussian(std=6, sensitivity=3)),
         (acc.group(acc.zcdp(rho=0.1, count=4), size=3), acc.zcdp(rho=0.9, count=4)),
         (acc.group(acc.zcdp(rho=0.1, xi=0.2), size=2), acc.zcdp(rho=0.4, xi=0.6)),
-        (acc.group(acc.tree(node=acc.gaussian(std=6), leaves=8), size=2), acc.tree(node=acc.gaussian(std=3), leaves=8)),
+        (
+            acc.group(acc.tree(node=acc.gaussian(std=6), leaves=8, participations=1), size=2),
+            acc.tree(node=acc.gaussian(std=3), leaves=8, participations=1),
+        ),
         (acc.group(acc.renyi_curve(lambda a: 0.1 * a), size=3), acc.zcdp(rho=0.9)),
     ]
     for one, other in same:
@@ -140,8 +143,8 @@ def test_renyi_curves_of_groups_bound_every_chain(seed, k):
 @pytest.mark.parametrize(
     "event",
     [
-        acc.shuffled(local_epsilon=1, users=50),
-        acc.poisson_gaussian(std=2, rate=0.1),
+        acc.shuffled(local_epsilon=1, users=50, relation="replace-one"),
+        acc.poisson_gaussian(std=2, rate=0.1, relation="add-remove"),
         acc.randomized_response(epsilon=0.5, categories=4),
     ],
     ids=str,

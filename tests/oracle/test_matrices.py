@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import mpmath as mp
 import numpy as np
@@ -65,7 +66,7 @@ def test_entries_of_both_signs_are_bounded(seed):
 def test_a_single_participation_is_the_largest_column():
     rng = np.random.default_rng(3)
     encoder = rng.normal(size=(6, 5))
-    found = acc.matrix_sensitivity(encoder)
+    found = acc.matrix_sensitivity(encoder, participations=1)
     assert found.exact
     assert found.value == pytest.approx(np.linalg.norm(encoder, axis=0).max(), rel=1e-13)
     assert acc.matrix_sensitivity(encoder, participations=4, separation=5).value == found.value
@@ -123,7 +124,7 @@ def test_a_matrix_mechanism_is_one_gaussian():
     assert found.value == pytest.approx(wanted.value, rel=1e-12)
     assert found.direction == "exact"
     rng = np.random.default_rng(0)
-    signed = acc.matrix_gaussian(encoder=lower(rng, 6, signed=True), std=5, participations=3)
+    signed = acc.matrix_gaussian(encoder=lower(rng, 6, signed=True), std=5, participations=3, sensitivity=1)
     assert acc.compose(signed).epsilon(delta=1e-6).direction == "upper"
 
 
@@ -131,7 +132,7 @@ def test_banded_sampling_by_drawing_from_both_laws():
     """4 steps, 2 bands: δ of the mixture over who is sampled, by 200 000 draws; beyond 6 std less than once in 10⁸."""
     rng = np.random.default_rng(17)
     encoder, rate, std = np.diag([1.0, 0.8, 1.0, 0.8]) + np.diag([0.5, 0.4, 0.5], -1), 0.3, 1.2
-    event = acc.matrix_poisson_gaussian(encoder=encoder, std=std, rate=rate, separation=2)
+    event = acc.matrix_poisson_gaussian(encoder=encoder, std=std, rate=rate, separation=2, relation="add-remove")
     shifts = [encoder[:, [0, 2]] @ np.array(s) / std for s in itertools.product((0, 1), repeat=2)]
     chances = [(1 - rate) ** 2, rate * (1 - rate), rate * (1 - rate), rate**2]
     draws = 200_000
@@ -151,17 +152,19 @@ def test_banded_sampling_by_drawing_from_both_laws():
 
 
 def test_more_groups_than_steps_are_one_step_each():
-    wide = acc.matrix_poisson_gaussian(encoder=np.tril(np.ones((3, 3))), std=2, rate=0.1, separation=10**15)
-    single = acc.poisson_gaussian(std=2, rate=0.1, sensitivity=math.sqrt(3))
+    wide = acc.matrix_poisson_gaussian(
+        encoder=np.tril(np.ones((3, 3))), std=2, rate=0.1, separation=10**15, relation="add-remove"
+    )
+    single = acc.poisson_gaussian(std=2, rate=0.1, sensitivity=math.sqrt(3), relation="add-remove")
     assert acc.compose(wide).delta(epsilon=0.5).upper == pytest.approx(acc.compose(single).delta(epsilon=0.5).upper)
 
 
 def test_bands_that_overlap_are_refused():
     prefix_sums = np.tril(np.ones((4, 4)))
     with pytest.raises(ParameterError, match="bandwidth 2"):
-        acc.matrix_poisson_gaussian(encoder=prefix_sums, std=1, rate=0.1, separation=2)
+        acc.matrix_poisson_gaussian(encoder=prefix_sums, std=1, rate=0.1, separation=2, relation="add-remove")
     with pytest.raises(ParameterError, match="lower triangular"):
-        acc.matrix_poisson_gaussian(encoder=prefix_sums.T, std=1, rate=0.1, separation=4)
+        acc.matrix_poisson_gaussian(encoder=prefix_sums.T, std=1, rate=0.1, separation=4, relation="add-remove")
     # no term cancels: columns that are orthogonal and share a row are still two releases of one user in one row
     shared = np.array([[1.0, 0, 0], [1, 1, 0], [-1, 0, 1], [0, 0, 0]])
     assert encoders.bandwidth(shared) == 3
@@ -200,7 +203,9 @@ def one_delta(shifts, weights, epsilon, direction):
 def test_one_mixture_by_normal_tails(shifts, weights):
     std = 2.0
     sizes = [s * std for s in shifts]
-    curve = acc.compose(acc.mixture_of_gaussians(std=std, sensitivities=sizes, probabilities=weights))
+    curve = acc.compose(
+        acc.mixture_of_gaussians(std=std, sensitivities=sizes, probabilities=weights, relation="add-remove")
+    )
     for share in (0.1, 0.7):
         epsilon = share * shifts[-1]
         truth = max(one_delta(shifts, weights, epsilon, d) for d in DIRECTIONS)
@@ -285,40 +290,52 @@ def test_compositions_by_dp_accounting(std, sizes, chances, count):
         std, sizes, chances, value_discretization_interval=1e-3
     ).self_compose(count)
     curve = acc.compose(
-        acc.mixture_of_gaussians(std=std, sensitivities=sizes, probabilities=chances, count=count)
+        acc.mixture_of_gaussians(
+            std=std, sensitivities=sizes, probabilities=chances, count=count, relation="add-remove"
+        )
     ).epsilon(delta=1e-5)
     assert curve.value == pytest.approx(pld.get_epsilon_for_delta(1e-5), rel=3e-3)
     assert curve.value <= curve.upper <= curve.value * (1 + 1e-4)
 
 
 def test_two_parts_are_poisson_sampling_and_one_part_is_a_gaussian():
-    two = acc.mixture_of_gaussians(std=2, sensitivities=[0, 1], probabilities=["0.98", "0.02"], count=100)
-    sampled = acc.poisson_gaussian(std=2, rate="0.02", count=100)
+    two = acc.mixture_of_gaussians(
+        std=2, sensitivities=[0, 1], probabilities=["0.98", "0.02"], count=100, relation="add-remove"
+    )
+    sampled = acc.poisson_gaussian(std=2, rate="0.02", count=100, relation="add-remove")
     a, b = (acc.compose(e).epsilon(delta=1e-6) for e in (two, sampled))
     assert a.value == pytest.approx(b.value, rel=1e-10)
     assert a.upper == pytest.approx(b.upper, rel=1e-4)
-    one = acc.compose(acc.mixture_of_gaussians(std=2, sensitivities=[1, 5], probabilities=[1, 0]))
-    assert one.epsilon(delta=1e-6) == acc.compose(acc.gaussian(std=2)).epsilon(delta=1e-6)
+    one = acc.compose(
+        acc.mixture_of_gaussians(std=2, sensitivities=[1, 5], probabilities=[1, 0], relation="add-remove")
+    )
+    plain = acc.compose(acc.gaussian(std=2)).epsilon(delta=1e-6)
+    assert one.epsilon(delta=1e-6) == replace(plain, relation="add-remove")
     assert (
-        acc.compose(acc.mixture_of_gaussians(std=2, sensitivities=[0], probabilities=[1])).delta(epsilon=0).upper == 0
+        acc.compose(acc.mixture_of_gaussians(std=2, sensitivities=[0], probabilities=[1], relation="add-remove"))
+        .delta(epsilon=0)
+        .upper
+        == 0
     )
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: acc.matrix_sensitivity([1, 2, 3]),
-        lambda: acc.matrix_sensitivity([[1, math.nan]]),
-        lambda: acc.matrix_sensitivity([[0.0, 0.0]]),
-        lambda: acc.matrix_sensitivity("no matrix"),
-        lambda: acc.matrix_sensitivity([[1.0]], order="shuffled"),
+        lambda: acc.matrix_sensitivity([1, 2, 3], participations=1),
+        lambda: acc.matrix_sensitivity([[1, math.nan]], participations=1),
+        lambda: acc.matrix_sensitivity([[0.0, 0.0]], participations=1),
+        lambda: acc.matrix_sensitivity("no matrix", participations=1),
+        lambda: acc.matrix_sensitivity([[1.0]], order="shuffled", participations=1),
         lambda: acc.matrix_sensitivity([[1.0]], participations=0),
-        lambda: acc.matrix_gaussian(encoder=[[1.0]], std=0),
-        lambda: acc.mixture_of_gaussians(std=1, sensitivities=[0, 1], probabilities=[0.5, 0.4]),
-        lambda: acc.mixture_of_gaussians(std=1, sensitivities=[0, 1], probabilities=[1]),
-        lambda: acc.mixture_of_gaussians(std=1, sensitivities=[-1, 1], probabilities=[0.5, 0.5]),
-        lambda: acc.mixture_of_gaussians(std=1, sensitivities="01", probabilities=[0.5, 0.5]),
-        lambda: acc.mixture_of_gaussians(std=1e-3, sensitivities=[0, 1], probabilities=[0.5, 0.5]),
+        lambda: acc.matrix_gaussian(encoder=[[1.0]], std=0, sensitivity=1, participations=1),
+        lambda: acc.mixture_of_gaussians(std=1, sensitivities=[0, 1], probabilities=[0.5, 0.4], relation="add-remove"),
+        lambda: acc.mixture_of_gaussians(std=1, sensitivities=[0, 1], probabilities=[1], relation="add-remove"),
+        lambda: acc.mixture_of_gaussians(std=1, sensitivities=[-1, 1], probabilities=[0.5, 0.5], relation="add-remove"),
+        lambda: acc.mixture_of_gaussians(std=1, sensitivities="01", probabilities=[0.5, 0.5], relation="add-remove"),
+        lambda: acc.mixture_of_gaussians(
+            std=1e-3, sensitivities=[0, 1], probabilities=[0.5, 0.5], relation="add-remove"
+        ),
     ],
 )
 def test_bad_input_is_refused(make):

@@ -237,7 +237,7 @@ def test_renyi_curves_compose_with_all_events():
     others = [
         acc.gaussian(std=9),
         acc.laplace(scale=8),
-        acc.poisson_gaussian(std=2, rate=0.1),
+        acc.poisson_gaussian(std=2, rate=0.1, relation="add-remove"),
         acc.approximate(epsilon=0.1, delta=1e-9),
     ]
     for chosen in itertools.chain(itertools.combinations(others, 1), itertools.combinations(others, 2), [others]):

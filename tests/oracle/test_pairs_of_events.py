@@ -58,14 +58,18 @@ def response(epsilon):
 # (event, P with the user and Q without, whether the accountant's law is that pair, nearly)
 EVENTS = {
     "mixture": (
-        acc.mixture_of_gaussians(std=2, sensitivities=[0, 1, 4], probabilities=[0.7, 0.2, 0.1]),
+        acc.mixture_of_gaussians(std=2, sensitivities=[0, 1, 4], probabilities=[0.7, 0.2, 0.1], relation="add-remove"),
         (mixture((0, 0.5, 2), (0.7, 0.2, 0.1)), normal(0)),
         True,
     ),
-    "sampled": (acc.poisson_gaussian(std=1, rate=0.2), (mixture((0, 1), (0.8, 0.2)), normal(0)), True),
+    "sampled": (
+        acc.poisson_gaussian(std=1, rate=0.2, relation="add-remove"),
+        (mixture((0, 1), (0.8, 0.2)), normal(0)),
+        True,
+    ),
     "gaussian": (acc.gaussian(std=2), (normal(0.5), normal(0)), True),
     "matrix": (
-        acc.matrix_gaussian(encoder=[[1, 0], [1, 1]], std=5, participations=2),
+        acc.matrix_gaussian(encoder=[[1, 0], [1, 1]], std=5, participations=2, sensitivity=1),
         (normal(math.sqrt(5) / 5), normal(0)),
         True,
     ),

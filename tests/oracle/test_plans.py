@@ -184,7 +184,7 @@ def test_the_price_of_one_number_for_a_plan(mix):
 
 
 SAMPLED = [
-    [acc.poisson_gaussian(std=1, rate=0.01, count=1000)],
+    [acc.poisson_gaussian(std=1, rate=0.01, count=1000, relation="add-remove")],
     [acc.discrete_gaussian(std=5, count=10)],
     [acc.zcdp(rho="0.05"), acc.laplace(scale=20, count=10)],
 ]
@@ -256,10 +256,13 @@ def test_the_digest_is_of_what_is_planned_and_not_of_how_it_was_said(planned, rn
 
 def test_digests_tell_apart_what_parameters_leave_out():
     encoders = ([[1, 0], [0, 1]], [[1, 0], [0, 0.5]])  # of the same largest column
-    matrices = [acc.matrix_poisson_gaussian(encoder=e, std=3, rate=0.1, separation=1) for e in encoders]
-    sampled = [acc.poisson(event=acc.laplace(scale=s), rate="0.1") for s in (1, 1.0000000001)]
+    matrices = [
+        acc.matrix_poisson_gaussian(encoder=e, std=3, rate=0.1, separation=1, relation="add-remove") for e in encoders
+    ]
+    sampled = [acc.poisson(event=acc.laplace(scale=s), rate="0.1", relation="add-remove") for s in (1, 1.0000000001)]
     mixed = [
-        acc.mixture_of_gaussians(std=1, sensitivities=[1, x], probabilities=["0.5", "0.5"]) for x in (0.5, 0.5000000001)
+        acc.mixture_of_gaussians(std=1, sensitivities=[1, x], probabilities=["0.5", "0.5"], relation="add-remove")
+        for x in (0.5, 0.5000000001)
     ]
     tables = [acc.renyi_curve({2: d}) for d in (0.2, 0.3)]
     for one, other in (matrices, sampled, mixed, tables):

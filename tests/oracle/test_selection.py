@@ -216,9 +216,9 @@ def test_thresholds_by_their_two_parts(keys, threshold):
         shown = 1 - (1 - chance) ** keys
         if shown >= 0.5:
             with pytest.raises(ParameterError, match="raise it"):
-                make(**spread, threshold=threshold, keys=keys)
+                make(**spread, threshold=threshold, contribution=1, keys=keys)
             continue
-        found = acc.compose(make(**spread, threshold=threshold, keys=keys)).delta(epsilon=1.0)
+        found = acc.compose(make(**spread, threshold=threshold, contribution=1, keys=keys)).delta(epsilon=1.0)
         other = acc.compose(shared(**spread, count=keys)).delta(epsilon=1.0)
         assert found.direction == "upper"
         assert max(shown, other.value) <= found.upper <= (shown + other.upper) * (1 + 1e-9)
@@ -234,8 +234,8 @@ def test_thresholds_by_their_two_parts(keys, threshold):
         lambda: acc.noisy_max(noise="laplace", scale=0),
         lambda: acc.above_threshold(threshold_scale=1, query_scale=1, positives=0),
         lambda: acc.above_threshold(threshold_scale=1e-9, query_scale=1),
-        lambda: acc.gaussian_histogram(std=1, threshold=1),
-        lambda: acc.laplace_histogram(scale=1, threshold=5, keys=0),
+        lambda: acc.gaussian_histogram(std=1, threshold=1, contribution=1, keys=1),
+        lambda: acc.laplace_histogram(scale=1, threshold=5, keys=0, contribution=1),
     ],
 )
 def test_bad_input_is_refused(make):
@@ -260,7 +260,12 @@ def test_nothing_moves_nothing_costs():
 
 
 def test_selection_composes_with_everything():
-    others = [acc.gaussian(std=3), acc.laplace(scale=4), acc.poisson_gaussian(std=1, rate=0.1), acc.zcdp(rho=0.01)]
+    others = [
+        acc.gaussian(std=3),
+        acc.laplace(scale=4),
+        acc.poisson_gaussian(std=1, rate=0.1, relation="add-remove"),
+        acc.zcdp(rho=0.01),
+    ]
     for event in (
         acc.exponential_mechanism(epsilon=0.3, count=4),
         acc.above_threshold(threshold_scale=9, query_scale=9),

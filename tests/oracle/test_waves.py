@@ -106,7 +106,7 @@ def test_lines_made_elsewhere_are_bounds_too_and_roots_hold(parts, mu_squared, l
 
 
 def test_many_different_steps_are_one_integral():
-    events = [acc.poisson_gaussian(std=0.8 + 0.1 * i, rate=0.01 + 0.002 * i) for i in range(12)]
+    events = [acc.poisson_gaussian(std=0.8 + 0.1 * i, rate=0.01 + 0.002 * i, relation="add-remove") for i in range(12)]
     figure = acc.compose(*events).epsilon(delta=1e-6)
     assert (figure.method, figure.direction) == ("contour integral", "exact")
     job = job_of(events)
@@ -115,7 +115,15 @@ def test_many_different_steps_are_one_integral():
 
 def test_a_root_at_the_edge_between_two_looks_is_found():
     """Rounding may say "beyond" at the end of one look and "before" at the beginning of the next, the same point."""
-    events = [acc.gaussian(std=7830.0), 6 * acc.poisson_gaussian(std=0.741, rate=0.000584, sensitivity=0.689)]
+    events = [
+        acc.gaussian(std=7830.0),
+        6 * acc.poisson_gaussian(std=0.741, rate=0.000584, sensitivity=0.689, relation="add-remove"),
+    ]
     one = acc.compose(events).epsilon(delta=5.02e-06)
-    tree = acc.tree(node=acc.poisson_gaussian(std=0.741, rate=0.000584, sensitivity=0.689), leaves=1, count=6)
+    tree = acc.tree(
+        node=acc.poisson_gaussian(std=0.741, rate=0.000584, sensitivity=0.689, relation="add-remove"),
+        leaves=1,
+        count=6,
+        participations=1,
+    )
     assert acc.compose(events[0], tree).epsilon(delta=5.02e-06).value == pytest.approx(one.value, rel=1e-3)

@@ -1,6 +1,7 @@
 """Events and curves added, multiplied and summed; figures as floats; (ξ, ρ)-zCDP."""
 
 import math
+from dataclasses import replace
 
 import dp_accounting as dp
 import mpmath
@@ -60,8 +61,8 @@ def test_no_rho_leaves_pure_dp():
 
 def test_xi_travels_through_the_bridge():
     event = dp.dp_event.ZCDpEvent(0.1, 5.0)
-    curve = acc.from_dp_event(event)
-    assert curve == acc.compose(acc.zcdp(rho=0.1, xi=5))
+    curve = acc.from_dp_event(event, relation="add-remove")
+    assert curve == acc.compose(replace(acc.zcdp(rho=0.1, xi=5), relation="add-remove"))
     assert acc.to_dp_event(acc.zcdp(rho=0.1, xi=5)) == event
     assert math.isfinite(curve.epsilon(delta=1e-6).value)
 

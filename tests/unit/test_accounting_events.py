@@ -30,7 +30,7 @@ from privcheck.guarantees import ApproxDP, PureDP
         lambda: acc.laplace(scale=0),
         lambda: acc.discrete_laplace(scale=1, sensitivity=0.5),
         lambda: acc.discrete_gaussian(std=0),
-        lambda: acc.symmetric_gaussian(variance=1, kind="full"),
+        lambda: acc.symmetric_gaussian(variance=1, kind="full", sensitivity=1),
         lambda: acc.symmetric_gaussian(variance=1, sensitivity=np.array([[0.0, 1.0], [0.0, 0.0]])),
         lambda: acc.symmetric_gaussian(variance=1, sensitivity=np.ones(3)),
         lambda: acc.pure(epsilon=-0.1),
@@ -38,16 +38,16 @@ from privcheck.guarantees import ApproxDP, PureDP
         lambda: acc.approximate(epsilon=1, delta=-1e-9),
         lambda: acc.zcdp(rho=math.nan),
         lambda: acc.randomized_response(epsilon=1, categories=1),
-        lambda: acc.poisson_gaussian(std=1, rate=0),
-        lambda: acc.poisson_gaussian(std=1, rate=1.1),
-        lambda: acc.tree(node=acc.gaussian(std=1, count=2), leaves=8),
+        lambda: acc.poisson_gaussian(std=1, rate=0, relation="add-remove"),
+        lambda: acc.poisson_gaussian(std=1, rate=1.1, relation="add-remove"),
+        lambda: acc.tree(node=acc.gaussian(std=1, count=2), leaves=8, participations=1),
         lambda: acc.tree(node=acc.gaussian(std=1), leaves=8, participations=9),
         lambda: acc.tree(node=acc.gaussian(std=1), leaves=8, participations=3, separation=4),
         lambda: acc.tree(node=acc.pure(epsilon=1), leaves=8, participations=2),
         lambda: acc.shuffled_bits(users=10, probability=1),
         lambda: acc.shuffled_bits(users=10**9, probability=0.5),
-        lambda: acc.shuffled(local_epsilon=-1, users=10),
-        lambda: acc.shuffled_randomized_response(epsilon=1, users=0),
+        lambda: acc.shuffled(local_epsilon=-1, users=10, relation="replace-one"),
+        lambda: acc.shuffled_randomized_response(epsilon=1, users=0, relation="replace-one"),
         lambda: acc.compose(3),
         lambda: acc.parallel(*()),
         lambda: acc.compose(acc.gaussian(std=1)).epsilon(delta=1),
@@ -89,11 +89,11 @@ def test_symmetric_matrices():
 
     d = np.array([[0.5, 0.5], [0.5, 0.5]])  # φφᵀ with φ = (1, 1)/√2
     assert mu_squared(acc.symmetric_gaussian(variance=2, sensitivity=d)) == pytest.approx(2 * 1 / (4 * 2))
-    assert mu_squared(acc.symmetric_gaussian(variance=2)) == pytest.approx(2 * 1 / (4 * 2))
+    assert mu_squared(acc.symmetric_gaussian(variance=2, sensitivity=1)) == pytest.approx(2 * 1 / (4 * 2))
     assert mu_squared(acc.symmetric_gaussian(variance=2, kind="upper", sensitivity=d)) == pytest.approx(
         2 * 0.75 / (2 * 2)
     )
-    assert mu_squared(acc.symmetric_gaussian(variance=2, kind="upper")) == pytest.approx(2 * 1 / (2 * 2))
+    assert mu_squared(acc.symmetric_gaussian(variance=2, kind="upper", sensitivity=1)) == pytest.approx(2 * 1 / (2 * 2))
 
 
 def test_approximate_parts_lose_their_delta_outright():

@@ -30,6 +30,7 @@ matrices = st.sampled_from(
     [[[1]], np.eye(4), np.tril(np.ones((5, 5))), 1e-90 * np.eye(3), 1e90 * np.eye(3), [[1, -1], [0, 1]], [], "x", None]
 )
 parts_of = st.sampled_from([[0, 1], [1, 2], [0], [0, 1e-9], [0, 0.5, 3], [0, 1e30], ["1", 2], [-1, 1], 3, None])
+relations = st.sampled_from(["add-remove", "zero-out", "replace-one"])
 chances = st.sampled_from([[0.5, 0.5], [1 - 1e-12, 1e-12], [1], [0.2, 0.3, 0.5], [1, 0], ["0.9", "0.1"], [2, -1], "x"])
 CONSTRUCTORS = {
     acc.gaussian: {"std": numbers, "sensitivity": numbers},
@@ -59,17 +60,34 @@ CONSTRUCTORS = {
     },
     acc.tree: {"node": nodes, "leaves": counts, "participations": counts, "separation": counts},
     acc.shuffled_bits: {"users": counts, "messages": counts, "probability": numbers},
-    acc.shuffled: {"local_epsilon": numbers, "users": counts},
-    acc.shuffled_randomized_response: {"epsilon": numbers, "users": counts},
+    acc.shuffled: {"local_epsilon": numbers, "users": counts, "relation": relations},
+    acc.shuffled_randomized_response: {"epsilon": numbers, "users": counts, "relation": relations},
     acc.exponential_mechanism: {"epsilon": numbers, "monotone": flags},
     acc.permute_and_flip: {"epsilon": numbers, "monotone": flags},
     acc.noisy_max: {"noise": noises, "scale": numbers, "sensitivity": numbers, "monotone": flags},
     acc.above_threshold: {"threshold_scale": numbers, "query_scale": numbers, "positives": counts},
     acc.laplace_histogram: {"scale": numbers, "threshold": numbers, "contribution": numbers, "keys": counts},
     acc.gaussian_histogram: {"std": numbers, "threshold": numbers, "contribution": numbers, "keys": counts},
-    acc.matrix_gaussian: {"encoder": matrices, "std": numbers, "participations": counts, "separation": counts},
-    acc.matrix_poisson_gaussian: {"encoder": matrices, "std": numbers, "rate": numbers, "separation": counts},
-    acc.mixture_of_gaussians: {"std": numbers, "sensitivities": parts_of, "probabilities": chances},
+    acc.matrix_gaussian: {
+        "encoder": matrices,
+        "std": numbers,
+        "sensitivity": numbers,
+        "participations": counts,
+        "separation": counts,
+    },
+    acc.matrix_poisson_gaussian: {
+        "encoder": matrices,
+        "std": numbers,
+        "rate": numbers,
+        "separation": counts,
+        "relation": relations,
+    },
+    acc.mixture_of_gaussians: {
+        "std": numbers,
+        "sensitivities": parts_of,
+        "probabilities": chances,
+        "relation": relations,
+    },
 }
 companions = st.sampled_from(
     [(), (), (acc.gaussian(std=2),), (acc.laplace(scale=3),), (acc.pure(epsilon=0.1, count=3),), (acc.zcdp(rho=0.1),)]
@@ -120,7 +138,7 @@ FOUND = [  # each broke something once
     (acc.discrete_gaussian(std=1e300),),
     (acc.discrete_gaussian(std=1e300, sensitivity=0.5, count=10**15),),
     (acc.symmetric_gaussian(variance=2.5, kind="upper", sensitivity=0.3),),
-    (acc.shuffled_randomized_response(epsilon=5e-324, users=2, count=10),),
+    (acc.shuffled_randomized_response(epsilon=5e-324, users=2, count=10, relation="replace-one"),),
     (acc.pure(epsilon=1e300, count=10), acc.laplace(scale=3)),
     (acc.pure(epsilon=1e300, count=10**9),),
     (acc.zcdp(rho=1e9, count=1000), acc.zcdp(rho=0.1)),
@@ -129,9 +147,15 @@ FOUND = [  # each broke something once
     (acc.laplace(scale=50, sensitivity=1e-300, count=1000),),
     (acc.laplace(scale=0.1, sensitivity=18, count=8),),
     (acc.shuffled_bits(users=1, messages=3, probability=1e-30, count=10), acc.zcdp(rho=0.1)),
-    pytest.param((acc.poisson_gaussian(std=50, rate=1e-5, sensitivity=1e-3, count=10**6),), marks=pytest.mark.slow),
-    (acc.poisson_gaussian(std=50, rate=1e-300, sensitivity=1e-300, count=10**6),),
-    pytest.param((acc.poisson_gaussian(std=0.1, rate=1e-9, sensitivity=7, count=10**15),), marks=pytest.mark.slow),
+    pytest.param(
+        (acc.poisson_gaussian(std=50, rate=1e-5, sensitivity=1e-3, count=10**6, relation="add-remove"),),
+        marks=pytest.mark.slow,
+    ),
+    (acc.poisson_gaussian(std=50, rate=1e-300, sensitivity=1e-300, count=10**6, relation="add-remove"),),
+    pytest.param(
+        (acc.poisson_gaussian(std=0.1, rate=1e-9, sensitivity=7, count=10**15, relation="add-remove"),),
+        marks=pytest.mark.slow,
+    ),
     (acc.randomized_response(epsilon=1e-30, categories=7, count=10**15),),
     (acc.discrete_laplace(scale=50, sensitivity=2, count=10**9),),
 ]
@@ -165,11 +189,15 @@ def test_many_at_once_where_there_is_hardly_any_noise():
 
 def test_sampled_noise_that_hides_nothing_gives_away_whoever_is_sampled():
     # its law is two far bells: it once ran for minutes, then counted as lost outright
-    sampled = acc.poisson_gaussian(std=1e-3, rate=0.01)
+    sampled = acc.poisson_gaussian(std=1e-3, rate=0.01, relation="add-remove")
     curve = acc.compose(sampled, acc.gaussian(std=3))
     alone = acc.compose(acc.gaussian(std=3)).epsilon(delta=0.01 / 0.99).value
     assert curve.epsilon(delta=0.02).value >= alone
     assert curve.epsilon(delta=0.001).value == pytest.approx(1e6 / 2, rel=0.01)
-    assert math.isinf(acc.compose(acc.poisson_gaussian(std=1e-5, rate=0.01)).epsilon(delta=0.001).value)
-    exact = acc.compose(acc.poisson_gaussian(std=0.051, rate=0.01)).delta(epsilon=1.0).upper
-    assert acc.compose(acc.poisson_gaussian(std=0.049, rate=0.01)).delta(epsilon=1.0).value >= exact * (1 - 1e-9)
+    assert math.isinf(
+        acc.compose(acc.poisson_gaussian(std=1e-5, rate=0.01, relation="add-remove")).epsilon(delta=0.001).value
+    )
+    exact = acc.compose(acc.poisson_gaussian(std=0.051, rate=0.01, relation="add-remove")).delta(epsilon=1.0).upper
+    assert acc.compose(acc.poisson_gaussian(std=0.049, rate=0.01, relation="add-remove")).delta(
+        epsilon=1.0
+    ).value >= exact * (1 - 1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from fractions import Fraction
 from functools import cache
@@ -24,6 +25,12 @@ from privcheck_audits.bounds import (
     few_errors_p_value,
     guess_plan,
 )
+from privcheck_audits.bounds.clopper_pearson import clopper_pearson_pair
+from privcheck_audits.bounds.discrete import exact_epsilon, impossible_epsilon
+from privcheck_audits.bounds.e_process import anytime_epsilon, log_e_value
+from privcheck_audits.bounds.group import user_epsilon
+from privcheck_audits.bounds.one_run import OneRun
+from privcheck_audits.engine.sequential import sequential
 
 COUNTS = st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 ALPHA = st.sampled_from([0.5, 0.05, 0.01, 1e-4, 1e-9])
@@ -257,3 +264,16 @@ def test_misuse_is_refused(bad):
 def test_hopeless_odds_do_not_overflow():
     assert CoinFlip(errors=0, guesses=10**9).p_value(1e6) == 1.0
     assert np.isfinite(CoinFlip(errors=0, guesses=10**9).epsilon(alpha=1e-12))
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        exact_epsilon, impossible_epsilon, clopper_pearson_pair, user_epsilon, sequential, anytime_epsilon, log_e_value,
+        OneRun.p_value, OneRun.epsilon,
+    ],
+    ids=lambda bound: bound.__qualname__,
+)  # fmt: skip
+def test_a_lower_bound_on_epsilon_is_told_its_delta(bound):
+    """At δ = 0 an (ε, δ)-DP mechanism may be refuted that keeps its claim: no δ is taken for granted."""
+    assert inspect.signature(bound).parameters["delta"].default is inspect.Parameter.empty

@@ -7,7 +7,7 @@ import math
 from privcheck_audits.bounds.tails import OUT, error_rate_at_most
 
 
-def clopper_pearson_pair(hits: tuple[int, int], runs: tuple[int, int], *, alpha: float, delta: float = 0.0) -> float:
+def clopper_pearson_pair(hits: tuple[int, int], runs: tuple[int, int], *, alpha: float, delta: float) -> float:
     """Returns the lower bound on ε at δ from how often one event happened under D and under D′, rounded down.
 
     Four one-sided intervals at α/4 each hold together: the event and its complement, in both directions, must satisfy
@@ -23,7 +23,7 @@ def clopper_pearson_pair(hits: tuple[int, int], runs: tuple[int, int], *, alpha:
     Raises:
         ParameterError: The counts contradict each other, or α is not in (0, 1).
 
-    >>> round(clopper_pearson_pair((7_311, 2_689), (10_000, 10_000), alpha=0.05), 4)
+    >>> round(clopper_pearson_pair((7_311, 2_689), (10_000, 10_000), alpha=0.05, delta=0.0), 4)
     0.9496
     """
     above = [error_rate_at_most(hit, of, alpha=alpha / 4) for hit, of in zip(hits, runs, strict=True)]

@@ -45,7 +45,7 @@ class CoinFlip:
 
     errors: int
     guesses: int
-    coins: int = 0
+    coins: int = 0  # together: a δ needs the coins that it may reveal, and pure DP reveals none
     delta: float = 0.0
 
     def __post_init__(self) -> None:

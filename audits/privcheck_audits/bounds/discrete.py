@@ -58,7 +58,7 @@ def log_ratios(first: Law, second: Law) -> dict[Key, float]:
     return ratios
 
 
-def exact_epsilon(first: Law, second: Law, *, delta: float = 0.0) -> float:
+def exact_epsilon(first: Law, second: Law, *, delta: float) -> float:
     """Returns the least ε at which the pair satisfies (ε, δ)-DP in both directions, rounded down; ∞ where none does.
 
     Args:
@@ -89,7 +89,7 @@ def key_score(ratios: Mapping[Key, float]) -> Callable[[NDArray[np.int64]], NDAr
     return score
 
 
-def impossible_epsilon(hits: int, runs: int, *, alpha: float, delta: float = 0.0) -> float:
+def impossible_epsilon(hits: int, runs: int, *, alpha: float, delta: float) -> float:
     """Returns ∞ where an event that the neighbour's law makes impossible has probability above δ, else 0.
 
     P(E) ≤ e^ε·0 + δ holds for no ε once P(E) > δ. The event must be impossible by the known law, not merely unseen.
@@ -103,7 +103,7 @@ def impossible_epsilon(hits: int, runs: int, *, alpha: float, delta: float = 0.0
     Raises:
         ParameterError: The counts contradict each other, or α is not in (0, 1).
 
-    >>> impossible_epsilon(3, 1_000, alpha=0.01)
+    >>> impossible_epsilon(3, 1_000, alpha=0.01, delta=0.0)
     inf
     """
     least = 1 - error_rate_at_most(runs - hits, runs, alpha=alpha)

@@ -52,7 +52,7 @@ def log_e_value(
     *,
     plan: GuessPlan,
     epsilon: float,
-    delta: float = 0.0,
+    delta: float,
     bets: Sequence[float] = BETS,
 ) -> float:
     """Returns ln of the e-value against the claim (ε, δ)-DP, rounded down; the claim is refuted at ln(1/α).
@@ -97,7 +97,7 @@ def log_e_value_on_the_curve(errors: int, runs: int, *, mu: float, bets: Sequenc
     A guess of a fair bit is right with probability at most Φ(μ/2): in every run, like one of a mechanism whose
     e^ε is Φ(μ/2)/Φ(−μ/2).
     """
-    return log_e_value((errors,), (runs,), runs, plan=SIGNS, epsilon=_odds(mu), bets=bets)
+    return log_e_value((errors,), (runs,), runs, plan=SIGNS, epsilon=_odds(mu), bets=bets, delta=0.0)
 
 
 def anytime_epsilon(
@@ -107,7 +107,7 @@ def anytime_epsilon(
     *,
     plan: GuessPlan,
     alpha: float,
-    delta: float = 0.0,
+    delta: float,
     bets: Sequence[float] = BETS,
 ) -> float:
     """Returns the largest ε that the e-process refutes, rounded down: a lower bound that holds at any time."""

@@ -45,7 +45,7 @@ def group_delta(epsilon: float, delta: float, *, users: int) -> float:
     return delta * steps * OUT
 
 
-def user_epsilon(bound: Callable[[float], float], *, users: int, delta: float = 0.0) -> float:
+def user_epsilon(bound: Callable[[float], float], *, users: int, delta: float) -> float:
     """Returns the lower bound on one user's ε from a bound about k users, rounded down.
 
     ε is refuted where the group's lower bound, at the δ that k users have, exceeds kε. Larger ε has larger δ and is

@@ -51,7 +51,7 @@ class OneRun:
                 given=self.guesses,
             )
 
-    def p_value(self, epsilon: float, *, delta: float = 0.0) -> float:
+    def p_value(self, epsilon: float, *, delta: float) -> float:
         """Returns how likely so many right guesses are under (ε, δ)-DP, rounded up.
 
         P(right ≥ v) ≤ β + 2mδ·max_i P(v > Bin ≥ v − i)/i, with β = P(Bin ≥ v).
@@ -71,10 +71,10 @@ class OneRun:
         gain = float((fewer / np.arange(1, right + 1)).max())
         return min(1.0, beta + 2 * self.canaries * delta * gain * OUT)
 
-    def epsilon(self, *, alpha: float, delta: float = 0.0) -> float:
+    def epsilon(self, *, alpha: float, delta: float) -> float:
         """Returns the lower bound on ε at confidence 1 − α, rounded down; 0 where nothing is refuted.
 
-        >>> round(OneRun(canaries=1_000, guesses=684, errors=184).epsilon(alpha=0.05), 4)
+        >>> round(OneRun(canaries=1_000, guesses=684, errors=184).epsilon(alpha=0.05, delta=0.0), 4)
         0.8552
         """
         if delta == 0:

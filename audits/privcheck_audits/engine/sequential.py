@@ -53,7 +53,7 @@ def sequential(
     *,
     epsilon: float,
     alpha: float,
-    delta: float = 0.0,
+    delta: float,
     plan: GuessPlan | None = None,
     grow: int = FIRST,
     seen: Prefixes[Tally] | None = None,

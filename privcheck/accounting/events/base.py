@@ -1,26 +1,34 @@
 """Events for people who only have numbers: what was released, at which spread and sensitivity, how often.
 
-Every event is a pure value, checked where it is made. Sensitivities are those of the declared neighbouring relation,
-computed before anything gets here: the relation is applied once, and the accountant sees Δ/spread only.
+Every event is a pure value, checked where it is made. The neighbouring relation is applied once. Where the caller did,
+in Δ/spread or in ε, the event holds for whichever relation that was and names none. Where the event does, because the
+price depends on how neighbours differ (samples, shuffled users), `relation` has to be given, stays with the event and
+with all that is made of it, and prices under two relations do not add up: a pair of data sets is a neighbour under one.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
 from privcheck.accounting.engine.laws import Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.reals import whole
 from privcheck.errors import ParameterError
+from privcheck.unit import RelationName
 
 if TYPE_CHECKING:
     from privcheck.accounting.curve import Curve
 
 Piece = Law | ZcdpLaw | LostLaw | RenyiLaw
+P = ParamSpec("P")
+R = TypeVar("R")
 LEAST: Final = 1e-60  # a loss below it is rounded up to it
+REPLACING: Final[tuple[RelationName, ...]] = ("replace-one", "replace-one-same-start")
+PRESENT: Final[tuple[RelationName, ...]] = ("add-remove", "zero-out")  # the user contributes, or nothing does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +41,19 @@ class Event:
         pieces: Laws of the loss of one release, with multiplicities.
         count: How often, adaptively.
         note: What its figures rest on, where that is not exact.
+        relation: The neighbouring relation of the price; None where the caller applied one, in Δ or in ε.
     """
 
     kind: str
     parameters: tuple[tuple[str, float | int | str], ...]
     pieces: tuple[tuple[Piece, int], ...]
     count: int
-    note: str = ""
+    note: str
+    relation: RelationName | None
 
     def __str__(self) -> str:
-        inside = ", ".join(f"{name}={value}" for name, value in self.parameters)
+        named = () if self.relation is None else (("relation", self.relation),)
+        inside = ", ".join(f"{name}={value}" for name, value in (*self.parameters, *named))
         return f"{self.count} × {self.kind}({inside})" if self.count > 1 else f"{self.kind}({inside})"
 
     def __mul__(self, times: object) -> Event:
@@ -80,11 +91,77 @@ def _after_nothing(what: Event, other: object) -> Curve:
 
 
 def event(
-    kind: str, pieces: Sequence[tuple[Piece, int]], count: object, note: str = "", /, **given: float | str
+    kind: str,
+    pieces: Sequence[tuple[Piece, int]],
+    count: object,
+    note: str = "",
+    /,
+    *,
+    relation: RelationName | None,
+    **given: float | str,
 ) -> Event:
     """Returns an event from checked parameters; `count` is checked here."""
-    parameters = tuple(given.items())
-    return Event(kind=kind, parameters=parameters, pieces=tuple(pieces), count=whole("count", count), note=note)
+    return Event(
+        kind=kind,
+        parameters=tuple(given.items()),
+        pieces=tuple(pieces),
+        count=whole("count", count),
+        note=note,
+        relation=relation,
+    )
+
+
+def under(*known: RelationName, otherwise: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Has a price's relation checked before all else: no price depends on a relation that was not said.
+
+    Args:
+        known: Under which a price is known.
+        otherwise: Why there is none under the others.
+    """
+
+    def wrap(make: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(make)
+        def checked(*args: P.args, **given: P.kwargs) -> R:
+            relation = given.get("relation")
+            if not isinstance(relation, str) or relation not in known:
+                message = f"{make.__name__}: expected relation= one of {', '.join(map(repr, known))}"
+                got = f"got {relation!r:.80}" if "relation" in given else "got none"
+                message += f": name the neighbouring relation that the price is for; {got}"
+                message += f" ({otherwise})" if otherwise and "relation" in given else ""
+                raise ParameterError(message, name="relation", given=relation)
+            return make(*args, **given)
+
+        return checked
+
+    return wrap
+
+
+class Priced(Protocol):
+    """What holds under a neighbouring relation: an event, a curve, a cost."""
+
+    @property
+    def relation(self) -> RelationName | None:
+        """Returns the relation's name; None where the caller applied one."""
+        ...
+
+
+def one_relation(parts: Iterable[Priced]) -> RelationName | None:
+    """Returns the relation under which all these hold; None where none of them names one.
+
+    Raises:
+        ParameterError: Two of them name different relations.
+    """
+    first: Priced | None = None
+    for part in parts:
+        if part.relation is None:
+            continue
+        if first is None:
+            first = part
+        elif part.relation != first.relation:
+            message = f"priced under {first.relation} and under {part.relation}: {first!s:.200} and {part!s:.200}"
+            remedy = "no one pair of data sets is meant by both; price all of it under the relation of the data"
+            raise ParameterError(f"{message}; {remedy}", name="relation", given=part.relation)
+    return None if first is None else first.relation
 
 
 def ratio(kind: str, top: float, bottom: float) -> float:

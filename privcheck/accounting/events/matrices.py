@@ -17,11 +17,13 @@ from numpy.typing import ArrayLike
 from privcheck.accounting.engine.encoders import EncoderSensitivity, Order, bandwidth, encoder_sensitivity
 from privcheck.accounting.engine.laws import Floats, GaussianLaw, as_floats
 from privcheck.accounting.engine.mixtures import MixtureLaw
-from privcheck.accounting.events.base import Event, Piece, event, ratio
+from privcheck.accounting.events.base import PRESENT, Event, Piece, event, ratio, under
 from privcheck.accounting.events.sampling import poisson_gaussian
 from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError
+from privcheck.unit import RelationName
 
+_UNKNOWN: Final = "of two users of one sample no dominating pair is known here"
 _MOST_STEPS: Final = 5_000
 _MOST_SHIFT: Final = 100.0  # sensitivity/std of a mixture
 _MOST_PARTS: Final = 2_000
@@ -29,14 +31,14 @@ _OFF: Final = 1e-9  # by which probabilities may miss 1
 
 
 def matrix_sensitivity(
-    encoder: ArrayLike, *, participations: Real = 1, separation: Real = 1, order: Order = "any"
+    encoder: ArrayLike, *, participations: Real, separation: Real = 1, order: Order = "any"
 ) -> EncoderSensitivity:
     """Returns by how much one user moves C·G, contributions having ℓ2 norm 1.
 
     Args:
         encoder: (m, n) C; column i is what a contribution to step i moves.
         participations: k, of one user, at most.
-        separation: b: his steps are at least that far apart.
+        separation: b: his steps are at least that far apart; 1, the least there is, moves most.
         order: "any", or "fixed" where his steps are i, i + b, i + 2b, …, as in epochs that keep their order.
 
     Raises:
@@ -57,8 +59,8 @@ def matrix_gaussian(
     *,
     encoder: ArrayLike,
     std: Real,
-    sensitivity: Real = 1,
-    participations: Real = 1,
+    sensitivity: Real,
+    participations: Real,
     separation: Real = 1,
     order: Order = "any",
     count: Real = 1,
@@ -70,10 +72,10 @@ def matrix_gaussian(
     Args:
         encoder: (m, n) C, a column a step; lower triangular where contributions depend on earlier outputs.
         std: Standard deviation of every entry of Z.
-        sensitivity: ℓ2 norm of one contribution, at most, under adding or removing a user; replacing one moves twice
-            as much.
+        sensitivity: ℓ2 norm by which one contribution moves under the declared relation: under adding or removing a
+            user its own norm, under replacing one twice that.
         participations: k, steps to which one user contributes, at most.
-        separation: b: at least that far apart.
+        separation: b: at least that far apart; 1, the least there is, costs most.
         order: "any", or "fixed" where the steps are i, i + b, i + 2b, …
         count: How many such mechanisms.
 
@@ -81,7 +83,8 @@ def matrix_gaussian(
         ParameterError: The encoder is not a finite matrix, or a number is out of range.
 
     >>> from privcheck import accounting as acc
-    >>> round(acc.compose(acc.matrix_gaussian(encoder=[[1, 0], [0.5, 1]], std=3)).epsilon(delta=1e-6).value, 4)
+    >>> event = acc.matrix_gaussian(encoder=[[1, 0], [0.5, 1]], std=3, sensitivity=1, participations=1)
+    >>> round(acc.compose(event).epsilon(delta=1e-6).value, 4)
     1.6347
     """
     matrix, spread, moved = _matrix(encoder), real("std", std), real("sensitivity", sensitivity, strict=False)
@@ -90,11 +93,19 @@ def matrix_gaussian(
     given = {"rows": matrix.shape[0], "steps": matrix.shape[1], "encoder": encoded.value, "std": spread}
     pieces: list[tuple[Piece, int]] = [(GaussianLaw(relative * relative), 1)] if relative > 0 else []
     note = "" if encoded.exact else "encoder bounded, not attained"
-    return event("matrix_gaussian", pieces, count, note, **given, sensitivity=moved)
+    return event("matrix_gaussian", pieces, count, note, **given, sensitivity=moved, relation=None)
 
 
+@under(*PRESENT, otherwise=_UNKNOWN)
 def matrix_poisson_gaussian(
-    *, encoder: ArrayLike, std: Real, rate: Real, separation: Real, sensitivity: Real = 1, count: Real = 1
+    *,
+    encoder: ArrayLike,
+    std: Real,
+    rate: Real,
+    separation: Real,
+    relation: RelationName,
+    sensitivity: Real = 1,
+    count: Real = 1,
 ) -> Event:
     """Returns C·G + Z for a banded C, users being in one of b groups of which every b-th step samples the same.
 
@@ -107,14 +118,17 @@ def matrix_poisson_gaussian(
         std: Standard deviation of every entry of Z.
         rate: With which each user of a group is sampled in its steps.
         separation: b, the number of groups, assigned without looking at the data.
-        sensitivity: ℓ2 norm of one contribution, at most, under adding or removing a user.
+        relation: "add-remove" or "zero-out".
+        sensitivity: ℓ2 norm of one contribution, at most.
         count: How many such mechanisms.
 
     Raises:
         ParameterError: The encoder is not lower triangular or not of that bandwidth, or a number is out of range.
 
     >>> from privcheck import accounting as acc
-    >>> event = acc.matrix_poisson_gaussian(encoder=[[1, 0], [0.5, 1]], std=3, rate=0.1, separation=2)
+    >>> event = acc.matrix_poisson_gaussian(
+    ...     encoder=[[1, 0], [0.5, 1]], std=3, rate=0.1, separation=2, relation="zero-out"
+    ... )
     >>> round(acc.compose(event).epsilon(delta=1e-6).value, 4)
     0.2785
     """
@@ -131,7 +145,7 @@ def matrix_poisson_gaussian(
     pieces: Counter[Piece] = Counter()
     notes = set()
     for norm, times in Counter(largest).items():
-        single = poisson_gaussian(std=spread, rate=rate, sensitivity=norm * moved)
+        single = poisson_gaussian(std=spread, rate=rate, sensitivity=norm * moved, relation=relation)
         notes.add(single.note)
         for piece, multiplicity in single.pieces:
             pieces[piece] += times * multiplicity
@@ -140,11 +154,14 @@ def matrix_poisson_gaussian(
         notes.add("largest column of all groups, step by step")
     note = "; ".join(sorted(notes - {""}))
     given = {"steps": len(norms), "encoder": max(norms), "std": spread, "rate": real("rate", rate), "separation": b}
-    return event("matrix_poisson_gaussian", list(pieces.items()), count, note, **given, sensitivity=moved)
+    return event(
+        "matrix_poisson_gaussian", list(pieces.items()), count, note, **given, sensitivity=moved, relation=relation
+    )
 
 
+@under(*PRESENT, otherwise=_UNKNOWN)
 def mixture_of_gaussians(
-    *, std: Real, sensitivities: Sequence[Real], probabilities: Sequence[Real], count: Real = 1
+    *, std: Real, sensitivities: Sequence[Real], probabilities: Sequence[Real], relation: RelationName, count: Real = 1
 ) -> Event:
     """Returns Gaussian noise on a contribution of random size: Σpᵢ N(sᵢ, σ²) against N(0, σ²), both directions.
 
@@ -155,13 +172,16 @@ def mixture_of_gaussians(
         std: σ.
         sensitivities: sᵢ, at least 0.
         probabilities: pᵢ, which add up to 1.
+        relation: "add-remove" or "zero-out": without the user nothing is contributed.
         count: How many rounds, drawn afresh.
 
     Raises:
         ParameterError: A number is out of range, or the two do not go together.
 
     >>> from privcheck import accounting as acc
-    >>> event = acc.mixture_of_gaussians(std=2, sensitivities=[0, 1], probabilities=[0.9, 0.1])
+    >>> event = acc.mixture_of_gaussians(
+    ...     std=2, sensitivities=[0, 1], probabilities=[0.9, 0.1], relation="add-remove"
+    ... )
     >>> round(acc.compose(event).epsilon(delta=1e-6).value, 4)
     0.4909
     """
@@ -188,7 +208,8 @@ def mixture_of_gaussians(
     if len(shifts) == 1:
         law = GaussianLaw(shifts[0] ** 2)
     shown = ", ".join(f"{s * spread:g}: {parts[s]:g}" for s in shifts)
-    return event("mixture_of_gaussians", [(law, 1)] if shifts[-1] > 0 else [], count, std=spread, parts=shown)
+    pieces: list[tuple[Piece, int]] = [(law, 1)] if shifts[-1] > 0 else []
+    return event("mixture_of_gaussians", pieces, count, std=spread, parts=shown, relation=relation)
 
 
 def _matrix(encoder: ArrayLike) -> Floats:

@@ -2,6 +2,9 @@
 
 `laplace` is the scalar mechanism: for a vector with an ℓ1 budget give the worst split over its coordinates as
 sensitivity and count.
+
+A spread without a sensitivity is one in units of Δ (a noise multiplier), whichever the relation; of discrete noise, of
+integers that move by 1. Where 1 would be right under one relation only (`symmetric_gaussian`), it has to be given.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ def gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
     spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
     relative = ratio("gaussian", moved, spread)
     pieces: list[tuple[Piece, int]] = [(GaussianLaw(relative * relative), 1)] if relative > 0 else []
-    return event("gaussian", pieces, count, std=spread, sensitivity=moved)
+    return event("gaussian", pieces, count, std=spread, sensitivity=moved, relation=None)
 
 
 def laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
@@ -67,7 +70,14 @@ def laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
     """
     spread, moved = real("scale", scale), real("sensitivity", sensitivity, strict=False)
     relative = ratio("laplace", moved, spread)
-    return event("laplace", [(LaplaceLaw(relative), 1)] if relative > 0 else [], count, scale=spread, sensitivity=moved)
+    return event(
+        "laplace",
+        [(LaplaceLaw(relative), 1)] if relative > 0 else [],
+        count,
+        scale=spread,
+        sensitivity=moved,
+        relation=None,
+    )
 
 
 def discrete_gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
@@ -97,7 +107,7 @@ def discrete_gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> E
         laws = integer_vector_laws(spread, moved) if moved < _MOST_MOVED else None
         pieces = [(law, 1) for law in laws or (ZcdpLaw(relative * relative / 2),)]
         note = "moves of an integer vector bounded" if laws else ""
-    return event("discrete_gaussian", pieces, count, note, std=spread, sensitivity=moved)
+    return event("discrete_gaussian", pieces, count, note, std=spread, sensitivity=moved, relation=None)
 
 
 def discrete_laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
@@ -121,14 +131,14 @@ def discrete_laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> 
     pieces: list[tuple[Piece, int]] = []
     if moved:
         pieces.append((discrete_laplace_law(spread, moved), 1) if spread > 2e-3 else _response(moved / spread))
-    return event("discrete_laplace", pieces, count, scale=spread, sensitivity=moved)
+    return event("discrete_laplace", pieces, count, scale=spread, sensitivity=moved, relation=None)
 
 
 def symmetric_gaussian(
     *,
     variance: Real,
     kind: Literal["goe", "upper"] = "goe",
-    sensitivity: Real | NDArray[np.float64] = 1,
+    sensitivity: Real | NDArray[np.float64],
     count: Real = 1,
 ) -> Event:
     """Returns a symmetric matrix of Gaussian noise.
@@ -147,7 +157,7 @@ def symmetric_gaussian(
         ParameterError: A number is out of range, or the matrix is not symmetric.
 
     >>> from privcheck import accounting as acc
-    >>> round(acc.compose(acc.symmetric_gaussian(variance=8, count=3)).epsilon(delta=1e-6).value, 4)
+    >>> round(acc.compose(acc.symmetric_gaussian(variance=8, sensitivity=1, count=3)).epsilon(delta=1e-6).value, 4)
     1.9254
     """
     if kind not in ("goe", "upper"):
@@ -167,7 +177,7 @@ def symmetric_gaussian(
         squares = moved * moved  # ∞ where it overflows, which is refused below
     mu_squared = ratio("symmetric_gaussian", squares, 2 * v if kind == "goe" else v)
     pieces: list[tuple[Piece, int]] = [(GaussianLaw(mu_squared), 1)] if moved > 0 else []
-    return event("symmetric_gaussian", pieces, count, variance=v, noise=kind, sensitivity=moved)
+    return event("symmetric_gaussian", pieces, count, variance=v, noise=kind, sensitivity=moved, relation=None)
 
 
 def pure(*, epsilon: Real, count: Real = 1) -> Event:
@@ -181,7 +191,7 @@ def pure(*, epsilon: Real, count: Real = 1) -> Event:
     3.1729
     """
     e = real("epsilon", epsilon, strict=False)
-    return event("pure", [_response(e)] if e > 0 else [], count, epsilon=e)
+    return event("pure", [_response(e)] if e > 0 else [], count, epsilon=e, relation=None)
 
 
 def approximate(*, epsilon: Real, delta: Real, count: Real = 1) -> Event:
@@ -201,7 +211,9 @@ def approximate(*, epsilon: Real, delta: Real, count: Real = 1) -> Event:
     if d == 1:
         raise ParameterError("expected delta below 1, got 1: nothing is protected", name="delta", given=delta)
     pieces: list[tuple[Piece, int]] = [_response(e)] if e > 0 else []
-    return event("approximate", [*pieces, (LostLaw(d), 1)] if d > 0 else pieces, count, epsilon=e, delta=d)
+    return event(
+        "approximate", [*pieces, (LostLaw(d), 1)] if d > 0 else pieces, count, epsilon=e, delta=d, relation=None
+    )
 
 
 def non_private(*, count: Real = 1) -> Event:
@@ -210,7 +222,9 @@ def non_private(*, count: Real = 1) -> Event:
     Raises:
         ParameterError: The count is out of range.
     """
-    return event("non_private", [(LostLaw(1 - 2.0**-53), 2)], count)  # twice: what is kept rounds to nothing
+    return event(
+        "non_private", [(LostLaw(1 - 2.0**-53), 2)], count, relation=None
+    )  # twice: what is kept rounds to nothing
 
 
 def zcdp(*, rho: Real, xi: Real = 0, count: Real = 1) -> Event:
@@ -236,7 +250,7 @@ def zcdp(*, rho: Real, xi: Real = 0, count: Real = 1) -> Event:
         pieces.append((ZcdpLaw(r, x), 1))
     elif x > 0:
         pieces.append(_response(x))
-    return event("zcdp", pieces, count, rho=r, xi=x)
+    return event("zcdp", pieces, count, rho=r, xi=x, relation=None)
 
 
 def randomized_response(*, epsilon: Real, categories: Real = 2, count: Real = 1) -> Event:
@@ -255,4 +269,6 @@ def randomized_response(*, epsilon: Real, categories: Real = 2, count: Real = 1)
     4.9677
     """
     e, m = real("epsilon", epsilon, strict=False), whole("categories", categories, least=2)
-    return event("randomized_response", [_response(e, m)] if e > 0 else [], count, epsilon=e, categories=m)
+    return event(
+        "randomized_response", [_response(e, m)] if e > 0 else [], count, epsilon=e, categories=m, relation=None
+    )

@@ -86,7 +86,7 @@ def renyi_curve(
     law = RenyiLaw(Hull(lower_hull([(0.0, 0.0), *known]), pure), pure)
     pieces: list[tuple[Piece, int]] = [(law, 1)] if any(divergence > 0 for _, divergence in table) else []
     digest = content(None, (x for pair in table for x in pair)).digest
-    return event("renyi_curve", pieces, count, orders=f"{table[0][0]:g}..{table[-1][0]:g}", table=digest)
+    return event("renyi_curve", pieces, count, orders=f"{table[0][0]:g}..{table[-1][0]:g}", table=digest, relation=None)
 
 
 def _renyi_function(function: Callable[[float], float], orders: tuple[Real, Real], count: object) -> Event:
@@ -103,7 +103,9 @@ def _renyi_function(function: Callable[[float], float], orders: tuple[Real, Real
             message += f" > D({probes[i + 1]:g}) = {divergences[i + 1]:g}; narrow orders to where the function is valid"
             raise ParameterError(message, name="divergences", given=divergences[i])
     name = f"{getattr(function, '__qualname__', type(function).__name__)} at {id(function):x}"
-    return event("renyi_curve", [(RenyiLaw(bound), 1)], count, orders=f"{low:g}..{high:g}", function=name)
+    return event(
+        "renyi_curve", [(RenyiLaw(bound), 1)], count, orders=f"{low:g}..{high:g}", function=name, relation=None
+    )
 
 
 def _divergence(order: float, value: object) -> float:
@@ -145,7 +147,15 @@ def loss_distribution(p: ArrayLike, q: ArrayLike, *, count: Real = 1) -> Event:
     note = f"{missing:.1g} missing of a total counts as lost" if missing > 2.0**-50 else ""
     law = _law("q", pair_law(one, other))
     pieces: list[tuple[Piece, int]] = [] if np.array_equal(one, other) and not note else [(law, 1)]
-    return event("loss_distribution", pieces, count, note, outcomes=float(len(one)), masses=law.arguments[0].digest)
+    return event(
+        "loss_distribution",
+        pieces,
+        count,
+        note,
+        outcomes=float(len(one)),
+        masses=law.arguments[0].digest,
+        relation=None,
+    )
 
 
 def _law(name: str, law: AtomicLaw) -> AtomicLaw:
@@ -201,7 +211,15 @@ def privacy_profile(table: Tabulated, *, add: Tabulated | None = None, count: Re
     opposite = None if add is None else _profile("add", add)
     law = _law("table", profile_law(points, opposite))
     note = "chords between the table's points"
-    return event("privacy_profile", [(law, 1)], count, note, points=float(len(points)), table=law.arguments[0].digest)
+    return event(
+        "privacy_profile",
+        [(law, 1)],
+        count,
+        note,
+        points=float(len(points)),
+        table=law.arguments[0].digest,
+        relation=None,
+    )
 
 
 def _profile(name: str, given: Tabulated) -> list[Point]:
@@ -263,7 +281,7 @@ def trade_off(
         knots = below(known)
         note, name = ("" if between == "linear" else f"{between} between the table's points"), f"{len(known)} points"
     law = _law("curve", profile_law(profile_points(knots)))
-    return event("trade_off", [(law, 1)], count, note, curve=name, table=law.arguments[0].digest)
+    return event("trade_off", [(law, 1)], count, note, curve=name, table=law.arguments[0].digest, relation=None)
 
 
 def _trade_off_table(curve: Tabulated, between: str | None) -> Knots:

@@ -1,15 +1,16 @@
 """Noise, or any mechanism, on a random sample of the users.
 
 Which of two data sets has the user is one convention for all events: P of direction "remove" is the law with the user.
-The relation says what a neighbour is; the sensitivities are those of one user's contribution, the relation is applied
-here. Poisson sampling and batches of a fixed size are different mechanisms with different figures: account for the
-sampling that is run (Lebeda, Regehr, Kamath & Steinke 2024; Chua et al. 2024).
+The relation says what a neighbour is, and the price depends on it: it has to be named, and stays with the event. The
+sensitivities are those of one user's contribution, the relation is applied here. Poisson sampling and batches of a
+fixed size are different mechanisms with different figures: account for the sampling that is run (Lebeda, Regehr, Kamath
+& Steinke 2024; Chua et al. 2024).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
@@ -17,20 +18,19 @@ from privcheck.accounting.engine.replaced import MirroredGaussian, ReplacedGauss
 from privcheck.accounting.engine.revealed import RevealedLaw
 from privcheck.accounting.engine.sampled import SampledGaussian
 from privcheck.accounting.engine.subsampled import Base, mirrored_law, redrawn_law, replaced_law, sampled_law
-from privcheck.accounting.events.base import Event, Piece, event, ratio
+from privcheck.accounting.events.base import PRESENT, REPLACING, Event, Piece, event, ratio, under
 from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError
+from privcheck.unit import RelationName
 
-RelationName = Literal["add-remove", "zero-out", "replace-one"]
 _FEW: Final = 1e-12  # a sampling rate below it is rounded up to it
 _STEEPEST: Final = 1e4  # Δ/std above which a sampled user is charged as fully revealed
 _MOST_DRAWS: Final = 1_000_000
 _NEAR: Final = 1e-8  # Δ/std below which sampling is left out
 
 
-def poisson_gaussian(
-    *, std: Real, rate: Real, sensitivity: Real = 1, relation: RelationName = "add-remove", count: Real = 1
-) -> Event:
+@under(*PRESENT, *REPLACING)
+def poisson_gaussian(*, std: Real, rate: Real, relation: RelationName, sensitivity: Real = 1, count: Real = 1) -> Event:
     """Returns Gaussian noise on a Poisson sample of the users, both directions.
 
     With s = Δ/std: adding or removing a user is (1 − q)N(0, 1) + qN(s, 1) against N(0, 1) (Zhu, Dong & Wang 2022), and
@@ -41,29 +41,30 @@ def poisson_gaussian(
     Args:
         std: Standard deviation of one coordinate.
         rate: The probability with which each user is in the sample.
-        sensitivity: ℓ2 norm of one user's contribution, under every relation.
-        relation: "add-remove", "zero-out" or "replace-one".
+        relation: "add-remove", "zero-out", "replace-one" or "replace-one-same-start".
+        sensitivity: ℓ2 norm of one user's contribution, under every relation; 1 is std in units of it.
         count: How many rounds, sampled afresh.
 
     Raises:
         ParameterError: A number is out of range.
 
     >>> from privcheck import accounting as acc
-    >>> round(acc.compose(acc.poisson_gaussian(std=1.1, rate=0.01, count=1000)).epsilon(delta=1e-6).value, 4)
+    >>> event = acc.poisson_gaussian(std=1.1, rate=0.01, relation="add-remove", count=1000)
+    >>> round(acc.compose(event).epsilon(delta=1e-6).value, 4)
     1.753
     """
-    _check_relation(relation)
     spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
     q, s = real("rate", rate, most=1), ratio("poisson_gaussian", moved, spread)
     pieces, note = _gaussian_pieces(s, q, relation)
-    return event("poisson_gaussian", pieces, count, note, std=spread, rate=q, sensitivity=moved, **_state(relation))
+    return event("poisson_gaussian", pieces, count, note, std=spread, rate=q, sensitivity=moved, relation=relation)
 
 
+@under(*PRESENT, *REPLACING)
 def poisson(
     *,
     event: Event,
     rate: Real,
-    relation: RelationName = "add-remove",
+    relation: RelationName,
     replaced: Event | None = None,
     count: Real = 1,
 ) -> Event:
@@ -75,10 +76,11 @@ def poisson(
     user, Laplace noise is bounded by what joint convexity gives (`engine.subsampled`).
 
     Args:
-        event: What the mechanism costs where the user is in its data or is not, for example laplace(scale=3).
+        event: What the mechanism costs where the user is in its data or is not, for example laplace(scale=3). A
+            relation that it names is that of the sample, and not of replacing: two users of a sample are no such pair.
         rate: The probability with which each user is in the sample.
-        relation: "add-remove", "zero-out" or "replace-one"; the last for Gaussian and Laplace noise, or with
-            `replaced`.
+        relation: "add-remove" or "zero-out"; "replace-one" or "replace-one-same-start" for Gaussian and Laplace noise,
+            or with `replaced`.
         replaced: What the mechanism costs where a user in its data is replaced by another, for "replace-one"; None
             where that moves Laplace noise's value twice as far, or Gaussian noise's.
         count: How many rounds, sampled afresh.
@@ -87,33 +89,35 @@ def poisson(
         ParameterError: A number is out of range, or no pair is known for such a mechanism.
 
     >>> from privcheck import accounting as acc
-    >>> event = acc.poisson(event=acc.laplace(scale=2), rate=0.1, count=20)
+    >>> event = acc.poisson(event=acc.laplace(scale=2), rate=0.1, relation="zero-out", count=20)
     >>> round(acc.compose(event).epsilon(delta=1e-6).value, 2)
     0.88
     """
-    _check_relation(relation)
     q, base = max(real("rate", rate, most=1), _FEW), _base(event)
     note = event.note
-    if replaced is not None and relation != "replace-one":
-        message = f"expected `replaced` with relation 'replace-one', got it with {relation!r}"
+    _check_inner("poisson", event, relation, needed=relation if relation in PRESENT else "add-remove")
+    if replaced is not None and relation not in REPLACING:
+        message = f"expected `replaced` where a user is replaced, got it with relation {relation!r}"
         raise ParameterError(f"{message}; leave it out", name="replaced", given=replaced)
+    other = () if replaced is None else _base(replaced)
+    if replaced is not None:
+        _check_inner("poisson, replaced", replaced, relation, needed=relation)
     if replaced is None and (mu := _gaussian_shift(event)) is not None:
         pieces, added = _gaussian_pieces(mu, q, relation)
         note = "; ".join(part for part in (note, added) if part)
-    elif relation != "replace-one":
+    elif relation in PRESENT:
         pieces = [(sampled_law(base, q), 1)] if q < 1 else list(base)
     else:
-        other = _double(event) if replaced is None else _base(replaced)
+        other = _double(event, relation) if replaced is None else other
         pieces = [(replaced_law(base, other, q), 1)] if q < 1 else list(other)
         note = "; ".join(part for part in (note, "replacement bounded by joint convexity" if q < 1 else "") if part)
     other_event = {} if replaced is None else {"replaced": str(replaced)}
-    given = {"rate": q, **other_event, **_state(relation)}
+    given = {"rate": q, **other_event, "relation": relation}
     return _make_event("poisson", pieces if base else [], count, note, of=event, **given)
 
 
-def without_replacement(
-    *, event: Event, users: Real, batch: Real, relation: RelationName = "replace-one", count: Real = 1
-) -> Event:
+@under(*PRESENT, *REPLACING)
+def without_replacement(*, event: Event, users: Real, batch: Real, relation: RelationName, count: Real = 1) -> Event:
     """Returns any mechanism on a batch of a fixed size, drawn without replacement.
 
     A user who leaves the batch is replaced by another: the mechanism's own cost is that of replacing a member of the
@@ -122,26 +126,28 @@ def without_replacement(
     2018, Theorem 9): no pair of data sets need attain both halves, so that a composition is an upper bound.
 
     Args:
-        event: What the mechanism costs if one user in its batch is replaced: for sums of contributions of norm up to
-            Δ, gaussian(std=…, sensitivity=2Δ).
+        event: What the mechanism costs if one user in its batch is replaced, or zeroed out under "zero-out": for sums
+            of contributions of norm up to Δ, gaussian(std=…, sensitivity=2Δ). A relation that it names is one of
+            replacing, and that of the batch.
         users: n, the larger of both data sets under "add-remove".
         batch: B, at most n.
-        relation: "replace-one" (what B and n fixed suggest) or "add-remove".
+        relation: "replace-one" or "replace-one-same-start", what B and n fixed suggest; "zero-out", at the same price;
+            or "add-remove".
         count: How many rounds, drawn afresh.
 
     Raises:
         ParameterError: A number is out of range, or no pair is known for such a mechanism.
 
     >>> from privcheck import accounting as acc
-    >>> event = acc.without_replacement(event=acc.gaussian(std=5, sensitivity=2), users=1000, batch=10, count=100)
+    >>> event = acc.without_replacement(
+    ...     event=acc.gaussian(std=5, sensitivity=2), users=1000, batch=10, relation="replace-one", count=100
+    ... )
     >>> round(acc.compose(event).epsilon(delta=1e-6).value, 3)
     0.184
     """
-    if relation not in ("replace-one", "add-remove"):
-        message = f"expected relation 'replace-one' or 'add-remove', got {relation!r}"
-        raise ParameterError(f"{message}; a zeroed-out user is a replaced one", name="relation", given=relation)
     n = whole("users", users)
     b, base = whole("batch", batch, most=n), _base(event)
+    _check_inner("without_replacement", event, relation, needed=relation if relation in REPLACING else "replace-one")
     q = min(1.0, b / n * (1 + 2**-52))
     note, mu = event.note, _gaussian_shift(event)
     pieces: list[tuple[Piece, int]]
@@ -154,30 +160,35 @@ def without_replacement(
     elif mu is not None:
         pieces, note = _gaussian_pieces(mu, q, relation)
     else:
-        pieces = [((mirrored_law if relation == "replace-one" else sampled_law)(base, q), 1)]
+        pieces = [((sampled_law if relation == "add-remove" else mirrored_law)(base, q), 1)]
     return _make_event(
         "without_replacement", pieces if base else [], count, note, of=event, users=n, batch=b, relation=relation
     )
 
 
-def with_replacement(*, std: Real, users: Real, draws: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
-    """Returns Gaussian noise on a batch drawn with replacement, one user being replaced.
+@under(*PRESENT, *REPLACING)
+def with_replacement(
+    *, std: Real, users: Real, draws: Real, relation: RelationName, sensitivity: Real = 1, count: Real = 1
+) -> Event:
+    """Returns Gaussian noise on a batch drawn with replacement.
 
     Whoever is drawn k times contributes k times: the mechanism is charged for replacing k members of the batch, k from
-    Bin(m, 1/n) (Balle, Barthe & Gaboardi 2018, Theorem 10): an upper bound.
+    Bin(m, 1/n) (Balle, Barthe & Gaboardi 2018, Theorem 10): an upper bound, and the same under every relation. Without
+    a user, others are drawn in the same places; a user who is zeroed out moves the sum by less than one replaced.
 
     Args:
         std: Standard deviation of one coordinate.
-        users: n.
+        users: n, the larger of both data sets under "add-remove".
         draws: m, the size of the batch, each member drawn from all users.
-        sensitivity: ℓ2 norm of one contribution; a replaced one moves the sum by twice as much.
+        relation: "replace-one", "replace-one-same-start", "zero-out" or "add-remove".
+        sensitivity: ℓ2 norm of one contribution, under every relation; a replaced one moves the sum by twice as much.
         count: How many rounds, drawn afresh.
 
     Raises:
         ParameterError: A number is out of range.
 
     >>> from privcheck import accounting as acc
-    >>> event = acc.with_replacement(std=5, users=1000, draws=10, count=100)
+    >>> event = acc.with_replacement(std=5, users=1000, draws=10, relation="replace-one", count=100)
     >>> round(acc.compose(event).epsilon(delta=1e-6).value, 2)
     0.2
     """
@@ -193,17 +204,19 @@ def with_replacement(*, std: Real, users: Real, draws: Real, sensitivity: Real =
         pieces, note = [(LostLaw(lost), 1)], "hardly any noise: a sampled user is charged as fully revealed"
     elif mu > 0:
         pieces = [(redrawn_law(mu, m, n), 1)]
-    return event("with_replacement", pieces, count, note, std=spread, users=n, draws=m, sensitivity=moved)
+    given = {"std": spread, "users": n, "draws": m, "sensitivity": moved}
+    return event("with_replacement", pieces, count, note, **given, relation=relation)
 
 
+@under(*PRESENT, *REPLACING)
 def truncated_poisson_gaussian(
     *,
     std: Real,
     rate: Real,
     users: Real,
     most: Real,
+    relation: RelationName,
     sensitivity: Real = 1,
-    relation: RelationName = "add-remove",
     count: Real = 1,
 ) -> Event:
     """Returns Gaussian noise on a Poisson sample of which at most B are kept, any B of more being equally likely.
@@ -218,21 +231,22 @@ def truncated_poisson_gaussian(
         rate: q, the probability with which each user is sampled.
         users: n, at most; the larger of both data sets under "add-remove".
         most: B.
+        relation: "add-remove", "zero-out", "replace-one" or "replace-one-same-start".
         sensitivity: ℓ2 norm of one user's contribution, under every relation.
-        relation: "add-remove", "zero-out" or "replace-one".
         count: How many rounds, sampled afresh.
 
     Raises:
         ParameterError: A number is out of range.
 
     >>> from privcheck import accounting as acc
-    >>> event = acc.truncated_poisson_gaussian(std=1, rate=0.01, users=1000, most=30, count=100)
+    >>> event = acc.truncated_poisson_gaussian(
+    ...     std=1, rate=0.01, users=1000, most=30, relation="add-remove", count=100
+    ... )
     >>> round(acc.compose(event).epsilon(delta=1e-6).value, 3)
     0.955
     """
     from scipy.special import bdtrc
 
-    _check_relation(relation)
     spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
     q, s = real("rate", rate, most=1), ratio("truncated_poisson_gaussian", moved, spread)
     n, b = whole("users", users), whole("most", most)
@@ -257,7 +271,7 @@ def truncated_poisson_gaussian(
         users=n,
         most=b,
         sensitivity=moved,
-        **_state(relation),
+        relation=relation,
     )
 
 
@@ -265,7 +279,7 @@ def _gaussian_pieces(s: float, q: float, relation: RelationName) -> tuple[list[t
     """Returns the pieces of a sampled Gaussian, s = Δ/std, and what they rest on."""
     if s == 0:
         return [], ""
-    moved = 2 * s if relation == "replace-one" else s
+    moved = 2 * s if relation in REPLACING else s
     if q == 1:
         return [(GaussianLaw(moved * moved), 1)], ""
     if s < _NEAR:
@@ -274,7 +288,7 @@ def _gaussian_pieces(s: float, q: float, relation: RelationName) -> tuple[list[t
         # outputs with and without the user differ in the runs that sample them, a share q at most
         return [(LostLaw(q), 1)], "hardly any noise: a sampled user is charged as fully revealed"
     note = f"sampling rate rounded up to {_FEW:g}" if q < _FEW else ""
-    law = ReplacedGaussian if relation == "replace-one" else SampledGaussian
+    law = ReplacedGaussian if relation in REPLACING else SampledGaussian
     return [(law(s, max(q, _FEW)), 1)], note
 
 
@@ -284,14 +298,17 @@ def _make_event(
     return event(kind, pieces, count, note, event=str(of), **given)
 
 
-def _state(relation: RelationName) -> dict[str, str]:
-    return {} if relation == "add-remove" else {"relation": relation}
+def _check_inner(where: str, of: Event, relation: RelationName, *, needed: RelationName) -> None:
+    """Checks that what is sampled names no relation, or the sample's own, where its price is for that.
 
-
-def _check_relation(relation: object) -> None:
-    if relation not in ("add-remove", "zero-out", "replace-one"):
-        message = f"expected relation 'add-remove', 'zero-out' or 'replace-one', got {relation!r}"
-        raise ParameterError(message, name="relation", given=relation)
+    Raises:
+        ParameterError: It is priced under another one.
+    """
+    if of.relation in (None, relation) and of.relation in (None, needed):
+        return
+    message = f"{where}: the sample is priced under {relation} and what is sampled under {of.relation}: {of}"
+    remedy = f"price it under {relation}" if needed == relation else "give an event that names no relation"
+    raise ParameterError(f"{message}; {remedy}", name="relation", given=of.relation)
 
 
 def _base(of: object) -> Base:
@@ -314,13 +331,13 @@ def _gaussian_shift(of: Event) -> float | None:
     return math.sqrt(math.fsum(squares)) * (1 + 2**-51) if len(squares) == len(of.pieces) > 0 else None
 
 
-def _double(of: Event) -> Base:
+def _double(of: Event, relation: RelationName) -> Base:
     """Returns the laws of a mechanism under replacing the user: Laplace noise on what moves twice as far."""
     base: list[tuple[LaplaceLaw, int]] = []
     for piece, times in of.pieces:
         if not isinstance(piece, LaplaceLaw):
             message = f"no pair is known for Poisson sampling of {of} under replacing a user"
             remedy = "account for it under add-remove or zero-out, or for a batch without replacement"
-            raise ParameterError(f"{message}; {remedy}", name="relation", given="replace-one")
+            raise ParameterError(f"{message}; {remedy}", name="relation", given=relation)
         base.append((LaplaceLaw(2 * piece.step), times * of.count))
     return tuple(base)

@@ -1,7 +1,8 @@
 """Selection: what leaves is the index of a candidate or of the first queries above a threshold, not their scores.
 
 Scores may move by Δ each, all at once. They are *monotone* where, between any two neighbours, they move one way only:
-counts under adding or removing a user, not under replacing one. Then half the noise is enough.
+counts under adding or removing a user, not under replacing one. Then half the noise is enough; unless it is said, they
+are not taken to be. A scale without a sensitivity is one in units of Δ, whichever the relation.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def bounded_range(*, epsilon: Real, count: Real = 1) -> Event:
     1.0141
     """
     eta = real("epsilon", epsilon, strict=False, most=_MOST)
-    return event("bounded_range", _range(eta), count, _RANGE, epsilon=eta)
+    return event("bounded_range", _range(eta), count, _RANGE, epsilon=eta, relation=None)
 
 
 def exponential_mechanism(*, epsilon: Real, monotone: bool = False, count: Real = 1) -> Event:
@@ -61,7 +62,15 @@ def exponential_mechanism(*, epsilon: Real, monotone: bool = False, count: Real 
     1.0141
     """
     e, one_way = real("epsilon", epsilon, strict=False, most=_MOST), _flag(monotone)
-    return event("exponential_mechanism", _range(e / 2 if one_way else e), count, _RANGE, epsilon=e, monotone=one_way)
+    return event(
+        "exponential_mechanism",
+        _range(e / 2 if one_way else e),
+        count,
+        _RANGE,
+        epsilon=e,
+        monotone=one_way,
+        relation=None,
+    )
 
 
 def permute_and_flip(*, epsilon: Real, monotone: bool = False, count: Real = 1) -> Event:
@@ -82,7 +91,9 @@ def permute_and_flip(*, epsilon: Real, monotone: bool = False, count: Real = 1) 
     1.7886
     """
     e, one_way = real("epsilon", epsilon, strict=False, most=_MOST), _flag(monotone)
-    return event("permute_and_flip", _pure(e / 2 if one_way else e), count, _PURE, epsilon=e, monotone=one_way)
+    return event(
+        "permute_and_flip", _pure(e / 2 if one_way else e), count, _PURE, epsilon=e, monotone=one_way, relation=None
+    )
 
 
 def noisy_max(
@@ -119,8 +130,8 @@ def noisy_max(
     e = _refuse_hardly_any_noise(ratio("noisy_max", moved, b) * (1 if one_way else 2), "scale", scale)
     given: dict[str, float | str] = {"noise": noise, "scale": b, "sensitivity": moved, "monotone": one_way}
     if noise == "gumbel":
-        return event("noisy_max", _range(e), count, _RANGE, **given)
-    return event("noisy_max", _pure(e), count, _PURE, **given)
+        return event("noisy_max", _range(e), count, _RANGE, **given, relation=None)
+    return event("noisy_max", _pure(e), count, _PURE, **given, relation=None)
 
 
 def above_threshold(
@@ -163,12 +174,10 @@ def above_threshold(
         math.nextafter(least + rest, math.inf) if moved > 0 else 0.0, "query_scale", query_scale
     )
     given = {"threshold_scale": first, "query_scale": second, "sensitivity": moved, "positives": c, "monotone": one_way}
-    return event("above_threshold", _pure(e), count, _PURE, **given)
+    return event("above_threshold", _pure(e), count, _PURE, **given, relation=None)
 
 
-def laplace_histogram(
-    *, scale: Real, threshold: Real, contribution: Real = 1, keys: Real = 1, count: Real = 1
-) -> Event:
+def laplace_histogram(*, scale: Real, threshold: Real, contribution: Real, keys: Real, count: Real = 1) -> Event:
     """Returns a histogram over keys that are not known beforehand: Laplace noise, and what stays below τ is not shown.
 
     Keys without data draw no noise, so that a key that one user alone holds is shown with probability
@@ -179,14 +188,16 @@ def laplace_histogram(
         scale: b.
         threshold: τ, compared with the noisy value.
         contribution: m, of one user to one key, at most.
-        keys: Of one user, at most, under adding or removing him; replacing one changes twice as many.
+        keys: That change under the declared relation, at most: under adding or removing a user his own, under
+            replacing one twice as many.
         count: How many such histograms.
 
     Raises:
         ParameterError: A number is out of range, or the threshold shows every key.
 
     >>> from privcheck import accounting as acc
-    >>> round(acc.compose(acc.laplace_histogram(scale=2, threshold=40)).epsilon(delta=1e-6).value, 4)
+    >>> event = acc.laplace_histogram(scale=2, threshold=40, contribution=1, keys=1)
+    >>> round(acc.compose(event).epsilon(delta=1e-6).value, 4)
     0.5
     """
     b, m, k = real("scale", scale), real("contribution", contribution), whole("keys", keys)
@@ -196,10 +207,10 @@ def laplace_histogram(
     shown = math.exp(-above) / 2 if above >= 0 else 1 - math.exp(above) / 2
     pieces: list[tuple[Piece, int]] = [(LaplaceLaw(relative), k), _charge_shown(shown, k, threshold)]
     given = {"scale": b, "threshold": limit, "contribution": m, "keys": k}
-    return event("laplace_histogram", pieces, count, "every key charged as shared and as new", **given)
+    return event("laplace_histogram", pieces, count, "every key charged as shared and as new", **given, relation=None)
 
 
-def gaussian_histogram(*, std: Real, threshold: Real, contribution: Real = 1, keys: Real = 1, count: Real = 1) -> Event:
+def gaussian_histogram(*, std: Real, threshold: Real, contribution: Real, keys: Real, count: Real = 1) -> Event:
     """Returns a histogram over keys that are not known beforehand: Gaussian noise, and what stays below τ is not shown.
 
     As `laplace_histogram`, a user's own key being shown with probability Φ((m − τ)/σ) (Google's differential privacy
@@ -209,14 +220,15 @@ def gaussian_histogram(*, std: Real, threshold: Real, contribution: Real = 1, ke
         std: σ.
         threshold: τ, compared with the noisy value.
         contribution: m, of one user to one key, at most.
-        keys: k, of one user, at most, under adding or removing him; replacing one changes twice as many.
+        keys: k, that change under the declared relation, as in `laplace_histogram`.
         count: How many such histograms.
 
     Raises:
         ParameterError: A number is out of range, or the threshold shows every key.
 
     >>> from privcheck import accounting as acc
-    >>> round(acc.compose(acc.gaussian_histogram(std=5, threshold=40)).epsilon(delta=1e-6).value, 4)
+    >>> event = acc.gaussian_histogram(std=5, threshold=40, contribution=1, keys=1)
+    >>> round(acc.compose(event).epsilon(delta=1e-6).value, 4)
     0.8341
     """
     from scipy.special import ndtr
@@ -227,7 +239,7 @@ def gaussian_histogram(*, std: Real, threshold: Real, contribution: Real = 1, ke
     lost = _charge_shown(float(ndtr((m - limit) / s)), k, threshold)
     given = {"std": s, "threshold": limit, "contribution": m, "keys": k}
     pieces: list[tuple[Piece, int]] = [(GaussianLaw(relative * relative * k), 1), lost]
-    return event("gaussian_histogram", pieces, count, "every key charged as shared and as new", **given)
+    return event("gaussian_histogram", pieces, count, "every key charged as shared and as new", **given, relation=None)
 
 
 def _range(eta: float) -> list[tuple[Piece, int]]:

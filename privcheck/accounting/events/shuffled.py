@@ -8,13 +8,16 @@ from typing import Final
 
 from privcheck.accounting.engine.discrete import AtomicLaw, response_law
 from privcheck.accounting.engine.laws import LostLaw
-from privcheck.accounting.events.base import Event, event
+from privcheck.accounting.events.base import REPLACING, Event, event, under
 from privcheck.accounting.reals import Real, real, whole
 from privcheck.accounting.shuffle.pairs import MOST_TRIALS, Movement, bits_law, clones_law, response_among_law
 from privcheck.accounting.shuffle.sums import counter_law, message_law, rare_bits_law
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import noise_bits
+from privcheck.unit import RelationName
 
+_SENDING: Final[tuple[RelationName, ...]] = (*REPLACING, "zero-out")
+_COUNTED: Final = "a user who is added or removed is seen by how many messages there are"
 _LEAST: Final = 1e-7  # ε₀ below which shuffling is left out
 
 
@@ -26,11 +29,12 @@ def shuffled_bits(
     Bits that are not fair cost one direction more than the other, and in a composition it matters which counters rise
     with the user and which fall: `moved` says so of all `count` of them. P of direction "remove" has the user, as in
     every event. By default any of them may rise or fall, as when a user's data is replaced, and the figures hold for
-    every mixture; where one bit is added and no other data changes, "up" is tight.
+    every mixture; where one bit is added and no other data changes, "up" is tight. `moved` is what the relation
+    of the caller moves, as a sensitivity is: the event names none.
 
     Args:
         users: Users whose noise bits are counted on.
-        messages: Noise bits of each.
+        messages: Noise bits of each; 1, the fewest, costs most.
         probability: Of a one, in (0, 1).
         moved: "up" where the number of ones is one higher with the user's data than without, "down" where it is one
             lower, "either" where that is not known or differs from counter to counter.
@@ -53,48 +57,61 @@ def shuffled_bits(
         raise ParameterError(f"expected moved 'up', 'down' or 'either', got {moved!r}", name="moved", given=moved)
     _refuse_many(n * m)
     law = bits_law(n * m, p, moved)
-    return event("shuffled_bits", [(law, 1)], count, users=n, messages=m, probability=p, moved=moved)
+    return event("shuffled_bits", [(law, 1)], count, users=n, messages=m, probability=p, moved=moved, relation=None)
 
 
-def shuffled(*, local_epsilon: Real, users: Real, count: Real = 1) -> Event:
+@under(*_SENDING, otherwise=_COUNTED)
+def shuffled(*, local_epsilon: Real, users: Real, relation: RelationName, count: Real = 1) -> Event:
     """Returns n users of any ε₀-DP local randomiser behind a shuffler, by the clones pair.
 
     Args:
         local_epsilon: ε₀.
         users: n; one user is not hidden and costs ε₀.
+        relation: "replace-one", "replace-one-same-start" or "zero-out": each user sends, whatever the data say.
         count: How many rounds.
 
     Raises:
         ParameterError: A number is out of range.
 
     >>> from privcheck import accounting as acc
-    >>> round(acc.compose(acc.shuffled(local_epsilon=2, users=1000)).epsilon(delta=1e-6).value, 4)
+    >>> event = acc.shuffled(local_epsilon=2, users=1000, relation="replace-one")
+    >>> round(acc.compose(event).epsilon(delta=1e-6).value, 4)
     0.5455
     """
     e, n = real("local_epsilon", local_epsilon, strict=False, most=700), whole("users", users)
     _refuse_many(n)
-    return event("shuffled", [(_find_law(clones_law, e, n), 1)] if e > 0 else [], count, local_epsilon=e, users=n)
+    return event(
+        "shuffled",
+        [(_find_law(clones_law, e, n), 1)] if e > 0 else [],
+        count,
+        local_epsilon=e,
+        users=n,
+        relation=relation,
+    )
 
 
-def shuffled_randomized_response(*, epsilon: Real, users: Real, count: Real = 1) -> Event:
+@under(*_SENDING, otherwise=_COUNTED)
+def shuffled_randomized_response(*, epsilon: Real, users: Real, relation: RelationName, count: Real = 1) -> Event:
     """Returns n users of binary randomised response behind a shuffler: how many ones, at the others' worst values.
 
     Args:
         epsilon: ε₀ of the local randomiser.
         users: n.
+        relation: "replace-one", "replace-one-same-start" or "zero-out": each user sends, whatever the data say.
         count: How many rounds.
 
     Raises:
         ParameterError: A number is out of range.
 
     >>> from privcheck import accounting as acc
-    >>> round(acc.compose(acc.shuffled_randomized_response(epsilon=2, users=200)).epsilon(delta=1e-6).value, 4)
+    >>> event = acc.shuffled_randomized_response(epsilon=2, users=200, relation="replace-one")
+    >>> round(acc.compose(event).epsilon(delta=1e-6).value, 4)
     0.9315
     """
     e, n = real("epsilon", epsilon, strict=False, most=700), whole("users", users)
     _refuse_many(n)
     pieces = [(_find_law(response_among_law, e, n), 1)] if e > 0 else []
-    return event("shuffled_randomized_response", pieces, count, epsilon=e, users=n)
+    return event("shuffled_randomized_response", pieces, count, epsilon=e, users=n, relation=relation)
 
 
 def moved_counters(*, users: int, threshold: float, moved: int) -> Event:
@@ -112,9 +129,11 @@ def moved_counters(*, users: int, threshold: float, moved: int) -> Event:
     m, p = noise_bits(users, threshold)
     if p == 0.5:
         pieces = [(counter_law(users * m), 1)]
-        return event("shuffled_bits", pieces, moved, users=users, messages=m, probability=p, moved="either")
+        return event(
+            "shuffled_bits", pieces, moved, users=users, messages=m, probability=p, moved="either", relation=None
+        )
     note = "rare bits bounded by fair ones"
-    return event("shuffled_rare_bits", [(rare_bits_law(threshold), 1)], moved, note, threshold=threshold)
+    return event("shuffled_rare_bits", [(rare_bits_law(threshold), 1)], moved, note, threshold=threshold, relation=None)
 
 
 def changed_messages(*, users: int, messages: int, moved: int) -> Event:
@@ -129,10 +148,12 @@ def changed_messages(*, users: int, messages: int, moved: int) -> Event:
         moved: How many counters move.
     """
     if not messages:
-        return event("shuffled_integers", [(LostLaw(1 - 2.0**-53), 1)], moved, users=users, messages=0)
+        return event("shuffled_integers", [(LostLaw(1 - 2.0**-53), 1)], moved, users=users, messages=0, relation=None)
     pieces = [(message_law(users, messages), 1)]
     note = "others' bits bounded"
-    return event("shuffled_integers", pieces, moved, note, users=users, messages=messages, probability=0.5)
+    return event(
+        "shuffled_integers", pieces, moved, note, users=users, messages=messages, probability=0.5, relation=None
+    )
 
 
 def _find_law(law: Callable[[float, int], AtomicLaw], epsilon: float, users: int) -> AtomicLaw:

@@ -11,7 +11,7 @@ from privcheck.accounting.reals import Real, whole
 from privcheck.errors import ParameterError
 
 
-def tree(*, node: Event, leaves: Real, participations: Real = 1, separation: Real = 1, count: Real = 1) -> Event:
+def tree(*, node: Event, leaves: Real, participations: Real, separation: Real = 1, count: Real = 1) -> Event:
     """Returns a binary tree of noisy partial sums, a node at a time an event.
 
     One participation is in ⌊log₂ T⌋ + 1 complete nodes at most. Several add up: Gaussian nodes are charged the largest
@@ -24,10 +24,11 @@ def tree(*, node: Event, leaves: Real, participations: Real = 1, separation: Rea
     sensitivity.
 
     Args:
-        node: One node's event, `sensitivity` being that of one participation; any event for one participation.
+        node: One node's event, `sensitivity` being that of one participation; any event for one participation. The
+            tree is priced under its relation.
         leaves: T.
-        participations: Of one user.
-        separation: Leaves between two participations, at least.
+        participations: Of one user, at most.
+        separation: Leaves between two participations, at least; 1, the least there is, costs most.
         count: How many such trees.
 
     Raises:
@@ -64,4 +65,14 @@ def tree(*, node: Event, leaves: Real, participations: Real = 1, separation: Rea
         note = "tree bounded level by level"
     else:
         note = "" if load.attained or not laplace_nodes else "tree bounded by the least moves above all patterns"
-    return event("tree", pieces, count, note, node=str(node), leaves=size, participations=p, separation=apart)
+    return event(
+        "tree",
+        pieces,
+        count,
+        note,
+        node=str(node),
+        leaves=size,
+        participations=p,
+        separation=apart,
+        relation=node.relation,
+    )

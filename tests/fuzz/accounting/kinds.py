@@ -20,6 +20,8 @@ from .dense import Gauss, Laplace
 from .normal import Long
 from .truths import DIRECTIONS, Composition, Parameters, Truth, both
 
+# under zero-out each event that names a relation has a price, so that any two of them compose
+RELATION: Final = {"relation": "zero-out"}
 SPREADS: Final = {  # kinds whose cost falls as one parameter grows
     "gaussian": "std",
     "laplace": "scale",
@@ -117,7 +119,7 @@ def _draw_tree(rng: np.random.Generator) -> dict[str, Any]:
     )
     node = Part(kind, KINDS[kind].draw(rng))
     leaves = int(rng.integers(1, 13))
-    found: dict[str, Any] = {"node": node, "leaves": leaves}
+    found: dict[str, Any] = {"node": node, "leaves": leaves, "participations": 1}
     if kind in ("gaussian", "laplace") and leaves > 2 and rng.random() < 0.5:
         separation = int(rng.integers(1, 4))
         most = (leaves - 1) // separation + 1
@@ -133,13 +135,15 @@ def _draw_mixture(rng: np.random.Generator) -> dict[str, Any]:
         "std": logs(rng, -0.3, 1),
         "sensitivities": sizes,
         "probabilities": [1 - math.fsum(chances[: len(sizes) - 1]), *chances[: len(sizes) - 1]],
+        **RELATION,
     }
 
 
 def _draw_matrix(rng: np.random.Generator) -> dict[str, Any]:
     n = int(rng.integers(2, 6))
     encoder = np.tril(rng.uniform(0, 1, (n, n)).round(2)) + np.eye(n)
-    found: dict[str, Any] = {"encoder": encoder.tolist(), "std": logs(rng, 0, 1.5)}
+    std = logs(rng, 0, 1.5)
+    found: dict[str, Any] = {"encoder": encoder.tolist(), "std": std, "sensitivity": 1, "participations": 1}
     return found | ({"participations": 2, "separation": int(rng.integers(1, n))} if rng.random() < 0.6 else {})
 
 
@@ -155,7 +159,12 @@ KINDS: Final[dict[str, Kind]] = {
     "gaussian": Kind(draw=lambda r: {"std": spread(r, -0.7, 2.5), **moved(r)}, truth=truths.gaussian),
     "laplace": Kind(draw=lambda r: {"scale": spread(r, -0.7, 2.5), **moved(r)}, truth=truths.laplace),
     "symmetric_gaussian": Kind(
-        draw=lambda r: {"variance": logs(r, -1, 4), "kind": str(r.choice(["goe", "upper"])), **moved(r)},
+        draw=lambda r: {
+            "variance": logs(r, -1, 4),
+            "kind": str(r.choice(["goe", "upper"])),
+            "sensitivity": 1,
+            **moved(r),
+        },
         truth=truths.symmetric,
     ),
     "discrete_gaussian": Kind(
@@ -181,7 +190,8 @@ KINDS: Final[dict[str, Kind]] = {
         draw=lambda r: {"epsilon": logs(r, -3, 0.7), "categories": int(r.choice([2, 3, 5, 40]))}, truth=truths.responses
     ),
     "poisson_gaussian": Kind(
-        draw=lambda r: {"std": spread(r, -0.6, 1), "rate": logs(r, -4, 0), **moved(r)}, truth=truths.poisson_gaussian
+        draw=lambda r: {"std": spread(r, -0.6, 1), "rate": logs(r, -4, 0), **RELATION, **moved(r)},
+        truth=truths.poisson_gaussian,
     ),
     "shuffled_bits": Kind(
         draw=lambda r: {
@@ -192,10 +202,12 @@ KINDS: Final[dict[str, Kind]] = {
         truth=truths.bits,
     ),
     "shuffled": Kind(
-        draw=lambda r: {"local_epsilon": logs(r, -1.5, 0.8), "users": int(logs(r, 0, 2))}, truth=truths.shuffled
+        draw=lambda r: {"local_epsilon": logs(r, -1.5, 0.8), "users": int(logs(r, 0, 2)), **RELATION},
+        truth=truths.shuffled,
     ),
     "shuffled_randomized_response": Kind(
-        draw=lambda r: {"epsilon": logs(r, -1.5, 0.8), "users": int(logs(r, 0, 1.5))}, truth=truths.shuffled_response
+        draw=lambda r: {"epsilon": logs(r, -1.5, 0.8), "users": int(logs(r, 0, 1.5)), **RELATION},
+        truth=truths.shuffled_response,
     ),
     "tree": Kind(draw=_draw_tree, truth=_tree),
     "bounded_range": Kind(
@@ -229,12 +241,18 @@ KINDS: Final[dict[str, Kind]] = {
         draw=lambda r: {
             "scale": logs(r, -0.3, 1),
             "threshold": nice(r.uniform(30, 300)),
+            "contribution": 1,
             "keys": int(r.integers(1, 4)),
         },
         truth=truths.histogram,
     ),
     "gaussian_histogram": Kind(
-        draw=lambda r: {"std": logs(r, -0.3, 1), "threshold": nice(r.uniform(30, 100)), "keys": int(r.integers(1, 4))},
+        draw=lambda r: {
+            "std": logs(r, -0.3, 1),
+            "threshold": nice(r.uniform(30, 100)),
+            "contribution": 1,
+            "keys": int(r.integers(1, 4)),
+        },
         truth=truths.histogram,
     ),
     "mixture_of_gaussians": Kind(draw=_draw_mixture, truth=truths.mixture),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from .jobs import Job
-from .kinds import Part
+from .kinds import RELATION, Part
 
 
 def _job(number: int, *parts: Part, delta: float = 1e-5, share: float = 0.5, rate: float = 0.01, many: int = 66) -> Job:
@@ -13,10 +13,10 @@ def _job(number: int, *parts: Part, delta: float = 1e-5, share: float = 0.5, rat
 
 
 def _among(epsilon: float, users: int) -> Part:
-    return Part("shuffled_randomized_response", {"epsilon": epsilon, "users": users})
+    return Part("shuffled_randomized_response", {"epsilon": epsilon, "users": users, **RELATION})
 
 
-_POISSON = Part("poisson_gaussian", {"std": 1.0, "sensitivity": 3.0, "rate": 0.1})
+_POISSON = Part("poisson_gaussian", {"std": 1.0, "sensitivity": 3.0, "rate": 0.1, **RELATION})
 
 KNOWN: Final = (
     _job(0, _among(0.84, 3), delta=0.1667),
@@ -34,12 +34,23 @@ KNOWN: Final = (
         Part("shuffled_bits", {"users": 80, "probability": 0.2}),
         Part("shuffled_bits", {"users": 80, "probability": 0.8}),
     ),
-    _job(9, Part("tree", {"node": Part("poisson_gaussian", {"std": 1.0, "rate": 0.01}), "leaves": 8}, 4)),
+    _job(
+        9,
+        Part(
+            "tree",
+            {
+                "node": Part("poisson_gaussian", {"std": 1.0, "rate": 0.01, **RELATION}),
+                "leaves": 8,
+                "participations": 1,
+            },
+            4,
+        ),
+    ),
     _job(10, Part("laplace", {"scale": 1e11}, 9)),
     _job(11, Part("zcdp", {"rho": 1e-28})),
-    _job(12, Part("poisson_gaussian", {"std": 0.04, "rate": 0.01})),
+    _job(12, Part("poisson_gaussian", {"std": 0.04, "rate": 0.01, **RELATION})),
     _job(13, Part("approximate", {"epsilon": 0.3, "delta": 1e-4}), delta=1e-4),
     _job(14, Part("discrete_gaussian", {"std": 100.0}, 10**4)),
-    _job(15, Part("poisson_gaussian", {"std": 0.4376, "rate": 0.00215}, 2), many=100),
-    _job(16, Part("poisson_gaussian", {"std": 1.1, "rate": 0.01}, 10**4)),
+    _job(15, Part("poisson_gaussian", {"std": 0.4376, "rate": 0.00215, **RELATION}, 2), many=100),
+    _job(16, Part("poisson_gaussian", {"std": 1.1, "rate": 0.01, **RELATION}, 10**4)),
 )
