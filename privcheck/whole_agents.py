@@ -15,7 +15,7 @@ from privcheck.results import Progress, silent
 AgentFunction = Callable[[Any, np.random.Generator], Any]  # (dataset, rng) → what other users see
 DropOwnPart = Callable[[Any, int | None], Any]  # (output, position of the protected user) → what the others see
 ChangeUser = Callable[[Any, int, np.random.Generator], Any]  # (dataset, position, rng) → a neighbour
-UserRelation = Literal["replace", "add-remove", "zero-out"]
+UserRelation = Literal["replace-one", "add-remove", "zero-out"]
 
 
 def audit_agent(
@@ -26,7 +26,7 @@ def audit_agent(
     dataset: Any = None,
     candidates: Sequence[Any] | None = None,
     change: ChangeUser | None = None,
-    relation: UserRelation = "replace",
+    relation: UserRelation | None = None,
     positions: Sequence[int] | None = None,
     joint: bool | DropOwnPart = False,
     exceptions: Exceptions = "output",
@@ -54,7 +54,7 @@ def audit_agent(
     >>> from privcheck.guarantees import PureDP
     >>> def agent(rewards, rng):  # publishes the noisy sum after each user, with a noise of its own: no claim holds
     ...     return np.cumsum(rewards) + rng.laplace(0, 1, len(rewards))
-    >>> found = audit_agent(agent, PureDP(1), dataset=np.zeros(8), candidates=[0.0, 1.0])
+    >>> found = audit_agent(agent, PureDP(1), dataset=np.zeros(8), candidates=[0.0, 1.0], relation="replace-one")
     >>> found.verdict
     'violation'
 
@@ -68,8 +68,9 @@ def audit_agent(
         candidates: Records that may stand for a user. By default, of an array of numbers, its least and its largest
             values by column, and of other sequences up to four different records of its own.
         change: Makes a neighbour of the dataset, instead of `candidates` and `relation`.
-        relation: "replace" a user's record by a candidate, or a candidate by another one; "add-remove" a user, who may
-            have any candidate; "zero-out" a record (zeros, or None where it is no number).
+        relation: The neighbouring relation of the claim, which a search without `change` needs: "replace-one" replaces
+            a user's record by a candidate, or a candidate by another one; "add-remove" leaves a user out, who may have
+            any candidate; "zero-out" puts zeros in place of a record, or None where it is no number.
         positions: Of the users who are tried, from 0; by default up to twelve. With `neighbours` and `joint`: whom each
             pair differs in, where that cannot be seen from the datasets.
         joint: Whether the claim is of joint DP: the agent returns a part for each user (a sequence, an array with a row

@@ -28,7 +28,7 @@ ONCE = {"trials": 100, "stop": False, "finalists": 1, "screening": 20}
 
 
 def audit(agent, **more):
-    asked = {"dataset": USERS, "candidates": RECORDS, "trials": 150, **more}
+    asked = {"dataset": USERS, "candidates": RECORDS, "relation": "replace-one", "trials": 150, **more}
     return audit_agent(agent, PureDP(1), **asked)
 
 
@@ -53,12 +53,14 @@ def test_its_twin_is_spared_and_the_result_depends_on_the_seed_alone():
 
 
 def test_too_few_runs_for_a_claim_are_said():
-    found = audit_agent(own_rewards, PureDP(5), dataset=[0.0, 1.0], confidence=SURE, joint=True, **ONCE)
+    found = audit_agent(
+        own_rewards, PureDP(5), dataset=[0.0, 1.0], relation="replace-one", confidence=SURE, joint=True, **ONCE
+    )
     assert found.visible == float("inf")
     assert "no bound above" in found.notes[-1]
 
 
-@pytest.mark.parametrize("relation", ["replace", "add-remove", "zero-out"])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove", "zero-out"])
 def test_what_the_protected_user_alone_sees_is_no_leak_under_joint_dp(relation):
     asked = {"dataset": np.array([0.0, 1.0, 1.0, 0.0]), "relation": relation, **ONCE}
     for agent in (own_rewards, lambda users, rng: dict(enumerate(own_rewards(users, rng)))):
@@ -72,7 +74,7 @@ def test_a_function_drops_what_the_protected_user_sees():
         others = output["of each"] if user is None else np.delete(output["of each"], user)
         return np.append(others, output["for all"])
 
-    asked = {"dataset": np.array([0.0, 1.0, 1.0]), "joint": drop, **ONCE}
+    asked = {"dataset": np.array([0.0, 1.0, 1.0]), "relation": "replace-one", "joint": drop, **ONCE}
     assert audit_agent(add_own_rewards, PureDP(1), confidence=SURE, **asked).verdict == "consistent"
     with pytest.raises(ParameterError, match="or a function as `joint`"):
         audit_agent(add_own_rewards, PureDP(1), **{**asked, "joint": True})
@@ -91,7 +93,7 @@ def test_supplied_neighbours_tell_whose_part_is_dropped():
 @given(
     st.lists(st.integers(0, 2), min_size=1, max_size=9),
     st.lists(st.integers(0, 3), min_size=1, max_size=3),
-    st.sampled_from(["replace", "add-remove", "zero-out"]),
+    st.sampled_from(["replace-one", "add-remove", "zero-out"]),
     st.booleans(),
 )
 def test_every_pair_of_the_search_differs_in_the_one_user_that_it_names(users, candidates, relation, arrays):
@@ -164,7 +166,9 @@ def test_outputs_of_any_kind_become_rows():
         ({"dataset": {}}, "give `change` and `positions`"),
         ({"dataset": []}, "at least one user"),
         ({"positions": [8]}, "from 0 to 7"),
-        ({"relation": "move"}, "relation"),
+        ({"relation": "move"}, "expected 'replace-one' or 'add-remove' or 'zero-out', the neighbouring relation"),
+        ({"relation": None}, "the neighbouring relation of the claim; got None"),
+        ({"candidates": None, "change": lambda *_: 0}, "relation: expected none with `change`"),
         ({"change": lambda *_: 0}, "got both"),
         ({"joint": True}, "got 2 parts"),
         ({"trials": 10}, "trials"),
@@ -174,8 +178,9 @@ def test_what_means_nothing_is_refused(wrong, said):
     def agent(users, rng):
         return np.zeros(2)
 
+    asked = {"dataset": np.zeros(8), "candidates": [0.0, 1.0], "relation": "replace-one", **wrong}
     with pytest.raises(ParameterError, match=said):
-        audit_agent(agent, PureDP(1), **{"dataset": np.zeros(8), "candidates": [0.0, 1.0], **wrong})
+        audit_agent(agent, PureDP(1), **asked)
 
 
 def test_exceptions_and_missing_answers_are_outputs():
@@ -184,7 +189,7 @@ def test_exceptions_and_missing_answers_are_outputs():
             raise ValueError("too many")
         return None if rng.random() < 0.5 else {"answer": rng.laplace(0, 1)}
 
-    asked = {"dataset": np.zeros(2), "candidates": [1.0], **ONCE, "trials": 400}
+    asked = {"dataset": np.zeros(2), "candidates": [1.0], "relation": "replace-one", **ONCE, "trials": 400}
     assert audit_agent(refuses, PureDP(1), **asked).verdict == "violation"
     with pytest.raises(MechanismError, match=r"in run \d+ of the search, seed 0, raised ValueError: too many"):
         audit_agent(refuses, PureDP(1), exceptions="raise", **asked)
@@ -194,7 +199,7 @@ def test_an_agent_that_cannot_be_judged_says_so():
     def sometimes(users, rng):
         return users if rng.random() < 0.9 else 3
 
-    asked = {"dataset": np.zeros(2), "candidates": [1.0], "joint": True, **ONCE}
+    asked = {"dataset": np.zeros(2), "candidates": [1.0], "relation": "replace-one", "joint": True, **ONCE}
     with pytest.raises(MechanismError, match="returned a int; expected a part for each user"):
         audit_agent(sometimes, PureDP(1), seed=1, **asked)
     assert drop_own_part(None, 3) is None

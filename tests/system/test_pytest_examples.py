@@ -59,7 +59,8 @@ SUITE = """
     @pytest.mark.privacy
     def test_agent():
         users = [0] * 300
-        assert_private(agent, PureDP(1), dataset=users, candidates=[1], positions=[2], screening=20, trials=100)
+        where = {"dataset": users, "candidates": [1], "relation": "replace-one", "positions": [2]}
+        assert_private(agent, PureDP(1), **where, screening=20, trials=100)
 
     @settings(deadline=200)
     @given(st.just((0, 1)))

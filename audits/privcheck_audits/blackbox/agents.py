@@ -110,7 +110,7 @@ def audit_agent(
     dataset: Any,
     candidates: Sequence[Any] | None,
     change: ChangeUser | None,
-    relation: UserRelation,
+    relation: UserRelation | None,
     positions: Sequence[int] | None,
     joint: bool | DropOwnPart,
     exceptions: Exceptions,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ def list_changes(
     *,
     candidates: Sequence[Any] | None,
     change: ChangeUser | None,
-    relation: UserRelation,
+    relation: UserRelation | None,
     positions: Sequence[int] | None,
     seed: int,
 ) -> tuple[list[Case], list[CasePair]]:
@@ -112,7 +112,7 @@ def list_changes(
                 if not any(_same(record, known) for known, _ in made):
                     made.append((record, add(_edited(dataset, position, (record,), drop=1), position)))
             for (one, first), (other, second) in combinations(made, 2):
-                if relation == "replace" or first == made[0][1]:
+                if relation == "replace-one" or first == made[0][1]:
                     pair(first, second, position, f"{_brief(one)} replaced by {_brief(other)}")
     if not pairs:
         message = "dataset: every candidate is the record that is there already"
@@ -153,14 +153,15 @@ def _refuse(
     *,
     candidates: Sequence[Any] | None,
     change: ChangeUser | None,
-    relation: UserRelation,
+    relation: UserRelation | None,
     positions: Sequence[int] | None,
 ) -> None:
     if change is not None and candidates is not None:
         raise ParameterError("expected candidates or change, got both", name="change", given=change)
-    if relation not in ("replace", "add-remove", "zero-out"):
-        wanted = "“replace”, “add-remove” or “zero-out”"
-        raise ParameterError(f"relation: expected {wanted}, got {relation!r}", name="relation", given=relation)
+    if relation not in ((None,) if change is not None else get_args(UserRelation)):
+        wanted = "none with `change`" if change is not None else " or ".join(map(repr, get_args(UserRelation)))
+        message = f"relation: expected {wanted}, the neighbouring relation of the claim; got {relation!r}"
+        raise ParameterError(message, name="relation", given=relation)
     if users is None and (change is None or positions is None):
         message = f"dataset: expected a sequence of users, got a {type(dataset).__name__}"
         raise ParameterError(f"{message}; give `change` and `positions` for anything else", name="dataset")
@@ -176,7 +177,7 @@ def _refuse(
         raise ParameterError(f"positions: expected {wanted}, got {positions!r}", name="positions", given=positions)
 
 
-def _own_candidates(dataset: Any, relation: UserRelation) -> list[Any]:
+def _own_candidates(dataset: Any, relation: UserRelation | None) -> list[Any]:
     array = dataset if isinstance(dataset, np.ndarray) and dataset.dtype.kind in "biuf" else None
     if relation == "zero-out":
         first = dataset[0]
