@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number, one_of, text, truth
-from privcheck.procedures.base import Cost, KnownPair
+from privcheck.procedures.base import Cost, KnownPair, moved_by_a_user
 from privcheck.procedures.sparse_vector_pairs import Comparisons, known_pairs
 from privcheck.relations import Relation
 from privcheck.statistics.base import Sensitivity
@@ -44,7 +44,8 @@ class SparseVector:
         positives: c, answers "above" after which it stops; None where it never does.
         redrawn: Whether the threshold's noise is drawn afresh after every answer "above".
         answers: What leaves of a query above the threshold: that it is, or the very noisy value that was compared.
-        sensitivity: Δ, the most by which one user moves one query; all may move at once.
+        sensitivity: Δ, the most by which one trajectory of a user moves one query; all may move at once. A user with
+            up to m trajectories moves it by m·Δ, and that is charged.
         monotone: Whether the queries of two neighbours differ one way only.
         users: As of a `Release`.
         source: Where the paper says so.
@@ -133,7 +134,7 @@ class SparseVector:
     def preconditions(self) -> tuple[str, ...]:
         """Returns what the queries must satisfy."""
         one_way = ("between neighbours all queries move one way",) if self.monotone else ()
-        return (f"one user moves each query by at most {self.sensitivity}", *one_way)
+        return (f"one trajectory of a user moves each query by at most {self.sensitivity}", *one_way)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -196,9 +197,9 @@ class SparseVector:
         loses, but where c is above m/2 or nothing stops it: there an odd query, and monotone ones, may cost less.
         ε-DP is min(ε²/2, ε)-zCDP (Bun & Steinke 2016, Proposition 1.4); Laplace noise ε + e^(−ε) − 1.
         """
-        moved, m = self.sensitivity, self.queries
+        moved, m = moved_by_a_user(self.sensitivity, relation), self.queries
         reason = f"each of {m} queries moves by at most {moved}" + (", one way only" if self.monotone else "")
-        pure, rho, theorem = self._price()
+        pure, rho, theorem = replace(self, sensitivity=moved)._price()
         return Cost(
             sensitivity=Sensitivity(l1=m * moved, l2=sqrt(m) * moved, linf=moved, reason=reason),
             charged=moved,
@@ -241,13 +242,14 @@ class SparseVector:
         """Returns it as the accountant's `above_threshold`, or as that many Laplace queries where these cost less."""
         from privcheck.accounting.events import above_threshold, laplace, non_private, pure
 
-        moved = self.sensitivity.number(values, rounding="up")
+        by_a_user = moved_by_a_user(self.sensitivity, relation)
+        moved = by_a_user.number(values, rounding="up")
         if moved == 0:
             return ()
         if self.query_scale is None:
             return (non_private(),)
         queries, query_scale = int(self.queries.number(values)), self.query_scale.number(values, rounding="down")
-        stops = self._price_of_answers()
+        stops = replace(self, sensitivity=by_a_user)._price_of_answers()
         if stops is None or (stops[0] * stops[1]).number(values) >= queries * moved / query_scale:
             return (laplace(scale=query_scale, sensitivity=moved, count=queries),)
         if self.positives is None:
@@ -263,7 +265,7 @@ class SparseVector:
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
         """Returns queries about the threshold, of which one user moves some up and, unless monotone, others down."""
-        moved = self.sensitivity.number(values, rounding="down")
+        moved = moved_by_a_user(self.sensitivity, relation).number(values, rounding="down")
         if moved == 0:
             return ()
         of = Comparisons(
