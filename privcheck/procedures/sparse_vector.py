@@ -199,7 +199,7 @@ class SparseVector:
         """
         moved, m = moved_by_a_user(self.sensitivity, relation), self.queries
         reason = f"each of {m} queries moves by at most {moved}" + (", one way only" if self.monotone else "")
-        pure, rho, theorem = replace(self, sensitivity=moved)._price()
+        pure, rho, theorem = self._price(moved)
         return Cost(
             sensitivity=Sensitivity(l1=m * moved, l2=sqrt(m) * moved, linf=moved, reason=reason),
             charged=moved,
@@ -209,14 +209,14 @@ class SparseVector:
             theorem=theorem,
         )
 
-    def _price(self) -> tuple[Expr | None, Expr, str]:
+    def _price(self, moved: Expr) -> tuple[Expr | None, Expr, str]:
         """Returns ε, ρ and the theorem."""
         if self.query_scale is None:
             return None, INFINITE, _WITHOUT
-        one = (self.sensitivity / self.query_scale).simplified()
+        one = (moved / self.query_scale).simplified()
         all_of_them = (self.queries * one).simplified()
         rho = self.queries * (one + exp(-one) - 1)
-        stops = self._price_of_answers()
+        stops = self._price_of_answers(moved)
         if stops is None:
             return all_of_them, rho, _COMPOSED
         runs, epsilon = stops
@@ -224,18 +224,18 @@ class SparseVector:
         pure = minimum((runs * epsilon).simplified(), all_of_them)
         return pure, minimum(runs * epsilon**2 / 2, runs * epsilon, rho), f"{theorem}; or {_COMPOSED}"
 
-    def _price_of_answers(self) -> tuple[Expr, Expr] | None:
+    def _price_of_answers(self, moved: Expr) -> tuple[Expr, Expr] | None:
         """Returns how many thresholds are drawn, and the ε of each; None where no theorem applies."""
         if self.query_scale is None or self.answers == "noisy values":
             return None
         if self.positives is None:
             if self.redrawn or not self.monotone:
                 return None
-            both = self.sensitivity / self.threshold_scale + self.queries * self.sensitivity / self.query_scale
+            both = moved / self.threshold_scale + self.queries * moved / self.query_scale
             return expression(1), (both / 2).simplified()
         runs = self.positives if self.redrawn else expression(1)
         crossings = self.positives / runs * (1 if self.monotone else 2)
-        epsilon = self.sensitivity / self.threshold_scale + crossings * self.sensitivity / self.query_scale
+        epsilon = moved / self.threshold_scale + crossings * moved / self.query_scale
         return runs, epsilon.simplified()
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
@@ -249,7 +249,7 @@ class SparseVector:
         if self.query_scale is None:
             return (non_private(),)
         queries, query_scale = int(self.queries.number(values)), self.query_scale.number(values, rounding="down")
-        stops = replace(self, sensitivity=by_a_user)._price_of_answers()
+        stops = self._price_of_answers(by_a_user)
         if stops is None or (stops[0] * stops[1]).number(values) >= queries * moved / query_scale:
             return (laplace(scale=query_scale, sensitivity=moved, count=queries),)
         if self.positives is None:
