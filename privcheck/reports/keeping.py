@@ -36,7 +36,7 @@ def as_report(result: object) -> Report:
         return result
     sections: dict[str, Any] = {}
     if isinstance(result, Verified):
-        brief = VerdictBrief(verdict=result.verdict, method=result.method, sentence=result.sentence)
+        brief = VerdictBrief(verdict=result.verdict, method=result.method, sentence=result.sentence, given=result.given)
         sections = {"verify": result, "verdict": brief}
     elif isinstance(result, Audited):
         sections = {"audit": result if isinstance(result, Audits) else together({result.view: result})}
