@@ -31,13 +31,14 @@ from privcheck.symbols import Expr, expression, sqrt
 from privcheck.verification.outcome_loss import pair_delta, pair_epsilon, pure_loss, rho_loss
 from privcheck.verification.stated import Tried
 
-Comparison = Callable[[], None]  # raises a DeclarationError where a pair loses more than is stated
+Comparison = Callable[..., None]  # raises a DeclarationError where a pair loses more than `near` times what is stated
 
 _DRAWN: Final = 100_000  # outputs on each of two neighbours, compared with the density
 _FEW: Final = 2_000  # of them at other parameters, where only the ratio of densities is looked at
 _FAILURE: Final = 1e-11  # probability that the comparison accuses a sampler that draws its density
 _FAR: Final = math.sqrt(math.log(2 / _FAILURE) / (2 * _DRAWN))  # Dvoretzky, Kiefer & Wolfowitz; Massart's constant
 _NEAR: Final = 1 + 1e-6  # of a law that is told by its author's own floats
+_FAR_FROM: Final = 1 + 1e-3  # the same at other parameters, where cells and edges were not chosen for the purpose
 _LEAST: Final = 1e-8  # mass of a cell that is told apart, of a law that only its distribution function tells
 _DELTAS: Final = (1e-1, 1e-3, 1e-6)
 _MOST_ELSEWHERE: Final = 24  # settings of the parameters at which a price is tried beside the given ones
@@ -72,11 +73,11 @@ def try_mechanism(declaration: Declaration, one: OwnMechanism, values: Mapping[s
         assert isinstance(known.sampler, OwnRuns)
         _check_sampler(one, known.sampler, at, rng)
         if known.outcomes is not None:
-            _check_price((one.name, known.words), (known.outcomes, 1), cost, events, values)
+            _check_price((one.name, known.words), (known.outcomes, 1), cost, events, values, near=_NEAR)
             tried += 1
         elif cost.pure is not None:
             worst = _worst_at_points(one, known.sampler, rng, _DRAWN)
-            _check_points(one.name, known.words, worst, cost.pure.number(values, rounding="up"))
+            _check_points(one.name, known.words, worst, cost.pure.number(values, rounding="up"), near=_NEAR)
             tried += 1
     how = "the laws of its outputs against the price, its sampler against its density"
     if not tried:
@@ -125,7 +126,7 @@ def _try_elsewhere(
             continue
         try:
             for comparison in comparisons:
-                comparison()
+                comparison(near=_FAR_FROM)
         except DeclarationError as error:
             setting = ", ".join(f"{name} = {at[name]}" for name in sorted(symbols))
             message = f"{error}; this at {setting}: state a price that is true there too, or a smaller range"
@@ -170,7 +171,7 @@ def try_noise(declaration: Declaration, release: Release, values: Mapping[str, F
     _check_distribution(name, noise)
     moves = _compare_moves(declaration, release, values)
     for comparison in moves:
-        comparison()
+        comparison(near=_NEAR)
     how = "cells moved by up to its ℓ∞ sensitivity against the price, its sampler against its distribution function"
     if moves:
         symbols = release.symbols | release.charged(declaration.relation).linf.symbols
@@ -217,6 +218,8 @@ def _check_price(
     cost: Cost,
     events: tuple[Event, ...],
     values: Mapping[str, Fraction],
+    *,
+    near: float,
 ) -> None:
     """Checks that a pair loses no more than is stated, in every unit in which something is.
 
@@ -226,12 +229,13 @@ def _check_price(
         cost: What is stated.
         events: What is stated as events.
         values: The parameters.
+        near: By what factor more is still no contradiction.
 
     Raises:
         DeclarationError: It loses more.
     """
     for unit, loses, allowed in _losses(*law, cost, events, values):
-        if loses > allowed * _NEAR + 1e-9:
+        if loses > allowed * near + 1e-9:
             message = (
                 f"{where[0]}: a pair of neighbours loses {loses:.6g} ({unit}), and its author states {allowed:.6g}"
             )
@@ -320,13 +324,13 @@ def _worst_at_points(one: OwnMechanism, runs: OwnRuns, rng: np.random.Generator,
     return max(float(np.abs(runs.log_ratio(outputs)).max()) for outputs in drawn)
 
 
-def _check_points(name: str, words: str, worst: float, epsilon: float) -> None:
+def _check_points(name: str, words: str, worst: float, epsilon: float, *, near: float) -> None:
     """Checks that densities of neighbours differ nowhere by more than is stated.
 
     Raises:
         DeclarationError: They do.
     """
-    if worst > epsilon * _NEAR + 1e-9:
+    if worst > epsilon * near + 1e-9:
         message = f"{name}: at an output the densities of neighbours differ by a factor e^{worst:.6g}, and its"
         raise DeclarationError(f"{message} author states ε = {epsilon:.6g}: {words}. State what it loses")
 
