@@ -16,7 +16,7 @@ Rounding = Literal["nearest", "up", "down"]
 NOTHING = "–"
 _MODES = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}
 _DUST = Decimal("1e-12")  # relative: 1.9999999999999998 is written as 2, and 1.0000000000004, a sum of roundings, as 1
-_LONGEST = 40  # characters of a name that a verdict is given
+_LONGEST = 48  # characters of the names that a verdict is given
 _RAISED = str.maketrans("0123456789-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
 _LETTERS = {
     "rho": "ρ", "epsilon": "ε", "delta": "δ", "beta": "β", "mu": "μ", "sigma": "σ", "alpha": "α", "oo": "∞",
@@ -169,8 +169,20 @@ def say_holds(method: str, given: Sequence[str]) -> str:
 
 
 def say_given(given: Sequence[str]) -> str:
-    """Returns whose sensitivity or price a verdict is given, shortly."""
-    named = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1].rstrip()}…" for name in given[:2]]
+    """Returns whose sensitivity or price a verdict is given, shortly: the first clause of each name, and how many more.
+
+    >>> say_given(("counts and sums of the clusters, points in [−1, 1]²",)), say_given(("own",) * 3)
+    ('given counts and sums of the clusters', 'given own, own and 1 more')
+    """
+    named: list[str] = []
+    for name in given:
+        clause = name.split(", ")[0]
+        short = clause if len(clause) <= _LONGEST else f"{clause[: _LONGEST - 1].rstrip()}…"
+        if named and len(", ".join([*named, short])) > _LONGEST:
+            break
+        named.append(short)
+        if len(named) == 2:
+            break
     more = len(given) - len(named)
     return "given " + ", ".join(named) + (f" and {more} more" if more else "")
 
