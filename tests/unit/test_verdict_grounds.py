@@ -273,6 +273,21 @@ def test_own_data_needs_records():
         judged(replace(alone, records=lambda *_: 1 / 0))
 
 
+def test_a_claim_that_the_authors_candidates_refute_says_on_whose_word_they_are_data():
+    less = replace(RECORD, mechanism=Gaussian(variance="1/4"))
+    pair = (np.zeros(2), np.array([1.0, 1.0]))
+    failing = declared(
+        less, parameters=(BUDGET,), candidates=lambda _: [pair], records=lambda _, rng: rng.uniform(size=2).round()
+    )
+    found = judged(failing)
+    assert (found.verdict, found.method) == ("fails", "witness")
+    whose = [one for one in found.rests_on if "candidates" in one.what]
+    assert [one.kind for one in whose] == ["stated by the author"]
+    holding = judged(replace(failing, releases=(RECORD,)))
+    assert holding.verdict == "holds"
+    assert not [one for one in holding.rests_on if "candidates" in one.what]
+
+
 def test_who_shares_step_1_nobody_knows_in_own_data():
     fixed = declared(RECORD, parameters=(BUDGET,), relation=ReplaceOne(initial="fixed"))
     records = replace(fixed, records=lambda _, rng: rng.uniform(size=2).round())
