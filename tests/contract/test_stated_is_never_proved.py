@@ -5,7 +5,8 @@ import html
 import pytest
 
 from privcheck import registry
-from privcheck.commands.declared import price_releases, show, verify_claim
+from privcheck.commands.auditing import begin_report
+from privcheck.commands.declared import calibrate_noise, price_releases, show, verify_claim
 from privcheck.commands.judged import say_verdict
 from privcheck.commands.printing import describe_verdict, describe_verdicts
 from privcheck.commands.setting import resolve_setting
@@ -44,6 +45,12 @@ def test_stated_is_never_proved_and_every_verdict_says_whom_it_protects(name):
     kinds = {"derived", "stated by the author", "assumed about data", "public fact", "modelling"}
     assert {one["kind"] for one in document["rests_on"]} <= kinds
     unit = setting.declared.unit(setting.values)
-    for one in (document, to_json(show(setting)), to_json(price_releases(setting, 1e-5))):
+    stating = (result, show(setting), price_releases(setting, 1e-5), begin_report(setting), as_report(result))
+    for one in map(to_json, stating):
         assert Unit.of(one["unit"]) == unit
     assert any(one["kind"] == "modelling" and unit.words in one["what"] for one in document["rests_on"])
+
+
+def test_the_least_noise_says_for_whom_it_is_enough():
+    setting = resolve_setting("dp-apvi", {})
+    assert Unit.of(calibrate_noise(setting, epsilon=1, delta=1e-5).unit) == setting.declared.unit(setting.values)
