@@ -54,7 +54,7 @@ class Poisson:
             given, missing = ("most", "users") if users is None else ("users", "most")
             message = f"Poisson: expected most and users together, got {given} alone"
             raise DeclarationError(f"{message}; a sample that is cut off is priced by both, give {missing} too")
-        set_public(self, facts, rate=rate, rounds=rounds, most=most, users=users)
+        set_public(self, facts, optional=("most", "users"), rate=rate, rounds=rounds, most=most, users=users)
 
     @property
     def times(self) -> Expr:
@@ -272,19 +272,20 @@ def _symbols(*given: Expr | None) -> frozenset[str]:
     return frozenset[str]().union(*(one.symbols for one in given if one is not None))
 
 
-def set_public(one: object, facts: Facts, **given: Any) -> None:
+def set_public(one: object, facts: Facts, *, optional: tuple[str, ...] = (), **given: Any) -> None:
     """Sets a schedule's numbers, and each with the reason for which it is public.
 
     Args:
         one: The schedule.
         facts: Reasons that are known already, of a schedule that is copied.
-        given: Its numbers by name; None where one is left out.
+        optional: Which numbers may be None.
+        given: Its numbers by name.
     """
     known = dict(facts)
     for name, amount in given.items():
         where = f"{name}, of {type(one).__name__}"
         fact = take_public(where, amount, sound=_SOUND, billboard=_CHOSEN)
-        value = None if amount is None else number(where, fact.value)
+        value = None if amount is None and name in optional else number(where, fact.value)
         object.__setattr__(one, name, value)
         if value is not None and (fact.why or name not in known or known[name].value != value):
             known[name] = PublicFact(value, why=fact.why)
