@@ -50,7 +50,7 @@ def _of_size(release: Release, size: int) -> Release:
     if not _depends(release):
         return release
     assert isinstance(release.schedule, Batches)
-    schedule = Batches(size=release.schedule.size) if size else EveryEpisode(outputs=0)
+    schedule = Batches(size=release.schedule.fact) if size else EveryEpisode(outputs=0)
     spread = release.mechanism.spread.fill({"n": Fraction(max(size, 1))})
     if not hasattr(release.mechanism, "with_spread"):
         message = f"{release.name}: the spread of its noise depends on n, the size of a batch, and no other can be set"

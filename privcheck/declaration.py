@@ -19,14 +19,16 @@ from privcheck.fields import instance, one_of, text, truth, words_of
 from privcheck.guarantees import Guarantee
 from privcheck.parameters import Kind, Parameter, resolve
 from privcheck.procedures import Procedure, SampledRelease, VaryingRelease
+from privcheck.public import PublicFact
 from privcheck.relations import Relation
 from privcheck.releases import L1, L2, Assumption, Draw, Release
 from privcheck.schedules import Outputs, Sampled
 from privcheck.symbols import Exact
-from privcheck.unit import TrustModel, Unit, declared_unit
+from privcheck.unit import LARGEST, TrustModel, Unit, declared_unit
 from privcheck.wellformed import (
     AND,
     check_draws,
+    check_facts,
     check_fields,
     check_model,
     check_order,
@@ -137,7 +139,9 @@ class Declaration:
         procedures: Everything else that leaves: selections, sampled releases, mechanisms of one's own.
         assumptions: What the sensitivities presuppose beyond the statistics' own preconditions.
         partitions: Of the users, each as the names of its groups: disjoint and public, so that one user is in one group
-            of each. Two partitions cross: a user may be in any group of the one and any of the other.
+            of each. A name is a text, or `public(…, why=…)` with the rule that says who is in the group; what is
+            computed from data is refused. Two partitions cross: a user may be in any group of the one and any of the
+            other.
         open_conditions: What is not proved of its numbers for all parameters, and therefore checked at all values that
             it is used at. Made, not given.
         candidates: Pairs of one user's data to try as witnesses, for statistics whose data the search does not know.
@@ -162,7 +166,7 @@ class Declaration:
     model: Model = "central"
     procedures: tuple[Procedure, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
-    partitions: tuple[tuple[str, ...], ...] = ()
+    partitions: tuple[tuple[str | PublicFact, ...], ...] = ()
     candidates: Callable[[Mapping[str, Fraction]], Iterable[tuple[Any, Any]]] | None = None
     records: Callable[[Mapping[str, Fraction], Generator], Any] | None = None
 
@@ -174,6 +178,7 @@ class Declaration:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         self._part_sampled(self.statistics_released)
         check_partitions(self)
+        check_facts(self)
         check_model(self)
         check_order(self)
         check_trajectories(self)
@@ -225,7 +230,7 @@ class Declaration:
     @property
     def _combinations(self) -> tuple[tuple[str, ...], ...]:
         used = {one.users for one in self.everything_released}
-        parted = [[group for group in partition if group in used] for partition in self.partitions]
+        parted = [[str(group) for group in partition if str(group) in used] for partition in self.partitions]
         return tuple(itertools.product(*(groups for groups in parted if groups)))
 
     def among(self, group: str) -> tuple[str, ...]:
@@ -264,7 +269,7 @@ class Declaration:
         if table is not None:
             return table.under(self.relation, model, values)
         H = values.get("H")
-        steps = int(H) if H is not None and H >= 1 else None
+        steps = int(H) if H is not None and 1 <= H <= LARGEST else None
         return declared_unit(self.relation, model, values, name=self.name, steps=steps)
 
     def values(self, given: Mapping[str, Exact] | None = None) -> dict[str, Fraction]:

@@ -6,12 +6,19 @@ size, and as one batch of a shuffled epoch (Chua et al. 2024; Lebeda, Regehr, Ka
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number
+from privcheck.public import PublicFact, take_public
 from privcheck.symbols import Exact, Expr
+
+Known = Exact | Expr | PublicFact  # a number that is public
+Facts = tuple[tuple[str, PublicFact], ...]  # by the name of a schedule's number
+_SOUND: Final = "give a number that is known beforehand, such as public(…, why=…), a bound on it from the safe side"
+_CHOSEN: Final = "what is sampled would depend on what was lost so far, and its price is that of one number"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,29 +32,29 @@ class Poisson:
         rounds: How many rounds, sampled afresh.
         most: At how many users a sample is cut off, any so many of more being equally likely; None where it never is.
         users: How many users there are, at most; needed with `most`.
+        facts: Why each of these numbers is public, as `public(…, why=…)` said it. Made, not given.
     """
 
     rate: Expr
     rounds: Expr
     most: Expr | None
     users: Expr | None
+    facts: Facts = field(compare=False, repr=False)
 
     def __init__(
         self,
         *,
-        rate: Exact | Expr,
-        rounds: Exact | Expr = 1,
-        most: Exact | Expr | None = None,
-        users: Exact | Expr | None = None,
+        rate: Known,
+        rounds: Known = 1,
+        most: Known | None = None,
+        users: Known | None = None,
+        facts: Facts = (),
     ) -> None:
         if (most is None) != (users is None):
             given, missing = ("most", "users") if users is None else ("users", "most")
             message = f"Poisson: expected most and users together, got {given} alone"
             raise DeclarationError(f"{message}; a sample that is cut off is priced by both, give {missing} too")
-        object.__setattr__(self, "rate", number("rate, of Poisson", rate))
-        object.__setattr__(self, "rounds", number("rounds, of Poisson", rounds))
-        object.__setattr__(self, "most", None if most is None else number("most, of Poisson", most))
-        object.__setattr__(self, "users", None if users is None else number("users, of Poisson", users))
+        set_public(self, facts, optional=("most", "users"), rate=rate, rounds=rounds, most=most, users=users)
 
     @property
     def times(self) -> Expr:
@@ -88,15 +95,16 @@ class WithoutReplacement:
         users: How many users there are; the larger of both data sets where one is added or removed.
         batch: How many of them are in a round's batch.
         rounds: How many rounds, drawn afresh.
+        facts: Why each of these numbers is public, as `public(…, why=…)` said it. Made, not given.
     """
 
     users: Expr
     batch: Expr
     rounds: Expr
+    facts: Facts = field(compare=False, repr=False)
 
-    def __init__(self, *, users: Exact | Expr, batch: Exact | Expr, rounds: Exact | Expr = 1) -> None:
-        for name, given in (("users", users), ("batch", batch), ("rounds", rounds)):
-            object.__setattr__(self, name, number(f"{name}, of WithoutReplacement", given))
+    def __init__(self, *, users: Known, batch: Known, rounds: Known = 1, facts: Facts = ()) -> None:
+        set_public(self, facts, users=users, batch=batch, rounds=rounds)
 
     @property
     def times(self) -> Expr:
@@ -133,15 +141,16 @@ class WithReplacement:
         users: How many users there are, 2 or more; the larger of both data sets where one is added or removed.
         draws: How many draws a round makes.
         rounds: How many rounds, drawn afresh.
+        facts: Why each of these numbers is public, as `public(…, why=…)` said it. Made, not given.
     """
 
     users: Expr
     draws: Expr
     rounds: Expr
+    facts: Facts = field(compare=False, repr=False)
 
-    def __init__(self, *, users: Exact | Expr, draws: Exact | Expr, rounds: Exact | Expr = 1) -> None:
-        for name, given in (("users", users), ("draws", draws), ("rounds", rounds)):
-            object.__setattr__(self, name, number(f"{name}, of WithReplacement", given))
+    def __init__(self, *, users: Known, draws: Known, rounds: Known = 1, facts: Facts = ()) -> None:
+        set_public(self, facts, users=users, draws=draws, rounds=rounds)
 
     @property
     def times(self) -> Expr:
@@ -175,14 +184,15 @@ class ShuffledEpochs:
     Attributes:
         batches: How many batches an epoch has; a user is in exactly one of them, in each with the same probability.
         epochs: How many, shuffled afresh.
+        facts: Why each of these numbers is public, as `public(…, why=…)` said it. Made, not given.
     """
 
     batches: Expr
     epochs: Expr
+    facts: Facts = field(compare=False, repr=False)
 
-    def __init__(self, *, batches: Exact | Expr, epochs: Exact | Expr = 1) -> None:
-        object.__setattr__(self, "batches", number("batches, of ShuffledEpochs", batches))
-        object.__setattr__(self, "epochs", number("epochs, of ShuffledEpochs", epochs))
+    def __init__(self, *, batches: Known, epochs: Known = 1, facts: Facts = ()) -> None:
+        set_public(self, facts, batches=batches, epochs=epochs)
 
     @property
     def times(self) -> Expr:
@@ -215,14 +225,15 @@ class BallsInBins:
     Attributes:
         bins: How many bins an epoch has.
         epochs: How many, drawn afresh.
+        facts: Why each of these numbers is public, as `public(…, why=…)` said it. Made, not given.
     """
 
     bins: Expr
     epochs: Expr
+    facts: Facts = field(compare=False, repr=False)
 
-    def __init__(self, *, bins: Exact | Expr, epochs: Exact | Expr = 1) -> None:
-        object.__setattr__(self, "bins", number("bins, of BallsInBins", bins))
-        object.__setattr__(self, "epochs", number("epochs, of BallsInBins", epochs))
+    def __init__(self, *, bins: Known, epochs: Known = 1, facts: Facts = ()) -> None:
+        set_public(self, facts, bins=bins, epochs=epochs)
 
     @property
     def batches(self) -> Expr:
@@ -259,3 +270,23 @@ Sampled = Poisson | WithoutReplacement | WithReplacement | Placed
 
 def _symbols(*given: Expr | None) -> frozenset[str]:
     return frozenset[str]().union(*(one.symbols for one in given if one is not None))
+
+
+def set_public(one: object, facts: Facts, *, optional: tuple[str, ...] = (), **given: Any) -> None:
+    """Sets a schedule's numbers, and each with the reason for which it is public.
+
+    Args:
+        one: The schedule.
+        facts: Reasons that are known already, of a schedule that is copied.
+        optional: Which numbers may be None.
+        given: Its numbers by name.
+    """
+    known = dict(facts)
+    for name, amount in given.items():
+        where = f"{name}, of {type(one).__name__}"
+        fact = take_public(where, amount, sound=_SOUND, billboard=_CHOSEN)
+        value = None if amount is None and name in optional else number(where, fact.value)
+        object.__setattr__(one, name, value)
+        if value is not None and (fact.why or name not in known or known[name].value != value):
+            known[name] = PublicFact(value, why=fact.why)
+    object.__setattr__(one, "facts", tuple(known.items()))

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.fields import function, number, text
+from privcheck.public import PublicFact, take_public
 from privcheck.samplings import (
     BallsInBins,
+    Facts,
+    Known,
     Placed,
     Poisson,
     Sampled,
     ShuffledEpochs,
     WithoutReplacement,
     WithReplacement,
+    set_public,
 )
 from privcheck.symbols import Exact, Expr, Rounding, computed, expression, h, sum_over, tree_levels
 
@@ -47,11 +51,16 @@ __all__ = [
     "WithReplacement",
     "WithoutReplacement",
     "load_of",
+    "public_facts",
     "schedule_conditions",
     "schedule_symbols",
 ]
 
 _MOST_PARTICIPATIONS: Final = 1_000_000
+_BOUNDARIES: Final = (
+    "let a batch end after a number of users that is known beforehand, public(…, why=…), or where earlier outputs say "
+    "so, from_billboard(…, of=…)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +85,16 @@ class EveryEpisode:
     Attributes:
         outputs: How many outputs come after the first user's episode; K − 1 where the last one is never used.
         after: After what it leaves, where that is rarer than every episode: "batch", "policy update".
+        facts: Why `outputs` is public, as `public(…, why=…)` said it. Made, not given.
     """
 
     outputs: Expr
     after: str
+    facts: Facts = field(compare=False, repr=False)
 
-    def __init__(self, *, outputs: Exact | Expr, after: str = "episode") -> None:
+    def __init__(self, *, outputs: Known, after: str = "episode", facts: Facts = ()) -> None:
         text("after, of EveryEpisode", after)
-        object.__setattr__(self, "outputs", number("outputs, of EveryEpisode", outputs))
+        set_public(self, facts, outputs=outputs)
         object.__setattr__(self, "after", after)
 
     @property
@@ -111,6 +122,7 @@ class Tree:
         separation: How many leaves apart they are at least; a whole epoch where all epochs keep one order.
         trees: How many such trees stand one after the other, each over leaves of its own and started anew; a user is in
             one leaf of each, and has as many trajectories.
+        facts: Why `leaves` is public, as `public(…, why=…)` said it. Made, not given.
     """
 
     leaves: Expr
@@ -118,12 +130,13 @@ class Tree:
     participations: Expr
     separation: Expr
     trees: Expr
+    facts: Facts = field(compare=False, repr=False)
 
     def __init__(
-        self, *, leaves: Exact | Expr, counted: Exact | Expr | None = None, participations: Exact | Expr = 1,
-        separation: Exact | Expr = 1, trees: Exact | Expr = 1,
+        self, *, leaves: Known, counted: Exact | Expr | None = None, participations: Exact | Expr = 1,
+        separation: Exact | Expr = 1, trees: Exact | Expr = 1, facts: Facts = (),
     ) -> None:  # fmt: skip
-        object.__setattr__(self, "leaves", number("leaves, of Tree", leaves))
+        set_public(self, facts, leaves=leaves)
         object.__setattr__(self, "counted", None if counted is None else number("counted, of Tree", counted))
         object.__setattr__(self, "participations", number("participations, of Tree", participations))
         object.__setattr__(self, "separation", number("separation, of Tree", separation))
@@ -239,15 +252,32 @@ class Batches:
     """Disjoint batches of users, each released once.
 
     Attributes:
-        size: Users in a batch, in words or as a formula.
+        size: Users in a batch, in words or as a formula; with the reason for which their boundaries are public where it
+            is `public(…, why=…)` or `from_billboard(…, of=…)`.
         sizes: From the parameters to how many users n there are in a batch, every number that occurs; None where
             nothing depends on it. With it the symbol `n` may occur in the mechanism, and stands for each of them.
+        fact: Why the boundaries are public. Made, not given.
+
+    Raises:
+        DeclarationError: `size` is no text, or computed from data; or earlier outputs choose how many users a batch
+            has, on which its noise depends.
     """
 
     size: str
-    sizes: Callable[[Mapping[str, Fraction]], tuple[int, ...]] | None = None
+    sizes: Callable[[Mapping[str, Fraction]], tuple[int, ...]] | None
+    fact: PublicFact = field(compare=False, repr=False)
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self, *, size: str | PublicFact, sizes: Callable[[Mapping[str, Fraction]], tuple[int, ...]] | None = None,
+        fact: PublicFact | None = None,
+    ) -> None:  # fmt: skip
+        chosen = "" if sizes is None else "the noise of a batch depends on its size, and its price is that of one size"
+        taken = take_public("size, of Batches", size, sound=_BOUNDARIES, billboard=chosen)
+        if fact is not None and fact.value == taken.value and not taken.why and not taken.of:
+            taken = fact  # of a schedule that is copied
+        object.__setattr__(self, "size", taken.value)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "fact", taken)
         text("size, of Batches", self.size)
         function("sizes, of Batches", self.sizes, "write sizes=lambda values: (…,), every size of a batch")
 
@@ -319,6 +349,21 @@ class Outputs:
 
 
 Schedule = Once | EveryEpisode | Tree | Batches | PerUser | Sampled | Outputs
+
+
+def public_facts(schedule: Schedule) -> tuple[tuple[str, PublicFact], ...]:
+    """Returns what a schedule takes for public, each in words and with the reason."""
+    if isinstance(schedule, Batches):
+        return ((f"where batches begin and end ({schedule.size})", schedule.fact),)
+    if isinstance(schedule, EveryEpisode):
+        words = f"how many outputs there are ({schedule.outputs}), and the order of the users"
+        return ((words, schedule.facts[0][1]),)
+    if isinstance(schedule, Tree):
+        words = f"how many leaves there are ({schedule.leaves}), and whose trajectory is in which"
+        return ((words, schedule.facts[0][1]),)
+    if isinstance(schedule, Sampled):
+        return tuple((f"{name} = {fact.value} of the sampling", fact) for name, fact in schedule.facts)
+    return ()
 
 
 def schedule_symbols(schedule: Schedule) -> frozenset[str]:

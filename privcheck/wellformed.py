@@ -17,9 +17,10 @@ from privcheck.mechanisms import ShuffledBits
 from privcheck.mechanisms.checking import check_charges
 from privcheck.parameters import Parameter
 from privcheck.procedures import OF_SEVERAL, OURS, Procedure, SampledRelease, VaryingRelease, check_procedures
+from privcheck.public import take_public
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.releases import Assumption, Release
-from privcheck.schedules import Batches, EveryEpisode, Once, PerUser, Tree
+from privcheck.schedules import Batches, EveryEpisode, Once, PerUser, Tree, public_facts
 from privcheck.statistics import FeatureSums, GramMatrices, Sensitivity
 from privcheck.statistics.checking import check_zeros, sensitivity_conditions, sensitivity_of, shape_of
 from privcheck.statistics.derived import is_derived, tabular_sizes
@@ -67,21 +68,20 @@ def check_fields(declaration: Declaration) -> None:
 
 
 def check_partitions(declaration: Declaration) -> None:
-    """Checks that every release's group is one of a partition, and of one only.
+    """Checks that every release's group is one of a partition, and of one only, and that who is in it is public.
 
     Raises:
-        DeclarationError: It is of none, or of two.
+        DeclarationError: It is of none, or of two; or its members depend on data, or on earlier outputs.
     """
     owner = declaration.name
     several(f"{owner}, partitions", declaration.partitions, tuple)
     for partition in declaration.partitions:
-        several(f"{owner}, partitions", partition, str)
-        for group in partition:
+        for group in _group_names(owner, partition):
             text(f"{owner}, partitions", group)
             if AND in group:
                 message = f"{owner}, partitions: expected groups' names without {AND!r}, got {group!r}"
                 raise DeclarationError(f"{message}; it joins the groups of crossing partitions")
-    named = [group for partition in declaration.partitions for group in partition]
+    named = [str(group) for partition in declaration.partitions for group in partition]
     if twice := sorted({group for group in named if named.count(group) > 1}):
         message = f"expected groups with names of their own in all partitions, got {', '.join(map(repr, twice))} twice"
         raise DeclarationError(f"{owner}: {message}; two partitions cross, one user is in a group of each")
@@ -92,6 +92,31 @@ def check_partitions(declaration: Declaration) -> None:
                 f"disjoint; give the declaration `partitions`, such as partitions=(({release.users!r}, …),)"
             )
             raise DeclarationError(f"{owner}: {message}")
+
+
+def _group_names(owner: str, partition: tuple[object, ...]) -> list[str]:
+    sound = "let the group follow from what is known beforehand, public(…, why=…), such as the parity of an index, or "
+    sound += "leave the partition out: every release is then charged to everybody"
+    chosen = "a user's group, and so the price, would depend on what was lost so far"
+    where = f"{owner}, partitions"
+    names = [take_public(where, group, sound=sound, billboard=chosen).value for group in partition]
+    several(where, names, str)
+    return names
+
+
+def check_facts(declaration: Declaration) -> None:
+    """Checks that what is said to follow from earlier outputs names releases of the declaration.
+
+    Raises:
+        DeclarationError: It names another.
+    """
+    known = [one.name for one in declaration.everything_released]
+    for release in declaration.statistics_released:
+        for what, fact in public_facts(release.schedule):
+            if unknown := [name for name in fact.of if name not in known]:
+                message = f"{declaration.name}: release {release.name!r}: {what} is said to follow from earlier outputs"
+                message += f" of {', '.join(map(repr, unknown))}, and there is no such release"
+                raise DeclarationError(f"{message}; expected one of {', '.join(map(repr, known))}")
 
 
 def check_model(declaration: Declaration) -> None:

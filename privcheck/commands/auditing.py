@@ -79,4 +79,5 @@ def begin_report(setting: Chosen) -> Report:
         parameters=exact_parameters(setting),
         options=setting.options_used,
         choices=dict(setting.readings),
+        unit=setting.declared.unit(setting.values).to_dict(),
     )

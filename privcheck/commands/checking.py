@@ -104,7 +104,9 @@ def check(
         learned = run(setting, source, **how)
     return replace(
         begin_report(setting),
-        verdict=VerdictBrief(verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence),
+        verdict=VerdictBrief(
+            verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence, given=verdict.given
+        ),
         show=show(setting),
         budget=_price(setting, priced, delta),
         verify=verdict,

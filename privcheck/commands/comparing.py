@@ -64,6 +64,7 @@ def price_claim(setting: Chosen, delta: float) -> PricedClaim | None:
         epsilon=finite(account(declaration).at(judged.values).epsilon(delta)),
         verdict=verdict.verdict,
         method=verdict.method,
+        given=verdict.given,
         joint=verdict.joint,
         sentence=sentence(verdict),
     )

@@ -87,6 +87,7 @@ def show(setting: Chosen) -> report.Shown:
         source=declaration.source,
         model=declaration.model,
         relation=declaration.relation.words,
+        unit=declaration.unit(setting.values).to_dict(),
         releases=(
             *(_release(r, setting.values) for r in declaration.releases),
             *map(_show_procedure, declaration.procedures),
@@ -184,6 +185,7 @@ def price_releases(setting: Chosen, delta: float, *, full: bool = False) -> repo
         algorithm=declaration.name,
         parameters=exact_parameters(setting),
         relation=declaration.relation.words,
+        unit=declaration.unit(values).to_dict(),
         model=declaration.model,
         releases=(
             *(_price_release(cost, values) for cost in composed.costs),
@@ -266,6 +268,7 @@ def calibrate_noise(setting: Chosen, *, epsilon: float, delta: float) -> report.
     return report.CalibratedNoise(
         algorithm=setting.algorithm.name,
         parameters=exact_parameters(setting),
+        unit=setting.declared.unit(setting.values).to_dict(),
         target=report.CalibrationTarget(epsilon=epsilon, delta=delta),
         releases=_compare_noise(least.releases),
         guarantee=report.Certified(
@@ -314,9 +317,14 @@ def verify_claim(setting: Chosen) -> report.Verified:
         verdict=verification.verdict,
         joint=verification.joint,
         method=verification.method,
+        unit=verification.unit.to_dict(),
+        unit_words=verification.unit.words,
         given=verification.given,
         rests_on=tuple(
-            report.VerdictGround(basis=g.basis, where=g.where, what=g.what, by=g.by) for g in verification.rests_on
+            report.VerdictGround(
+                basis=g.basis, where=g.where, what=g.what, by=g.by, kind=g.kind, checked_where=g.checked_where
+            )
+            for g in verification.rests_on
         ),
         upper_ratio=verification.upper_ratio,
         lower_ratio=verification.lower_ratio,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from privcheck.commands.declared import verify_claim
 from privcheck.commands.setting import Chosen, resolve_setting, settle
 from privcheck.reports.values import Verified
-from privcheck.reports.wording import figure, label, ratio
+from privcheck.reports.wording import figure, label, ratio, say_holds
 
 COLUMNS = ("verdict", "elsewhere", "cost/claim", "worst pair/claim", "joint DP")  # of `say_columns`
 
@@ -79,9 +79,10 @@ def say_parameters(values: Mapping[str, str]) -> str:
 
 
 def say_verdict(result: Verified) -> str:
-    """Returns the verdict in the words of the command line: "holds, proved"."""
-    given = ", given" if result.given and result.verdict == "holds" else ""
-    return f"{result.verdict}, {result.method}{given}" if result.verdict != "undecided" else "undecided"
+    """Returns the verdict in the words of the command line: "holds, proved", or "holds, given arms"."""
+    if result.verdict == "holds":
+        return say_holds(result.method, result.given)
+    return f"{result.verdict}, {result.method}" if result.verdict != "undecided" else "undecided"
 
 
 def say_ratios(result: Verified) -> tuple[str, str]:

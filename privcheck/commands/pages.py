@@ -76,8 +76,8 @@ def _index(papers: Papers) -> Iterator[str]:
 def _words() -> Iterator[str]:
     """Yields the words of the tables, which are those of `privcheck verify`."""
     yield "* *verdict*: at the parameters on the system's page, as `privcheck verify NAME` says it. *Holds, proved* is"
-    yield "  for all parameters, *holds, checked* for these; *given* is given what its author states. *Fails, witness*"
-    yield "  names a pair of neighbouring datasets that loses more than is claimed."
+    yield "  for all parameters, *holds, checked* for these, *holds, given* a name as long as what the author of that"
+    yield "  states is true. *Fails, witness* names a pair of neighbouring datasets that loses more than is claimed."
     yield "* *elsewhere*: where the verdict differs, under another reading of the paper or at other parameters."
     yield "* *cost/claim*: the accountant's upper bound over the claim, rounded up. Above 1 nothing is proved."
     yield "* *worst pair/claim*: what the worst pair known loses over the claim, rounded down. Above 1 the claim is"

@@ -20,12 +20,12 @@ WRITTEN = (
 _DELTA = 1e-5  # where the claim itself has no δ
 _WORDS = (
     "**How to read the tables.** A system is judged by what it publishes, at the parameters given with it. *Holds, "
-    "proved*: for all parameters. *Holds, checked*: at these. *Given*: as long as what its author states is true. "
-    "*Fails, witness*: two datasets that differ in one user are told apart better than the claim allows, computed "
-    "exactly. *Cost/claim* is the accountant's upper bound over the claim, rounded up; *worst pair/claim* is what the "
-    "worst pair known loses, rounded down. A loose step that another makes up for is a finding, not a failure. Joint "
-    "DP *follows* from the published statistics by the billboard lemma where their claim holds; otherwise it is "
-    "*unproved*, and never refuted by them."
+    "proved*: for all parameters. *Holds, checked*: at these. *Holds, given* a name: as long as what its author "
+    "states is true. *Fails, witness*: two datasets that differ in one user are told apart better than the claim "
+    "allows, computed exactly. *Cost/claim* is the accountant's upper bound over the claim, rounded up; *worst "
+    "pair/claim* is what the worst pair known loses, rounded down. A loose step that another makes up for is a "
+    "finding, not a failure. Joint DP *follows* from the published statistics by the billboard lemma where their "
+    "claim holds; otherwise it is *unproved*, and never refuted by them."
 )
 
 

@@ -29,7 +29,7 @@ from privcheck.reports.values import (
     StartedPackage,
     Verified,
 )
-from privcheck.reports.wording import ratio, spell_out
+from privcheck.reports.wording import ratio, say_given, spell_out
 
 if TYPE_CHECKING:
     from privcheck.preparing import Prepared
@@ -136,7 +136,7 @@ def describe_verdicts(result: AllVerified) -> str:
     rows = [("system", "verdict", "how", "joint DP", "cost/claim", "worst pair/claim", "claim")]
     places: dict[tuple[str, str, str], list[str]] = {}
     for r in result.results:
-        how = r.method + (", given" if r.given else "")
+        how = say_given(r.given) if r.given and r.verdict == "holds" else r.method
         ratios = (ratio(r.upper_ratio, rounding="up"), ratio(r.lower_ratio, rounding="down"))
         rows.append((r.algorithm, r.verdict, how, r.joint or "", *ratios, spell_out(r.claim)))
         for f in r.findings:

@@ -37,7 +37,7 @@ OURS = (
     SmoothNoise,
 )  # their prices are theorems, their pairs compared with other code in the tests
 
-# of whose price several trajectories of a user are part, or whose sensitivity is one user's by definition
+# of whose price several trajectories of a user are part; of mechanisms of one's own the stated relation says how many
 OF_SEVERAL = (SampledRelease, VaryingRelease, MatrixMechanism, NoisyMax, ScoredChoice, SparseVector, OwnMechanism)
 
 __all__ = [

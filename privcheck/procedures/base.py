@@ -20,7 +20,7 @@ from privcheck.errors import DeclarationError
 from privcheck.fields import text
 from privcheck.relations import Relation
 from privcheck.statistics.base import Sensitivity
-from privcheck.symbols import Expr
+from privcheck.symbols import Expr, expression
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
@@ -251,3 +251,28 @@ def set_words(one: object, *, name: str, users: str, source: str) -> None:
     text(f"source, of {kind}", source, empty=True)
     for key, words in {"name": name, "users": users, "source": source}.items():
         object.__setattr__(one, key, words)
+
+
+def moved_by_a_user(sensitivity: Expr, relation: Relation) -> Expr:
+    """Bound on how far all that one user has moves a score or a query: each of m trajectories by the sensitivity.
+
+    They may all be alike, so that m·Δ is attained by counts, and the triangle inequality says that it is a bound.
+    """
+    several = relation.trajectories
+    return sensitivity if several == expression(1) else (several * sensitivity).simplified()
+
+
+def check_one_record(name: str, relation: Relation, *, why: str) -> None:
+    """Checks that a user has one record, where a price says nothing of several.
+
+    Args:
+        name: The procedure's.
+        relation: The neighbouring relation.
+        why: What the price rests on that several records break.
+
+    Raises:
+        DeclarationError: A user has several.
+    """
+    if relation.trajectories != expression(1):
+        message = f"{name}: priced for one record of a user ({why}), got {relation.words!r}"
+        raise DeclarationError(f"{message}; declare the relation for one, and claim k·ε of k apart")

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, Sampler, set_words
+from privcheck.procedures.base import (
+    Array,
+    Cost,
+    KnownPair,
+    Outcomes,
+    Sampler,
+    check_one_record,
+    set_words,
+)
 from privcheck.procedures.scored_choice import ScoredChoice
 from privcheck.procedures.selection import NoisyMax
 from privcheck.procedures.sparse_vector import SparseVector
@@ -140,8 +148,9 @@ class OnSample:
 
         Raises:
             DeclarationError: A user is replaced, for whom nothing is proved here of selections: the price is of users
-                who are in the sample or not. Or a selection is not ε-DP.
+                who are in the sample or not. Or users have several trajectories. Or a selection is not ε-DP.
         """
+        check_one_record(self.name, relation, why="the records of a user might be sampled one by one")
         if isinstance(relation, ReplaceOne):
             message = f"{self.name}: selections on a sample are priced for a user who is in it or not"
             raise DeclarationError(f"{message}, got {relation.words!r}; declare AddRemoveOne or ZeroOut")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privcheck.domains import Condition
 from privcheck.fields import number, one_of, truth
-from privcheck.procedures.base import Array, Cost, KnownPair, set_words
+from privcheck.procedures.base import Array, Cost, KnownPair, moved_by_a_user, set_words
 from privcheck.procedures.selection import MaxNoise, NoisyMax, SelectionRuns
 from privcheck.relations import Relation
 from privcheck.symbols import Exact, Expr, expression
@@ -47,7 +47,8 @@ class ScoredChoice:
             taken with probability exp(ε(u − max u)/2Δ)).
         epsilon: ε in the formula, above 0; for monotone scores the price is half of it.
         candidates: How many there are; 2 or more.
-        sensitivity: Δ, the most by which one user moves one score, above 0; all may move at once.
+        sensitivity: Δ, the most by which one trajectory of a user moves one score, above 0; all may move at once. A
+            user with up to m trajectories moves it by m·Δ: the price is m-fold.
         monotone: Whether the scores of two neighbours differ one way only.
         users: As of a `Release`.
         source: Where the paper says so.
@@ -153,7 +154,7 @@ class ScoredChoice:
         return replace(self, epsilon=self.epsilon / factor)
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns ε, half of it for monotone scores; ρ = ε²/8 where the range is bounded by ε, else min(ε²/2, ε)."""
+        """Returns mε, half of it for monotone scores; ρ = (mε)²/8 where the range is bounded by mε, else as of ε-DP."""
         return replace(self.noisy_max.cost(relation), theorem=_THEOREMS[self.by])
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
@@ -161,7 +162,8 @@ class ScoredChoice:
         from privcheck.accounting.events import exponential_mechanism, permute_and_flip
 
         make = exponential_mechanism if self.by == "exponential mechanism" else permute_and_flip
-        return (make(epsilon=self.epsilon.number(values, rounding="up"), monotone=self.monotone),)
+        epsilon = moved_by_a_user(self.epsilon, relation)
+        return (make(epsilon=epsilon.number(values, rounding="up"), monotone=self.monotone),)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
         """Returns the pairs of `NoisyMax`, on which the mechanism itself is run."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number, truth
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, set_words
+from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, moved_by_a_user, set_words
 from privcheck.relations import Relation
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Exact, Expr, expression, minimum, sqrt
@@ -41,7 +41,8 @@ class NoisyMax:
         noise: The law of the noise: "laplace", "exponential" (one-sided) or "gumbel".
         scale: b, of one draw.
         candidates: How many there are; 2 or more.
-        sensitivity: Δ, the most by which one user moves one score; all may move at once.
+        sensitivity: Δ, the most by which one trajectory of a user moves one score; all may move at once. A user with up
+            to m trajectories moves it by m·Δ, and that is charged.
         monotone: Whether the scores of two neighbours differ one way only: counts under adding or removing a user do,
             under replacing one they do not.
         users: As of a `Release`.
@@ -105,7 +106,7 @@ class NoisyMax:
     def preconditions(self) -> tuple[str, ...]:
         """Returns what the scores must satisfy."""
         one_way = ("between neighbours all scores move one way",) if self.monotone else ()
-        return (f"one user moves each score by at most {self.sensitivity}", *one_way)
+        return (f"one trajectory of a user moves each score by at most {self.sensitivity}", *one_way)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -145,13 +146,13 @@ class NoisyMax:
         return replace(self, scale=self.scale * factor)
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns ε = 2Δ/b, half of it for monotone scores, and ρ = min(ε²/2, ε), for Gumbel noise ε²/8.
+        """Returns ε = 2mΔ/b, half of it for monotone scores, and ρ = min(ε²/2, ε), for Gumbel noise ε²/8.
 
         ε-DP is min(ε²/2, ε)-zCDP (Bun & Steinke 2016, Proposition 1.4), an ε-bounded range ε²/8 (Cesar & Rogers 2021).
         """
-        pure = ((1 if self.monotone else 2) * self.sensitivity / self.scale).simplified()
+        moved, m = moved_by_a_user(self.sensitivity, relation), self.candidates
+        pure = ((1 if self.monotone else 2) * moved / self.scale).simplified()
         rho = pure**2 / 8 if self.noise == "gumbel" else minimum(pure**2 / 2, pure)
-        moved, m = self.sensitivity, self.candidates
         reason = f"each of {m} scores moves by at most {moved}" + (", one way only" if self.monotone else "")
         return Cost(
             sensitivity=Sensitivity(l1=m * moved, l2=sqrt(m) * moved, linf=moved, reason=reason),
@@ -166,7 +167,7 @@ class NoisyMax:
         """Returns it as the accountant's `noisy_max`."""
         from privcheck.accounting.events import noisy_max
 
-        moved = self.sensitivity.number(values, rounding="up")
+        moved = moved_by_a_user(self.sensitivity, relation).number(values, rounding="up")
         if moved == 0:
             return ()
         scale = self.scale.number(values, rounding="down")
@@ -174,7 +175,8 @@ class NoisyMax:
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
         """Returns two candidates ahead of all others, one of which gains on the other, from ever further behind."""
-        moved, scale = self.sensitivity.number(values, rounding="down"), self.scale.number(values, rounding="up")
+        moved = moved_by_a_user(self.sensitivity, relation).number(values, rounding="down")
+        scale = self.scale.number(values, rounding="up")
         if moved == 0:
             return ()
         more = int(self.candidates.number(values)) - 2

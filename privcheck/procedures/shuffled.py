@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number, one_of
-from privcheck.procedures.base import Cost, KnownPair, Outcomes, set_words
+from privcheck.procedures.base import Cost, KnownPair, Outcomes, check_one_record, set_words
 from privcheck.procedures.counted import CountedBits, CountedCategories, CountedRounds
 from privcheck.relations import AddRemoveOne, Relation
 from privcheck.statistics.base import Sensitivity
@@ -169,8 +169,10 @@ class ShuffledRandomizer:
         """Returns what every user's own message costs: ε₀ a round; what the others hide, the accountant computes.
 
         Raises:
-            DeclarationError: How many messages leave a shuffler is public, so that no user is added or removed.
+            DeclarationError: How many messages leave a shuffler is public, so that no user is added or removed; or a
+                user has several trajectories, and sends one message.
         """
+        check_one_record(self.name, relation, why="a user sends one message a round")
         if isinstance(relation, AddRemoveOne):
             message = f"{self.name}: how many messages leave a shuffler is public"
             raise DeclarationError(f"{message}: declare ReplaceOne or ZeroOut, not AddRemoveOne")

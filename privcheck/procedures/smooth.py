@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, set_words
+from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, check_one_record, set_words
 from privcheck.relations import Relation
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Exact, Expr, expression, log, minimum, sqrt
@@ -137,7 +137,12 @@ class SmoothNoise:
         return replace(self, scale=self.scale * factor)
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns ε = β + 2 arsinh(1/2s), and ρ = min(ε²/2, ε) (Bun & Steinke 2016, Proposition 1.4)."""
+        """Returns ε = β + 2 arsinh(1/2s), and ρ = min(ε²/2, ε) (Bun & Steinke 2016, Proposition 1.4).
+
+        Raises:
+            DeclarationError: A user has several trajectories: S(D) bounds what one of them moves.
+        """
+        check_one_record(self.name, relation, why="S(D) bounds what one record moves")
         half = 1 / (2 * self.scale)
         pure = self.smoothness + 2 * log(half + sqrt(1 + half**2))
         one = expression(1)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number, one_of, text, truth
-from privcheck.procedures.base import Cost, KnownPair
+from privcheck.procedures.base import Cost, KnownPair, moved_by_a_user
 from privcheck.procedures.sparse_vector_pairs import Comparisons, known_pairs
 from privcheck.relations import Relation
 from privcheck.statistics.base import Sensitivity
@@ -44,7 +44,8 @@ class SparseVector:
         positives: c, answers "above" after which it stops; None where it never does.
         redrawn: Whether the threshold's noise is drawn afresh after every answer "above".
         answers: What leaves of a query above the threshold: that it is, or the very noisy value that was compared.
-        sensitivity: Δ, the most by which one user moves one query; all may move at once.
+        sensitivity: Δ, the most by which one trajectory of a user moves one query; all may move at once. A user with
+            up to m trajectories moves it by m·Δ, and that is charged.
         monotone: Whether the queries of two neighbours differ one way only.
         users: As of a `Release`.
         source: Where the paper says so.
@@ -133,7 +134,7 @@ class SparseVector:
     def preconditions(self) -> tuple[str, ...]:
         """Returns what the queries must satisfy."""
         one_way = ("between neighbours all queries move one way",) if self.monotone else ()
-        return (f"one user moves each query by at most {self.sensitivity}", *one_way)
+        return (f"one trajectory of a user moves each query by at most {self.sensitivity}", *one_way)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -196,9 +197,9 @@ class SparseVector:
         loses, but where c is above m/2 or nothing stops it: there an odd query, and monotone ones, may cost less.
         ε-DP is min(ε²/2, ε)-zCDP (Bun & Steinke 2016, Proposition 1.4); Laplace noise ε + e^(−ε) − 1.
         """
-        moved, m = self.sensitivity, self.queries
+        moved, m = moved_by_a_user(self.sensitivity, relation), self.queries
         reason = f"each of {m} queries moves by at most {moved}" + (", one way only" if self.monotone else "")
-        pure, rho, theorem = self._price()
+        pure, rho, theorem = self._price(moved)
         return Cost(
             sensitivity=Sensitivity(l1=m * moved, l2=sqrt(m) * moved, linf=moved, reason=reason),
             charged=moved,
@@ -208,14 +209,14 @@ class SparseVector:
             theorem=theorem,
         )
 
-    def _price(self) -> tuple[Expr | None, Expr, str]:
+    def _price(self, moved: Expr) -> tuple[Expr | None, Expr, str]:
         """Returns ε, ρ and the theorem."""
         if self.query_scale is None:
             return None, INFINITE, _WITHOUT
-        one = (self.sensitivity / self.query_scale).simplified()
+        one = (moved / self.query_scale).simplified()
         all_of_them = (self.queries * one).simplified()
         rho = self.queries * (one + exp(-one) - 1)
-        stops = self._price_of_answers()
+        stops = self._price_of_answers(moved)
         if stops is None:
             return all_of_them, rho, _COMPOSED
         runs, epsilon = stops
@@ -223,31 +224,32 @@ class SparseVector:
         pure = minimum((runs * epsilon).simplified(), all_of_them)
         return pure, minimum(runs * epsilon**2 / 2, runs * epsilon, rho), f"{theorem}; or {_COMPOSED}"
 
-    def _price_of_answers(self) -> tuple[Expr, Expr] | None:
+    def _price_of_answers(self, moved: Expr) -> tuple[Expr, Expr] | None:
         """Returns how many thresholds are drawn, and the ε of each; None where no theorem applies."""
         if self.query_scale is None or self.answers == "noisy values":
             return None
         if self.positives is None:
             if self.redrawn or not self.monotone:
                 return None
-            both = self.sensitivity / self.threshold_scale + self.queries * self.sensitivity / self.query_scale
+            both = moved / self.threshold_scale + self.queries * moved / self.query_scale
             return expression(1), (both / 2).simplified()
         runs = self.positives if self.redrawn else expression(1)
         crossings = self.positives / runs * (1 if self.monotone else 2)
-        epsilon = self.sensitivity / self.threshold_scale + crossings * self.sensitivity / self.query_scale
+        epsilon = moved / self.threshold_scale + crossings * moved / self.query_scale
         return runs, epsilon.simplified()
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
         """Returns it as the accountant's `above_threshold`, or as that many Laplace queries where these cost less."""
         from privcheck.accounting.events import above_threshold, laplace, non_private, pure
 
-        moved = self.sensitivity.number(values, rounding="up")
+        by_a_user = moved_by_a_user(self.sensitivity, relation)
+        moved = by_a_user.number(values, rounding="up")
         if moved == 0:
             return ()
         if self.query_scale is None:
             return (non_private(),)
         queries, query_scale = int(self.queries.number(values)), self.query_scale.number(values, rounding="down")
-        stops = self._price_of_answers()
+        stops = self._price_of_answers(by_a_user)
         if stops is None or (stops[0] * stops[1]).number(values) >= queries * moved / query_scale:
             return (laplace(scale=query_scale, sensitivity=moved, count=queries),)
         if self.positives is None:
@@ -263,7 +265,7 @@ class SparseVector:
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
         """Returns queries about the threshold, of which one user moves some up and, unless monotone, others down."""
-        moved = self.sensitivity.number(values, rounding="down")
+        moved = moved_by_a_user(self.sensitivity, relation).number(values, rounding="down")
         if moved == 0:
             return ()
         of = Comparisons(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privcheck.domains import Condition
 from privcheck.fields import number, one_of
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, set_words
+from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, check_one_record, set_words
 from privcheck.relations import Relation
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Exact, Expr, expression, minimum, sqrt
@@ -131,7 +131,11 @@ class NoisyVotes:
         """Returns ε = 2/b a query for Laplace noise, ρ = 1/σ² for Gaussian noise, under every relation.
 
         A replaced, added or removed user changes one teacher, who votes in either case.
+
+        Raises:
+            DeclarationError: A user has several trajectories, which may be with as many teachers.
         """
+        check_one_record(self.name, relation, why="all of a user's data is with one teacher, who has one vote")
         one = expression(1)
         moved = Sensitivity(l1=2 * one, l2=sqrt(2), linf=one, reason="one vote changes sides")
         if self.noise == "gaussian":

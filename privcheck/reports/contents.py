@@ -69,7 +69,7 @@ def _findings(report: Report) -> str:
     assert verify is not None
     kinds = Counter(item.severity for item in tables.gravest_first(report))
     said = ", ".join(f"{number} {kind}" for kind, number in kinds.items()) or "none"
-    weak = Counter(item.basis for item in verify.rests_on)
+    weak = Counter(item.kind or item.basis for item in verify.rests_on)
     grounds = ", ".join(f"{number} {basis}" for basis, number in weak.items())
     return f"{said}; the verdict rests on facts: {grounds}" if grounds else said
 

@@ -36,7 +36,7 @@ def as_report(result: object) -> Report:
         return result
     sections: dict[str, Any] = {}
     if isinstance(result, Verified):
-        brief = VerdictBrief(verdict=result.verdict, method=result.method, sentence=result.sentence)
+        brief = VerdictBrief(verdict=result.verdict, method=result.method, sentence=result.sentence, given=result.given)
         sections = {"verify": result, "verdict": brief}
     elif isinstance(result, Audited):
         sections = {"audit": result if isinstance(result, Audits) else together({result.view: result})}
@@ -46,7 +46,7 @@ def as_report(result: object) -> Report:
             raise ParameterError(f"{type(result).__name__} has no page: save it under a name that ends in .json")
         sections = {kinds[type(result)]: result}
     name = result.name if isinstance(result, Shown) else getattr(result, "algorithm", "")
-    return Report(privcheck=About(), algorithm=name, **sections)
+    return Report(privcheck=About(), algorithm=name, unit=getattr(result, "unit", None), **sections)
 
 
 def keep(result: object, path: Path) -> Path:

@@ -8,7 +8,7 @@ from privcheck.reports.headlines import say_guarantee
 from privcheck.reports.summary import NOTHING_LEARNED, Notice, Tone
 from privcheck.reports.tables import Cell
 from privcheck.reports.values import PricedClaim, Standing
-from privcheck.reports.wording import NOTHING, figure, percent, spell_out
+from privcheck.reports.wording import NOTHING, figure, percent, say_holds, spell_out
 
 VIEWS = {
     "joint": "joint DP",
@@ -60,7 +60,9 @@ def say_verdict(given: PricedClaim) -> str:
     """Returns the verdict on a claim in a few words; where only the releases hold it, that joint DP does not follow."""
     if given.verdict != "holds":
         return given.verdict
-    return f"holds, {given.method}" if given.joint in (None, "follows") else f"holds; joint DP {given.joint}"
+    return (
+        say_holds(given.method, given.given) if given.joint in (None, "follows") else f"holds; joint DP {given.joint}"
+    )
 
 
 def warnings(standings: Sequence[Standing], *, delta: float) -> tuple[Notice, ...]:

@@ -11,7 +11,7 @@ from privcheck.reports import audited
 from privcheck.reports.agreeing import agree, say_ratios
 from privcheck.reports.curves import find_crossing, privacy
 from privcheck.reports.values import Audited, Audits, Ran, RanOnline, Regret, Report, Verified
-from privcheck.reports.wording import as_sentence, figure, percent, spell_out, words
+from privcheck.reports.wording import as_sentence, capitalise, figure, percent, say_holds, spell_out, words
 
 Tone = Literal["good", "bad", "open", "mark", "plain"]
 Role = Literal["private", "twin", "reference"]
@@ -22,6 +22,7 @@ LOSS_AT_MOST, PRESET = "Loss at most", "Preset"  # labels of figures
 _METHODS = {
     "proved": "symbolically, for all parameters",
     "checked": "numerically, at the parameters above",
+    "given": "by the accountant, as long as what its author states is true",
     "witness": "by two neighbouring datasets whose exact privacy loss was computed",
 }
 _JOINT = {
@@ -102,11 +103,11 @@ def verdict(report: Report) -> Verdict:
     tones: dict[str, Tone] = {"holds": "good", "fails": "bad"}
     headline = {"holds": "Holds", "fails": "Fails", "undecided": "Undecided"}.get(kind, "No verdict")
     if kind == "holds" and method in {"proved", "checked"}:
-        headline = f"{headline}, {method}" + (", given what is stated" if verify and verify.given else "")
+        headline = capitalise(say_holds(method, own.given if own else ()))
     return Verdict(
         headline=headline,
         tone=tones.get(kind, "open"),
-        how=_METHODS.get(method, method),
+        how=_METHODS.get("given" if own and own.given and kind == "holds" else method, method),
         claim=spell_out(verify.claim if verify else report.show.claim if report.show else ""),
         ratios=_ratios(kind, verify) if verify else "",
         sentence="" if own is None else agree(report, own.sentence),

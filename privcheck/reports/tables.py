@@ -168,15 +168,17 @@ def grounds_table(report: Report) -> ReportTable | None:
     """Returns the facts that the verdict rests on, the weakest first."""
     body: list[list[str | Cell]] = [
         [
-            Cell(text=item.basis, tone="open" if item.basis == "stated" else "plain"),
+            Cell(text=item.kind or item.basis, tone="open" if item.basis == "stated" else "plain"),
+            item.basis,
             item.where,
             spell_out(item.what),
             spell_out(item.by),
+            spell_out(item.checked_where or "nowhere") if item.basis == "assumed" else "",
         ]
         for item in (report.verify.rests_on if report.verify else ())
     ]
     caption = "What the verdict rests on, the weakest first: stated by the author, assumed, checked, proved."
-    return table(caption, ("basis", "where", "fact", "by"), body)
+    return table(caption, ("kind", "basis", "where", "fact", "by", "checked by"), body)
 
 
 def pair_table(witness: VerdictWitness) -> ReportTable | None:

@@ -95,7 +95,7 @@ def _grounds(report: Report, width: int) -> Iterator[str]:
     if weak:
         yield "rests on"
     for item in weak:
-        yield from _wrap(spell_out(f"{item.basis}, {item.where}: {item.what} — {item.by}"), width, "  ")
+        yield from _wrap(spell_out(f"{item.kind or item.basis}, {item.where}: {item.what} — {item.by}"), width, "  ")
 
 
 def _tables(report: Report) -> Iterator[str]:

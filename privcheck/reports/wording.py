@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ Rounding = Literal["nearest", "up", "down"]
 NOTHING = "–"
 _MODES = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}
 _DUST = Decimal("1e-12")  # relative: 1.9999999999999998 is written as 2, and 1.0000000000004, a sum of roundings, as 1
+_LONGEST = 48  # characters of the names that a verdict is given
 _RAISED = str.maketrans("0123456789-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
 _LETTERS = {
     "rho": "ρ", "epsilon": "ε", "delta": "δ", "beta": "β", "mu": "μ", "sigma": "σ", "alpha": "α", "oo": "∞",
@@ -156,6 +157,34 @@ def as_sentence(text: str) -> str:
 def label(name: str) -> str:
     """Returns a field's name in words: `noise_bound` is "noise bound"."""
     return spell_out(name.replace("_", " ")) if name not in _LETTERS else _LETTERS[name]
+
+
+def say_holds(method: str, given: Sequence[str]) -> str:
+    """Returns that a claim holds and how; where an author states something that it rests on, given what, and no more.
+
+    >>> say_holds("proved", ()), say_holds("checked", ("own", "a law", "counts"))
+    ('holds, proved', 'holds, given own, a law and 1 more')
+    """
+    return f"holds, {say_given(given)}" if given else f"holds, {method}"
+
+
+def say_given(given: Sequence[str]) -> str:
+    """Returns whose sensitivity or price a verdict is given, shortly: the first clause of each name, and how many more.
+
+    >>> say_given(("counts and sums of the clusters, points in [−1, 1]²",)), say_given(("own",) * 3)
+    ('given counts and sums of the clusters', 'given own, own and 1 more')
+    """
+    named: list[str] = []
+    for name in given:
+        clause = name.split(", ")[0]
+        short = clause if len(clause) <= _LONGEST else f"{clause[: _LONGEST - 1].rstrip()}…"
+        if named and len(", ".join([*named, short])) > _LONGEST:
+            break
+        named.append(short)
+        if len(named) == 2:
+            break
+    more = len(given) - len(named)
+    return "given " + ", ".join(named) + (f" and {more} more" if more else "")
 
 
 def superscript(number: int) -> str:

@@ -1,4 +1,4 @@
-"""What a verdict rests on: proved here, checked by enumeration, stated by the author, or assumed about the data.
+"""What a verdict rests on: proved here, checked by enumeration, stated by the author, assumed, or taken for public.
 
 And what keeps a claim from holding although the composed cost is within it: something on which the cost rests that is
 broken, or that nothing could try.
@@ -9,18 +9,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Final, Literal
 
 from privcheck.declaration import Declaration, Release
 from privcheck.mechanisms import PRICED
-from privcheck.procedures import OURS, Procedure, SampledRelease, VaryingRelease
-from privcheck.relations import Relation
-from privcheck.statistics import ClippedSums, FeatureSums, GramMatrices, SmallestEigenvalue
+from privcheck.procedures import (
+    OURS,
+    MatrixMechanism,
+    NoisyVotes,
+    OnSample,
+    Procedure,
+    SampledRelease,
+    ShuffledRandomizer,
+    SparseVector,
+    VaryingRelease,
+)
+from privcheck.public import PublicFact
+from privcheck.relations import AddRemoveOne, Relation
+from privcheck.schedules import Once, PerUser, public_facts
+from privcheck.statistics import ClippedSums, FeatureSums, GramMatrices, SmallestEigenvalue, Statistic
 from privcheck.statistics.derived import is_derived
 from privcheck.symbols import at_most, expression
 from privcheck.verification.stated import Tried
 
 Basis = Literal["proved", "checked", "stated", "assumed"]
+Kind = Literal["derived", "stated by the author", "assumed about data", "public fact", "modelling"]
+_READER: Final = "the reader of tables, where users are named (`user` column)"
+_DOORS: Final = "the reader of tables and the ledger, which compare units (`privcheck.unit`)"
+_RUNS: Final = "whoever runs it"
+_EVERYWHERE: Final = "all releases"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +49,19 @@ class Ground:
             declaration's author and not proved; "assumed" of the data or of the algorithm.
         where: The release, or "all releases".
         what: The fact.
-        by: The theorem, what was tried, or where it is checked.
+        by: The theorem, what was tried, or on whose word it is.
+        kind: What kind of fact: "derived" here; "stated by the author" of a statistic, a mechanism or a pair; "assumed
+            about data"; a "public fact", which neighbours share; or "modelling": who is protected, who is sampled, how
+            draws depend on one another, and in which order outputs leave.
+        checked_where: The door that refuses what contradicts it; None where there is none.
     """
 
     basis: Basis
     where: str
     what: str
     by: str
+    kind: Kind
+    checked_where: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,44 +77,44 @@ class Doubt:
     remedy: str
 
 
-def grounds(declaration: Declaration, tried: Sequence[Tried], *, proved: bool) -> tuple[Ground, ...]:
+def grounds(
+    declaration: Declaration, tried: Sequence[Tried], values: Mapping[str, Fraction], *, proved: bool, by_pair: bool
+) -> tuple[Ground, ...]:
     """Returns what the verdict on a declaration rests on, the weakest first.
 
     Args:
         declaration: What is judged.
         tried: What was tried on the sensitivities that authors state.
+        values: The parameters, for the unit of privacy.
         proved: Whether cost ≤ claim is decided for all parameters.
+        by_pair: Whether the verdict rests on a pair of neighbours, such as one of the author's candidates.
     """
     rests_on = [_from_stated(one) for one in tried]
     tried_prices = {one.release for one in tried if one.of == "price"}
     rests_on += [
-        Ground(
-            basis="stated", where=r.name, what=f"the price of {r.mechanism.words}", by="nothing: not a noise of ours"
-        )
+        _stated(r.name, f"the price of {r.mechanism.words}", "nothing: not a noise of ours")
         for r in declaration.releases
         if not _has_price(r) and r.name not in tried_prices
     ]
     rests_on += [_from_price(one) for one in declaration.procedures if one.name not in tried_prices]
+    if by_pair and declaration.candidates is not None and not all(map(is_derived, _statistics(declaration))):
+        what = "the candidates that the declaration names are data that two users may have"
+        rests_on.append(_stated(_EVERYWHERE, what, "its author; sizes, bounds and relation were asked of every pair"))
     rests_on += [
-        Ground(
-            basis="assumed",
-            where="all releases",
-            what=f"{a.what} at most {a.assumed if a.attained is None else a.attained}",
-            by="nothing: the algorithm as printed does not enforce it" if a.attained is None else a.source,
+        _assumed(
+            _EVERYWHERE,
+            f"{a.what} at most {a.assumed if a.attained is None else a.attained}",
+            "nothing: the algorithm as printed does not enforce it" if a.attained is None else a.source,
         )
         for a in declaration.assumptions
     ]
     rests_on += _preconditions(declaration)
-    rests_on.append(
-        Ground(
-            basis="assumed",
-            where="all releases",
-            what=_what_a_user_has(declaration.relation),
-            by="the reader of tables, where users are named (`user` column)",
-        )
-    )
+    rests_on.append(_assumed(_EVERYWHERE, _what_a_user_has(declaration.relation), _READER, door=_READER))
+    rests_on += _public_facts(declaration)
+    rests_on += _modelling(declaration, values)
     rests_on += [
         Ground(
+            kind="derived",
             basis="proved",
             where=r.name,
             what=f"the sensitivity of {r.statistic.name}",
@@ -172,22 +195,17 @@ def _what_a_user_has(relation: Relation) -> str:
 
 def _from_stated(one: Tried) -> Ground:
     if not one.pairs:
-        what = f"the {one.of} of {one.statistic}, which could not be tested"
-        return Ground(basis="stated", where=one.release, what=what, by=one.how)
-    return Ground(
-        basis="stated",
-        where=one.release,
-        what=f"the {one.of} of {one.statistic}",
-        by=f"its author; {one.pairs:,} pairs of neighbours did not violate it ({one.how})",
-    )
+        return _stated(one.release, f"the {one.of} of {one.statistic}, which could not be tested", one.how)
+    by = f"its author; {one.pairs:,} pairs of neighbours did not violate it ({one.how})"
+    return _stated(one.release, f"the {one.of} of {one.statistic}", by)
 
 
 def _from_price(procedure: Procedure) -> Ground:
     if type(procedure) not in OURS:
         by = "its author: not a procedure of ours"
-        return Ground(basis="stated", where=procedure.name, what=f"the price of {procedure.words}", by=by)
-    what = f"the price of {procedure.words}"
-    return Ground(basis="proved", where=procedure.name, what=what, by="the theorem in its line of the derivation")
+        return _stated(procedure.name, f"the price of {procedure.words}", by)
+    by = "the theorem in its line of the derivation"
+    return Ground(kind="derived", basis="proved", where=procedure.name, what=f"the price of {procedure.words}", by=by)
 
 
 def _has_price(release: Release) -> bool:
@@ -203,32 +221,111 @@ def _preconditions(declaration: Declaration) -> list[Ground]:
             else set()
         )
         by = "nothing here: whoever runs it keeps to it"
-        preconditions += [
-            Ground(basis="assumed", where=procedure.name, what=words, by=by)
-            for words in procedure.preconditions
-            if words not in kept
-        ]
+        preconditions += [_assumed(procedure.name, words, by) for words in procedure.preconditions if words not in kept]
     for release in declaration.statistics_released:
+        door: str | None = None
         linear = type(release.statistic) in {GramMatrices, FeatureSums, SmallestEigenvalue}
         if linear:
-            by = "`check_bounds`, which refuses other data"
+            by = door = "`check_bounds`, which refuses other data"
         elif type(release.statistic) is ClippedSums:
-            by = "`Vectors`, which clip them"
+            by = door = "`Vectors`, which clip them"
         elif is_derived(release.statistic):
-            by = "`Trajectories` and the reader of tables, which refuse other data"
+            by = door = "`Trajectories` and the reader of tables, which refuse other data"
         else:
             by = "the statistic's own `compute`, its author says"
-        preconditions += [
-            Ground(basis="assumed", where="all releases", what=words, by=by)
-            for words in release.statistic.preconditions
-        ]
+        preconditions += [_assumed(_EVERYWHERE, words, by, door=door) for words in release.statistic.preconditions]
     return preconditions
+
+
+def _public_facts(declaration: Declaration) -> list[Ground]:
+    """Returns what neighbours are taken to share: members of groups, ends of batches, how many users there are."""
+    facts = []
+    used = {one.users for one in declaration.everything_released}
+    for partition in declaration.partitions:
+        for group in partition:
+            if str(group) in used:
+                names = ", ".join(one.name for one in declaration.everything_released if one.users == str(group))
+                fact = group if isinstance(group, PublicFact) else PublicFact(group)
+                facts.append(_public(names, f"which users are in the group {str(group)!r}", fact.by))
+    for release in declaration.statistics_released:
+        facts += [_public(release.name, what, fact.by) for what, fact in public_facts(release.schedule)]
+    for procedure in declaration.procedures:
+        if isinstance(procedure, OnSample) or (isinstance(procedure, MatrixMechanism) and procedure.rate is not None):
+            facts.append(_public(procedure.name, f"rate = {procedure.rate} of the sampling", PublicFact(None).by))
+        if isinstance(procedure, MatrixMechanism):
+            what = f"in which steps a user may contribute, and how many there are ({procedure.encoder.words})"
+            facts.append(_public(procedure.name, what, PublicFact(None).by))
+        if isinstance(procedure, ShuffledRandomizer):
+            facts.append(_public(procedure.name, f"how many users send messages ({procedure.senders})", _RUNS))
+    if not isinstance(declaration.relation, AddRemoveOne) and declaration.model != "local":
+        facts.append(
+            _public(_EVERYWHERE, "how many users there are: neighbours have as many", declaration.relation.words)
+        )
+    return facts
+
+
+def _modelling(declaration: Declaration, values: Mapping[str, Fraction]) -> list[Ground]:
+    """Returns who is protected, what samples are of, which draws are independent, and in which order outputs leave."""
+    unit = declaration.unit(values)
+    facts = [_modelled(_EVERYWHERE, f"who is protected: {unit.words}", unit.stated_by, door=_DOORS)]
+    sampling = [one.name for one in declaration.procedures if _samples(one)]
+    for name in sampling:
+        several = "" if declaration.relation.trajectories == expression(1) else ", each with all of its trajectories"
+        what = f"users are sampled{several}, and not trajectories or steps; who is in a sample is not told"
+        facts.append(_modelled(name, what, _RUNS))
+    if sampling:
+        apart = f" of {', '.join(sampling)}" if len(sampling) > 1 else ""
+        what = f"the samples{apart} are drawn independently of one another and of all data, afresh in every round"
+        facts.append(_modelled(", ".join(sampling), what, _RUNS))
+    adaptive = [one.name for one in declaration.everything_released] if _is_adaptive(declaration) else []
+    if adaptive:
+        what = (
+            "outputs leave one after the other: what is asked next, and of whom, may depend on earlier outputs and on "
+            "public facts, and no interaction begins while another is unfinished"
+        )
+        facts.append(_modelled(", ".join(adaptive), what, "adaptive composition; whoever runs it keeps the order"))
+    return facts
+
+
+def _samples(procedure: Procedure) -> bool:
+    of_matrix = isinstance(procedure, MatrixMechanism) and procedure.rate is not None
+    return isinstance(procedure, SampledRelease | OnSample) or of_matrix
+
+
+def _is_adaptive(declaration: Declaration) -> bool:
+    """Returns whether more than one output leaves, so that a later one may depend on an earlier one."""
+    everything = declaration.everything_released
+    if len(everything) > 1:
+        return True
+    if declaration.releases:
+        return not isinstance(declaration.releases[0].schedule, Once | PerUser)
+    interactive = isinstance(everything[0], SparseVector | NoisyVotes | MatrixMechanism)
+    return interactive or declaration.procedures[0].rounds != expression(1)
 
 
 def _from_comparison(*, proved: bool) -> Ground:
     if proved:
-        return Ground(
-            basis="proved", where="all releases", what="cost at most claim, for all parameters", by="exact expressions"
-        )
-    what = "cost against claim, at the given parameters"
-    return Ground(basis="checked", where="all releases", what=what, by="numbers, the cost rounded up")
+        what, by = "cost at most claim, for all parameters", "exact expressions"
+        return Ground(kind="derived", basis="proved", where=_EVERYWHERE, what=what, by=by)
+    what, by = "cost against claim, at the given parameters", "numbers, the cost rounded up"
+    return Ground(kind="derived", basis="checked", where=_EVERYWHERE, what=what, by=by)
+
+
+def _statistics(declaration: Declaration) -> list[Statistic[Any]]:
+    return [release.statistic for release in declaration.statistics_released]
+
+
+def _stated(where: str, what: str, by: str) -> Ground:
+    return Ground(kind="stated by the author", basis="stated", where=where, what=what, by=by)
+
+
+def _assumed(where: str, what: str, by: str, *, door: str | None = None) -> Ground:
+    return Ground(kind="assumed about data", basis="assumed", where=where, what=what, by=by, checked_where=door)
+
+
+def _public(where: str, what: str, by: str) -> Ground:
+    return Ground(kind="public fact", basis="assumed", where=where, what=what, by=by)
+
+
+def _modelled(where: str, what: str, by: str, *, door: str | None = None) -> Ground:
+    return Ground(kind="modelling", basis="assumed", where=where, what=what, by=by, checked_where=door)

@@ -1,14 +1,16 @@
 """Tries to break prices that authors state: mechanisms of their own, and additive noise of a law of their own.
 
-A price is compared with what pairs of neighbours lose whose output laws are known exactly, and what is drawn with the
-density that is said to be drawn. What contradicts it is an error with that pair. What survives is stated still.
+A price is compared with what pairs of neighbours lose whose output laws are known exactly, at the parameters and at
+others in their ranges, and what is drawn with the density that is said to be drawn. What contradicts it is an error
+with that pair and those parameters. What survives is stated still.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +21,7 @@ from privcheck.accounting.events import Event
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import DeclarationError
 from privcheck.mechanisms import PRICED, Noise, lacks
+from privcheck.parameters import Parameter
 from privcheck.procedures import Cost, OwnMechanism
 from privcheck.procedures.base import Outcomes
 from privcheck.procedures.mixtures import Mixture
@@ -28,12 +31,18 @@ from privcheck.symbols import Expr, expression, sqrt
 from privcheck.verification.outcome_loss import pair_delta, pair_epsilon, pure_loss, rho_loss
 from privcheck.verification.stated import Tried
 
+Comparison = Callable[..., None]  # raises a DeclarationError where a pair loses more than `near` times what is stated
+
 _DRAWN: Final = 100_000  # outputs on each of two neighbours, compared with the density
+_FEW: Final = 2_000  # of them at other parameters, where only the ratio of densities is looked at
 _FAILURE: Final = 1e-11  # probability that the comparison accuses a sampler that draws its density
 _FAR: Final = math.sqrt(math.log(2 / _FAILURE) / (2 * _DRAWN))  # Dvoretzky, Kiefer & Wolfowitz; Massart's constant
 _NEAR: Final = 1 + 1e-6  # of a law that is told by its author's own floats
+_FAR_FROM: Final = 1 + 1e-3  # the same at other parameters, where cells and edges were not chosen for the purpose
 _LEAST: Final = 1e-8  # mass of a cell that is told apart, of a law that only its distribution function tells
 _DELTAS: Final = (1e-1, 1e-3, 1e-6)
+_MOST_ELSEWHERE: Final = 24  # settings of the parameters at which a price is tried beside the given ones
+_COUNTED: Final = 64  # up to which counts are tried: outputs may be as many as 2 to the power of one
 _SHIFTS: Final = (Fraction(1), Fraction(1, 4), Fraction(1, 20))  # of the ℓ∞ sensitivity
 
 
@@ -64,15 +73,88 @@ def try_mechanism(declaration: Declaration, one: OwnMechanism, values: Mapping[s
         assert isinstance(known.sampler, OwnRuns)
         _check_sampler(one, known.sampler, at, rng)
         if known.outcomes is not None:
-            _check_price((one.name, known.words), (known.outcomes, 1), cost, events, values)
+            _check_price((one.name, known.words), (known.outcomes, 1), cost, events, values, near=_NEAR)
             tried += 1
         elif cost.pure is not None:
-            _check_points(one, known.words, known.sampler, cost.pure.number(values, rounding="up"), rng)
+            worst = _worst_at_points(one, known.sampler, rng, _DRAWN)
+            _check_points(one.name, known.words, worst, cost.pure.number(values, rounding="up"), near=_NEAR)
             tried += 1
     how = "the laws of its outputs against the price, its sampler against its density"
     if not tried:
         how = "give `neighbours`" if not pairs else "give all its `outputs`, or `edges` between which they lie"
+    if tried:
+        how += _try_elsewhere(declaration, one.symbols, values, lambda at: _compare_laws(declaration, one, at))
     return Tried(release=one.name, statistic=one.name, pairs=tried, how=how, of="price")
+
+
+def _compare_laws(declaration: Declaration, one: OwnMechanism, values: Mapping[str, Fraction]) -> list[Comparison]:
+    """Returns what compares a mechanism's price with what its pairs lose: by exact laws, or where outputs fall."""
+    cost, events = one.cost(declaration.relation), one.events(declaration.relation, values)
+    found: list[Comparison] = []
+    for known in one.pairs(declaration.relation, values):
+        if known.outcomes is not None:
+            found.append(partial(_check_price, (one.name, known.words), (known.outcomes, 1), cost, events, values))
+        elif cost.pure is not None:
+            assert isinstance(known.sampler, OwnRuns)
+            worst = _worst_at_points(one, known.sampler, np.random.default_rng(0), _FEW)
+            epsilon = cost.pure.number(values, rounding="up")
+            found.append(partial(_check_points, one.name, known.words, worst, epsilon))
+    return found
+
+
+def _try_elsewhere(
+    declaration: Declaration, symbols: frozenset[str], values: Mapping[str, Fraction],
+    compare: Callable[[Mapping[str, Fraction]], list[Comparison]],
+) -> str:  # fmt: skip
+    """Returns at how many other settings of the parameters a price was compared as well, in words.
+
+    Args:
+        declaration: Whose parameters.
+        symbols: Those on which the price depends.
+        values: The given ones.
+        compare: From parameters to what is compared there.
+
+    Raises:
+        DeclarationError: A pair loses more there; the message names the parameters.
+    """
+    tried = 0
+    for at in _elsewhere(declaration, symbols, values):
+        try:
+            with np.errstate(all="ignore"):
+                comparisons = compare(declaration.values(at))
+        except Exception:  # noqa: BLE001, S112 - the author's own code; at the given parameters it says what is wrong
+            continue
+        try:
+            for comparison in comparisons:
+                comparison(near=_FAR_FROM)
+        except DeclarationError as error:
+            setting = ", ".join(f"{name} = {at[name]}" for name in sorted(symbols))
+            message = f"{error}; this at {setting}: state a price that is true there too, or a smaller range"
+            raise DeclarationError(message) from None
+        tried += bool(comparisons)
+    return f"; at {tried} other settings of the parameters too" if tried else ""
+
+
+def _elsewhere(
+    declaration: Declaration, symbols: frozenset[str], values: Mapping[str, Fraction]
+) -> list[dict[str, Fraction]]:
+    """Returns settings in the parameters' ranges: each parameter smaller and larger alone, and all of them together."""
+    axes = {p.name: _around(p, values[p.name]) for p in declaration.parameters if p.name in symbols}
+    settings = [{**values, name: to} for name, points in axes.items() for to in points]
+    settings += [{**values, **{name: points[end] for name, points in axes.items()}} for end in (0, -1)] if axes else []
+    distinct = {tuple(sorted(one.items())): one for one in settings if one != values}
+    stride = max(1, -(-len(distinct) // _MOST_ELSEWHERE))
+    return list(distinct.values())[::stride]
+
+
+def _around(parameter: Parameter, value: Fraction) -> list[Fraction]:
+    """Returns values in a parameter's range, the least first: an order of magnitude to either side."""
+    if parameter.kind == "count":
+        least = Fraction(parameter.least)
+        return sorted({least, least + 1, *(v for v in (value + 1, 2 * value) if v <= _COUNTED)})
+    if parameter.kind == "probability":
+        return sorted({value / 10, Fraction(1, 2), Fraction(9, 10)})
+    return sorted({value / 10, value / 3, 3 * value, 10 * value} - {Fraction(0)} or {Fraction(1)})
 
 
 def try_noise(declaration: Declaration, release: Release, values: Mapping[str, Fraction]) -> Tried:
@@ -87,7 +169,20 @@ def try_noise(declaration: Declaration, release: Release, values: Mapping[str, F
     if why := lacks(type(noise), "cdf", "std", "draw", "log_ratio"):
         return Tried(release=name, statistic=statistic, pairs=0, how=why, of="price")
     _check_distribution(name, noise)
-    charged, tried = release.charged(declaration.relation), 0
+    moves = _compare_moves(declaration, release, values)
+    for comparison in moves:
+        comparison(near=_NEAR)
+    how = "cells moved by up to its ℓ∞ sensitivity against the price, its sampler against its distribution function"
+    if moves:
+        symbols = release.symbols | release.charged(declaration.relation).linf.symbols
+        how += _try_elsewhere(declaration, symbols, values, lambda at: _compare_moves(declaration, release, at))
+    return Tried(release=name, statistic=statistic, pairs=len(moves), how=how, of="price")
+
+
+def _compare_moves(declaration: Declaration, release: Release, values: Mapping[str, Fraction]) -> list[Comparison]:
+    """Returns moves of cells by what one user changes or less, with what their author states of each."""
+    mechanism, moves = release.mechanism, list[Comparison]()
+    noise, charged = mechanism.at(values), release.charged(declaration.relation)
     most = charged.linf.number(values, rounding="down")
     moved = 0 if most == 0 else max(1, min(1000, int(charged.l1.number(values) / most)))
     for share in _SHIFTS if moved else ():
@@ -102,11 +197,10 @@ def try_noise(declaration: Declaration, release: Release, values: Mapping[str, F
                 mu_squared=mechanism.gdp_squared(sensitivity), theorem="",
             )  # fmt: skip
             words = f"{cells} cell{'s' if cells > 1 else ''} moved by {float(move):.6g} each"
+            law = (_moved_law(noise, float(move)), cells)
             events = _events(noise, sensitivity)
-            _check_price((name, words), (_moved_law(noise, float(move)), cells), cost, events, values)
-            tried += 1
-    how = "cells moved by up to its ℓ∞ sensitivity against the price, its sampler against its distribution function"
-    return Tried(release=name, statistic=statistic, pairs=tried, how=how, of="price")
+            moves.append(partial(_check_price, (release.name, words), law, cost, events, values))
+    return moves
 
 
 def _events(noise: Noise, sensitivity: Sensitivity) -> tuple[Event, ...]:
@@ -124,6 +218,8 @@ def _check_price(
     cost: Cost,
     events: tuple[Event, ...],
     values: Mapping[str, Fraction],
+    *,
+    near: float,
 ) -> None:
     """Checks that a pair loses no more than is stated, in every unit in which something is.
 
@@ -133,12 +229,13 @@ def _check_price(
         cost: What is stated.
         events: What is stated as events.
         values: The parameters.
+        near: By what factor more is still no contradiction.
 
     Raises:
         DeclarationError: It loses more.
     """
     for unit, loses, allowed in _losses(*law, cost, events, values):
-        if loses > allowed * _NEAR + 1e-9:
+        if loses > allowed * near + 1e-9:
             message = (
                 f"{where[0]}: a pair of neighbours loses {loses:.6g} ({unit}), and its author states {allowed:.6g}"
             )
@@ -221,14 +318,21 @@ def _rows(outputs: NDArray[Any]) -> list[bytes]:
     return [row.tobytes() for row in numbers]
 
 
-def _check_points(one: OwnMechanism, words: str, runs: OwnRuns, epsilon: float, rng: np.random.Generator) -> None:
-    """Checks the ratio of densities where outputs fall: a lower bound on ε of pure DP, of continuous densities."""
-    for data in runs.pair:
-        drawn = one.draw(rng, data, _DRAWN, runs.at)
-        worst = float(np.abs(runs.log_ratio(drawn)).max())
-        if worst > epsilon * _NEAR + 1e-9:
-            message = f"{one.name}: at an output the densities of neighbours differ by a factor e^{worst:.6g}, and its"
-            raise DeclarationError(f"{message} author states ε = {epsilon:.6g}: {words}. State what it loses")
+def _worst_at_points(one: OwnMechanism, runs: OwnRuns, rng: np.random.Generator, size: int) -> float:
+    """Returns the largest |ln p/q| where outputs fall: a lower bound on ε of pure DP, of continuous densities."""
+    drawn = (one.draw(rng, data, size, runs.at) for data in runs.pair)
+    return max(float(np.abs(runs.log_ratio(outputs)).max()) for outputs in drawn)
+
+
+def _check_points(name: str, words: str, worst: float, epsilon: float, *, near: float) -> None:
+    """Checks that densities of neighbours differ nowhere by more than is stated.
+
+    Raises:
+        DeclarationError: They do.
+    """
+    if worst > epsilon * near + 1e-9:
+        message = f"{name}: at an output the densities of neighbours differ by a factor e^{worst:.6g}, and its"
+        raise DeclarationError(f"{message} author states ε = {epsilon:.6g}: {words}. State what it loses")
 
 
 def _moved_law(noise: Noise, move: float) -> Outcomes:

@@ -18,6 +18,7 @@ from privcheck.declaration import Declaration, check_declaration
 from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
 from privcheck.guarantees import ApproxDP, PrivacyProfile
 from privcheck.symbols import Expr, same, to_float
+from privcheck.unit import Unit
 from privcheck.verification.claim import DATA_DEPENDENT_REMEDY, NEAR, Case
 from privcheck.verification.deciding import decide
 from privcheck.verification.findings import Finding
@@ -40,7 +41,9 @@ class Verification(Brief):
         algorithm: Whose.
         claim: In words.
         verdict: "holds" (upper ≤ claim), "fails" (a witness exceeds the claim), "undecided" (never a pass).
-        method: "proved" for all parameters, "checked" at the given ones, "witness" where a pair refutes.
+        method: "proved" for all parameters; "checked" at the given ones, or given what an author states; "witness"
+            where a pair refutes.
+        unit: Who is protected, with how much of the data, between which neighbours and in which model of trust.
         joint: What follows for joint DP; None where the claim is not about it.
         upper_ratio: Composed cost over claim, rounded up; ∞ where the accountant has no finite bound.
         lower_ratio: The witness's loss over claim, rounded down; 0 without a witness.
@@ -58,6 +61,7 @@ class Verification(Brief):
     joint: Literal["follows", "unproved", "refuted"] | None
     upper_ratio: float
     lower_ratio: float
+    unit: Unit
     given: tuple[str, ...]
     rests_on: tuple[Ground, ...]
     findings: tuple[Finding, ...]
@@ -79,7 +83,8 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
 
     Upper bound: the composed cost at the derived sensitivities, or the releases' joint worst case where that is derived
     (`together`) and less. Lower bound: the exact loss of a pair of neighbours.
-    Upper ≤ claim: holds, proved if SymPy decides it for all parameters, else checked at `values`. Lower > claim: fails.
+    Upper ≤ claim: holds, proved if SymPy decides it for all parameters and nothing is stated by an author, else
+    checked. Lower > claim: fails.
     Otherwise undecided; and wherever the cost rests on something that is broken, or that nothing could try (`doubts`).
 
     Args:
@@ -121,7 +126,7 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
     verdict: Literal["holds", "fails", "undecided"] = "undecided"
     method: Literal["proved", "checked", "witness"] = "checked"
     if upper <= 1 and not doubted:
-        verdict, method = "holds", "proved" if proved else "checked"
+        verdict, method = "holds", "proved" if proved and not tried else "checked"
     elif declaration.claim.data_dependent:
         verdict = "undecided"
     elif witness is not None and lower > 1 and witness.loss > claimed.number(values, rounding="up"):
@@ -149,8 +154,9 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
         joint=_joint(declaration, verdict),
         upper_ratio=upper,
         lower_ratio=lower,
+        unit=declaration.unit(values),
         given=list_given(tried),
-        rests_on=grounds(declaration, tried, proved=method == "proved"),
+        rests_on=grounds(declaration, tried, values, proved=proved and verdict == "holds", by_pair=method == "witness"),
         findings=tuple(sorted(findings, key=lambda f: order.index(f.severity))),
         witness=witness,
         account=composed,

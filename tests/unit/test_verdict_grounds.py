@@ -243,7 +243,7 @@ def test_each_norm_is_tried(release, why):
 def test_a_true_sensitivity_holds_given_what_is_stated():
     least = (replace(SIZES[0], least=2), *SIZES[1:], DIMENSION, BUDGET)  # nobody switches in one step
     found = judged(declared(own(switches, H - 1), parameters=least))
-    assert (found.verdict, found.method, found.upper_ratio, found.given) == ("holds", "proved", 1.0, ("own",))
+    assert (found.verdict, found.method, found.upper_ratio, found.given) == ("holds", "checked", 1.0, ("own",))
     assert found.lower_ratio == 1.0  # by the pair that the climb found: no constant trajectory switches
     assert found.rests_on[0].basis == "stated"
     assert "did not violate it" in found.rests_on[0].by
@@ -265,12 +265,27 @@ def test_own_data_needs_records():
     assert "nothing could try" in next(f.message for f in found.findings if f.code == "claim-unproved")
     tried = replace(alone, records=lambda _, rng: rng.uniform(size=2).round())
     found = judged(tried)
-    assert (found.verdict, found.method, found.given) == ("holds", "proved", ("own",))
+    assert (found.verdict, found.method, found.given) == ("holds", "checked", ("own",))
     assert found.lower_ratio == pytest.approx(2 / 1.5**2)
     with pytest.raises(DeclarationError, match="moves further than its own sensitivity says"):
         judged(replace(alone, records=lambda _, rng: 2 * rng.uniform(size=2).round()))
     with pytest.raises(DeclarationError, match="its records raised ZeroDivisionError"):
         judged(replace(alone, records=lambda *_: 1 / 0))
+
+
+def test_a_claim_that_the_authors_candidates_refute_says_on_whose_word_they_are_data():
+    less = replace(RECORD, mechanism=Gaussian(variance="1/4"))
+    pair = (np.zeros(2), np.array([1.0, 1.0]))
+    failing = declared(
+        less, parameters=(BUDGET,), candidates=lambda _: [pair], records=lambda _, rng: rng.uniform(size=2).round()
+    )
+    found = judged(failing)
+    assert (found.verdict, found.method) == ("fails", "witness")
+    whose = [one for one in found.rests_on if "candidates" in one.what]
+    assert [one.kind for one in whose] == ["stated by the author"]
+    holding = judged(replace(failing, releases=(RECORD,)))
+    assert holding.verdict == "holds"
+    assert not [one for one in holding.rests_on if "candidates" in one.what]
 
 
 def test_who_shares_step_1_nobody_knows_in_own_data():

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from privcheck.declaration import L2, Assumption, Claim, Declaration, Parameter, Release
 from privcheck.guarantees import ZCDP
 from privcheck.mechanisms import Gaussian, SymmetricGaussian
+from privcheck.public import public
 from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.statistics import Column, FeatureSums, GramMatrices
@@ -24,7 +25,7 @@ FEATURES = Reading(
     ways=("unit", "printed"),
     meaning="unit: ‖φ‖ ≤ 1 as Theorem 4.1 presupposes; printed: Appendix G's own features, of norm up to √7",
 )
-VARIANCE_HALF, VALUE_HALF = "D′ (variance)", "D (values)"
+VARIANCE_HALF, VALUE_HALF = _HALVES = "D′ (variance)", "D (values)"
 
 
 def declare_split(readings: Mapping[str, str]) -> Declaration:
@@ -60,7 +61,9 @@ def _declaration(readings: Mapping[str, str], *, unsplit: bool) -> Declaration:
                 bounds="phi",
             ),
         ),
-        partitions=() if unsplit else ((VARIANCE_HALF, VALUE_HALF),),
+        partitions=()
+        if unsplit
+        else (tuple(public(half, why="the episodes are split in two halves beforehand") for half in _HALVES),),
         candidates=yield_printed_pairs if printed else None,
     )
 

@@ -14,6 +14,7 @@ from functools import partial
 from privcheck.declaration import L1, Claim, Declaration, Release
 from privcheck.guarantees import PureDP
 from privcheck.mechanisms import Laplace
+from privcheck.public import from_billboard, public
 from privcheck.registry import Algorithm
 from privcheck.schedules import Batches
 from privcheck.symbols import epsilon
@@ -36,6 +37,10 @@ _SOURCES = {
 }
 
 
+_ONE_BY_ONE = public("one reward", why="every batch is one user's reward")
+_BY_ARM = from_billboard("rewards of one arm", of="batches")  # noisy sums say which arm is pulled, and when one ends
+
+
 def _declare(name: str, _: Mapping[str, str]) -> Declaration:
     return Declaration(
         name=name,
@@ -45,7 +50,7 @@ def _declare(name: str, _: Mapping[str, str]) -> Declaration:
         releases=(
             Release(
                 "batches", SUMS, Laplace(scale=1 / epsilon), stated=L1(1), source=_SOURCES[name],
-                schedule=Batches(size="one reward" if name == "dp-exp3-lap" else "rewards of one arm"),
+                schedule=Batches(size=_ONE_BY_ONE if name == "dp-exp3-lap" else _BY_ARM),
             ),
         ),
         claim=Claim(PureDP(epsilon), source=_SOURCES[name]),

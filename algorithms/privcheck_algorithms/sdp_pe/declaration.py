@@ -15,6 +15,7 @@ from typing import Literal
 from privcheck.declaration import L1, Claim, Declaration, Parameter, Release
 from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import ShuffledBits
+from privcheck.public import public
 from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import Batches
@@ -46,7 +47,7 @@ REMAINDER = Reading(
     "their own; dropped: they send nothing",
 )
 
-_CRUDE, _FINE = "crude exploration", "fine exploration"
+_CRUDE, _FINE = _GROUPS = "crude exploration", "fine exploration"
 _TITLE = "SDP-PE: policy elimination from shuffled counts, "
 _NAMES = {
     "bits": ("sdp-pe", _TITLE + "every bit a message"),
@@ -168,5 +169,7 @@ def _declaration(
         claim=Claim(ApproxDP(epsilon, beta), source="Corollary 11; Lemma 10", composition="basic"),
         parameters=PARAMETERS if mu is None else (*PARAMETERS, replace(PRECISION, follows=least)),
         model="shuffle",
-        partitions=((_FINE, _CRUDE),),
+        partitions=(
+            tuple(public(group, why="a user's number says in which batch of a stage it is") for group in _GROUPS),
+        ),
     )

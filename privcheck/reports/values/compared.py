@@ -32,6 +32,7 @@ class PricedClaim:
         epsilon: The accountant's ε of the declared releases at the common δ, rounded up; None where none is finite.
         verdict: On the claim, in its own unit.
         method: How the verdict was reached.
+        given: Whose sensitivity or price their author states.
         joint: What follows for joint DP; None where nothing of the kind is claimed.
         sentence: The verdict in words.
     """
@@ -43,6 +44,7 @@ class PricedClaim:
     epsilon: float | None
     verdict: Literal["holds", "fails", "undecided"]
     method: Literal["proved", "checked", "witness"]
+    given: tuple[str, ...] = ()
     joint: Literal["follows", "unproved", "refuted"] | None = None
     sentence: str = ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privcheck.reports.values.presets import AgentConstant
 from privcheck.reports.values.result import Result
@@ -172,6 +172,7 @@ class Shown(Result):
     derivation: tuple[DerivationStep, ...]
     trends: tuple[CostTrend, ...] = ()
     constants: tuple[AgentConstant, ...] = ()
+    unit: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +260,7 @@ class Budget(Result):
         releases: Release by release.
         guarantee: All together.
         methods: ε by each method of accounting.
+        unit: Of privacy: who is protected, how many trajectories, relation, model, on whose word.
         curve: δ(ε), for reports.
     """
 
@@ -269,6 +271,7 @@ class Budget(Result):
     releases: tuple[BudgetRelease, ...]
     guarantee: TotalCost
     methods: tuple[MethodBound, ...]
+    unit: Mapping[str, Any] | None = None
     curve: DeltaCurve | None = None
 
     def to_frame(self) -> pd.DataFrame:
@@ -340,6 +343,7 @@ class CalibratedNoise(Result):
     guarantee: Certified
     gaussian: tuple[NeededNoise, ...] | None = None
     batches: tuple[NeededNoise, ...] | None = None
+    unit: Mapping[str, Any] | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """Returns a pandas frame, one row a release and way of releasing it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from privcheck.reports.values.audited import Audits
 from privcheck.reports.values.codec import SCHEMA
@@ -32,6 +32,7 @@ class VerdictBrief:
     verdict: Literal["holds", "fails", "undecided"]
     method: Literal["proved", "checked", "witness"]
     sentence: str
+    given: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,7 @@ class Report(Result):
         audit: Every audit.
         run: What the agent learned.
         provenance: Where it comes from.
+        unit: Of privacy, of the declaration.
     """
 
     privcheck: About
@@ -84,6 +86,7 @@ class Report(Result):
     audit: Audits | None = None
     run: Ran | RanOnline | None = None
     provenance: Provenance | None = None
+    unit: Mapping[str, Any] | None = None
 
     def plot(self) -> Picture:
         """Returns all plots of its page.

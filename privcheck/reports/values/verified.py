@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictGround:
-    """A fact that a verdict rests on: on which basis, where, what, and by whom or what."""
+    """A fact that a verdict rests on; see `privcheck.verification.grounds.Ground`."""
 
     basis: str
     where: str
     what: str
     by: str
+    kind: str = ""
+    checked_where: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,8 @@ class Verified(Result):
     verdict: Literal["holds", "fails", "undecided"]
     joint: Literal["follows", "unproved", "refuted"] | None
     method: Literal["proved", "checked", "witness"]
+    unit: Mapping[str, Any] | None = None
+    unit_words: str = ""
     given: tuple[str, ...] = ()
     rests_on: tuple[VerdictGround, ...] = ()
     upper_ratio: float
@@ -107,5 +111,5 @@ class AllVerified(Result):
         """
         from privcheck.reports.frames import make_frame
 
-        names = ("algorithm", "verdict", "method", "joint", "upper_ratio", "lower_ratio", "claim")
+        names = ("algorithm", "verdict", "method", "given", "joint", "upper_ratio", "lower_ratio", "claim")
         return make_frame({name: [getattr(one, name) for one in self.results] for name in names})
