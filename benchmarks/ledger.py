@@ -152,7 +152,7 @@ def rate(book, name, seconds):
     def client(number):
         while time.perf_counter() < until:
             key = f"{name}-{number}-{counts[number]}"
-            assert writer.charge(OFFICER, grant="G", event=EVENT, key=key).state == "committed"
+            assert writer.charge(OFFICER, grant="G", unit="dataset", event=EVENT, key=key).state == "committed"
             counts[number] += 1
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]

@@ -64,6 +64,8 @@ def test_an_event_of_the_plan_may_be_written_in_another_way(tmp_path):
     assert [line["count"] for line in grant.plan] == [4]
     assert grant.epsilon == acc.Plan.of(acc.gaussian(std=30, count=4)).epsilon(delta=1e-6).upper
     for written, fits in (({"std": "3e1", "count": 3}, True), ({"std": 30, "sensitivity": 1, "count": 2}, False)):
-        assert (book.charge(OTTO, grant="P", event={"type": "gaussian", **written}).state == "committed") is fits
+        assert (
+            book.charge(OTTO, grant="P", unit="dataset", event={"type": "gaussian", **written}).state == "committed"
+        ) is fits
     assert book.verify(OTTO).ok
     store.close()

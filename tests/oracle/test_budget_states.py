@@ -72,9 +72,9 @@ class Machine(RuleBasedStateMachine):
         self.directory = tempfile.TemporaryDirectory()
         self.manager = self.make(Path(self.directory.name))
         self.book, _ = Book.init(self.manager.__enter__(), clock=lambda: self.model.time)
-        self.book.set_policy(OTTO, dataset="divided", epsilon=9, delta="1e-6", remainder="mu2")
+        self.book.set_policy(OTTO, dataset="divided", epsilon=9, delta="1e-6", unit=budget_stores.UNIT, remainder="mu2")
         self.book.add_blocks(OTTO, "divided", ["b3", "b1", "b2"], disjoint_users="by the month of signing up")
-        self.book.set_policy(OTTO, dataset="of-local", epsilon=9, delta="1e-6", trust="local")
+        self.book.set_policy(OTTO, dataset="of-local", epsilon=9, delta="1e-6", unit=budget_stores.unit_of("local"))
         for name, (unit, cap, blocks) in GRANTS.items():
             more = {"dataset": dataset_of(name), "blocks": blocks}
             self.book.grant(OTTO, name=name, currency=unit, cap=cap, delta="1e-6", **more)

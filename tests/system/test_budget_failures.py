@@ -94,7 +94,7 @@ def crowd(path, processes, threads, each):
 
 def test_one_place_too_few_for_two_processes(path):
     book = Book(open_store(path))
-    book.charge(OFFICER, grant="G", event={"type": "gaussian", "rho": "0.95"})
+    book.charge(OFFICER, grant="G", unit="dataset", event={"type": "gaussian", "rho": "0.95"})
     assert crowd(path, 2, 3, 5) == (25, 5)
     assert book.verify(OFFICER).ok
     book.store.close()

@@ -36,9 +36,9 @@ EXAMPLES = settings(
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 KNOWN = {
-    "/v1/quotes": {"grant": "G", "event": {"type": "gaussian", "rho": "0.00001"}},
-    "/v1/charges": {"grant": "G", "event": {"type": "gaussian", "rho": "0.00001"}},
-    "/v1/reservations": {"grant": "G", "event": {"type": "laplace", "epsilon": "0.001"}},
+    "/v1/quotes": {"grant": "G", "unit": "dataset", "event": {"type": "gaussian", "rho": "0.00001"}},
+    "/v1/charges": {"grant": "G", "unit": "dataset", "event": {"type": "gaussian", "rho": "0.00001"}},
+    "/v1/reservations": {"grant": "G", "unit": "dataset", "event": {"type": "laplace", "epsilon": "0.001"}},
 }
 
 

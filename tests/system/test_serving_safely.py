@@ -83,14 +83,14 @@ def test_tls_from_end_to_end(certificate, tmp_path, monkeypatch):
     with serve("--store", url, "--host", "0.0.0.0", "--tls-cert", cert, "--tls-key", key) as (port, _):  # noqa: S104
         base = f"https://127.0.0.1:{port}"
         trusting = Client(base, token, context=ssl.create_default_context(cafile=cert))
-        assert trusting.charge(grant="G", event=EVENT)["state"] == "committed"
+        assert trusting.charge(grant="G", unit="dataset", event=EVENT)["state"] == "committed"
         began = time.monotonic()
         with pytest.raises(StoreError, match=r"certificate is not trusted .* SSL_CERT_FILE"):
-            Client(base, token).charge(grant="G", event=EVENT)
+            Client(base, token).charge(grant="G", unit="dataset", event=EVENT)
         assert time.monotonic() - began < 2  # asking again does not change it
         elsewhere = Client(f"https://localhost:{port}", token, context=ssl.create_default_context(cafile=cert))
         with pytest.raises(StoreError, match=r"mismatch|not valid for"):
-            elsewhere.charge(grant="G", event=EVENT)
+            elsewhere.charge(grant="G", unit="dataset", event=EVENT)
         with pytest.raises(StoreError):
             Client(f"http://127.0.0.1:{port}", token, attempts=1).show()
         line = http.client.HTTPSConnection("127.0.0.1", port, context=ssl.create_default_context(cafile=cert))
@@ -150,7 +150,7 @@ def test_behind_a_proxy_from_end_to_end(tmp_path):
     with serve("--store", url, "--behind-proxy") as (port, log):
         proxy = Proxy(port)
         client = Client(f"http://127.0.0.1:{proxy.port}", token, attempts=1)
-        assert client.charge(grant="G", event=EVENT)["remaining"] == "0.99"
+        assert client.charge(grant="G", unit="dataset", event=EVENT)["remaining"] == "0.99"
 
         line = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=20)
         line.request("GET", "/login", headers={"Accept": "text/html"})

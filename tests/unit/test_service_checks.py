@@ -84,7 +84,7 @@ def test_a_ledger_that_was_put_back_is_accepted_over_http(tmp_path, monkeypatch)
     monkeypatch.setattr(Calculator, "start", lambda *_: None)
     with served(create_app(Settings(store=str(path)))) as client:
         ledger = Client(str(client.base_url), token)
-        kept = [ledger.charge(grant="G", event=EVENT)["receipt"] for _ in range(3)]
+        kept = [ledger.charge(grant="G", unit="dataset", event=EVENT)["receipt"] for _ in range(3)]
         assert ledger.verify(kept * 50)["ok"]  # more than fit into one request
         with pytest.raises(ParameterError, match="at most 128"):
             ledger.accept(kept * 50)
@@ -99,7 +99,7 @@ def test_a_ledger_that_was_put_back_is_accepted_over_http(tmp_path, monkeypatch)
         ledger = Client(str(client.base_url), token, attempts=1)
         assert client.get("/v1/readyz").status_code == 503
         with pytest.raises(StoreError, match="read-only"):
-            ledger.charge(grant="G", event=EVENT)
+            ledger.charge(grant="G", unit="dataset", event=EVENT)
         checked = ledger.verify(kept)
         assert not checked["ok"]
         assert "a receipt was given for it, and it is not there" in checked["problems"][0]
@@ -107,4 +107,4 @@ def test_a_ledger_that_was_put_back_is_accepted_over_http(tmp_path, monkeypatch)
         assert (told["accepted"], told["lost"]) == (False, ["D"])
         told = ledger.accept(kept, freeze=True)
         assert (told["accepted"], told["frozen"]) == (True, ["G"])
-        assert "frozen" in ledger.charge(grant="G", event=EVENT)["reason"]
+        assert "frozen" in ledger.charge(grant="G", unit="dataset", event=EVENT)["reason"]

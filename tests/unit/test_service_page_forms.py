@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import budget_stores
 from demo_pages import OFFICER, demonstrated
 from page_visits import labelled, numbers, read, rows, says, words
 from privcheck.errors import ParameterError
@@ -52,9 +53,9 @@ EVENTS = [
 def test_the_derivation_of_a_cost_ends_with_the_cost_and_its_share_of_the_cap(opened, officer, event):
     book = opened[0].state.desk.book
     if book.show(OFFICER)["datasets"][-1]["name"] != "zz":
-        book.set_policy(OFFICER, dataset="zz", epsilon="50", delta="1e-6")
+        book.set_policy(OFFICER, dataset="zz", epsilon="50", delta="1e-6", unit=budget_stores.UNIT)
         book.grant(OFFICER, name="zz-rho", dataset="zz", currency="rho", cap="1.7", delta="1e-6")
-    done = book.charge(OFFICER, grant="zz-rho", event=event)
+    done = book.charge(OFFICER, grant="zz-rho", unit="dataset", event=event)
     told = officer.ask(f"/v1/charges/{done.charge}").json()
     page = read(officer.get(f"/charges/{done.charge}"))
     assert numbers(page.one("section", class_="verdict"))[0] == told["cost"]["amount"]
@@ -126,7 +127,11 @@ def test_the_rule_that_is_told_is_the_one_that_priced_it(event):
 
 
 def test_what_if_says_what_the_quote_says(officer):
-    body = {"grant": "icu-team", "event": {"type": "gaussian", "std": "30", "sensitivity": "1", "count": 2}}
+    body = {
+        "grant": "icu-team",
+        "unit": "dataset",
+        "event": {"type": "gaussian", "std": "30", "sensitivity": "1", "count": 2},
+    }
     told = officer.ask("/v1/quotes", "POST", body).json()
     before = officer.ask("/v1/datasets").json()
     page = read(officer.settled("/what-if?grant=icu-team&noise=gaussian-std&value=30&count=2&wanted=500"))
@@ -219,7 +224,7 @@ def test_the_least_noise_fits_and_a_little_less_does_not(seed):
 
 def reserve(book, actor, key, *, seconds=60):
     event = {"type": "gaussian", "rho": "0.001"}
-    return book.reserve(actor, grant="icu-team", event=event, key=key, seconds=seconds).charge
+    return book.reserve(actor, grant="icu-team", unit="dataset", event=event, key=key, seconds=seconds).charge
 
 
 def expire(book, actor, key):
