@@ -190,7 +190,10 @@ def new_book(url):
 
 def fill(book, number):
     """Writes so many charges, many in a transaction."""
-    asked = [book.prepare(OFFICER, "charge", grant="G", event=EVENT, key=f"before-{i}") for i in range(number)]
+    asked = [
+        book.prepare(OFFICER, "charge", grant="G", unit="dataset", event=EVENT, key=f"before-{i}")
+        for i in range(number)
+    ]
     for first in range(0, number, 1000):
         with book.write() as transaction:
             for one in asked[first : first + 1000]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from postgres_cluster import shared
 from privcheck.errors import UnknownNameError
 from privcheck.ledger import Store, create_store
+from privcheck.ledger.exact import write_number
 from privcheck.ledger.granting import read_adaptive
 from privcheck.ledger.policies import above
 from privcheck.ledger.values import read_currency
@@ -27,6 +28,13 @@ def policy_for(fields):
     grant = read_adaptive(**fields)
     least = {"dataset": grant.dataset, "epsilon": above(grant.epsilon), "delta": grant.delta}
     return {**least, "unit": UNIT, "remainder": read_currency(grant.currency)}
+
+
+def policy_body(fields):
+    """Returns the same as the body of POST /v1/datasets."""
+    least = policy_for(fields)
+    numbers = {name: write_number(least[name]) for name in ("epsilon", "delta")}
+    return {**least, **numbers, "unit": UNIT_BODY}
 
 
 def grant(book, officer, **fields):

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import budget_stores
 from privcheck.ledger import Actor, Book, Receipt, create_store, open_store
 
 OFFICER = Actor(name="otto", role="officer")
@@ -50,7 +51,7 @@ print(done.count("committed"), done.count("refused"))
 def path(tmp_path):
     store = create_store(str(tmp_path / "budget.db"))
     book, _ = Book.init(store)
-    book.grant(OFFICER, name="G", dataset="trips", currency="rho", cap="1", delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="G", dataset="trips", currency="rho", cap="1", delta="1e-6")
     store.close()
     return str(tmp_path / "budget.db")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import budget_stores
 import ledger_client
 from ledger_client import EVENT, OFFICER
 from privcheck.errors import StoreError
@@ -26,7 +27,7 @@ def url(new_ledger):
     """A ledger with a grant for 500 charges, and one for a million."""
     found = new_ledger()
     book, _ = Book.init(create_store(found))
-    book.grant(OFFICER, name="G", dataset="D", currency="rho", cap="5", delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="G", dataset="D", currency="rho", cap="5", delta="1e-6")
     book.store.close()
     return found
 
@@ -35,7 +36,7 @@ def url(new_ledger):
 def wide(new_ledger):
     found = new_ledger()
     book, _ = Book.init(create_store(found))
-    book.grant(OFFICER, name="G", dataset="D", currency="rho", cap="1e6", delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="G", dataset="D", currency="rho", cap="1e6", delta="1e-6")
     book.store.close()
     return found
 
@@ -110,7 +111,7 @@ def test_nothing_acknowledged_is_lost_where_the_client_is_killed(wide):
 def test_nothing_acknowledged_is_lost_where_the_database_is_killed(postgres):
     url = postgres.new()
     book, _ = Book.init(create_store(url))
-    book.grant(OFFICER, name="G", dataset="D", currency="rho", cap="1e6", delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="G", dataset="D", currency="rho", cap="1e6", delta="1e-6")
     acknowledged, unknown = set(), set()
     for turn in range(ROUNDS):
         writer = Writer(book, timeout=60)
@@ -199,7 +200,7 @@ def test_two_writers_of_one_dataset_wait_for_each_other(postgres):
     url = postgres.new()
     book, _ = Book.init(create_store(url))
     for name in ("G", "H"):
-        book.grant(OFFICER, name=name, dataset=f"D{name}", currency="rho", cap="5", delta="1e-6")
+        budget_stores.grant(book, OFFICER, name=name, dataset=f"D{name}", currency="rho", cap="5", delta="1e-6")
     other = Book(open_store(url))
     done = []
 
@@ -207,7 +208,7 @@ def test_two_writers_of_one_dataset_wait_for_each_other(postgres):
         done.append(other.charge(OFFICER, grant=grant, unit="dataset", event=EVENT).state)
 
     with book.write() as transaction:
-        book.apply(transaction, book.prepare(OFFICER, "charge", grant="G", event=EVENT))
+        book.apply(transaction, book.prepare(OFFICER, "charge", grant="G", unit="dataset", event=EVENT))
         waits, goes = (threading.Thread(target=charge, args=(grant,)) for grant in "GH")
         waits.start()
         goes.start()
@@ -223,7 +224,7 @@ def test_a_deadlock_with_others_is_an_error_that_one_may_ask_again_after(postgre
     url = postgres.new()
     book, _ = Book.init(create_store(url))
     for name in ("G", "H"):
-        book.grant(OFFICER, name=name, dataset=f"D{name}", currency="rho", cap="5", delta="1e-6")
+        budget_stores.grant(book, OFFICER, name=name, dataset=f"D{name}", currency="rho", cap="5", delta="1e-6")
     store, ready, said = open_store(url), threading.Barrier(2), []
 
     def lock(names):
@@ -261,9 +262,9 @@ def test_connections_that_the_server_closed_are_replaced(postgres):
     url = postgres.new()
     book, _ = Book.init(create_store(url))
     postgres.disconnect(url)
-    book.grant(OFFICER, name="G", dataset="D", currency="rho", cap="5", delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="G", dataset="D", currency="rho", cap="5", delta="1e-6")
     assert book.charge(OFFICER, grant="G", unit="dataset", event=EVENT).state == "committed"
-    asked = book.prepare(OFFICER, "charge", grant="G", event=EVENT, key="k")
+    asked = book.prepare(OFFICER, "charge", grant="G", unit="dataset", event=EVENT, key="k")
     with pytest.raises(StoreError, match="ask again with the same key"), book.write() as transaction:  # noqa: PT012
         book.apply(transaction, asked)
         postgres.disconnect(url)

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+import budget_stores
 import http_client
 import ledger_server
 from http_book import NO_LIMIT
@@ -32,7 +33,7 @@ OFFICER = Actor(name="officer", role="officer")
 def make(url, *, cap):
     """Makes a ledger with a grant; returns its officer's token."""
     book, token = Book.init(create_store(url))
-    book.grant(OFFICER, name="G", dataset="D", currency="rho", cap=cap, delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="G", dataset="D", currency="rho", cap=cap, delta="1e-6")
     book.store.close()
     return token
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import pytest
 from click.testing import CliRunner
 
+import budget_stores
 from privcheck.client import Client
 from privcheck.commands.cli import main
 from privcheck.errors import StoreError
@@ -71,7 +72,7 @@ def read(line):
 
 def make(url):
     book, token = Book.init(create_store(url))
-    book.grant(book.find_actor(token), name="G", dataset="D", currency="rho", cap="1", delta="1e-6")
+    budget_stores.grant(book, book.find_actor(token), name="G", dataset="D", currency="rho", cap="1", delta="1e-6")
     book.store.close()
     return token
 

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 
+import budget_stores
 import postgres_cluster
 from privcheck.errors import AuthorityError, ParameterError, StoreError
 from privcheck.ledger import Actor, Book, create_store, open_store
@@ -22,7 +23,7 @@ EVENT = {"type": "zcdp", "rho": "0.1"}
 def begin(url):
     book, _ = Book.init(create_store(url))
     for name in ("G", "H"):
-        book.grant(OTTO, name=name, dataset=f"of-{name}", currency="rho", cap="1", delta="1e-6")
+        budget_stores.grant(book, OTTO, name=name, dataset=f"of-{name}", currency="rho", cap="1", delta="1e-6")
     return book
 
 

@@ -10,17 +10,20 @@ from privcheck.ledger import Actor, Book
 from privcheck.ledger.keys import find_claim, keep_claim, once
 
 OTTO, ANA = Actor(name="otto", role="officer"), Actor(name="ana", role="officer")
+FIELDS = {"name": "G", "dataset": "trips", "currency": "rho", "cap": "0.5", "delta": "1e-6"}
 
 
 @pytest.fixture(params=sorted(budget_stores.STORES))
 def book(request, tmp_path):
     with budget_stores.STORES[request.param](tmp_path) as store:
-        yield Book.init(store)[0]
+        made = Book.init(store)[0]
+        made.set_policy(OTTO, **budget_stores.policy_for(FIELDS))
+        yield made
 
 
 def give(book, name, *, actor=OTTO, key="k", cap="0.5", **more):
     """Makes a grant as a service does, with a key."""
-    fields = {"name": name, "dataset": "trips", "currency": "rho", "cap": cap, "delta": "1e-6"}
+    fields = {**FIELDS, "name": name, "cap": cap}
 
     def write():
         grant, policy = book.grant(actor, **fields)

@@ -90,7 +90,9 @@ def test_what_is_added_has_no_sum_beside_the_cap(book):
 def test_a_plan_is_no_local_grant(book):
     open_dataset(book, "local")
     with pytest.raises(ParameterError, match="not counted down"):
-        book.plan(OTTO, name="P", dataset="of-G", events={"type": "gaussian", "std": "30"}, delta="1e-6")
+        book.plan(
+            OTTO, name="P", dataset="of-G", events={"type": "gaussian", "std": "30"}, unit="dataset", delta="1e-6"
+        )
 
 
 TAKEN = {"central": {"central", "joint"}, "joint": {"central", "joint"}, "shuffle": {"shuffle"}, "local": {"local"}}
@@ -100,17 +102,17 @@ TAKEN = {"central": {"central", "joint"}, "joint": {"central", "joint"}, "shuffl
 def test_a_claim_of_another_trust_model_is_refused_with_what_to_do(book, trust):
     open_dataset(book, trust)
     for model in TAKEN:
-        claim = {"algorithm": "x", "model": model, "joint": MET if model == "joint" else {}}
+        claim = {"algorithm": "x", "joint": MET if model == "joint" else {}}
+        asked = {"grant": "G", "event": {**RHO, "rho": "0.1"}, "claim": claim, "unit": budget_stores.unit_of(model)}
         if model in TAKEN[trust]:
-            assert (
-                book.charge(OTTO, grant="G", unit="dataset", event={**RHO, "rho": "0.1"}, claim=claim).state
-                == "committed"
-            )
+            assert book.charge(OTTO, **asked).state == "committed"
         else:
-            with pytest.raises(ParameterError, match=f"policy --trust {model}"):
-                book.charge(OTTO, grant="G", unit="dataset", event=RHO, claim=claim)
-    with pytest.raises(ParameterError, match="expected model one of"):
-        book.charge(OTTO, grant="G", unit="dataset", event=RHO, claim={"model": "trusted"})
+            with pytest.raises(
+                ParameterError, match=f"the model is {model}, not {trust}.* or charge a dataset of its own"
+            ):
+                book.charge(OTTO, **asked)
+    with pytest.raises(ParameterError, match="expected one of central, joint"):
+        book.charge(OTTO, grant="G", unit=budget_stores.unit_of("trusted"), event=RHO)
 
 
 OUTPUTS, BOARD = "declared: actions are computed from billboard and own data", "verified"
@@ -121,13 +123,13 @@ MET = {"outputs": OUTPUTS, "billboard": BOARD}
 def test_joint_dp_carries_the_lemmas_conditions_in_every_row(book, trust):
     open_dataset(book, trust)
     event = {**RHO, "rho": "0.1"}
-    claim = {"algorithm": "x", "model": "joint", "joint": MET}
-    held = book.reserve(OTTO, grant="G", unit="dataset", event=event, claim=claim, key="k")
+    claim, joint = {"algorithm": "x", "joint": MET}, budget_stores.unit_of("joint")
+    held = book.reserve(OTTO, grant="G", unit=joint, event=event, claim=claim, key="k")
     assert [(one["name"], one["how"], one["holds"]) for one in held.conditions] == [
         ("outputs", OUTPUTS, True), ("billboard", BOARD, True),
     ]  # fmt: skip
     assert "function of the billboard and of k's own data" in held.conditions[0]["statement"]
-    assert book.reserve(OTTO, grant="G", unit="dataset", event=event, claim=claim, key="k") == held
+    assert book.reserve(OTTO, grant="G", unit=joint, event=event, claim=claim, key="k") == held
     done = book.commit(OTTO, held.charge)
     assert done.to_dict()["conditions"] == list(held.conditions)
     kept = book.find_charge(OTTO, held.charge).claim["joint"]
@@ -143,23 +145,24 @@ def test_joint_dp_carries_the_lemmas_conditions_in_every_row(book, trust):
 )  # fmt: skip
 def test_joint_dp_whose_conditions_are_not_met_is_refused(book, met, missing):
     open_dataset(book, "central")
+    asked = {"grant": "G", "unit": budget_stores.unit_of("joint"), "event": RHO}
     with pytest.raises(BudgetError, match=f"was not found true: {missing}"):
-        book.charge(OTTO, grant="G", unit="dataset", event=RHO, claim={"model": "joint", "joint": met})
+        book.charge(OTTO, **asked, claim={"joint": met})
     with pytest.raises(ParameterError, match="expected conditions of outputs, billboard; got 'everything'"):
-        book.charge(
-            OTTO, grant="G", unit="dataset", event=RHO, claim={"model": "joint", "joint": {**MET, "everything": "x"}}
-        )
+        book.charge(OTTO, **asked, claim={"joint": {**MET, "everything": "x"}})
+    with pytest.raises(ParameterError, match="this was priced for the central model"):
+        book.charge(OTTO, grant="G", unit="dataset", event=RHO, claim={"joint": MET})
     assert book.charges(OTTO, "of-G") == []
 
 
 def test_on_a_joint_dataset_an_event_needs_the_conditions_and_what_is_central_does_not(book):
     open_dataset(book, "joint")
     event = {**RHO, "rho": "0.1"}
-    for claim in (None, {"relation": "replace-one"}):
+    for claim in (None, {"algorithm": "x"}):
         with pytest.raises(BudgetError, match="not found true: outputs"):
             book.charge(OTTO, grant="G", unit="dataset", event=event, claim=claim)
     assert len(book.charge(OTTO, grant="G", unit="dataset", event=event, claim={"joint": MET}).conditions) == 2
-    assert book.charge(OTTO, grant="G", unit="dataset", event=event, claim={"model": "central"}).conditions == ()
+    assert book.charge(OTTO, grant="G", unit=budget_stores.UNIT, event=event).conditions == ()
 
 
 def test_a_row_that_claims_not_to_be_added_is_found(book):

@@ -22,6 +22,7 @@ from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
 from privcheck.service.opening import open_or_create
+from privcheck.unit import declared_unit
 from served import served
 
 EVENT = {"type": "gaussian", "rho": "0.01"}
@@ -35,7 +36,9 @@ def ledger(tmp_path_factory):
         patch.setattr(Calculator, "start", lambda *_: None)
         with served(create_app(Settings(store=url, rate=1e6, burst=10**6))) as client:
             made = Client(str(client.base_url), token, sleep=lambda _: None)
-            made.grant(name="G", dataset="people", currency="rho", cap="1", delta="1e-6")
+            fields = {"name": "G", "dataset": "people", "currency": "rho", "cap": "1", "delta": "1e-6"}
+            made.set_policy(**budget_stores.policy_body(fields))
+            made.grant(**fields)
             yield made
 
 
@@ -56,10 +59,8 @@ def test_the_operations_of_the_book(ledger):
     assert ledger.show("people")["datasets"][0]["grants"][0]["remaining"] == "0.98"
     assert len(ledger.charges("people")["charges"]) == 3
     assert ledger.export()["kind"] == "statement"
-    assert (
-        ledger.set_policy(dataset="second", epsilon="1", delta="1e-6", unit=budget_stores.UNIT)["policy"]["epsilon"]
-        == "1"
-    )
+    made = ledger.set_policy(dataset="second", epsilon="1", delta="1e-6", unit=budget_stores.UNIT)["policy"]
+    assert (made["epsilon"], made["unit"]["stated_by"]) == ("1", "officer officer")
     refused = ledger.charge(grant="G", unit="dataset", event={**EVENT, "count": 1000})
     assert (refused["state"], refused["remaining"]) == ("refused", "0.98")
 
@@ -171,23 +172,29 @@ def test_what_a_run_pays_through_a_service_is_of_the_datasets_neighbours(ledger,
     monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", ledger.make_token(name="pays", role="analyst", grants=["G"]))
     with open_till(ledger.url) as till:
         assert till.currency("G") == "rho"
-        adding, replacing = AddRemoveOne(trajectories="1").words, ReplaceOne(trajectories="1").words
-        with pytest.raises(ParameterError, match="neighbours of another kind"):
-            till.reserve(grant="G", unit="dataset", event=EVENT, claim={"relation": adding}, key=None)
-        about = {"relation": replacing, "algorithm": "a", "parameters": {"H": "3"}, "verdict": "holds"}
-        held = till.reserve(grant="G", unit="dataset", event=EVENT, claim=about, key=None)
+        adding, replacing = (
+            declared_unit(relation, "central", {}, name="a", steps=3).to_dict()
+            for relation in (AddRemoveOne(), ReplaceOne())
+        )
+        with pytest.raises(ParameterError, match="the relation is add-remove, not replace-one"):
+            till.reserve(grant="G", event=EVENT, claim={"unit": adding}, key=None)
+        about = {"unit": replacing, "algorithm": "a", "parameters": {"H": "3"}, "verdict": "holds"}
+        held = till.reserve(grant="G", event=EVENT, claim=about, key=None)
         found = till.find_charge(held["id"])
         assert held["state"] == found["state"] == "reserved"
-        assert found["claim"] == {"relation": replacing, "algorithm": "a", "parameters": {"H": "3"}}
-    with pytest.raises(ParameterError, match="relation"):
-        ledger.charge(grant="G", unit="dataset", event=EVENT, relation="whoever")
+        assert found["unit"] == replacing
+        assert found["claim"] == {"algorithm": "a", "parameters": {"H": "3"}}
+        with pytest.raises(ParameterError, match="give unit with an event"):
+            till.reserve(grant="G", event=EVENT, key=None)
+    with pytest.raises(ParameterError, match="expected one of replace-one"):
+        ledger.charge(grant="G", unit="user, 1 trajectory, whoever, central", event=EVENT)
     with pytest.raises(ParameterError, match="a claim has its own"):
-        ledger.charge(grant="G", claim="0" * 64, relation="replace-one")
+        ledger.charge(grant="G", claim="0" * 64, unit="dataset")
 
 
 def test_a_plans_unit_is_known_at_the_till(ledger, monkeypatch):
     ledger.set_policy(dataset="planned", epsilon="1", delta="1e-6", unit=budget_stores.UNIT)
-    ledger.grant(name="P", dataset="planned", events=[EVENT], delta="1e-7")
+    ledger.grant(name="P", dataset="planned", events=[EVENT], unit="dataset", delta="1e-7")
     monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", ledger.make_token(name="plans", role="analyst", grants=["P"]))
     with open_till(ledger.url) as till:
         assert till.currency("P") == "events"

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+import budget_stores
 from privcheck.errors import FullError, IdempotencyError, ParameterError, StoreError
 from privcheck.ledger import Book, create_store
 from privcheck.ledger.writer import Writer
@@ -21,7 +22,7 @@ def book(new_ledger):
     found, token = Book.init(store)
     officer = found.find_actor(token)
     for dataset in ("one", "two"):
-        found.grant(officer, name=f"g-{dataset}", dataset=dataset, currency="rho", cap="1", delta="1e-6")
+        budget_stores.grant(found, officer, name=f"g-{dataset}", dataset=dataset, currency="rho", cap="1", delta="1e-6")
     yield found, officer
     store.close()
 
@@ -121,7 +122,7 @@ def test_what_cannot_be_written_down_at_all_touches_no_other(book, claim):
     found, officer = book
     held = Held(found)
     writer = Writer(held)
-    bad = replace(found.prepare(officer, "charge", grant="g-one", event=EVENT, key="bad"), claim=claim)
+    bad = replace(found.prepare(officer, "charge", grant="g-one", unit="dataset", event=EVENT, key="bad"), claim=claim)
     good = [
         lambda i=i: writer.charge(officer, grant="g-one", unit="dataset", event=EVENT, key=f"k{i}") for i in range(5)
     ]
@@ -175,9 +176,12 @@ def test_a_full_queue_and_a_late_answer_are_told(book):
     held = Held(found)
     writer = Writer(held, waiting=2, timeout=0.3)
     with ThreadPoolExecutor(4) as pool:
-        first = pool.submit(writer.charge, officer, grant="g-one", event=EVENT, key="first")
+        first = pool.submit(writer.charge, officer, grant="g-one", unit="dataset", event=EVENT, key="first")
         assert held.begun.wait(10)
-        late = [pool.submit(writer.charge, officer, grant="g-one", event=EVENT, key=f"late{i}") for i in range(2)]
+        late = [
+            pool.submit(writer.charge, officer, grant="g-one", unit="dataset", event=EVENT, key=f"late{i}")
+            for i in range(2)
+        ]
         wait_for(writer, 2)
         with pytest.raises(FullError, match="2 requests wait already"):
             writer.charge(officer, grant="g-one", unit="dataset", event=EVENT)

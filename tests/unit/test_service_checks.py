@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+import budget_stores
 from privcheck.client import Client
 from privcheck.errors import AuthorityError, ParameterError, StoreError
 from privcheck.ledger import Actor, Book, create_store
@@ -78,7 +79,7 @@ def test_what_a_check_raises_is_told(made):
 def test_a_ledger_that_was_put_back_is_accepted_over_http(tmp_path, monkeypatch):
     path, copy = tmp_path / "ledger.db", tmp_path / "copy.db"
     book, token = Book.init(create_store(str(path)))
-    book.grant(OFFICER, name="G", dataset="D", currency="rho", cap="1", delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="G", dataset="D", currency="rho", cap="1", delta="1e-6")
     book.store.close()
     shutil.copy(path, copy)
     monkeypatch.setattr(Calculator, "start", lambda *_: None)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+import budget_stores
 from privcheck.accounting.conversions import zcdp_to_epsilon
 from privcheck.errors import StoreError
 from privcheck.ledger.roles import ROLES, may
@@ -68,6 +69,8 @@ def people(officer):
 
 def make_grant(officer, name, *, dataset, cap="1"):
     body = {"name": name, "dataset": dataset, "currency": "rho", "cap": cap, "delta": "1e-6"}
+    if officer.get(f"/v1/datasets/{dataset}").status_code == 404:
+        assert officer.post("/v1/datasets", budget_stores.policy_body(body)).status_code == 201
     answer = officer.post("/v1/grants", body)
     assert answer.status_code == 201, answer.text
     return answer.json()
@@ -117,7 +120,7 @@ def test_the_same_key_gives_the_same_answer_and_another_body_is_refused(officer)
         refuse(officer.post(path, {**body, "event": {**EVENT, "count": 2}}, key=f"same{path}"), 422)
         refuse(officer.post(path, {**body, "grant": "shape"}, key=f"same{path}"), 422)
     for path, made in (
-        ("/v1/datasets", {"dataset": "d1", "epsilon": "4", "delta": "1e-6"}),
+        ("/v1/datasets", {"dataset": "d1", "epsilon": "4", "delta": "1e-6", "unit": budget_stores.UNIT_BODY}),
         ("/v1/grants", {"name": "g1", "dataset": "d1", "currency": "rho", "cap": "0.1", "delta": "1e-6"}),
         ("/v1/tokens", {"name": "t1", "role": "reader"}),
     ):
@@ -137,7 +140,7 @@ def test_keys_and_claims_are_known_after_a_restart(tmp_path):
     url = str(tmp_path / "ledger.db")
     token = open_or_create(url)
     asked = {
-        "/v1/datasets": {"dataset": "d1", "epsilon": "8", "delta": "1e-6"},
+        "/v1/datasets": {"dataset": "d1", "epsilon": "8", "delta": "1e-6", "unit": budget_stores.UNIT_BODY},
         "/v1/grants": {"name": "g1", "dataset": "d1", "currency": "rho", "cap": "0.5", "delta": "1e-6"},
         "/v1/tokens": {"name": "t1", "role": "reader"},
     }
@@ -219,11 +222,16 @@ def test_a_claim_that_holds_is_charged_at_the_accountants_cost(officer):
     assert done.json()["cost"]["amount"] == "0.5"
     kept = officer.get(f"/v1/charges/{done.json()['id']}").json()["claim"]
     assert (kept["algorithm"], kept["claim"], kept["parameters"]["rho"]) == ("dp-apvi", told["claim"], "1/2")
-    policy = {"dataset": "adding", "epsilon": "9", "delta": "1e-6", "relation": "add-remove"}
+    policy = {
+        "dataset": "adding",
+        "epsilon": "9",
+        "delta": "1e-6",
+        "unit": {**budget_stores.UNIT_BODY, "relation": "add-remove"},
+    }
     assert officer.post("/v1/datasets", policy).status_code == 201
     make_grant(officer, "adding", dataset="adding")
-    other = refuse(officer.post("/v1/charges", {"grant": "adding", "claim": told["claim"]}), 422, "relation")
-    assert "add-remove" in other["detail"]
+    other = refuse(officer.post("/v1/charges", {"grant": "adding", "claim": told["claim"]}), 422, "unit")
+    assert "the relation is replace-one, not add-remove" in other["detail"]
     refuse(officer.post("/v1/charges", {"grant": "claims", "claim": "0" * 64}), 404)
     refuse(officer.post("/v1/claims", {"algorithm": "nothing"}), 404)
     bad = {"algorithm": "sparse-vector-4"}
@@ -255,7 +263,7 @@ def test_pages_of_charges_exports_and_the_curve_of_the_caps(officer):
 
 
 def test_the_curve_holds_what_was_granted_after_the_first_charge(officer):
-    policy = {"dataset": "late", "epsilon": "8", "delta": "1e-6", "remainder": "rho"}
+    policy = {"dataset": "late", "epsilon": "8", "delta": "1e-6", "unit": budget_stores.UNIT_BODY, "remainder": "rho"}
     assert officer.post("/v1/datasets", policy).status_code == 201
     make_grant(officer, "early", dataset="late", cap="0.5")
     assert officer.post(
@@ -271,7 +279,11 @@ def test_the_curve_holds_what_was_granted_after_the_first_charge(officer):
 
 def test_a_plan_is_counted_down_and_a_claim_is_none_of_its_events(officer):
     events = [{"type": "gaussian", "std": "30", "count": 2}, {"type": "laplace", "scale": "20"}]
+    policy = {"dataset": "plans", "epsilon": "8", "delta": "1e-6", "unit": budget_stores.UNIT_BODY}
+    assert officer.post("/v1/datasets", policy).status_code == 201
     body = {"name": "plan", "dataset": "plans", "events": events, "delta": "1e-6"}
+    refuse(officer.post("/v1/grants", body), 422)  # for whom were its events priced?
+    body["unit"] = "dataset"
     made = wait_for(lambda: officer.post("/v1/grants", body))
     assert made.status_code == 201, made.text
     assert made.json()["grant"]["kind"] == "plan"
@@ -280,8 +292,10 @@ def test_a_plan_is_counted_down_and_a_claim_is_none_of_its_events(officer):
         officer.post("/v1/charges", {"grant": "plan", "unit": "dataset", "event": event}).status_code for _ in range(3)
     ]
     assert answers == [201, 201, 409]
-    for wrong in ({"events": events, "cap": "1"}, {"currency": "rho"}, {"events": []}, {}):
-        refuse(officer.post("/v1/grants", {"name": "p2", "dataset": "plans", "delta": "1e-6", **wrong}), 422)
+    capped = {"currency": "rho", "cap": "1"}
+    for wrong in ({"events": events, "cap": "1"}, {"currency": "rho"}, {"events": []}, {}, capped):
+        asked = {"name": "p2", "dataset": "plans", "delta": "1e-6", "unit": "dataset", **wrong}
+        refuse(officer.post("/v1/grants", asked), 422)
     while (claim := officer.post("/v1/claims", {"algorithm": "dp-apvi"}).json())["state"] == "running":
         pass
     told = refuse(officer.post("/v1/charges", {"grant": "plan", "claim": claim["claim"]}), 422)
@@ -290,7 +304,8 @@ def test_a_plan_is_counted_down_and_a_claim_is_none_of_its_events(officer):
 
 def test_trust_models_over_http(officer):
     for trust in ("joint", "local"):
-        policy = {"dataset": f"is-{trust}", "epsilon": "8", "delta": "1e-6", "trust": trust}
+        unit = {**budget_stores.UNIT_BODY, "model": trust}
+        policy = {"dataset": f"is-{trust}", "epsilon": "8", "delta": "1e-6", "unit": unit}
         assert officer.post("/v1/datasets", policy).status_code == 201
         make_grant(officer, trust, dataset=f"is-{trust}")
     body = {"grant": "joint", "unit": "dataset", "event": EVENT}
@@ -298,8 +313,8 @@ def test_trust_models_over_http(officer):
     refuse(officer.post("/v1/charges", {**body, "conditions": ["outputs"]}), 409)
     done = officer.post("/v1/charges", {**body, "conditions": ["outputs", "billboard"]}).json()
     assert [one["name"] for one in done["conditions"]] == ["outputs", "billboard"]
-    assert officer.get(f"/v1/charges/{done['id']}").json()["claim"]["model"] == "joint"
-    refuse(officer.post("/v1/charges", {**body, "model": "local"}), 422, "model")
+    assert officer.get(f"/v1/charges/{done['id']}").json()["unit"]["model"] == "joint"
+    refuse(officer.post("/v1/charges", {**body, "unit": {**budget_stores.UNIT_BODY, "model": "local"}}), 422, "unit")
     messages = [
         officer.post("/v1/charges", {"grant": "local", "unit": "dataset", "event": {**EVENT, "count": 60}})
         for _ in range(3)
@@ -311,7 +326,7 @@ def test_trust_models_over_http(officer):
 
 
 def test_a_divided_dataset_over_http(officer):
-    policy = {"dataset": "months", "epsilon": "8", "delta": "1e-6"}
+    policy = {"dataset": "months", "epsilon": "8", "delta": "1e-6", "unit": budget_stores.UNIT_BODY}
     assert officer.post("/v1/datasets", policy).status_code == 201
     names = {"blocks": ["2027-02", "2027-01"]}
     refuse(officer.post("/v1/datasets/months/blocks", names), 422, "disjoint_users")

@@ -100,7 +100,7 @@ def test_a_divided_dataset_shows_every_block_with_its_own_sums(officer):
 
 def test_a_local_dataset_says_that_charges_are_recorded_and_not_added(opened, officer):
     book = opened[0].state.desk.book
-    book.set_policy(OFFICER, dataset="phones", epsilon="2", delta="0", trust="local", unit="phone")
+    book.set_policy(OFFICER, dataset="phones", epsilon="2", delta="0", unit=budget_stores.unit_of("local", who="phone"))
     book.grant(OFFICER, name="polls", dataset="phones", currency="epsilon", cap="1.5")
     event = {"type": "randomized_response", "epsilon": "1.25"}
     done = [book.charge(OFFICER, grant="polls", unit="dataset", event=event).charge for _ in range(3)]
@@ -120,7 +120,7 @@ def test_a_charge_of_joint_dp_has_the_conditions_of_the_lemma(opened, officer):
     book = opened[0].state.desk.book
     book.set_policy(OFFICER, dataset="rewards", epsilon="8", delta="1e-6", unit=budget_stores.unit_of("joint"))
     book.grant(OFFICER, name="board", dataset="rewards", currency="rho", cap="0.5", delta="1e-6")
-    claim = {"model": "joint", "joint": {"outputs": "looked at in review 12", "billboard": "stated by who charges"}}
+    claim = {"joint": {"outputs": "looked at in review 12", "billboard": "stated by who charges"}}
     done = book.charge(OFFICER, grant="board", unit="dataset", event={"type": "zcdp", "rho": "0.1"}, claim=claim)
     page = words(read(officer.get(f"/charges/{done.charge}")))
     for part in ("billboard lemma, Hsu, Huang, Roth, Roughgarden & Wu 2014", "looked at in review 12", "outputs: "):
@@ -133,13 +133,13 @@ def test_a_claim_shows_its_verdict_where_it_was_judged(opened, officer):
         ({"algorithm": "dp-apvi", "verdict": "holds"}, "Verdict: holds"),
         ({"algorithm": "dp-apvi", "claim": "0" * 64}, "Verdict: holds"),
         ({"algorithm": "dp-apvi", "record": "0" * 64}, "whether its claim holds was not asked"),
-        ({"relation": "replace-one"}, None),
+        ({"noise": "drawn twice"}, None),
     ):
         done = book.charge(
             OFFICER, grant="trips-routes", unit="dataset", event={"type": "gaussian", "mu2": "0.0001"}, claim=claim
         )
         page = words(read(officer.get(f"/charges/{done.charge}")))
-        assert (said or "replace-one") in page
+        assert (said or "drawn twice") in page
         assert ("Verdict" in page) == ("Verdict" in (said or ""))
 
 
@@ -158,7 +158,7 @@ def test_a_plan_shows_what_is_used_of_each_event(officer):
 
 def test_pages_of_charges_go_back_to_the_first_one(opened, officer):
     book = opened[0].state.desk.book
-    book.grant(OFFICER, name="many", dataset="many", currency="rho", cap="1", delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="many", dataset="many", currency="rho", cap="1", delta="1e-6")
     made = [
         book.charge(OFFICER, grant="many", unit="dataset", event={"type": "zcdp", "rho": "0.001"}).charge
         for _ in range(60)
@@ -206,7 +206,7 @@ def test_nothing_that_somebody_wrote_becomes_a_part_of_the_page(opened, officer)
         f"/charges/{kept}",
         f"/charges/{gone}",
         "/queue",
-        f"/what-if?grant={quote(BAD)}&value={quote(QUOTED[:40])}&noise={quote(BAD)}&wanted={quote(QUOTED[:40])}",
+        f"/what-if?grant={quote(BAD)}&value={quote(QUOTED[:40])}&noise={quote(BAD)}&unit=dataset&wanted={quote(QUOTED[:40])}",
         f"/datasets/{quote(QUOTED, safe='')}",
     ]
     seen = ""
@@ -267,7 +267,7 @@ def test_long_plans_and_long_events_make_no_long_pages(opened, officer):
     book = opened[0].state.desk.book
     events = [{"type": "pure", "epsilon": f"0.00{n:04d}1"} for n in range(60)]
     book.set_policy(OFFICER, dataset="long", epsilon="50", delta="0", unit=budget_stores.UNIT)
-    book.plan(OFFICER, name="long-plan", dataset="long", events={"type": "compose", "events": events})
+    book.plan(OFFICER, name="long-plan", dataset="long", unit="dataset", events={"type": "compose", "events": events})
     book.grant(OFFICER, name="long-cap", dataset="long", currency="epsilon", cap="5")
     done = book.charge(OFFICER, grant="long-cap", unit="dataset", event={"type": "compose", "events": events})
     page = read(officer.get("/datasets/long"))

@@ -134,7 +134,7 @@ def test_what_if_says_what_the_quote_says(officer):
     }
     told = officer.ask("/v1/quotes", "POST", body).json()
     before = officer.ask("/v1/datasets").json()
-    page = read(officer.settled("/what-if?grant=icu-team&noise=gaussian-std&value=30&count=2&wanted=500"))
+    page = read(officer.settled("/what-if?grant=icu-team&noise=gaussian-std&value=30&count=2&unit=dataset&wanted=500"))
     assert officer.ask("/v1/datasets").json() == before  # nothing is written
     first, least = page.all("section", class_="verdict")
     assert first.one("h2").text() == f"Fits {told['times']} times"
@@ -154,7 +154,7 @@ def test_what_if_says_what_the_quote_says(officer):
 @pytest.mark.parametrize(
     ("query", "status", "said"),
     [
-        ("grant=ads-bandit&noise=pure&value=0.01", 200, "frozen"),
+        ("grant=ads-bandit&noise=pure&value=0.01&unit=dataset", 200, "frozen"),
         ("grant=trips-census&noise=gaussian-std&value=40&sensitivity=&count=3&wanted=9", 200, "Fits once"),
         ("grant=trips-census&noise=gaussian-std&value=41&sensitivity=", 422, "expected an event of the plan"),
         ("grant=icu-nightly&noise=gaussian-std&value=30", 422, "has no finite cost in pure"),
@@ -168,7 +168,7 @@ def test_what_if_says_what_the_quote_says(officer):
     ],
 )
 def test_what_if_answers_every_question(officer, query, status, said):
-    answer = officer.settled(f"/what-if?{query}")
+    answer = officer.settled(f"/what-if?{query}&unit=dataset")
     assert (answer.status_code, says(answer, said)) == (status, True), words(read(answer).one("main"))
 
 
@@ -177,7 +177,7 @@ def test_a_quote_stands_while_nothing_calculates(opened, officer, monkeypatch):
         raise ProblemError(503, "calculations are not ready yet: ask again")
 
     monkeypatch.setattr(opened[0].state, "calculator", SimpleNamespace(run=fail))
-    answer = officer.get("/what-if?grant=icu-team&value=29&wanted=7")
+    answer = officer.get("/what-if?grant=icu-team&value=29&unit=dataset&wanted=7")
     assert answer.status_code == 200
     assert says(answer, "fits 1")
     assert says(answer, "the least noise is being computed: load the page again")
@@ -193,7 +193,7 @@ def test_what_if_of_an_analyst_is_about_own_grants(opened):
         for one in read(ana.get("/what-if")).all("select", name="grant").__next__().all("option")
     ]
     assert options == ["icu-team", "trips-routes"]
-    answer = ana.get("/what-if?grant=icu-nightly&noise=pure&value=0.01")
+    answer = ana.get("/what-if?grant=icu-nightly&noise=pure&value=0.01&unit=dataset")
     assert says(answer, "own grants: icu-team, trips-routes")
 
 

@@ -109,7 +109,7 @@ def test_the_course_of_spending_is_that_of_the_rows(store, count):
     book.grant(OFFICER, name="a", dataset="d", currency="rho", cap="1", delta="1e-6")
     book.grant(OFFICER, name="b", dataset="d", currency="rho", cap="1", delta="1e-6")
     event = {"type": "zcdp", "rho": "0.001"}
-    asked = [book.prepare(OFFICER, "charge", grant=name, event=event) for name in ("a", "b")]
+    asked = [book.prepare(OFFICER, "charge", grant=name, unit="dataset", event=event) for name in ("a", "b")]
     with book.write() as transaction:
         for n in range(2 * count - 2):
             book.apply(transaction, asked[n % 2])
