@@ -18,6 +18,7 @@ from privcheck.ledger.granting import read_adaptive, write_grant
 from privcheck.service.pages import looking
 from privcheck.service.pages.drawing import draw_courses
 from privcheck.service.pages.reading import Course
+from privcheck.unit import parse_unit
 from served import wait_for
 
 
@@ -185,9 +186,7 @@ def test_nothing_that_somebody_wrote_becomes_a_part_of_the_page(opened, officer)
         dataset=BAD,
         epsilon=Fraction(8),
         delta=Fraction(1, 10**6),
-        relation=QUOTED,
-        unit=QUOTED,
-        trust=BAD,
+        unit=replace(parse_unit(budget_stores.UNIT, stated_by=BAD), who=QUOTED),
         remainder="rho",
     )
     grant = read_adaptive(name="evil", dataset="evil", currency="rho", cap="0.5", delta="1e-6")
@@ -238,7 +237,7 @@ def test_a_statement_has_policy_grants_charges_and_the_signed_head(officer, monk
     events = wait_for(lambda: officer.ask("/v1/export?as=dp-event&dataset=icu-stays")).json()["datasets"][0]["events"]
     page = read(officer.settled("/statement/icu-stays"))
     text = page.text()
-    for part in (told["head"]["hash"], told["head"]["signature"], told["head"]["at"], "privcheck 0.1.0", "replace-one"):
+    for part in (told["head"]["hash"], told["head"]["signature"], told["head"]["at"], "privcheck 0.1.0", "replace one"):
         assert part in text
     tables = labelled(page)
     for grant, cells in zip(told["grants"], rows(tables["Grants"]), strict=True):
