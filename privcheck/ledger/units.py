@@ -36,7 +36,7 @@ def state_unit(given: object, *, by: str) -> Unit:
     unit = _read(given, by=by)
     if unit.relation is None or unit.model is None:
         message = f"expected a unit with its relation and its model of trust, as {_EXAMPLE}; got {unit.words}"
-        raise ParameterError(message, name="unit", given=unit.to_dict())
+        raise ParameterError(message, name="unit", given=unit.words)
     return replace(unit, basis="statement", stated_by=by)
 
 
@@ -63,7 +63,7 @@ def check_unit(policy: Policy, given: object, *, by: str, relations: Iterable[st
     offered = replace(needed, basis="statement", stated_by=by) if given == DATASET else _read(given, by=by)
     mismatch = _compare(offered, needed, whose=whose)
     if mismatch is not None:
-        raise ParameterError(mismatch, name="unit", given=offered.to_dict())
+        raise ParameterError(mismatch, name="unit", given=offered.text)
     for relation in relations:
         named: Any = relation
         mismatch = _compare(replace(offered, relation=named), needed, whose=whose)
@@ -76,7 +76,7 @@ def check_unit(policy: Policy, given: object, *, by: str, relations: Iterable[st
             f"{whose} takes no asserted units: name the column that says who a user is (--column user=…), or open "
             "another dataset with privcheck ledger policy … --allow-asserted-unit"
         )
-        raise ParameterError(message, name="unit", given=offered.to_dict())
+        raise ParameterError(message, name="unit", given=offered.text)
     return offered
 
 

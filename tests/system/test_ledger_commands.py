@@ -42,6 +42,16 @@ def grant(store):
     return ("--store", store, "--grant", "G")
 
 
+@pytest.fixture
+def same_start(store):
+    """A grant of a dataset whose neighbours have step 1 in common, as those of the joint claims have."""
+    unit = ("--unit", budget_stores.unit_of(relation="replace-one-same-start"))
+    call("ledger", "policy", "--store", store, "--dataset", "trips", "--epsilon", 8, "--delta", "1e-6", *unit)
+    given = ("--dataset", "trips", "--currency", "rho", "--cap", 1, "--delta", "1e-6", "--name", "G")
+    call("ledger", "grant", "--store", store, *given)
+    return ("--store", store, "--grant", "G")
+
+
 def shown(store):
     book = Book(open_store(store))
     (grant,) = book.show(OFFICER)["datasets"][0]["grants"]
@@ -186,8 +196,8 @@ def test_only_what_holds_is_charged(store, grant):
     assert call("ledger", "charge", *grant, "--algorithm", "dp-apvi", "--set", "rho=1/4")["remaining"] == "0.75"
 
 
-def test_joint_dp_says_under_which_conditions(store, grant):
-    done = call("ledger", "charge", *grant, "--algorithm", "private-ucb-vi-calibrated", "--set", "epsilon=1/2")
+def test_joint_dp_says_under_which_conditions(store, same_start):
+    done = call("ledger", "charge", *same_start, "--algorithm", "private-ucb-vi-calibrated", "--set", "epsilon=1/2")
     assert [one["name"] for one in done["conditions"]] == ["outputs", "billboard"]
     assert done["conditions"][0]["how"] == "declared: actions are computed from billboard and own data"
     shown = call("ledger", "show", "--store", store, "--charge", done["id"])["charge"]
@@ -225,7 +235,7 @@ def test_a_backup_that_was_put_back_is_read_only_until_it_is_accepted(store, gra
     call("ledger", "verify", "--store", store, "--freeze-lost", code=2)
 
 
-def test_a_run_that_is_continued_is_charged_once(store, grant, tmp_path):
+def test_a_run_that_is_continued_is_charged_once(store, same_start, tmp_path):
     given = {"H": 3, "K": 64, "epsilon": "1/4"}
     for _ in range(2):
         api.run(
