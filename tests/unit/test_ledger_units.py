@@ -9,6 +9,7 @@ import pytest
 
 import budget_stores
 from http_book import serving_books
+from page_visits import Looker
 from privcheck.commands.charging import describe_claim, import_run, price_setting
 from privcheck.commands.desks import open_till
 from privcheck.commands.setting import resolve_setting
@@ -16,8 +17,9 @@ from privcheck.errors import BudgetError, ParameterError
 from privcheck.ledger import Actor, Book, create_store, open_store, rows
 from privcheck.ledger.exact import canonical
 from privcheck.ledger.values import Policy
-from privcheck.runtime.ledger import Ledger
+from privcheck.service.app import Settings, create_app
 from privcheck.unit import Unit, parse_unit
+from served import served, wait_for
 
 OTTO = Actor(name="otto", role="officer")
 RHO = {"type": "zcdp", "rho": "0.001"}
@@ -226,17 +228,6 @@ def test_a_claim_with_step_1_in_common_is_none_for_a_replace_one_dataset(book):
 
 
 # a run's own record
-
-
-def write_record(path, unit=None):
-    setting = resolve_setting("dp-apvi", {"rho": "1/4"})
-    made = Ledger(setting.declared, setting.values, noise="simulated", path=path, planned=True)
-    if unit is None:
-        made.header.pop("unit", None)
-    else:
-        made.header["unit"] = unit
-    with made:
-        pass
 
 
 def test_a_record_without_a_unit_needs_one_and_a_record_with_one_takes_no_other(tmp_path):
@@ -456,3 +447,77 @@ def test_a_unit_is_taken_where_its_guarantee_is_one_for_the_dataset_and_nowhere_
         assert 60 < taken < 300
         assert book.verify(OTTO).ok
     store.close()
+
+
+# over HTTP, on pages, by commands
+
+
+@pytest.fixture
+def served_old(old):
+    """The pages of a ledger from before units, as its officer sees them."""
+    token = old.make_token(OTTO, name="second", role="officer")
+    app = create_app(Settings(store=old.store.url, rate=1e6, burst=10**6, processes=1, calculation_seconds=30))
+    with served(app) as client:
+        yield Looker(str(client.base_url), token)
+
+
+def test_pages_show_a_dataset_from_before_units_as_closed(served_old):
+    for path in ("/", "/datasets/trips", "/statement/trips", "/charges/c-1"):
+        answer = served_old.settled(path)
+        assert answer.status_code == 200, answer.text
+        assert "never stated" in answer.text or path == "/"
+    told = served_old.get("/what-if?grant=G&noise=zcdp&value=0.1&unit=dataset")
+    assert told.status_code == 422
+    assert "open another" in told.text
+
+
+BODY = {"dataset": "d", "epsilon": "8", "delta": "1e-6", "unit": budget_stores.UNIT_BODY}
+
+
+def test_http_takes_no_unit_for_granted_and_writes_down_who_stated_it(tmp_path):
+    store = create_store(str(tmp_path / "budget.db"))
+    _, token = Book.init(store)
+    store.close()
+    app = create_app(Settings(store=store.url, rate=1e6, burst=10**6, processes=1, calculation_seconds=30))
+    with served(app) as client:
+        headers, number = {"Authorization": f"Bearer {token}"}, itertools.count()
+
+        def post(path, body):
+            return client.post(path, json=body, headers={**headers, "Idempotency-Key": f"k{next(number)}"})
+
+        half = {name: value for name, value in budget_stores.UNIT_BODY.items() if name != "model"}
+        wrong = [{**BODY, "unit": unit} for unit in (None, "dataset", budget_stores.UNIT, {}, half)]
+        wrong += [{**BODY, "unit": {**BODY["unit"], "stated_by": "officer eve"}}]
+        wrong += [{name: value for name, value in BODY.items() if name != "unit"}, {**BODY, "relation": "add-remove"}]
+        assert [post("/v1/datasets", body).status_code for body in wrong] == [422] * len(wrong)
+        made = post("/v1/datasets", BODY)
+        assert made.json()["policy"]["unit"]["stated_by"] == "officer officer"
+        grant = {"name": "G", "dataset": "d", "currency": "rho", "cap": "1", "delta": "1e-6"}
+        assert post("/v1/grants", {**grant, "unit": "dataset"}).status_code == 422  # a cap has the dataset's
+        assert post("/v1/grants", {**grant, "dataset": "e"}).status_code == 422
+        assert post("/v1/grants", grant).status_code == 201
+        bare = {"grant": "G", "event": RHO}
+        for path in ("/v1/charges", "/v1/reservations", "/v1/quotes"):
+            assert "give unit with an event" in post(path, bare).json()["detail"]
+            other = post(path, {**bare, "unit": {**budget_stores.UNIT_BODY, "who": "patient"}})
+            assert (other.status_code, other.json()["errors"][0]["field"]) == (422, "unit")
+            assert "it protects one patient, not one user" in other.json()["detail"]
+        done = post("/v1/charges", {**bare, "unit": {**budget_stores.UNIT_BODY, "stated_by": "the board"}}).json()
+        kept = client.get(f"/v1/charges/{done['id']}", headers=headers).json()["unit"]
+        assert (kept["basis"], kept["stated_by"]) == ("statement", "officer, who charges")
+        exported = client.get("/v1/export?as=statement&dataset=d", headers=headers).json()
+        assert exported["datasets"][0]["policy"]["unit"]["who"] == "user"
+
+
+@pytest.mark.parametrize("path", ["compose", "calibrate"])
+def test_calculations_without_a_dataset_name_relations_too(path):
+    with served(create_app(Settings(processes=1, calculation_seconds=30))) as client:
+
+        def ask(*relations):
+            events = [{**SAMPLED, **({"relation": relation} if relation else {})} for relation in relations]
+            body = {"events": events, "delta": "1e-6", **({"epsilon": "1"} if path == "calibrate" else {})}
+            return wait_for(lambda: client.post(f"/v1/{path}", json=body))
+
+        assert ask("replace-one").status_code == 200
+        assert "relation" in ask(None).json()["detail"]
+        assert "different neighbours" in ask("replace-one", "add-remove").json()["detail"]
