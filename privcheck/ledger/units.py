@@ -23,7 +23,7 @@ _LONGEST: Final = 2000  # characters of a unit
 
 
 def state_unit(given: object, *, by: str) -> Unit:
-    """The complete unit that a person states, for a dataset or with a request; whatever was known is his or her word.
+    """The complete unit that a person states for a dataset, with that person as its source.
 
     Args:
         given: A `Unit`, its JSON as a mapping or text, or the text that `parse_unit` reads.
@@ -49,8 +49,8 @@ def check_unit(policy: Policy, given: object, *, by: str, relations: Iterable[st
         relations: The neighbouring relations that the events name.
 
     Raises:
-        ParameterError: There is no unit, it is none, or it is not one that the dataset's implies; an event names
-            another relation; the unit was asserted, and the policy does not take that; or the policy has no unit.
+        ParameterError: No unit is given, or a guarantee for it is none for the dataset's; an event names another
+            relation; the unit was asserted, and the policy does not take that; or the policy has no unit.
     """
     needed, taken = needed_unit(policy), (policy.dataset, policy.asserted_units)
     if isinstance(given, (str, Unit)):
