@@ -156,7 +156,7 @@ def rate(book, name, seconds):
     def client(number):
         while time.perf_counter() < until:
             key = f"{name}-{number}-{counts[number]}"
-            assert writer.charge(OFFICER, grant="G", event=EVENT, key=key).state == "committed"
+            assert writer.charge(OFFICER, grant="G", unit="dataset", event=EVENT, key=key).state == "committed"
             counts[number] += 1
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
@@ -186,15 +186,19 @@ def kinds():
 
 
 def new_book(url):
-    """Returns a new ledger with a grant for a billion charges."""
+    """A new ledger with a grant for a billion charges."""
     book, _ = Book.init(create_store(url))
+    book.set_policy(OFFICER, dataset="D", epsilon="2e6", delta="1e-6", unit="user, 1 trajectory, replace-one, central")
     book.grant(OFFICER, name="G", dataset="D", currency="rho", cap="1e6", delta="1e-6")
     return book
 
 
 def fill(book, number):
     """Writes so many charges, many in a transaction."""
-    asked = [book.prepare(OFFICER, "charge", grant="G", event=EVENT, key=f"before-{i}") for i in range(number)]
+    asked = [
+        book.prepare(OFFICER, "charge", grant="G", unit="dataset", event=EVENT, key=f"before-{i}")
+        for i in range(number)
+    ]
     for first in range(0, number, 1000):
         with book.write() as transaction:
             for one in asked[first : first + 1000]:

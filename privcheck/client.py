@@ -29,8 +29,10 @@ from privcheck.errors import (
     UnknownNameError,
 )
 from privcheck.hiding import hide_passwords
+from privcheck.unit import Unit, parse_unit
 
 Json = dict[str, Any]
+Stated = Unit | Mapping[str, Any] | str | None  # for whom something was priced, or "dataset"
 _AGAIN: Final = frozenset({429, 502, 503, 504})
 _LONGEST_WAIT: Final = 10.0
 _MOST_BYTES: Final = 64 * 2**20
@@ -79,20 +81,24 @@ class Client:
         if not self.token.isascii() or not self.token.isprintable() or " " in self.token:
             raise ParameterError("expected a token as `privcheck ledger token` told it", name="token")
 
-    def quote(self, *, grant: str, event: Mapping[str, Any], blocks: Sequence[str] | None = None) -> Json:
-        """Returns what a charge would cost, and whether it would fit now; nothing is written.
+    def quote(
+        self, *, grant: str, event: Mapping[str, Any], unit: Stated = None,
+        blocks: Sequence[str] | None = None,
+    ) -> Json:  # fmt: skip
+        """Returns what a charge would cost, and whether it would fit now; nothing is written. Arguments as of `charge`.
 
         Raises:
             AuthorityError: The token may not.
-            ParameterError: The event is none, or has no finite cost in the grant's currency.
+            ParameterError: The event is none, has no finite cost in the grant's currency, or was priced for another
+                unit than the dataset's.
             StoreError: There is no answer.
             UnknownNameError: There is no such grant.
         """
-        return self._ask("POST", "/quotes", _spent(grant, event, blocks=blocks))
+        return self._ask("POST", "/quotes", _spent(grant, event, unit=_plain_unit(unit), blocks=blocks))
 
     def charge(
         self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None,
-        relation: str | None = None, model: str | None = None, conditions: Sequence[str] | None = None,
+        unit: Stated = None, conditions: Sequence[str] | None = None,
         about: Mapping[str, Any] | None = None,
         blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
@@ -103,8 +109,8 @@ class Client:
             event: What is released, as JSON.
             claim: In its place, the name of a claim that holds.
             key: The idempotency key; a new one unless told.
-            relation: Between which data the event's cost is, as the algorithm declares it.
-            model: Where its noise is drawn: "central", "joint", "shuffle" or "local".
+            unit: For whom the event was priced: a `Unit`, its JSON or its text; or "dataset", by which you state that
+                it was priced for the dataset's unit. An event needs it; a claim has its own.
             conditions: Of joint DP: the conditions of the billboard lemma that were found met.
             about: What it is of, to be kept with the charge: algorithm, parameters, noise, record.
             blocks: Of a divided dataset: which of the grant's blocks; by default all.
@@ -112,22 +118,22 @@ class Client:
         Raises:
             AuthorityError: The token may not.
             IdempotencyError: The key came before, with another request.
-            ParameterError: The event is none, has no finite cost in the grant's currency, or is of other neighbours
-                than the dataset's.
+            ParameterError: The event is none, has no finite cost in the grant's currency, or was priced for another
+                unit than the dataset's.
             StoreError: It is not known whether it was written: ask again with the same key.
             UnknownNameError: There is no such grant.
         """
-        of = {"relation": relation, "model": model, "conditions": conditions, "about": about}
+        of = {"unit": _plain_unit(unit), "conditions": conditions, "about": about}
         body = _spent(grant, event, claim, **of, blocks=blocks)
         return self._ask("POST", "/charges", body, key=key or new_key())
 
     def reserve(
         self, *, grant: str, event: Mapping[str, Any] | None = None, claim: str | None = None, key: str | None = None,
-        relation: str | None = None, model: str | None = None, conditions: Sequence[str] | None = None,
+        unit: Stated = None, conditions: Sequence[str] | None = None,
         about: Mapping[str, Any] | None = None, seconds: int = 3600, blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         """Sets budget aside for a run; `commit` it before the first draw. Arguments and errors as of `charge`."""
-        of = {"relation": relation, "model": model, "conditions": conditions, "about": about}
+        of = {"unit": _plain_unit(unit), "conditions": conditions, "about": about}
         spent = _spent(grant, event, claim, **of, blocks=blocks)
         body = {**spent, "seconds": seconds}
         return self._ask("POST", "/reservations", body, key=key or new_key())
@@ -179,8 +185,14 @@ class Client:
         return self._ask("GET", f"/export?{urlencode(asked)}")
 
     def set_policy(self, **fields: object) -> Json:
-        """Opens a dataset with its policy: dataset, epsilon, delta, and the fields of `Book.set_policy`."""
-        return self._ask("POST", "/datasets", fields, key=new_key())
+        """Opens a dataset with its policy: dataset, epsilon, delta, unit, and the other fields of `Book.set_policy`.
+
+        The unit is a `Unit`, its JSON or its text; who stated it, the service writes down.
+        """
+        told = _plain_unit(fields.get("unit"))
+        if isinstance(told, dict):
+            told = {name: value for name, value in told.items() if name not in ("basis", "stated_by")}
+        return self._ask("POST", "/datasets", {**fields, "unit": told}, key=new_key())
 
     def add_blocks(self, dataset: str, blocks: Sequence[str], *, disjoint_users: str | None) -> Json:
         """Divides a dataset into blocks, or adds some; arguments and errors as of `Book.add_blocks`."""
@@ -188,12 +200,13 @@ class Client:
         return self._ask("POST", f"/datasets/{_part(dataset)}/blocks", body, key=new_key())
 
     def grant(self, **fields: object) -> Json:
-        """Makes a grant: name, dataset, delta, and currency and cap, or the events of a plan.
+        """Makes a grant: name, dataset, delta, and currency and cap, or the events of a plan with their unit.
 
         Raises:
             BudgetError: The dataset's grants would exceed its policy.
         """
-        return self._ask("POST", "/grants", fields, key=new_key())
+        told = {**fields, "unit": _plain_unit(fields["unit"])} if "unit" in fields else fields
+        return self._ask("POST", "/grants", told, key=new_key())
 
     def find_grant(self, name: str) -> Json:
         """Returns a grant, and what is left of it."""
@@ -305,6 +318,13 @@ class Client:
             return http.client.HTTPConnection(host, port, timeout=self.seconds)
         context = self.context or ssl.create_default_context()
         return http.client.HTTPSConnection(host, port, timeout=self.seconds, context=context)
+
+
+def _plain_unit(unit: object) -> object:
+    """Returns a unit of privacy as the service reads it: its JSON, or the word "dataset"."""
+    if isinstance(unit, str) and unit != "dataset":
+        return {**parse_unit(unit, stated_by="the client").to_dict(), "stated_by": None}
+    return unit.to_dict() if isinstance(unit, Unit) else unit
 
 
 def new_key() -> str:

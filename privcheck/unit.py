@@ -11,10 +11,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from privcheck.errors import ParameterError
-from privcheck.relations import AddRemoveOne, Relation, ReplaceOne, most_trajectories
+
+if TYPE_CHECKING:  # relations load NumPy and SymPy, which the service's client does without
+    from privcheck.relations import Relation
 
 RelationName = Literal["replace-one", "replace-one-same-start", "add-remove", "zero-out"]
 TrustModel = Literal["central", "joint", "shuffle", "local"]
@@ -132,6 +134,8 @@ class Unit:
         Raises:
             ParameterError: The declaration covers fewer trajectories than a user has.
         """
+        from privcheck.relations import most_trajectories
+
         covered = most_trajectories(relation, values)
         if covered < self.trajectories:
             message = (
@@ -173,6 +177,8 @@ class Unit:
 
 def name_relation(relation: Relation) -> RelationName:
     """The name of a declared relation."""
+    from privcheck.relations import AddRemoveOne, ReplaceOne
+
     if isinstance(relation, ReplaceOne):
         return "replace-one-same-start" if relation.initial == "fixed" else "replace-one"
     return "add-remove" if isinstance(relation, AddRemoveOne) else "zero-out"
@@ -193,6 +199,8 @@ def declared_unit(
     Raises:
         ParameterError: The number of trajectories is not whole at these parameters.
     """
+    from privcheck.relations import most_trajectories
+
     return Unit(
         who=relation.unit,
         trajectories=most_trajectories(relation, values),

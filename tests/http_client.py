@@ -26,7 +26,7 @@ def main(url, prefix, threads, requests):
                 i = next(keys)
             if i >= requests:
                 return
-            state = client.charge(grant="G", event=EVENT, key=f"{prefix}-{i}")["state"]
+            state = client.charge(grant="G", unit="dataset", event=EVENT, key=f"{prefix}-{i}")["state"]
             with guard:
                 told[state] += 1
 

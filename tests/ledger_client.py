@@ -31,7 +31,7 @@ def charge(url, prefix, threads, requests):
                 i = next(keys)
             if i >= requests:
                 return
-            decision = writer.charge(OFFICER, grant="G", event=EVENT, key=f"{prefix}-{i}")
+            decision = writer.charge(OFFICER, grant="G", unit="dataset", event=EVENT, key=f"{prefix}-{i}")
             os.write(1, f"{decision.state} {prefix}-{i}\n".encode())  # at once, or not at all
 
     every = [threading.Thread(target=work) for _ in range(threads)]

@@ -22,11 +22,12 @@ from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.setting import Chosen, resolve_setting
 from privcheck.errors import BudgetError, ParameterError, StoreError
 from privcheck.ledger.exact import canonical, digest, write_number
-from privcheck.ledger.values import Unit
+from privcheck.ledger.values import CurrencyName
 from privcheck.reports.values import Audited
 from privcheck.results import NoiseKind
 from privcheck.runtime.ledger import read_ledger
 from privcheck.symbols import Expr, to_float
+from privcheck.unit import Unit
 from privcheck.verification import verify
 from privcheck.whole_files import write_whole
 
@@ -83,7 +84,7 @@ def charged(
         purse.give_back("nothing was run")
 
 
-def price_setting(setting: Chosen, unit: Unit, *, replicates: int = 1) -> tuple[Event, dict[str, Any]]:
+def price_setting(setting: Chosen, currency: CurrencyName, *, replicates: int = 1) -> tuple[Event, dict[str, Any]]:
     """Returns what an algorithm's releases cost as an event of a currency, and the claim that it is charged for.
 
     Raises:
@@ -94,20 +95,20 @@ def price_setting(setting: Chosen, unit: Unit, *, replicates: int = 1) -> tuple[
     verdict = verify(declaration, setting.values)
     if verdict.verdict != "holds":
         raise BudgetError(_not_holding(declaration.name, verdict.verdict), cost=None, remaining=None)
-    event = event_of(setting, unit)
+    event = event_of(setting, currency)
     if event is None:
-        raise ParameterError(f"{declaration.name} {_NO_COST}, {unit}", name="grant", given=unit)
+        raise ParameterError(f"{declaration.name} {_NO_COST}, {currency}", name="grant", given=currency)
     return {**event, "count": replicates}, {**describe_claim(setting, verdict.verdict), "verdict": verdict.verdict}
 
 
-def event_of(setting: Chosen, unit: Unit) -> Event | None:
+def event_of(setting: Chosen, currency: CurrencyName) -> Event | None:
     """Returns what an algorithm's releases cost, as an event of a currency; None where that is infinite."""
     composed, values = account(setting.declared), setting.values
-    return _as_event(composed.at(values), unit, rho=composed.rho, pure=composed.pure, values=values)
+    return _as_event(composed.at(values), currency, rho=composed.rho, pure=composed.pure, values=values)
 
 
 def describe_claim(setting: Chosen, verdict: str) -> dict[str, Any]:
-    """Returns what is charged for where an algorithm is: its name, parameters, relation and trust model.
+    """Returns what is charged for where an algorithm is: its name, parameters and unit of privacy.
 
     Of joint DP it has how each condition of the billboard lemma is known; None: it is not met.
 
@@ -119,8 +120,7 @@ def describe_claim(setting: Chosen, verdict: str) -> dict[str, Any]:
     about = {
         "algorithm": declaration.name,
         "parameters": exact_parameters(setting),
-        "relation": declaration.relation.words,
-        "model": declaration.model,
+        "unit": _unit_of(setting).to_dict(),
     }
     joint = declaration.claim.joint
     if joint is None:
@@ -130,7 +130,12 @@ def describe_claim(setting: Chosen, verdict: str) -> dict[str, Any]:
         "outputs": None if "others' data" in joint.sees else sees,
         "billboard": f"the claim of {declaration.name} was verified, and holds" if verdict == "holds" else None,
     }
-    return {**about, "model": "joint", "joint": met}
+    return {**about, "joint": met}
+
+
+def _unit_of(setting: Chosen) -> Unit:
+    """The unit of privacy of a setting."""
+    return setting.declared.unit(setting.values)
 
 
 def charge_algorithm(
@@ -174,23 +179,40 @@ def _not_holding(algorithm: str, verdict: str) -> str:
     return f"{message}; see: privcheck verify {algorithm}"
 
 
-def import_run(desk: Desk, grant: str, path: Path) -> Event:
+def import_run(desk: Desk, grant: str, path: Path, *, unit: str | None = None) -> Event:
     """Charges what a run has spent, from its own record (ledger.jsonl); the same record is charged once.
+
+    Args:
+        desk: The ledger.
+        grant: To which grant.
+        path: The record.
+        unit: Of a record that has no unit of privacy, from before runs wrote theirs: as of a charge.
 
     Raises:
         LedgerError: The record was changed or cut short.
-        ParameterError: It has no finite cost in the grant's currency.
+        ParameterError: It has no finite cost in the grant's currency, or no unit, or two.
     """
     header, entries = read_ledger(path)
+    own = header.get("unit")
+    if (own is None) == (unit is None):
+        said = "says no unit of privacy" if own is None else f"says its own unit of privacy, {own}"
+        remedy = (
+            "give --unit, as 'patient, 8 trajectories, replace-one, central', or --unit dataset, by which you state "
+            f"that the run was priced for the dataset's unit (its relation was: {header['relation']})"
+            if own is None
+            else "leave --unit out"
+        )
+        raise ParameterError(f"{path}: the record {said}; {remedy}", name="unit", given=unit)
     spent = price_ledger(header, entries)
-    unit = desk.currency(grant)
-    event = _as_event(spent, unit)
+    currency = desk.currency(grant)
+    event = _as_event(spent, currency)
     if event is None:
-        raise ParameterError(f"{path}: what it records {_NO_COST}, {unit}", name="grant", given=grant)
+        raise ParameterError(f"{path}: what it records {_NO_COST}, {currency}", name="grant", given=grant)
     mark = digest(path.read_text(encoding="utf-8"))
-    claim = {name: header[name] for name in ("algorithm", "parameters", "relation", "noise")}
+    claim = {name: header[name] for name in ("algorithm", "parameters", "noise")}
     claim["record"] = mark
-    return desk.charge(grant=grant, event=event, key=f"import-{mark}", claim=claim)
+    offered = unit if own is None else own
+    return desk.charge(grant=grant, event=event, unit=offered, key=f"import-{mark}", claim=claim)
 
 
 def find_audited(setting: Chosen, *, ledger: str | None, charge: str | None) -> Callable[[Audited], None]:
@@ -273,7 +295,7 @@ def _reserve(till: Desk, grant: str, setting: Chosen, replicates: int, key: str 
 
 def _as_event(
     cost: NumericAccount | Spent,
-    unit: Unit,
+    currency: CurrencyName,
     *,
     rho: Expr | None = None,
     pure: Expr | None = None,
@@ -284,19 +306,19 @@ def _as_event(
     if isinstance(cost, NumericAccount) and cost.unbounded:
         return None
     epsilon = _write(pure_epsilon, pure, values)
-    if unit == "epsilon":
+    if currency == "epsilon":
         return None if epsilon is None else {"type": "pure", "epsilon": epsilon}
-    if unit == "rho":
+    if currency == "rho":
         written = _write(cost.rho, rho, values)
         return None if written is None else {"type": "zcdp", "rho": written}
-    if unit == "mu2" and cost.mu is not None:
+    if currency == "mu2" and cost.mu is not None:
         written = _write(to_float(Fraction(cost.mu) ** 2, rounding="up"))
         return None if written is None else {"type": "gdp", "mu2": written}
-    if unit == "mu2" and isinstance(cost, NumericAccount):
+    if currency == "mu2" and isinstance(cost, NumericAccount):
         whole = compress_to_mu(cost.curve)
         written = _write(to_float(whole.mu_squared, rounding="up"))
         return None if written is None or whole.lost else {"type": "gdp", "mu2": written}
-    return {"type": "pure", "epsilon": epsilon} if unit == "mu2" and epsilon is not None else None
+    return {"type": "pure", "epsilon": epsilon} if currency == "mu2" and epsilon is not None else None
 
 
 def _write(bound: float, expression: Expr | None = None, values: Mapping[str, Fraction] | None = None) -> str | None:

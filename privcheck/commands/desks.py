@@ -17,11 +17,11 @@ from privcheck.errors import AuthorityError, ParameterError
 from privcheck.hiding import hide_passwords
 from privcheck.ledger import Actor, Book, Receipt, Spending, create_store, open_store
 from privcheck.ledger.granting import read_time
-from privcheck.ledger.values import Unit, read_unit
+from privcheck.ledger.values import CurrencyName, read_currency
 from privcheck.ledger.wire import parse_event
 
 if TYPE_CHECKING:
-    from privcheck.client import Client
+    from privcheck.client import Client, Stated
 
 Json = dict[str, Any]
 _PAGE: Final = 1000
@@ -35,21 +35,21 @@ class Desk(Protocol):
     def service(self) -> Client | None:
         """Returns the client, where it is a service, which judges claims itself; None of a store."""
 
-    def currency(self, grant: str) -> Unit:
+    def currency(self, grant: str) -> CurrencyName:
         """Returns what a grant is summed in."""
 
-    def quote(self, *, grant: str, event: Spending, blocks: Sequence[str] | None) -> Json:
+    def quote(self, *, grant: str, event: Spending, unit: Stated, blocks: Sequence[str] | None) -> Json:
         """Returns what a charge would cost; nothing is written."""
 
     def charge(
-        self, *, grant: str, event: object, key: str | None, claim: Json | None = None,
+        self, *, grant: str, event: object, key: str | None, unit: Stated = None, claim: Json | None = None,
         blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
-        """Charges what is about to be released; a refusal is an answer."""
+        """Charges what is about to be released, with its unit beside it or in the claim; a refusal is an answer."""
 
     def reserve(
-        self, *, grant: str, event: object, key: str | None, claim: Json | None = None, seconds: int = 3600,
-        blocks: Sequence[str] | None = None,
+        self, *, grant: str, event: object, key: str | None, unit: Stated = None, claim: Json | None = None,
+        seconds: int = 3600, blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         """Sets budget aside."""
 
@@ -174,26 +174,26 @@ class _Store:
     def service(self) -> None:
         return None
 
-    def currency(self, grant: str) -> Unit:
+    def currency(self, grant: str) -> CurrencyName:
         return self.book.find_grant(self.actor, grant).currency
 
-    def quote(self, *, grant: str, event: Spending, blocks: Sequence[str] | None) -> Json:
-        return self.book.quote(self.actor, grant=grant, event=event, blocks=blocks).to_dict()
+    def quote(self, *, grant: str, event: Spending, unit: Stated, blocks: Sequence[str] | None) -> Json:
+        return self.book.quote(self.actor, grant=grant, event=event, unit=unit, blocks=blocks).to_dict()
 
     def charge(
-        self, *, grant: str, event: object, key: str | None, claim: Json | None = None,
+        self, *, grant: str, event: object, key: str | None, unit: Stated = None, claim: Json | None = None,
         blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         return self.book.charge(
-            self.actor, grant=grant, event=event, key=key, claim=claim, blocks=blocks
+            self.actor, grant=grant, event=event, unit=unit, key=key, claim=claim, blocks=blocks
         ).to_dict()  # fmt: skip
 
     def reserve(
-        self, *, grant: str, event: object, key: str | None, claim: Json | None = None, seconds: int = 3600,
-        blocks: Sequence[str] | None = None,
+        self, *, grant: str, event: object, key: str | None, unit: Stated = None, claim: Json | None = None,
+        seconds: int = 3600, blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         return self.book.reserve(
-            self.actor, grant=grant, event=event, key=key, claim=claim, seconds=seconds, blocks=blocks
+            self.actor, grant=grant, event=event, unit=unit, key=key, claim=claim, seconds=seconds, blocks=blocks
         ).to_dict()
 
     def commit(self, charge: str) -> Json:
@@ -263,27 +263,27 @@ class _Service:
     def service(self) -> Client:
         return self.client
 
-    def currency(self, grant: str) -> Unit:
-        unit = self.client.find_grant(grant)["currency"]
-        return "events" if unit == "events" else read_unit(unit)
+    def currency(self, grant: str) -> CurrencyName:
+        currency = self.client.find_grant(grant)["currency"]
+        return "events" if currency == "events" else read_currency(currency)
 
-    def quote(self, *, grant: str, event: Spending, blocks: Sequence[str] | None) -> Json:
-        return self.client.quote(grant=grant, event=event.to_dict(), blocks=blocks)
+    def quote(self, *, grant: str, event: Spending, unit: Stated, blocks: Sequence[str] | None) -> Json:
+        return self.client.quote(grant=grant, event=event.to_dict(), unit=unit, blocks=blocks)
 
     def charge(
-        self, *, grant: str, event: object, key: str | None, claim: Json | None = None,
+        self, *, grant: str, event: object, key: str | None, unit: Stated = None, claim: Json | None = None,
         blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         plain = parse_event(event).to_dict()
-        return self.client.charge(grant=grant, event=plain, key=key, blocks=blocks, **_state(claim))
+        return self.client.charge(grant=grant, event=plain, key=key, blocks=blocks, **_state(unit, claim))
 
     def reserve(
-        self, *, grant: str, event: object, key: str | None, claim: Json | None = None, seconds: int = 3600,
-        blocks: Sequence[str] | None = None,
+        self, *, grant: str, event: object, key: str | None, unit: Stated = None, claim: Json | None = None,
+        seconds: int = 3600, blocks: Sequence[str] | None = None,
     ) -> Json:  # fmt: skip
         plain = parse_event(event).to_dict()
         return self.client.reserve(
-            grant=grant, event=plain, key=key, seconds=seconds, blocks=blocks, **_state(claim)
+            grant=grant, event=plain, key=key, seconds=seconds, blocks=blocks, **_state(unit, claim)
         )  # fmt: skip
 
     def commit(self, charge: str) -> Json:
@@ -351,11 +351,16 @@ def _in_utc(name: str, moment: object) -> str | None:
     return None if moment is None else read_time(name, moment)
 
 
-def _state(claim: Json | None) -> Json:
-    """Returns what a service is told of an event: what it is priced for, and of what it is; its verdict is not ours."""
+def _state(unit: Stated, claim: Json | None) -> Json:
+    """Returns what a service is told of an event: for whom it is priced, and of what it is; its verdict is not ours.
+
+    Raises:
+        ParameterError: There is a unit beside the claim's.
+    """
     given = claim or {}
+    own = given.get("unit")
+    if own is not None and unit is not None:
+        raise ParameterError(f"the claim has a unit of its own, {own}; expected no other beside it", name="unit")
     about = {name: given[name] for name in _STATED if name in given}
     met = [name for name, how in given["joint"].items() if how] if "joint" in given else None
-    return {
-        "relation": given.get("relation"), "model": given.get("model"), "conditions": met, "about": about or None,
-    }  # fmt: skip
+    return {"unit": unit if own is None else own, "conditions": met, "about": about or None}

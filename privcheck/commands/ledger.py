@@ -18,6 +18,7 @@ from privcheck.commands.ledger_options import (
     key_option,
     store_option,
     token_option,
+    unit_option,
 )
 from privcheck.commands.ledger_rules import block, evidence, freeze, grant, policy, token
 from privcheck.commands.options import finish, json_option, set_option
@@ -30,8 +31,10 @@ def ledger() -> None:
     \b
     Examples:
       privcheck ledger init --store budget.db
+      privcheck ledger policy --store budget.db --dataset trips --epsilon 8 --delta 1e-6 \\
+        --unit "rider, 8 trajectories, replace-one, central"
       privcheck ledger grant --store budget.db --dataset trips --currency rho --cap 1 --delta 1e-6 --name team-a
-      privcheck ledger charge --store budget.db --grant team-a --gaussian-rho 0.01 --key job-17
+      privcheck ledger charge --store budget.db --grant team-a --gaussian-rho 0.01 --unit dataset --key job-17
     """
 
 
@@ -60,23 +63,25 @@ def init(store: str, *, as_json: bool) -> None:
 @token_option
 @grant_option
 @block_option
+@unit_option
 @event_options
 @json_option
 def quote(
-    *, store: str, token_file: Path | None, grant_name: str, blocks: tuple[str, ...], as_json: bool, **event: Any
-) -> None:
+    *, store: str, token_file: Path | None, grant_name: str, blocks: tuple[str, ...], unit: str | None, as_json: bool,
+    **event: Any,
+) -> None:  # fmt: skip
     """Ask what a charge would cost, and how often it would fit; nothing is written.
 
     \b
     Examples:
-      privcheck ledger quote --store budget.db --grant team-a --gaussian-std 30 --count 100
+      privcheck ledger quote --store budget.db --grant team-a --gaussian-std 30 --count 100 --unit dataset
     """
     from privcheck.commands.desks import open_desk
     from privcheck.commands.ledger_words import describe_quote
-    from privcheck.commands.ledger_work import read_event
+    from privcheck.commands.ledger_work import read_event, read_unit
 
     desk = open_desk(store, token_file)
-    result = desk.quote(grant=grant_name, event=read_event(**event), blocks=blocks or None)
+    result = desk.quote(grant=grant_name, event=read_event(**event), unit=read_unit(unit), blocks=blocks or None)
     finish(result, describe_quote, as_json=as_json)
     sys.exit(1 if result["state"] == "refused" else 0)
 
@@ -89,28 +94,33 @@ def quote(
 @set_option
 @block_option
 @condition_option
+@unit_option
 @event_options
 @key_option
 @json_option
 def charge(
     *, store: str, token_file: Path | None, grant_name: str, key: str | None, as_json: bool, algorithm: str | None,
-    sets: tuple[str, ...], blocks: tuple[str, ...], conditions: tuple[str, ...], **event: Any,
+    sets: tuple[str, ...], blocks: tuple[str, ...], conditions: tuple[str, ...], unit: str | None, **event: Any,
 ) -> None:  # fmt: skip
     """Charge what is about to be released; draw the noise once this has answered "committed".
 
+    An event needs --unit, for whom it was priced; an algorithm declares its own.
+
     \b
     Examples:
-      privcheck ledger charge --store budget.db --grant team-a --gaussian-rho 0.01 --key job-17
+      privcheck ledger charge --store budget.db --grant team-a --gaussian-rho 0.01 --unit dataset --key job-17
     """
     from privcheck.commands.desks import open_desk
-    from privcheck.commands.ledger_work import read_event, state
+    from privcheck.commands.ledger_work import read_event, read_unit, state
 
     desk = open_desk(store, token_file)
     if algorithm is None and not sets:
         asked: Any = {"event": read_event(**event), "blocks": blocks or None, "claim": state(conditions)}
-        _end(desk.charge(grant=grant_name, key=key, **asked), as_json=as_json)
+        _end(desk.charge(grant=grant_name, key=key, unit=read_unit(unit), **asked), as_json=as_json)
     if algorithm is None or conditions or any(value is not None for value in event.values()):
-        raise click.UsageError("give --algorithm with its --set, or an event, and not both")
+        raise click.UsageError("give --algorithm with its --set, or an event with its --unit, and not both")
+    if unit is not None:
+        raise click.UsageError("leave --unit out beside --algorithm: an algorithm declares for whom it is priced")
     from privcheck.commands.charging import charge_algorithm
     from privcheck.commands.setting import parse_sets
 
@@ -124,26 +134,27 @@ def charge(
 @grant_option
 @block_option
 @condition_option
+@unit_option
 @event_options
 @key_option
 @click.option("--seconds", type=Count(), default=3600, show_default=True, help="How long it runs.")
 @json_option
 def reserve(
     *, store: str, token_file: Path | None, grant_name: str, blocks: tuple[str, ...], conditions: tuple[str, ...],
-    key: str | None, seconds: int, as_json: bool, **event: Any,
+    unit: str | None, key: str | None, seconds: int, as_json: bool, **event: Any,
 ) -> None:  # fmt: skip
     """Set budget aside for a run; it counts as spent until it is released.
 
     \b
     Examples:
-      privcheck ledger reserve --store budget.db --grant team-a --gaussian-std 30 --key job-17
+      privcheck ledger reserve --store budget.db --grant team-a --gaussian-std 30 --unit dataset --key job-17
     """
     from privcheck.commands.desks import open_desk
-    from privcheck.commands.ledger_work import read_event, state
+    from privcheck.commands.ledger_work import read_event, read_unit, state
 
     desk = open_desk(store, token_file)
     asked: Any = {"event": read_event(**event), "blocks": blocks or None, "claim": state(conditions)}
-    _end(desk.reserve(grant=grant_name, key=key, seconds=seconds, **asked), as_json=as_json)
+    _end(desk.reserve(grant=grant_name, key=key, seconds=seconds, unit=read_unit(unit), **asked), as_json=as_json)
 
 
 @ledger.command()
@@ -254,9 +265,14 @@ def verify(
 @store_option
 @token_option
 @grant_option
+@unit_option
 @json_option
-def import_command(file: Path, *, store: str, token_file: Path | None, grant_name: str, as_json: bool) -> None:
+def import_command(
+    file: Path, *, store: str, token_file: Path | None, grant_name: str, unit: str | None, as_json: bool
+) -> None:
     """Charge what a run has spent that was not charged before it drew, from its record FILE (ledger.jsonl).
+
+    A record says for whom it was priced; one from before records did needs --unit.
 
     \b
     Examples:
@@ -265,7 +281,7 @@ def import_command(file: Path, *, store: str, token_file: Path | None, grant_nam
     from privcheck.commands.charging import import_run
     from privcheck.commands.desks import open_desk
 
-    _end(import_run(open_desk(store, token_file), grant_name, file), as_json=as_json)
+    _end(import_run(open_desk(store, token_file), grant_name, file, unit=unit), as_json=as_json)
 
 
 @ledger.command()

@@ -27,6 +27,7 @@ def export_dataset(desk: Desk, dataset: str, form: str) -> dict[str, Any]:
     return {
         "form": form,
         "dataset": dataset,
+        "unit": shown["policy"]["unit"],
         "event": write_dp_event(events),
         "events": sum(e["count"] for e in events),
     }

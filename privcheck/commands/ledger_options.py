@@ -35,6 +35,12 @@ condition_option = click.option(
     type=click.Choice(["outputs", "billboard"]),
     help="Of joint DP: a condition of the billboard lemma that was found met; all are needed.",
 )
+unit_option = click.option(
+    "--unit",
+    metavar="UNIT",
+    help="For whom an event was priced, as 'patient, 8 trajectories, replace-one, central'; or 'dataset': you state "
+    "that it was priced for the dataset's unit.",
+)
 key_option = click.option("--key", metavar="K", help="The same request with the same key is charged once.")
 
 

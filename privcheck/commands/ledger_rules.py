@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from privcheck.commands.kinds import Place
-from privcheck.commands.ledger_options import store_option, token_option
+from privcheck.commands.ledger_options import store_option, token_option, unit_option
 from privcheck.commands.options import finish, json_option
 
 
@@ -21,20 +21,21 @@ from privcheck.commands.options import finish, json_option
 @click.option("--plan", type=Place(exists=True, dir_okay=False), help="Instead: events fixed in advance, a JSON file.")
 @click.option("--lost", metavar="D", help="δ set aside for releases that lose some outright; by default 0.")
 @click.option("--delta", metavar="D", help="δ at which ε is stated.")
+@unit_option
 @click.option("--name", required=True, metavar="G", help="The grant's name.")
 @click.option(
     "--block", "blocks", multiple=True, metavar="B", help="Of a divided dataset: a block it covers; may be repeated."
 )
 @json_option
 def grant(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
-    """Grant part of a dataset's budget, with a fixed cap.
+    """Grant part of a dataset's budget, with a fixed cap; `ledger policy` opens the dataset before.
 
-    A dataset that has no policy gets the one that its first grant implies, and the output says so; `ledger policy` sets
-    one of its own.
+    The events of a plan need --unit, for whom they were priced.
 
     \b
     Examples:
       privcheck ledger grant --store budget.db --dataset trips --currency rho --cap 1 --delta 1e-6 --name team-a
+      privcheck ledger grant --store budget.db --dataset trips --plan plan.json --unit dataset --delta 1e-6 --name P
     """
     from privcheck.commands.desks import open_desk
     from privcheck.commands.ledger_words import describe_granted
@@ -75,10 +76,17 @@ def block(
 @click.option("--dataset", required=True, metavar="NAME", help="The new dataset.")
 @click.option("--epsilon", required=True, metavar="E", help="ε of all that is ever released from it.")
 @click.option("--delta", required=True, metavar="D", help="δ of all that is ever released from it.")
-@click.option("--relation", default="replace-one", show_default=True, help="Which data are neighbours.")
-@click.option("--unit", default="user", show_default=True, help="Whose data neighbours differ in.")
 @click.option(
-    "--trust", default="central", show_default=True, help="Where noise is drawn: central, joint, shuffle, local."
+    "--unit",
+    required=True,
+    metavar="UNIT",
+    help="Who is protected: noun, at most how many trajectories (and steps), neighbours, model of trust.",
+)
+@click.option(
+    "--allow-asserted-unit",
+    "asserted_units",
+    is_flag=True,
+    help="Charge also runs whose unit somebody asserted (one episode is one user) and no column showed.",
 )
 @click.option(
     "--remainder", default="rho", show_default=True, help="Currency of what is granted after the first charge."
@@ -86,11 +94,15 @@ def block(
 @click.option("--until", metavar="TIME", help="When charging ends, such as 2027-01-31T12:00:00Z; by default never.")
 @json_option
 def policy(*, store: str, token_file: Path | None, as_json: bool, **fields: Any) -> None:
-    """Open a dataset with the (ε, δ) that all its grants together keep.
+    """Open a dataset with the (ε, δ) that all its grants together keep, and whom that protects.
+
+    Neighbours are replace-one, replace-one-same-start, add-remove or zero-out; the model of trust, where noise is
+    drawn, is central, joint, shuffle or local.
 
     \b
     Examples:
-      privcheck ledger policy --store budget.db --dataset trips --epsilon 8 --delta 1e-6
+      privcheck ledger policy --store budget.db --dataset trips --epsilon 8 --delta 1e-6 \\
+        --unit "rider, 8 trajectories, replace-one, central"
     """
     from privcheck.commands.desks import open_desk
     from privcheck.commands.ledger_words import describe_policy

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from privcheck.commands.widths import columns, wrapped_columns
+from privcheck.ledger.values import Policy
+from privcheck.unit import Unit
 
 
 def describe_new(result: dict[str, Any]) -> str:
@@ -22,8 +24,8 @@ def describe_granted(result: dict[str, Any]) -> str:
     head = f"grant {grant['name']}: {grant['currency']} ≤ {grant['cap']} of {grant['dataset']}"
     head += ", from the remainder" if grant["late"] else ""
     at = f"ε ≤ {float(grant['epsilon']):.6g} at δ = {grant['delta']}, by {grant['theorem']}"
-    implied = "implied by this grant, as the dataset had none: " if result["policy_implied"] else ""
-    return "\n".join([head, at, f"policy, {implied}{_say_policy(result['policy'])}"])
+    plan = [] if grant["unit"] is None else [f"its events were priced for: {_say_unit(grant['unit'])}"]
+    return "\n".join([head, at, *plan, f"policy, {_say_policy(result['policy'])}"])
 
 
 def describe_policy(result: dict[str, Any]) -> str:
@@ -66,7 +68,7 @@ def describe_decision(result: dict[str, Any]) -> str:
 def describe_shown(result: dict[str, Any]) -> str:
     """Returns datasets with their grants."""
     if not result["datasets"]:
-        return "no datasets yet: privcheck ledger grant, or privcheck ledger policy"
+        return "no datasets yet: privcheck ledger policy"
     return "\n\n".join(_dataset(one) for one in result["datasets"])
 
 
@@ -82,7 +84,8 @@ def describe_charge(result: dict[str, Any]) -> str:
         ("cost", _short(charge["cost"]["amount"])),
         ("by", f"{charge['actor']}, {charge['at'][:19]}"),
         ("event", str(charge["event"])),
-        *((name, str(claim[name])) for name in ("algorithm", "relation", "model") if name in claim),
+        ("unit", "never stated" if charge["unit"] is None else _say_unit(charge["unit"])),
+        *((name, str(claim[name])) for name in ("algorithm",) if name in claim),
         *(("blocks", ", ".join(charge["blocks"])) for _ in charge["blocks"][:1]),
         *((f"if {one['name']}", f"{one['statement']} ({one['how']})") for one in conditions),
         ("row", charge["hash"]),
@@ -139,10 +142,11 @@ def describe_export(result: dict[str, Any]) -> str:
     """Returns the statement, or the events."""
     if result["form"] == "dp-event":
         return str(result["event"])
-    heading = ("charge", "grant", "state", "cost", "who", "when", "for")
+    heading = ("charge", "grant", "state", "cost", "by", "when", "for", "unit")
     lines = [
         (c["id"], c["grant"], c["state"], _short(c["cost"]["amount"]), c["actor"], c["at"][:19],
-         (c["claim"] or {}).get("algorithm") or str(c["event"]["type"]))
+         (c["claim"] or {}).get("algorithm") or str(c["event"]["type"]),
+         "never stated" if c["unit"] is None else Unit.of(c["unit"]).text)
         for c in result["charges"]
     ]  # fmt: skip
     return "\n".join(
@@ -153,7 +157,15 @@ def describe_export(result: dict[str, Any]) -> str:
 def _say_policy(policy: dict[str, Any]) -> str:
     keeps = f"({float(policy['epsilon']):.6g}, {policy['delta']})-DP"
     until = "" if policy["until"] is None else f", until {policy['until']}"
-    return f"{keeps} for {policy['relation']} {policy['unit']}, {policy['trust']} model{until}"
+    read = Policy.of(policy)
+    asserted = "; asserted units are charged too" if read.asserted_units else ""
+    return f"{keeps}{until}; unit: {read.unit_words}{asserted}"
+
+
+def _say_unit(unit: dict[str, Any]) -> str:
+    """Returns a unit of privacy in words, and who stated it."""
+    read = Unit.of(unit)
+    return f"{read.words}; stated by {read.stated_by}"
 
 
 def _dataset(one: dict[str, Any]) -> str:

@@ -37,7 +37,7 @@ def local_officer() -> Actor:
 
 
 def give(desk: Desk, **fields: Any) -> dict[str, Any]:
-    """Returns a new grant, and the policy that it is a part of, or has implied.
+    """Returns a new grant, and the policy that it is a part of.
 
     Raises:
         click.UsageError: It is neither a cap in a currency nor a plan.
@@ -46,9 +46,10 @@ def give(desk: Desk, **fields: Any) -> dict[str, Any]:
     if (file is None) != ("currency" in given and "cap" in given) or (file is not None and "lost" in given):
         raise click.UsageError("give --currency and --cap, or --plan")
     if file is not None:
-        given["events"] = file.read_text(encoding="utf-8")
-    made = desk.grant(**given)
-    return {**made, "policy_implied": made["policy"]["implied"]}
+        given |= {"events": file.read_text(encoding="utf-8"), "unit": read_unit(given.get("unit"))}
+    elif "unit" in given:
+        raise click.UsageError("--unit goes with --plan: a cap is for the dataset's unit")
+    return desk.grant(**given)
 
 
 def change_token(
@@ -100,9 +101,24 @@ def read_event(
     return parse_event({"type": kind, **fields})
 
 
+def read_unit(unit: str | None) -> str:
+    """Returns for whom an event was priced, as the option says it.
+
+    Raises:
+        click.UsageError: It does not.
+    """
+    if unit is None:
+        message = (
+            "expected --unit beside an event: for whom it was priced, as 'patient, 8 trajectories, replace-one, "
+            "central'; or --unit dataset, by which you state that it was priced for the dataset's unit (ledger show)"
+        )
+        raise click.UsageError(message)
+    return unit
+
+
 def state(conditions: tuple[str, ...]) -> dict[str, Any] | None:
     """Returns the claim that conditions of joint DP make of an event; None where there are none."""
-    return {"model": "joint", "joint": dict.fromkeys(conditions, STATED)} if conditions else None
+    return {"joint": dict.fromkeys(conditions, STATED)} if conditions else None
 
 
 def read_receipt(text: str) -> Receipt:

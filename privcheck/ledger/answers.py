@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from privcheck.accounting.currencies import Cost
 from privcheck.ledger.values import write_cost
+from privcheck.unit import Unit
 
 State = Literal["reserved", "committed", "released"]
 
@@ -48,6 +49,7 @@ class Charge:
         key: The idempotency key, or None.
         actor: Who asked for it.
         event: What is released, in its canonical form.
+        unit: For whom it was priced, as JSON; None in a store from before units.
         cost: What it costs.
         state: reserved, committed or released.
         expires: When a reservation ends, in UTC; None where it was committed at once.
@@ -68,6 +70,7 @@ class Charge:
     key: str | None
     actor: str
     event: dict[str, Any]
+    unit: dict[str, Any] | None
     cost: Cost
     state: State
     expires: str | None
@@ -93,6 +96,7 @@ class Quote:
     Attributes:
         grant: Of which grant.
         event: What would be released, in its canonical form.
+        unit: For whom it was priced.
         cost: What it would cost.
         fits: Whether it would be admitted now.
         reason: Why not; None where it would.
@@ -102,6 +106,7 @@ class Quote:
 
     grant: str
     event: dict[str, Any]
+    unit: Unit
     cost: Cost
     fits: bool
     reason: str | None
@@ -114,6 +119,7 @@ class Quote:
             "state": "quoted" if self.fits else "refused",
             "grant": self.grant,
             "event": self.event,
+            "unit": self.unit.to_dict(),
             "cost": write_cost(self.cost),
             "times": self.times,
             "reason": self.reason,

@@ -76,7 +76,7 @@ def read_statement(policy: Policy, value: object) -> str:
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         message = (
-            f"expected disjoint_users: how it is known that each {policy.unit} of {policy.dataset!r} is in one block "
+            f"expected disjoint_users: how it is known that each {policy.who} of {policy.dataset!r} is in one block "
             "only. Where one can be in several, what is lost adds up over them: charge the dataset as a whole, "
             "without blocks, or divide it by what does not overlap"
         )

@@ -23,6 +23,7 @@ from privcheck.ledger.known import Known
 from privcheck.ledger.requests import Action, Asked, AskedFor, Prepared
 from privcheck.ledger.roles import Actor, require
 from privcheck.ledger.store import Store, Transaction
+from privcheck.ledger.units import check_unit
 from privcheck.ledger.values import Grant, Policy
 from privcheck.ledger.wire import parse_event
 
@@ -135,11 +136,13 @@ class Book:
     def set_policy(self, actor: Actor, **fields: object) -> Policy:
         """Opens a dataset with its policy; the fields are those of `granting.read_policy`.
 
+        Its unit, a `Unit` or its text, says who is protected: with no default, on the officer's word.
+
         Raises:
             ParameterError: A field is out of its range, or the dataset has a policy.
         """
         require(actor, "policy")
-        policy = granting.read_policy(**fields)
+        policy = granting.read_policy(**fields, by=f"officer {actor.name}")
         with self.write() as transaction:
             granting.write_policy(transaction, policy, actor=actor.name, at=self.now())
         return policy
@@ -167,39 +170,57 @@ class Book:
         """Makes an adaptive grant; the fields are those of `granting.read_adaptive`.
 
         Returns:
-            The grant, and the policy of its dataset, which it has implied where the dataset was new.
+            The grant, and the policy of its dataset.
 
         Raises:
             BudgetError: The dataset's grants would exceed its policy; nothing was changed.
-            ParameterError: A field is out of its range, or the name is taken.
+            ParameterError: A field is out of its range, the name is taken, or the dataset has no policy with a unit.
         """
         require(actor, "grant")
         return self._give(actor, granting.read_adaptive(**fields))
 
-    def plan(self, actor: Actor, **fields: object) -> tuple[Grant, Policy]:
-        """Makes a grant that is a plan, with the fields of `granting.read_plan`; answers and errors as of `grant`."""
-        require(actor, "grant")
-        return self._give(actor, granting.read_plan(**fields))
+    def plan(self, actor: Actor, *, unit: object = None, **fields: object) -> tuple[Grant, Policy]:
+        """Makes a grant that is a plan, with the fields of `granting.read_plan`; answers and errors as of `grant`.
 
-    def quote(self, actor: Actor, *, grant: str, event: object, blocks: Sequence[str] | None = None) -> Quote:
+        Args:
+            actor: Who grants.
+            unit: For whom its events were priced, as of a charge; needed.
+            fields: Of the plan.
+        """
+        require(actor, "grant")
+        return self._give(actor, granting.read_plan(**fields), unit=unit)
+
+    def quote(
+        self, actor: Actor, *, grant: str, event: object, unit: object = None, blocks: Sequence[str] | None = None
+    ) -> Quote:
         """Returns what a charge to blocks, or to all of the grant's, would cost, and whether it would fit now.
 
+        Args:
+            actor: Who asks.
+            grant: Of which grant.
+            event: What would be released.
+            unit: For whom that was priced, as of a charge; needed.
+            blocks: Of a divided dataset: where.
+
         Raises:
-            ParameterError: The event is none, or has no finite cost in the grant's currency.
+            ParameterError: The event is none, has no finite cost in the grant's currency, or was priced for another
+                unit than the dataset's.
         """
         require(actor, "quote", grant=grant)
         spending = parse_event(event)
         found, policy = self._find(grant)
+        offered = check_unit(policy, unit, by=f"{actor.name}, who charges", relations=spending.relations)
         places = choose_blocks(found, blocks)
         with self.store.read() as transaction:
-            return quote_of(transaction, found, policy, spending, blocks=places, at=self.now())
+            return quote_of(transaction, found, policy, spending, offered, blocks=places, at=self.now())
 
     def charge(self, actor: Actor, **asked: Unpack[Asked]) -> Decision:
         """Charges what is about to be released; draw the noise once this has returned "committed".
 
         Raises:
             IdempotencyError: The key came before, with another request.
-            ParameterError: The event is none, or has no finite cost in the grant's currency.
+            ParameterError: The event is none, has no finite cost in the grant's currency, or was priced for another
+                unit than the dataset's.
             StoreError: It is not known whether it was written: ask again with the same key.
         """
         prepared = self.prepare(actor, "charge", **asked)
@@ -324,9 +345,9 @@ class Book:
             self.store, self._known, actor, receipts, freeze=freeze, write=self.write, at=self.now()
         )
 
-    def _give(self, actor: Actor, grant: Grant) -> tuple[Grant, Policy]:
+    def _give(self, actor: Actor, grant: Grant, *, unit: object = None) -> tuple[Grant, Policy]:
         with self.write() as transaction:
-            return granting.write_grant(transaction, grant, actor=actor.name, at=self.now())
+            return granting.write_grant(transaction, grant, unit=unit, actor=actor.name, at=self.now())
 
     def _find(self, name: str) -> tuple[Grant, Policy]:
         if (known := self._known.recall(name)) is not None:

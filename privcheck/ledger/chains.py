@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from privcheck.errors import LedgerError
+from privcheck.errors import LedgerError, ParameterError
 from privcheck.ledger import granting, rows, tokens
 from privcheck.ledger.answers import Receipt
 from privcheck.ledger.balances import Balance, Sums
@@ -16,7 +16,8 @@ from privcheck.ledger.exact import write_number
 from privcheck.ledger.planning import count_lines
 from privcheck.ledger.policies import bound_whole
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import WHOLE, Entry, Grant, read_cost
+from privcheck.ledger.units import check_unit
+from privcheck.ledger.values import WHOLE, Entry, Grant, Policy, complete_event, read_cost
 from privcheck.ledger.wire import parse_event
 
 
@@ -77,7 +78,7 @@ class _Walk:
         self._states: dict[str, str] = {}
         self._opened: dict[str, Entry] = {}
         self._blocks: set[str] = set()
-        self._local = False
+        self._policy: Policy | None = None
         # where, and how many of each event of a plan
         self._charges: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
 
@@ -98,14 +99,9 @@ class _Walk:
             self._say(row, f"not a row of a ledger: {error!r:.80}")
 
     def _add_up(self, row: Entry) -> None:
-        if row.kind == "policy":
-            self._local = row.body["trust"] == "local"
-        if row.kind == "blocks":
-            self._blocks |= set(row.body["blocks"])
+        self._learn(row)
         if row.grant is None:
             return
-        if row.kind == "grant":
-            self._open(row, row.grant, Grant.of(row.body["grant"]))
         grant, told = self._grants.get(row.grant), Balance.of(row.body["balance"])
         if grant is None:
             self._say(row, f"grant {row.grant!r} was never made")
@@ -126,12 +122,35 @@ class _Walk:
             self._say(row, f"grant {row.grant!r} is frozen or is not, without a row that says so")
         self._balances[row.grant] = told
 
+    def _learn(self, row: Entry) -> None:
+        """Takes what a row says of the dataset, or of a new grant or charge."""
+        if row.kind == "policy":
+            self._policy = Policy.of(row.body)
+        if row.kind == "blocks":
+            self._blocks |= set(row.body["blocks"])
+        if row.kind == "grant" and row.grant is not None:
+            self._open(row, row.grant, Grant.of(row.body["grant"]))
+        if row.kind == "charge":
+            self._check_unit(row, row.body.get("unit"), row.body["event"].get("events", [row.body["event"]]))
+
     def _open(self, row: Entry, name: str, grant: Grant) -> None:
-        if grant.recorded and not self._local:
+        if grant.recorded and not (self._policy is not None and self._policy.trust == "local"):
             self._say(row, f"charges to grant {name!r} are not added, and the dataset is not of the local model")
         self._grants[name], self._balances[name] = grant, Balance.new(grant)
         if not set(grant.blocks) <= self._blocks or bool(grant.blocks) != bool(self._blocks):
             self._say(row, f"grant {name!r} is to other blocks than the dataset has")
+        if grant.kind == "plan":
+            self._check_unit(row, grant.unit, grant.plan)
+
+    def _check_unit(self, row: Entry, unit: object, events: Sequence[Mapping[str, Any]]) -> None:
+        """What is charged or planned was priced for the dataset's unit; a policy from before units says nothing."""
+        if self._policy is None or self._policy.unit is None:
+            return
+        named = [str(event["relation"]) for event in events if "relation" in event]
+        try:
+            check_unit(self._policy, unit, by=f"{row.actor}, who charges", relations=named)
+        except ParameterError as error:
+            self._say(row, f"its unit of privacy is not the dataset's: {error}")
 
     def _check_cap(self, row: Entry, grant: Grant, sums: Sums, where: str) -> None:
         held, counts = sums.held(grant.cap), [line["count"] for line in grant.plan]
@@ -148,7 +167,7 @@ class _Walk:
         cost, state, was = read_cost(row.body["cost"]), row.body["state"], self._states.get(row.charge)
         self._states[row.charge] = state
         if was is None:
-            lines = count_lines(grant.plan, parse_event(row.body["event"])) if grant.plan else ()
+            lines = count_lines(grant.plan, parse_event(complete_event(row.body["event"]))) if grant.plan else ()
             self._charges[row.charge] = (tuple(row.body.get("blocks", ())) or WHOLE, lines)
             self._opened[row.charge] = row
         places, lines = self._charges[row.charge]

@@ -69,6 +69,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, at: str
     body = {
         "state": prepared.state,
         "event": prepared.spending.to_dict(),
+        "unit": prepared.unit.to_dict(),
         "cost": write_cost(prepared.cost),
         "claim": prepared.claim,
         "expires": ends,

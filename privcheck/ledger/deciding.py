@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from privcheck.accounting.currencies import Cost
-from privcheck.errors import ParameterError, UnknownNameError
+from privcheck.errors import UnknownNameError
 from privcheck.ledger import rows
 from privcheck.ledger.answers import Charge, Quote
 from privcheck.ledger.balances import Balance, balance_of, less
 from privcheck.ledger.describing import describe_balance
 from privcheck.ledger.exact import canonical
-from privcheck.ledger.granting import read_relation
 from privcheck.ledger.planning import count_lines
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import WHOLE, Entry, Grant, Policy, read_cost
+from privcheck.ledger.values import WHOLE, Entry, Grant, Policy, complete_event, read_cost
 from privcheck.ledger.wire import Spending
+from privcheck.unit import Unit
 
 _MOST_TIMES: Final = 10**18
 
 
 def quote_of(
-    transaction: Transaction, grant: Grant, policy: Policy, spending: Spending, *, blocks: Sequence[str], at: str
-) -> Quote:
+    transaction: Transaction, grant: Grant, policy: Policy, spending: Spending, unit: Unit, *, blocks: Sequence[str],
+    at: str,
+) -> Quote:  # fmt: skip
     """Returns what a charge would cost, and whether it would fit now, on blocks; none: on the dataset as a whole.
 
     Raises:
@@ -38,6 +39,7 @@ def quote_of(
     return Quote(
         grant=grant.name,
         event=spending.to_dict(),
+        unit=unit,
         cost=cost,
         fits=reason is None,
         reason=reason,
@@ -84,21 +86,6 @@ def _explain_place(grant: Grant, balance: Balance, after: Balance, place: str) -
     return None
 
 
-def check_relation(policy: Policy, spending: Spending, claim: Mapping[str, Any] | None) -> None:
-    """Refuses what was priced for other neighbours than the dataset's.
-
-    Raises:
-        ParameterError: An event, or the claim, names another relation.
-    """
-    named = [dict(part.fields)["relation"] for part in spending.parts if "relation" in dict(part.fields)]
-    named += [str(claim["relation"])] if claim is not None and "relation" in claim else []
-    for words in named:
-        if read_relation(words) != policy.relation:
-            own = f"those of {policy.dataset!r} are {policy.relation}"
-            message = f"it was priced for neighbours of another kind, {words}; {own}"
-            raise ParameterError(message, name="relation", given=words)
-
-
 def read_charge(history: Sequence[Entry], name: str, *, now: str) -> Charge:
     """Returns a charge as the rows about it say, in order.
 
@@ -116,7 +103,8 @@ def read_charge(history: Sequence[Entry], name: str, *, now: str) -> Charge:
         seq=first.seq,
         key=first.key,
         actor=first.actor,
-        event=first.body["event"],
+        event=complete_event(first.body["event"]),
+        unit=first.body.get("unit"),
         cost=read_cost(first.body["cost"]),
         state=state,
         expires=ends,

@@ -90,9 +90,9 @@ def _bound_place(policy: Policy, found: Sequence[tuple[Grant, Balance]], place: 
     for grant, cost in here:
         was = totals.get(grant.currency, Cost(amount=Fraction(0)))
         totals[grant.currency] = Cost(amount=was.amount + cost.amount, lost=was.lost + cost.lost)
-    spent = {unit: cost for unit, cost in totals.items() if cost.amount or cost.lost}
+    spent = {name: cost for name, cost in totals.items() if cost.amount or cost.lost}
     delta = policy.delta / max(len(spent), 1)
-    bounds = (bound_epsilon(currency, spent[unit], delta) for unit, currency in CURRENCIES.items() if unit in spent)
+    bounds = (bound_epsilon(currency, spent[name], delta) for name, currency in CURRENCIES.items() if name in spent)
     return math.fsum(bounds) * (1 + 1e-15) if len(spent) > 1 else next(bounds, 0.0)
 
 

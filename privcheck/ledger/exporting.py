@@ -10,6 +10,7 @@ from typing import Any
 from privcheck.accounting.curve import compose
 from privcheck.accounting.to_dp_events import to_dp_event
 from privcheck.ledger.exact import canonical
+from privcheck.ledger.values import complete_event
 from privcheck.ledger.wire import parse_event
 
 
@@ -22,7 +23,7 @@ def join_charged(charges: Iterable[tuple[str, Mapping[str, Any]]]) -> list[dict[
     counts: Counter[str] = Counter()
     for state, event in charges:
         if state != "released":
-            for part in event.get("events", [event]):
+            for part in complete_event(event).get("events", [complete_event(event)]):
                 counts[canonical({**part, "count": 1})] += part["count"]
     return [{**json.loads(text), "count": count} for text, count in sorted(counts.items())]
 

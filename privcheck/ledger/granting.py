@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Final
 
 from privcheck.accounting.currencies import Cost
 from privcheck.accounting.sums import bound_epsilon
@@ -14,17 +13,14 @@ from privcheck.errors import BudgetError, ParameterError, UnknownNameError
 from privcheck.ledger import rows
 from privcheck.ledger.balances import Balance, balance_of
 from privcheck.ledger.blocks import Block, check_cover, find_blocks, read_blocks, read_statement
-from privcheck.ledger.exact import read_fraction, read_name, read_text
+from privcheck.ledger.exact import read_fraction, read_name
 from privcheck.ledger.planning import join_lines
-from privcheck.ledger.policies import above, bound_grants, bound_whole
+from privcheck.ledger.policies import bound_grants, bound_whole
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.trust import RECORDED
-from privcheck.ledger.values import CURRENCIES, Entry, Grant, Policy, read_unit, theorem_of
+from privcheck.ledger.units import check_unit, needed_unit, state_unit
+from privcheck.ledger.values import CURRENCIES, Entry, Grant, Policy, read_currency, theorem_of
 from privcheck.ledger.wire import MOST_COUNT, parse_event
-
-RELATION: Final = "replace-one"
-RELATIONS: Final = {"replace-one": "replace one ", "add-remove": "add or remove one ", "zero-out": "zero out one "}
-TRUSTS: Final = ("central", "joint", "shuffle", "local")
 
 
 def read_policy(
@@ -32,27 +28,27 @@ def read_policy(
     dataset: object,
     epsilon: object,
     delta: object,
-    relation: object = RELATION,
-    unit: object = "user",
-    trust: object = "central",
+    unit: object,
+    asserted_units: object = False,
     remainder: object = "rho",
     until: object = None,
+    by: str,
 ) -> Policy:
-    """Returns a policy of checked fields.
+    """Returns a policy of checked fields; `by` opens the dataset, and states its unit.
 
     Raises:
         ParameterError: A field is out of its range.
     """
-    if trust not in TRUSTS:
-        raise ParameterError(f"expected trust one of {', '.join(TRUSTS)}; got {trust!r}", name="trust", given=trust)
+    if not isinstance(asserted_units, bool):
+        message = f"expected asserted_units true or false, got {str(asserted_units)[:40]!r}"
+        raise ParameterError(message, name="asserted_units", given=asserted_units)
     return Policy(
         dataset=read_name("dataset", dataset),
         epsilon=_above_zero("epsilon", epsilon),
         delta=read_delta("delta", delta),
-        relation=read_relation(relation),
-        unit=read_text("unit", unit),
-        trust=str(trust),
-        remainder=read_unit(remainder),
+        unit=state_unit(unit, by=by),
+        asserted_units=asserted_units,
+        remainder=read_currency(remainder),
         until=None if until is None else read_time("until", until),
     )
 
@@ -66,22 +62,22 @@ def read_adaptive(
     Raises:
         ParameterError: A field is out of its range, or no δ was given where the cap says nothing without one.
     """
-    unit, most, aside = read_unit(currency), _above_zero("cap", cap), read_delta("lost", lost)
+    counted, most, aside = read_currency(currency), _above_zero("cap", cap), read_delta("lost", lost)
     at = aside if delta is None else read_delta("delta", delta)
-    value = bound_epsilon(CURRENCIES[unit], Cost(amount=most, lost=aside), at)
+    value = bound_epsilon(CURRENCIES[counted], Cost(amount=most, lost=aside), at)
     if not math.isfinite(value):
-        message = f"expected delta above {float(aside):g} for a cap in {unit}, at which its ε is stated"
+        message = f"expected delta above {float(aside):g} for a cap in {counted}, at which its ε is stated"
         raise ParameterError(message, name="delta", given=delta)
     return Grant(
         name=read_name("name", name),
         dataset=read_name("dataset", dataset),
         kind="adaptive",
-        currency=unit,
+        currency=counted,
         cap=most,
         lost=aside,
         delta=at,
         epsilon=value,
-        theorem=theorem_of(unit),
+        theorem=theorem_of(counted),
         blocks=read_blocks(blocks),
     )
 
@@ -159,31 +155,39 @@ def write_blocks(
     return find_blocks(transaction, dataset)
 
 
-def write_grant(transaction: Transaction, grant: Grant, *, actor: str, at: str) -> tuple[Grant, Policy]:
-    """Adds a grant; returns it as it was made and the policy, which the first grant of a new dataset implies.
+def write_grant(
+    transaction: Transaction, grant: Grant, *, unit: object = None, actor: str, at: str
+) -> tuple[Grant, Policy]:  # fmt: skip
+    """Adds a grant; returns it as it was made, and its dataset's policy.
+
+    Args:
+        transaction: Of the store.
+        grant: As `read_adaptive` or `read_plan` returns it.
+        unit: Of a plan: for whom its events were priced, as of a charge.
+        actor: Who grants.
+        at: When, in UTC.
 
     Raises:
-        ParameterError: The name is taken.
+        ParameterError: The name is taken, the dataset has no policy, or one without a unit, or a plan's events were
+            priced for another unit than the dataset's.
         BudgetError: With it the dataset's grants would exceed its policy; nothing was changed.
     """
     if transaction.one("SELECT 1 FROM budget WHERE name = ?", (grant.name,)) is not None:
         raise ParameterError(f"there is a grant of the name {grant.name!r} already", name="name", given=grant.name)
     policy = find_policy(transaction, grant.dataset)
-    check_cover(grant, [] if policy is None else [block.name for block in find_blocks(transaction, grant.dataset)])
     if policy is None:
-        policy = Policy(
-            dataset=grant.dataset,
-            epsilon=above(grant.epsilon),
-            delta=grant.delta,
-            relation=RELATION,
-            unit="user",
-            trust="central",
-            remainder="rho" if grant.currency == "events" else grant.currency,
-            implied=True,
+        message = (
+            f"dataset {grant.dataset!r} has no policy, which says how much is ever released from it and whom that "
+            f"protects; expected one first: privcheck ledger policy --dataset {grant.dataset} --epsilon E --delta D "
+            "--unit 'patient, 8 trajectories, replace-one, central'"
         )
-        write_policy(transaction, policy, actor=actor, at=at)
-    else:
-        transaction.lock(grant.dataset)
+        raise ParameterError(message, name="dataset", given=grant.dataset)
+    needed_unit(policy)
+    transaction.lock(grant.dataset)
+    check_cover(grant, [block.name for block in find_blocks(transaction, grant.dataset)])
+    if grant.kind == "plan":
+        named = dict.fromkeys(str(line["relation"]) for line in grant.plan if "relation" in line)
+        grant = replace(grant, unit=check_unit(policy, unit, by=f"{actor}, who grants", relations=named))
     if policy.trust == "local":
         grant = _as_recorded(grant)
     grant = _check_whole(transaction, policy, grant)
@@ -226,19 +230,6 @@ def read_delta(name: str, value: object) -> Fraction:
     if not delta < 1:
         raise ParameterError(f"expected {name} below 1, got {value!s:.40}", name=name, given=value)
     return delta
-
-
-def read_relation(value: object) -> str:
-    """Returns a neighbouring relation: replace-one, add-remove or zero-out, or as a declaration calls it in words.
-
-    Raises:
-        ParameterError: It is none of these.
-    """
-    for name, words in RELATIONS.items():
-        if value == name or (isinstance(value, str) and value.startswith(words)):
-            return name
-    message = f"expected relation one of {', '.join(RELATIONS)}; got {str(value)[:60]!r}"
-    raise ParameterError(message, name="relation", given=value)
 
 
 def read_time(name: str, value: object) -> str:

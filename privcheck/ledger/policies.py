@@ -22,7 +22,7 @@ from privcheck.accounting.events import Event
 from privcheck.accounting.sums import bound_epsilon
 from privcheck.errors import BudgetError
 from privcheck.ledger.planning import plan_of
-from privcheck.ledger.values import CURRENCIES, Grant, Policy, Unit
+from privcheck.ledger.values import CURRENCIES, CurrencyName, Grant, Policy
 from privcheck.symbols import to_float
 
 
@@ -35,10 +35,10 @@ def bound_grants(grants: Sequence[Grant], *, delta: Fraction) -> float:
     """
     if not grants:
         return 0.0
-    units = {grant.currency for grant in grants if grant.kind == "adaptive"}
-    if all(grant.kind == "adaptive" for grant in grants) and len(units) == 1:
+    currencies = {grant.currency for grant in grants if grant.kind == "adaptive"}
+    if all(grant.kind == "adaptive" for grant in grants) and len(currencies) == 1:
         total = Cost(amount=sum((g.cap for g in grants), Fraction(0)), lost=sum((g.lost for g in grants), Fraction(0)))
-        return bound_epsilon(CURRENCIES[units.pop()], total, delta)
+        return bound_epsilon(CURRENCIES[currencies.pop()], total, delta)
     events = [event for grant in grants for event in _events(grant)]
     return compose(events).epsilon(delta=to_float(delta, rounding="down")).upper
 
@@ -75,13 +75,15 @@ def above(value: float) -> Fraction:
     return short if short >= Fraction(value) else decimal(math.nextafter(value, math.inf))
 
 
-def restate(grant: Grant, unit: Unit) -> Fraction | None:
+def restate(grant: Grant, currency: CurrencyName) -> Fraction | None:
     """Returns a grant's cap in another currency, exact or rounded up; None where it has none there."""
-    if grant.currency == unit:
+    if grant.currency == currency:
         return grant.cap
     if grant.currency == "epsilon":
-        return pure_to_rho(grant.cap) if unit == "rho" else pure_to_mu(grant.cap) ** 2 if unit == "mu2" else None
-    return grant.cap / 2 if (grant.currency, unit) == ("mu2", "rho") else None
+        return (
+            pure_to_rho(grant.cap) if currency == "rho" else pure_to_mu(grant.cap) ** 2 if currency == "mu2" else None
+        )
+    return grant.cap / 2 if (grant.currency, currency) == ("mu2", "rho") else None
 
 
 def _as_remainder(policy: Policy, late: list[Grant]) -> list[Grant]:

@@ -9,12 +9,14 @@ from typing import Any, Final, Literal, Required, TypedDict
 from privcheck.accounting.currencies import Cost
 from privcheck.errors import ParameterError
 from privcheck.ledger.blocks import choose_blocks
-from privcheck.ledger.deciding import check_relation, lines_of
+from privcheck.ledger.deciding import lines_of
 from privcheck.ledger.exact import canonical, digest, read_text
 from privcheck.ledger.roles import Actor
-from privcheck.ledger.trust import check_claim
+from privcheck.ledger.trust import check_joint
+from privcheck.ledger.units import check_unit
 from privcheck.ledger.values import Grant, Policy
 from privcheck.ledger.wire import Spending, parse_event
+from privcheck.unit import Unit
 
 SECONDS: Final = 3600  # of a reservation, unless told
 _MOST_SECONDS: Final = 30 * 24 * 3600
@@ -28,6 +30,7 @@ class Asked(TypedDict, total=False):
     Attributes:
         grant: The grant's name.
         event: What is to be released: JSON, its text, or a `Spending`.
+        unit: For whom it was priced: a `Unit`, its text or JSON, or "dataset"; needed unless the claim has one.
         key: The idempotency key; none unless told.
         claim: What it is charged for; nothing unless told.
         blocks: Which of the grant's blocks it is released from; by default all.
@@ -35,6 +38,7 @@ class Asked(TypedDict, total=False):
 
     grant: Required[str]
     event: Required[object]
+    unit: object
     key: str | None
     claim: dict[str, Any] | None
     blocks: Sequence[str] | None
@@ -59,6 +63,7 @@ class Prepared:
         grant: To which grant it is charged.
         policy: Of its dataset.
         spending: What is to be released.
+        unit: For whom that was priced.
         cost: What that costs.
         lines: Of a plan: how many of each event.
         key: The idempotency key, or None.
@@ -73,6 +78,7 @@ class Prepared:
     grant: Grant
     policy: Policy
     spending: Spending
+    unit: Unit
     cost: Cost
     lines: tuple[int, ...]
     key: str | None
@@ -114,14 +120,17 @@ def prepare(actor: Actor, action: Action, asked: AskedFor, *, grant: Grant, poli
 
     Raises:
         BudgetError: It is of joint DP, and a condition of the billboard lemma is not met.
-        ParameterError: The event is none, has no finite cost in the grant's currency, or was priced for other
-            neighbours or another trust model than the dataset's; the grant does not cover a block; or the key is no
+        ParameterError: The event is none, has no finite cost in the grant's currency, or was priced for another unit
+            than the dataset's, or for none that anybody stated; the grant does not cover a block; or the key is no
             text.
     """
     seconds = read_seconds(asked.get("seconds", SECONDS))
-    spending, claim, key = parse_event(asked["event"]), check_claim(policy, asked.get("claim")), asked.get("key")
-    check_relation(policy, spending, claim)
-    about: dict[str, Any] = {"action": action, "grant": grant.name, "event": spending.to_dict(), "claim": claim}
+    spending, key, told = parse_event(asked["event"]), asked.get("key"), dict(asked.get("claim") or {})
+    unit = check_unit(policy, _choose_unit(asked, told), by=f"{actor.name}, who charges", relations=spending.relations)
+    claim = check_joint(policy, unit, told)
+    about: dict[str, Any] = {
+        "action": action, "grant": grant.name, "event": spending.to_dict(), "claim": claim, "unit": unit.to_dict(),
+    }  # fmt: skip
     if action == "reserve":
         about["seconds"] = seconds
     if blocks := choose_blocks(grant, asked.get("blocks")):
@@ -131,6 +140,7 @@ def prepare(actor: Actor, action: Action, asked: AskedFor, *, grant: Grant, poli
         grant=grant,
         policy=policy,
         spending=spending,
+        unit=unit,
         cost=spending.cost(grant.currency),
         lines=lines_of(grant, spending),
         key=None if key is None else read_text("key", key),
@@ -140,3 +150,16 @@ def prepare(actor: Actor, action: Action, asked: AskedFor, *, grant: Grant, poli
         blocks=blocks,
         request=digest(canonical(about)),
     )
+
+
+def _choose_unit(asked: AskedFor, told: dict[str, Any]) -> object:
+    """Takes the unit of a request: the claim's, which is taken out of it, or the one beside it.
+
+    Raises:
+        ParameterError: There are both.
+    """
+    given, own = asked.get("unit"), told.pop("unit", None)
+    if given is not None and own is not None:
+        message = f"the claim has a unit of its own, {str(own)[:200]}; expected no other beside it"
+        raise ParameterError(message, name="unit", given=given)
+    return own if given is None else given

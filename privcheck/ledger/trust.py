@@ -1,4 +1,4 @@
-"""Trust models: whose claims a dataset takes.
+"""What models of trust ask beyond the unit: local charges are recorded, joint ones name the lemma's conditions.
 
 In the local model a charge is one message of each user who takes part, and who that is the ledger does not know: what
 was charged is recorded, not added, and a grant's cap is that of one message.
@@ -16,58 +16,40 @@ from typing import Any, Final
 from privcheck.accounting.billboard_lemma import PRECONDITIONS
 from privcheck.errors import BudgetError, ParameterError
 from privcheck.ledger.values import Policy
+from privcheck.unit import Unit
 
 RECORDED: Final = "local DP of every message; charges are recorded, not added"
 LEMMA: Final = "billboard lemma, Hsu, Huang, Roth, Roughgarden & Wu 2014"
 STATED: Final = "stated by who charges"
-# of a policy: the models of claims that may be charged. What is on a billboard is private in the central model
-_TAKES: Final = {
-    "central": ("central", "joint"),
-    "joint": ("central", "joint"),
-    "shuffle": ("shuffle",),
-    "local": ("local",),
-}
-_DRAWN: Final = {
-    "central": "by a curator who sees the data",
-    "joint": "by a curator who sees the data",
-    "shuffle": "by each user, behind a shuffler",
-    "local": "by each user",
-}
 
 
-def check_claim(policy: Policy, claim: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Returns a claim that a dataset takes: of its trust model, the conditions of a joint one spelled out.
+def check_joint(policy: Policy, unit: Unit, claim: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A claim with the conditions of joint DP spelled out, where its unit is of that model; None where it says nothing.
+
+    Args:
+        policy: Of the dataset.
+        unit: For whom it was priced.
+        claim: What is said of it; `joint` has how each condition of the lemma is known.
 
     Raises:
-        BudgetError: It is of joint DP, and a condition of the billboard lemma is not met, or nobody named it.
-        ParameterError: It is of another trust model.
+        BudgetError: It is of joint DP, and a condition of the billboard lemma is not met, or was not named.
+        ParameterError: It has such conditions, and is of another model.
     """
-    told = dict(claim or {})
-    model = told.get("model")
-    if model is not None:
-        _check_model(policy, model)
-    if model == "joint" or (policy.trust == "joint" and model is None):
-        met = told.get("joint") or {}
-        told |= {"model": "joint", "joint": {"lemma": LEMMA, "conditions": _spell_out(policy, met)}}
+    told = dict(claim)
+    if unit.model == "joint":
+        told["joint"] = {"lemma": LEMMA, "conditions": _spell_out(policy, told.get("joint") or {})}
+    elif told.pop("joint", None):
+        message = (
+            f"conditions of the billboard lemma are those of joint DP, and this was priced for the {unit.model} model "
+            f"({unit.text!r}): expected a unit of the joint model, or no conditions"
+        )
+        raise ParameterError(message, name="conditions")
     return told or None
 
 
 def conditions_of(claim: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Returns the conditions under which a claim that was taken is one of joint DP; none of another."""
     return [] if claim is None else list(claim.get("joint", {}).get("conditions", ()))
-
-
-def _check_model(policy: Policy, model: object) -> None:
-    if model not in _DRAWN:
-        message = f"expected model one of {', '.join(_DRAWN)}; got {str(model)[:40]!r}"
-        raise ParameterError(message, name="model", given=model)
-    if model not in _TAKES[policy.trust]:
-        message = (
-            f"the claim is of the {model} model, in which noise is drawn {_DRAWN[str(model)]}, and the policy of "
-            f"{policy.dataset!r} is of the {policy.trust} model; expected a dataset of its own: privcheck ledger "
-            f"policy --trust {model}"
-        )
-        raise ParameterError(message, name="model", given=model)
 
 
 def _spell_out(policy: Policy, met: Mapping[str, str | None]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -10,76 +11,140 @@ from typing import Any, Final, Literal
 from privcheck.accounting.currencies import THEOREMS, Cost, Currency, Name
 from privcheck.errors import ParameterError
 from privcheck.ledger.exact import write_number
+from privcheck.unit import Unit
 
-Unit = Literal["epsilon", "rho", "mu2", "events"]  # events: of a plan, which are counted down
+CurrencyName = Literal["epsilon", "rho", "mu2", "events"]  # events: of a plan, which are counted down
 WHOLE: Final = ("",)  # what is spent on where a dataset is not divided into blocks
 PLANNED: Final = "composition of dominating pairs, of events fixed in advance"
-CURRENCIES: Final[dict[Unit, Currency]] = {  # in which spending may depend on what was released before
+CURRENCIES: Final[dict[CurrencyName, Currency]] = {  # in which spending may depend on what was released before
     "epsilon": Currency(name="pure"),
     "rho": Currency(name="zcdp"),
     "mu2": Currency(name="gdp"),
 }
-_ALIASES: Final[dict[str, Unit]] = {"pure": "epsilon", "zcdp": "rho", "gdp": "mu2", "mu_squared": "mu2"}
+_ALIASES: Final[dict[str, CurrencyName]] = {"pure": "epsilon", "zcdp": "rho", "gdp": "mu2", "mu_squared": "mu2"}
+_FORMERLY: Final = "add-remove"  # the relation of a sampled event in a store from before events had to name theirs
 
 
-def read_unit(value: object) -> Unit:
+def read_currency(value: object) -> CurrencyName:
     """Returns the currency of a grant.
 
     Raises:
         ParameterError: It is not epsilon, rho or mu2 (or pure, zcdp, gdp).
     """
-    for unit in CURRENCIES:
-        if value == unit or (isinstance(value, str) and _ALIASES.get(value) == unit):
-            return unit
+    for name in CURRENCIES:
+        if value == name or (isinstance(value, str) and _ALIASES.get(value) == name):
+            return name
     message = f"expected currency epsilon, rho or mu2, got {str(value)[:40]!r}"
     raise ParameterError(message, name="currency", given=value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OldUnit:
+    """The unit of a policy from before units were one value: three texts, and no number of trajectories.
+
+    Attributes:
+        who: The noun for one protected person.
+        relation: Which data are neighbours.
+        trust: Where the noise is drawn.
+    """
+
+    who: str
+    relation: str
+    trust: str
+
+    @property
+    def words(self) -> str:
+        """The texts in one line."""
+        return f"{self.who}, {self.relation}, {self.trust}"
+
+    def to_dict(self) -> dict[str, str]:
+        """The fields as JSON."""
+        return {"who": self.who, "relation": self.relation, "trust": self.trust}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What all grants of a dataset together keep.
+    """The guarantee of all grants of a dataset together.
 
     Attributes:
         dataset: Its name.
         epsilon: ε of the whole, in nats.
         delta: δ of the whole.
-        relation: Which data are neighbours.
-        unit: Whose data neighbours differ in.
-        trust: Where the noise is drawn: central, joint, shuffle or local.
+        unit: Who is protected, as an officer states it, complete; None in a store from before units.
+        old_unit: There, the texts in its place.
+        asserted_units: Whether runs are charged whose unit somebody asserted and no column showed.
         remainder: The currency of what is granted after the first charge.
         until: When charges end, in UTC; None: never.
-        implied: It was not set by itself, but by the dataset's first grant.
     """
 
     dataset: str
     epsilon: Fraction
     delta: Fraction
-    relation: str
-    unit: str
-    trust: str
-    remainder: Unit
+    unit: Unit | None
+    old_unit: OldUnit | None = None
+    asserted_units: bool = False
+    remainder: CurrencyName
     until: str | None = None
-    implied: bool = False
+
+    @property
+    def who(self) -> str:
+        """The noun for one protected person."""
+        return self._either(lambda unit: unit.who, lambda old: old.who)
+
+    @property
+    def relation(self) -> str:
+        """Which data are neighbours."""
+        return self._either(lambda unit: str(unit.relation), lambda old: old.relation)
+
+    @property
+    def trust(self) -> str:
+        """The model of trust: central, joint, shuffle or local."""
+        return self._either(lambda unit: str(unit.model), lambda old: old.trust)
+
+    @property
+    def unit_words(self) -> str:
+        """The unit in words, and who stated it."""
+        return self._either(
+            lambda unit: f"{unit.words}; stated by {unit.stated_by}",
+            lambda old: f"{old.words}; how many trajectories each may have was never stated",
+        )
+
+    def _either(self, new: Callable[[Unit], str], old: Callable[[OldUnit], str]) -> str:
+        if self.unit is not None:
+            return new(self.unit)
+        assert self.old_unit is not None
+        return old(self.old_unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, exact numbers as text."""
+        """Returns the fields, exact numbers as text; `old_unit` where it takes the place of `unit`."""
+        old = {} if self.old_unit is None else {"old_unit": self.old_unit.to_dict()}
         return {
             "dataset": self.dataset,
             "epsilon": write_number(self.epsilon),
             "delta": write_number(self.delta),
-            "relation": self.relation,
-            "unit": self.unit,
-            "trust": self.trust,
+            "unit": None if self.unit is None else self.unit.to_dict(),
+            **old,
+            "asserted_units": self.asserted_units,
             "remainder": self.remainder,
             "until": self.until,
-            "implied": self.implied,
         }
 
     @staticmethod
-    def of(data: dict[str, Any]) -> Policy:
-        """Returns the policy of its own fields."""
-        exact = {name: Fraction(data[name]) for name in ("epsilon", "delta")}
-        return Policy(**{**data, **exact})
+    def of(data: Mapping[str, Any]) -> Policy:
+        """Returns the policy of its own fields, or of a row from before units."""
+        unit, old = data["unit"], data.get("old_unit")
+        if isinstance(unit, str):
+            old = {"who": unit, "relation": data["relation"], "trust": data["trust"]}
+        return Policy(
+            dataset=data["dataset"],
+            epsilon=Fraction(data["epsilon"]),
+            delta=Fraction(data["delta"]),
+            unit=None if old is not None else Unit.of(unit),
+            old_unit=None if old is None else OldUnit(**old),
+            asserted_units=data.get("asserted_units", False),
+            remainder=data["remainder"],
+            until=data["until"],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +165,13 @@ class Grant:
         plan: The events of a plan, in their canonical form, with counts.
         blocks: Of a dataset that is divided: which of its blocks it covers, each up to the cap; in order.
         recorded: Of the local model: the cap is that of one charge, and charges are not added.
+        unit: Of a plan: the unit of privacy for which its events were priced; None in a store from before units.
     """
 
     name: str
     dataset: str
     kind: Literal["adaptive", "plan"]
-    currency: Unit
+    currency: CurrencyName
     cap: Fraction
     lost: Fraction
     delta: Fraction
@@ -115,6 +181,7 @@ class Grant:
     plan: tuple[dict[str, Any], ...] = ()
     blocks: tuple[str, ...] = ()
     recorded: bool = False
+    unit: Unit | None = None
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -137,21 +204,37 @@ class Grant:
             "plan": list(self.plan),
             "blocks": list(self.blocks),
             "recorded": self.recorded,
+            "unit": None if self.unit is None else self.unit.to_dict(),
         }
 
     @staticmethod
-    def of(data: dict[str, Any]) -> Grant:
+    def of(data: Mapping[str, Any]) -> Grant:
         """Returns the grant of its own fields."""
         exact = {name: Fraction(data[name]) for name in ("cap", "lost", "delta")}
-        several = {name: tuple(data.get(name, ())) for name in ("plan", "blocks")}
-        return Grant(**{**data, **exact, **several, "epsilon": float(data["epsilon"])})
+        plan = tuple(complete_event(line) for line in data.get("plan", ()))
+        unit = None if data.get("unit") is None else Unit.of(data["unit"])
+        parts = {"plan": plan, "blocks": tuple(data.get("blocks", ())), "unit": unit}
+        return Grant(**{**data, **exact, **parts, "epsilon": float(data["epsilon"])})
 
 
-def theorem_of(unit: Unit) -> str:
+def complete_event(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes out the relation of a stored event that was priced before events had to name theirs.
+
+    >>> complete_event({"type": "poisson_gaussian", "std": "1", "rate": "0.5", "count": 1})["relation"]
+    'add-remove'
+    """
+    if event.get("type") == "compose":
+        return {**event, "events": [complete_event(part) for part in event["events"]]}
+    if event.get("type") == "poisson_gaussian" and "relation" not in event:
+        return {**event, "relation": _FORMERLY}
+    return dict(event)
+
+
+def theorem_of(currency: CurrencyName) -> str:
     """Returns why a sum in a currency is a filter, or a plan's curve its guarantee."""
-    if unit == "events":
+    if currency == "events":
         return PLANNED
-    name: Name = CURRENCIES[unit].name
+    name: Name = CURRENCIES[currency].name
     return THEOREMS[name]
 
 

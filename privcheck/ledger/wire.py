@@ -21,13 +21,14 @@ from privcheck.accounting.currencies import Cost, cost_of
 from privcheck.accounting.events import Event
 from privcheck.errors import ParameterError
 from privcheck.ledger.exact import read_number, round_up, write_number
-from privcheck.ledger.values import CURRENCIES, Unit
+from privcheck.ledger.values import CURRENCIES, CurrencyName
 from privcheck.symbols import to_float
 
 MOST_COUNT: Final = 10**9
 MOST_EVENTS: Final = 10**4
 _FEW: Final = 16  # fields of an event
 MOST_BYTES: Final = 4 * 2**20  # of 10⁴ events in a file; a service takes less
+_NAMED: Final = "relation"
 _DEPTH: Final = "events that hold events: expected a list of single events"
 
 Kind = Literal["number", "flag", "noise", "relation"]
@@ -45,12 +46,15 @@ class _Form:
     needs: Mapping[str, Kind]
     make: Callable[..., Event]
     may: Mapping[str, Kind]
-    exact: Callable[[Mapping[str, Any], Unit], Fraction | None] | None = None
+    exact: Callable[[Mapping[str, Any], CurrencyName], Fraction | None] | None = None
+
+
+_KINDS: Final[Mapping[str, Kind]] = {"noise": "noise", "relation": "relation"}  # by the name of a needed field
 
 
 def _form(make: Callable[..., Event], *needs: str, **more: Any) -> _Form:
     exact = more.pop("exact", None)
-    kinds: dict[str, Kind] = {name: "noise" if name == "noise" else "number" for name in needs}
+    kinds: dict[str, Kind] = {name: _KINDS.get(name, "number") for name in needs}
     return _Form(needs=kinds, make=make, may=more, exact=exact)
 
 
@@ -62,8 +66,8 @@ def _gaussian_of_squared(mu2: Fraction) -> Event:
     return acc.gaussian(std=(1 / root) * (1 - 1e-15))
 
 
-def _squared_in(squared: Fraction, unit: Unit) -> Fraction | None:
-    return {"rho": squared / 2, "mu2": squared}.get(unit)
+def _squared_in(squared: Fraction, currency: CurrencyName) -> Fraction | None:
+    return {"rho": squared / 2, "mu2": squared}.get(currency)
 
 
 _FORMS: Final[dict[str, tuple[_Form, ...]]] = {
@@ -91,7 +95,7 @@ _FORMS: Final[dict[str, tuple[_Form, ...]]] = {
         _form(acc.above_threshold, "threshold_scale", "query_scale", sensitivity="number", positives="number",
               monotone="flag"),
     ),
-    "poisson_gaussian": (_form(acc.poisson_gaussian, "std", "rate", sensitivity="number", relation="relation"),),
+    "poisson_gaussian": (_form(acc.poisson_gaussian, "std", "rate", "relation", sensitivity="number"),),
 }  # fmt: skip
 
 
@@ -122,15 +126,15 @@ class Part:
         """
         return _find(self.type, dict(self.fields)).make(**dict(self.fields)) * self.count
 
-    def cost(self, unit: Unit) -> Cost:
+    def cost(self, currency: CurrencyName) -> Cost:
         """Returns the cost: exact, or rounded up where it is irrational.
 
         Raises:
             ParameterError: A number is out of its range, or there is no finite cost in the currency.
         """
         form = _find(self.type, dict(self.fields))
-        known = None if form.exact is None else form.exact(dict(self.fields), unit)
-        return cost_of(self.event(), CURRENCIES[unit]) if known is None else Cost(amount=known * self.count)
+        known = None if form.exact is None else form.exact(dict(self.fields), currency)
+        return cost_of(self.event(), CURRENCIES[currency]) if known is None else Cost(amount=known * self.count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,29 +153,34 @@ class Spending:
             return self.parts[0].to_dict()
         return {"type": "compose", "events": [part.to_dict() for part in self.parts]}
 
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The neighbouring relations that events name, each once."""
+        return tuple(dict.fromkeys(str(value) for part in self.parts for name, value in part.fields if name == _NAMED))
+
     def events(self) -> list[Event]:
         """Returns the accountant's events."""
         return [part.event() for part in self.parts]
 
-    def cost(self, unit: Unit) -> Cost:
+    def cost(self, currency: CurrencyName) -> Cost:
         """Returns the cost: exact, or rounded up where it is irrational.
 
         Raises:
             ParameterError: An event has no finite cost in the currency.
         """
-        if unit == "events":
+        if currency == "events":
             return Cost(amount=Fraction(sum(part.count for part in self.parts)))
         if len(self.parts) == 1:
-            return _price(self.parts[0], unit)
-        costs = [part.cost(unit) for part in self.parts]
+            return _price(self.parts[0], currency)
+        costs = [part.cost(currency) for part in self.parts]
         amount, lost = sum((c.amount for c in costs), Fraction(0)), sum((c.lost for c in costs), Fraction(0))
         return Cost(amount=round_up(amount), lost=round_up(lost))
 
 
 @lru_cache(maxsize=1024)
-def _price(part: Part, unit: Unit) -> Cost:
+def _price(part: Part, currency: CurrencyName) -> Cost:
     """Returns the cost of an event by itself; most requests are for one that was priced before."""
-    cost = part.cost(unit)
+    cost = part.cost(currency)
     return Cost(amount=round_up(cost.amount), lost=round_up(cost.lost))
 
 
@@ -243,6 +252,10 @@ def _read_several(data: Mapping[str, Any]) -> tuple[Part, ...]:
     read = tuple(_read_part(part) for part in parts)
     for part in dict.fromkeys(read):
         part.event()
+    named = Spending(parts=read).relations
+    if len(named) > 1:
+        message = f"events of one composition name different neighbours, {' and '.join(named)}: a composition has one"
+        raise ParameterError(f"{message} relation; price all for the same", name=_NAMED, given=named)
     return read
 
 

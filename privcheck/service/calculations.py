@@ -26,7 +26,7 @@ from privcheck.ledger.exact import read_number
 from privcheck.ledger.exporting import write_dp_event
 from privcheck.ledger.granting import read_adaptive, read_plan
 from privcheck.ledger.policies import bound_grants, bound_whole
-from privcheck.ledger.values import Grant, Policy, Unit, read_cost, write_cost
+from privcheck.ledger.values import CurrencyName, Grant, Policy, read_cost, write_cost
 from privcheck.ledger.wire import parse_event
 from privcheck.reports.values import document
 from privcheck.symbols import exact, to_float
@@ -39,7 +39,7 @@ _WIDEST: Final = Fraction(4**24)  # by which a noise is multiplied at most
 _SPREADS: Final[Mapping[str, int]] = {
     "std": 1, "scale": 1, "threshold_scale": 1, "query_scale": 1, "rho": -2, "mu2": -2, "epsilon": -1
 }  # fmt: skip # a field of an event, with the power of the spread that it is
-_ORDERED: Final[tuple[Unit, ...]] = ("epsilon", "rho", "mu2")
+_ORDERED: Final[tuple[CurrencyName, ...]] = ("epsilon", "rho", "mu2")
 _NOISE: Final = frozenset(
     {"gaussian", "laplace", "discrete_gaussian", "discrete_laplace", "noisy_max", "above_threshold", "poisson_gaussian"}
 )
@@ -110,7 +110,7 @@ def afford(body: Mapping[str, Any]) -> Json:
 
 
 def _afford(body: Mapping[str, Any], times: int) -> Json:
-    event, unit, free = body["event"], body["currency"], read_cost(body["free"])
+    event, currency, free = body["event"], body["currency"], read_cost(body["free"])
     names = [name for name in _SPREADS if name in event]
     if not names:
         message = f"expected an event with a number that states its noise, got {event['type']}"
@@ -120,7 +120,7 @@ def _afford(body: Mapping[str, Any], times: int) -> Json:
         return _scaled(event, factor, digits=_SHORT, names=names)
 
     def cost(factor: Fraction) -> Cost:
-        one = parse_event(scaled(factor)).cost(unit)
+        one = parse_event(scaled(factor)).cost(currency)
         return Cost(amount=one.amount * times, lost=one.lost * times)
 
     def fits(factor: Fraction) -> bool:
@@ -172,7 +172,7 @@ def convert(body: Mapping[str, Any]) -> Json:
     else:
         at = real("epsilon", body["epsilon"], strict=False)
         answer |= {"delta": decimal_up(accounting.claim_delta(guarantee, {}, at)), "epsilon": body["epsilon"]}
-    return answer | {"implies": {unit: _cost(given, unit) for unit in _ORDERED}}
+    return answer | {"implies": {currency: _cost(given, currency) for currency in _ORDERED}}
 
 
 def _guarantee(given: Mapping[str, Any]) -> Guarantee:
@@ -192,14 +192,14 @@ def _guarantee(given: Mapping[str, Any]) -> Guarantee:
     return ApproxDP(numbers["epsilon"], numbers["delta"])
 
 
-def _cost(given: Mapping[str, Any], unit: Unit) -> str | None:
+def _cost(given: Mapping[str, Any], currency: CurrencyName) -> str | None:
     """Returns what the guarantee costs in a currency; None where nothing finite is known."""
     if given["type"] == "gdp":
         mu = exact(given["mu"])
-        cost = {"rho": mu * mu / 2, "mu2": mu * mu, "epsilon": None if mu else Fraction(0)}[unit]
+        cost = {"rho": mu * mu / 2, "mu2": mu * mu, "epsilon": None if mu else Fraction(0)}[currency]
         return None if cost is None else decimal_up(to_float(cost, rounding="up"))
     try:
-        spent = parse_event(given).cost(unit)
+        spent = parse_event(given).cost(currency)
     except ParameterError:
         return None
     return decimal_up(to_float(spent.amount, rounding="up")) if spent.lost == 0 else None
@@ -231,7 +231,8 @@ def claim(body: Mapping[str, Any]) -> Json:
     verified = api.verify_claim(name, parameters=parameters)
     setting = resolve_setting(name, parameters)
     verdict = "fails" if verified.joint == "refuted" else verified.verdict
-    events = {unit: event_of(setting, unit) for unit in _ORDERED} if verdict == "holds" else dict.fromkeys(_ORDERED)
+    holds = verdict == "holds"
+    events = {currency: event_of(setting, currency) if holds else None for currency in _ORDERED}
     return {"state": verdict, "events": events, "about": describe_claim(setting, verdict)}
 
 

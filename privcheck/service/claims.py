@@ -20,10 +20,12 @@ class Spent:
     Attributes:
         event: As JSON.
         claim: What it is charged for; None for an event as it is.
+        unit: For whom it was priced.
     """
 
     event: dict[str, Any]
     claim: dict[str, Any] | None
+    unit: str | dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,10 @@ class Claims:
             state = found["state"]
             more = {"state": "refused", "reason": f"the claim {state}", "remaining": None, "receipt": None}
             raise ProblemError(409, f"only a claim that holds may be charged; this one {state}", more=more)
-        unit = desk.currency_of(body.grant)
-        event = found["events"].get(unit)  # a plan counts events, and a claim is none of them
+        currency = desk.currency_of(body.grant)
+        event = found["events"].get(currency)  # a plan counts events, and a claim is none of them
         if event is None:
-            raise ProblemError(422, f"{asked['name']} has no finite cost in the grant's currency, {unit}")
-        return Spent(event=event, claim={"claim": body.claim, **found["about"], "version": asked["version"]})
+            raise ProblemError(422, f"{asked['name']} has no finite cost in the grant's currency, {currency}")
+        about = {name: value for name, value in found["about"].items() if name != "unit"}
+        claim = {"claim": body.claim, **about, "version": asked["version"]}
+        return Spent(event=event, claim=claim, unit=found["about"]["unit"])

@@ -20,9 +20,15 @@ from privcheck.ledger import Actor, Book, create_store
 _DAYS: Final = 90
 _CANCELLED: Final = 48.0  # on which day a run was set aside for that never began
 _POLICIES: Final[tuple[dict[str, Any], ...]] = (
-    {"dataset": "icu-stays", "epsilon": "8", "delta": "1e-6", "unit": "patient"},
-    {"dataset": "trips", "epsilon": "6", "delta": "1e-7", "unit": "rider"},
-    {"dataset": "ads", "epsilon": "3", "delta": "1e-8", "unit": "user", "remainder": "epsilon"},
+    {"dataset": "icu-stays", "epsilon": "8", "delta": "1e-6", "unit": "patient, 8 trajectories, replace-one, central"},
+    {"dataset": "trips", "epsilon": "6", "delta": "1e-7", "unit": "rider, 1 trajectory, replace-one, central"},
+    {
+        "dataset": "ads",
+        "epsilon": "3",
+        "delta": "1e-8",
+        "unit": "user, 1 trajectory, replace-one, central",
+        "remainder": "epsilon",
+    },
 )
 _BLOCKS: Final = ("2025-h2", "2026-h1")
 _GRANTS: Final[tuple[dict[str, Any], ...]] = (
@@ -36,6 +42,7 @@ _PLAN: Final[dict[str, Any]] = {
     "name": "trips-census",
     "dataset": "trips",
     "delta": "1e-7",
+    "unit": "dataset",
     "events": {
         "type": "compose",
         "events": [
@@ -86,24 +93,35 @@ def fill(book: Book) -> None:
         days.day = day + 0.4
         key = f"{grant_name}-{event['type']}-{number}"
         blocks = _BLOCKS[number % 2 :] if grant_name == "ads-bandit" else None
-        written.append(past.charge(analyst, grant=grant_name, event=event, key=key, blocks=blocks))
+        written.append(past.charge(analyst, grant=grant_name, event=event, unit="dataset", key=key, blocks=blocks))
     days.day = 80.3
     lost = {"type": "gaussian", "std": "25", "count": 20}
-    past.reserve(analyst, grant="icu-team", event=lost, key="lost-run", seconds=7200)
+    past.reserve(analyst, grant="icu-team", event=lost, unit="dataset", key="lost-run", seconds=7200)
     ads = [_sure(one.charge) for one in written if one.grant == "ads-bandit"]
     days.day = 84.6
     past.add_evidence(officer, ads[0], verdict="consistent", report="runs/ads-bandit-1/index.html")
     days.day = 86.6
     past.add_evidence(officer, ads[-1], verdict="violation", report="runs/ads-bandit-7/index.html: ε ≥ 0.41 at 99 %")
     days.day = _DAYS
-    book.reserve(analyst, grant="trips-routes", event={"type": "gaussian", "std": "25", "count": 40}, key="next-run")
+    book.reserve(
+        analyst,
+        grant="trips-routes",
+        event={"type": "gaussian", "std": "25", "count": 40},
+        unit="dataset",
+        key="next-run",
+    )
 
 
 def _cancel(book: Book, days: _Days, analyst: Actor) -> None:
     """Reserves for a run that is cancelled four days later."""
     days.day = _CANCELLED
     drawn = book.reserve(
-        analyst, grant="icu-team", event={"type": "gaussian", "rho": "0.05"}, key="cancelled", seconds=5 * 86_400
+        analyst,
+        grant="icu-team",
+        event={"type": "gaussian", "rho": "0.05"},
+        unit="dataset",
+        key="cancelled",
+        seconds=5 * 86_400,
     )
     days.day += 4
     book.release(analyst, _sure(drawn.charge), evidence="the run was cancelled before its first draw")

@@ -19,7 +19,7 @@ from privcheck.ledger import Actor, Book, Receipt
 from privcheck.ledger.exact import canonical, digest
 from privcheck.ledger.granting import find_grant
 from privcheck.ledger.keys import find_claim, keep_claim, once
-from privcheck.ledger.values import Unit
+from privcheck.ledger.values import CurrencyName
 from privcheck.ledger.writer import Writer
 from privcheck.service.checks import Checks
 from privcheck.service.limits import Buckets
@@ -124,7 +124,7 @@ class Desk:
         with self.book.store.read() as transaction:
             return find_claim(transaction, name)
 
-    def currency_of(self, grant: str) -> Unit:
+    def currency_of(self, grant: str) -> CurrencyName:
         """Returns the currency of a grant.
 
         Raises:

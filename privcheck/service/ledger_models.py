@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from privcheck.ledger.exact import read_name
 from privcheck.service.limits import MOST_EVENTS
 from privcheck.service.models import Body, EventBody, Exact, Line, Settings, Text, Word
+from privcheck.unit import LARGEST, Basis, RelationName, TrustModel
 
 Key = Annotated[
     str,
@@ -50,22 +51,54 @@ class About(Body):
     ] = None
 
 
+class UnitBody(Body):
+    """The unit of privacy: who is protected, with how much of the data, between which neighbours, against whom."""
+
+    who: Annotated[Line, Field(description="The noun for one protected person.", examples=["patient"])]
+    trajectories: Annotated[int, Field(ge=1, le=LARGEST, description="At most how many one of them has.")]
+    steps: Annotated[int | None, Field(ge=1, le=LARGEST, description="At most how many one trajectory has.")] = None
+    relation: RelationName
+    model: TrustModel
+
+    def stated(self) -> dict[str, Any]:
+        """Returns the fields that are given."""
+        return self.model_dump(exclude_none=True)
+
+
+class OfferedBody(UnitBody):
+    """The unit for which something was priced, and how it is known; by statement of who charges, unless told."""
+
+    basis: Annotated[
+        Basis, Field(description="assertion: each episode was said to be another user's, and no column shows it.")
+    ] = "statement"
+    stated_by: Annotated[
+        Line | None, Field(description="Who or what says so; of a statement it is always who charges.")
+    ] = None
+
+
+Offered = Annotated[
+    Literal["dataset"] | OfferedBody,
+    Field(
+        description="For whom it was priced; 'dataset': you state that it was priced for the dataset's unit. 422 where "
+        "that is not a guarantee for the dataset's unit."
+    ),
+]
+
+
+def plain_unit(unit: OfferedBody | str | None) -> dict[str, Any] | str | None:
+    """Returns a unit as the book reads it."""
+    return unit.stated() if isinstance(unit, OfferedBody) else unit
+
+
 class SpendBody(Body):
-    """What is to be released, from which grant: an event, or a claim that holds."""
+    """What is to be released, from which grant: an event with its unit, or a claim that holds."""
 
     grant: Name
     event: EventBody | None = None
     claim: Annotated[
         str | None, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(description="Of POST /v1/claims.")
     ] = None
-    relation: Annotated[
-        Line | None,
-        Field(description="Between which data the event's cost is; other neighbours than the dataset's: 422."),
-    ] = None
-    model: Annotated[
-        Literal["central", "joint", "shuffle", "local"] | None,
-        Field(description="Where the event's noise is drawn; another trust model than the dataset's: 422."),
-    ] = None
+    unit: Offered | None = None
     conditions: Annotated[
         list[Literal["outputs", "billboard"]] | None,
         Field(max_length=2, description="Of joint DP: the billboard lemma's conditions that were found met; all: 201."),
@@ -80,9 +113,14 @@ class SpendBody(Body):
     def _one(self) -> Self:
         if (self.event is None) == (self.claim is None):
             raise ValueError("give an event, or a claim")
-        stated = (self.relation, self.model, self.conditions, self.about)
+        stated = (self.unit, self.conditions, self.about)
         if self.event is None and any(one is not None for one in stated):
-            raise ValueError("give relation, model, conditions and about with an event: a claim has its own")
+            raise ValueError("give unit, conditions and about with an event: a claim has its own")
+        if self.event is not None and self.unit is None:
+            raise ValueError(
+                "give unit with an event: for whom it was priced, or 'dataset' to state that it was "
+                "priced for the dataset's unit"
+            )
         return self
 
 
@@ -111,9 +149,10 @@ class DatasetBody(Body):
     dataset: Name
     epsilon: Exact
     delta: Exact
-    relation: Line = "replace-one"
-    unit: Line = "user"
-    trust: Literal["central", "joint", "shuffle", "local"] = "central"
+    unit: UnitBody
+    asserted_units: Annotated[
+        bool, Field(description="Whether runs are charged whose unit somebody asserted and no column showed.")
+    ] = False
     remainder: Literal["epsilon", "rho", "mu2"] = "rho"
     until: At | None = None
 
@@ -137,6 +176,7 @@ class GrantBody(Body):
     cap: Exact | None = None
     lost: Exact | None = None
     events: Annotated[list[EventBody], Field(min_length=1, max_length=MOST_EVENTS)] | None = None
+    unit: Annotated[Offered | None, Field(description="Of a plan: for whom its events were priced.")] = None
     delta: Exact | None = None
     blocks: Annotated[
         list[Name] | None, Field(max_length=64, description="Of a divided dataset: those that it covers.")
@@ -147,13 +187,19 @@ class GrantBody(Body):
         given = [self.currency is not None, self.cap is not None]
         if not (all(given) and self.events is None) and not (self.events is not None and not any([*given, self.lost])):
             raise ValueError("give currency and cap, or the events of a plan")
+        if (self.unit is None) != (self.events is None):
+            raise ValueError(
+                "give unit with the events of a plan: for whom they were priced, or 'dataset'; a cap is "
+                "for the dataset's unit"
+            )
         return self
 
     def fields(self) -> dict[str, Any]:
         """Returns the fields of `Book.grant`, or with events of `Book.plan`."""
-        told = self.model_dump(exclude_none=True, exclude={"events"})
+        told = self.model_dump(exclude_none=True, exclude={"events", "unit"})
         if self.events is None:
             return told
+        told["unit"] = plain_unit(self.unit)
         return {**told, "events": {"type": "compose", "events": [event.plain() for event in self.events]}}
 
 
@@ -354,7 +400,7 @@ class NewBlocks(BaseModel):
 
 
 class NewGrant(BaseModel):
-    """A grant, and the policy that it is a part of or has implied."""
+    """A grant, and the policy that it is a part of."""
 
     grant: dict[str, Any]
     policy: dict[str, Any]

@@ -33,7 +33,8 @@ _WRITES = responses(401, 403, 409)
 async def quote(body: models.SpendBody, desk: At, actor: Acting, calculator: Calculates) -> Response:
     """Returns what a charge would cost, whether it would fit now and how often; writes nothing."""
     spent = await _spent(desk, body, calculator)
-    found = await desk.call(desk.book.quote, actor, grant=body.grant, event=spent.event, blocks=body.blocks)
+    asked = {"grant": body.grant, "event": spent.event, "unit": spent.unit, "blocks": body.blocks}
+    found = await desk.call(desk.book.quote, actor, **asked)
     return JSONResponse(found.to_dict())
 
 
@@ -44,7 +45,7 @@ async def charge(
     """Charges what is about to be released: draw the noise once this has answered 201."""
     desk.check_key(actor, key, {"do": "charge", **body.model_dump()})
     spent = await _spent(desk, body, calculator)
-    asked = {"grant": body.grant, "event": spent.event, "key": key, "claim": spent.claim, "blocks": body.blocks}
+    asked = _ask(body, spent, key)
     return _answer(await desk.call(desk.writer.charge, actor, **asked), 201)
 
 
@@ -55,7 +56,7 @@ async def reserve(
     """Sets budget aside for a run; it counts as spent until it is released."""
     desk.check_key(actor, key, {"do": "reserve", **body.model_dump()})
     spent = await _spent(desk, body, calculator)
-    asked = {"grant": body.grant, "event": spent.event, "key": key, "claim": spent.claim, "blocks": body.blocks}
+    asked = _ask(body, spent, key)
     return _answer(await desk.call(desk.writer.reserve, actor, **asked, seconds=body.seconds), 201)
 
 
@@ -136,14 +137,16 @@ def _certify(desk: Desk, calculator: Calculator, fields: Mapping[str, Any]) -> N
     """
     with desk.book.store.read() as transaction:
         policy = find_policy(transaction, fields["dataset"])
-        others = [] if policy is None else grants_of(transaction, fields["dataset"])
+        others = grants_of(transaction, fields["dataset"])
     blocks = set(fields.get("blocks", ()))
     grants = [grant.to_dict() for grant in others if not blocks or blocks & set(grant.blocks)]
-    units = {fields.get("currency", "events"), *(grant["currency"] for grant in grants)}
-    if len(units) == 1 and "events" not in units:
+    currencies = {fields.get("currency", "events"), *(grant["currency"] for grant in grants)}
+    if len(currencies) == 1 and "events" not in currencies:
         return  # a sum in one currency, which takes no time
-    delta = fields.get("delta", "0") if policy is None else str(policy.delta)
-    calculator.run("certify", {"grants": grants, "fields": dict(fields), "delta": delta})
+    if policy is None or policy.unit is None:
+        return  # the book refuses it
+    told = {name: value for name, value in fields.items() if name != "unit"}
+    calculator.run("certify", {"grants": grants, "fields": told, "delta": str(policy.delta)})
 
 
 @router.post("/evidence", status_code=201, responses=_WRITES)
@@ -199,12 +202,19 @@ async def revoke_token(name: models.InPath, key: models.Key, desk: At, actor: Ac
 
 async def _spent(desk: Desk, body: models.SpendBody, calculator: Calculator) -> Spent:
     if body.event is not None:
-        stated = body.model_dump(include={"relation", "model"}, exclude_none=True)
-        about = {} if body.about is None else body.about.model_dump(exclude_defaults=True)
+        claim = {} if body.about is None else body.about.model_dump(exclude_defaults=True)
         if body.conditions is not None:
-            stated["joint"] = dict.fromkeys(body.conditions, STATED)
-        return Spent(event=body.event.plain(), claim={**about, **stated} or None)
+            claim["joint"] = dict.fromkeys(body.conditions, STATED)
+        return Spent(event=body.event.plain(), claim=claim or None, unit=models.plain_unit(body.unit))
     return await desk.call(Claims(calculator).spending, desk, body)
+
+
+def _ask(body: models.SpendBody, spent: Spent, key: str) -> Json:
+    """Returns the request as the book takes it."""
+    return {
+        "grant": body.grant, "event": spent.event, "unit": spent.unit, "key": key, "claim": spent.claim,
+        "blocks": body.blocks,
+    }  # fmt: skip
 
 
 async def _once(

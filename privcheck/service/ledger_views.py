@@ -105,7 +105,8 @@ async def export(
     for one in shown["datasets"]:
         events = await desk.call(events_of, desk, one["name"])
         text = (await desk.call(calculator.run, "dp_event", {"events": events}))["text"]
-        every.append({"dataset": one["name"], "events": events, "dp_event": text, "head": one["head"]})
+        unit = one["policy"]["unit"]
+        every.append({"dataset": one["name"], "unit": unit, "events": events, "dp_event": text, "head": one["head"]})
     return JSONResponse({"kind": kind, "at": desk.book.now(), "datasets": every})
 
 

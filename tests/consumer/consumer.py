@@ -73,4 +73,4 @@ def audit() -> float:
 
 def charge(address: str, token: str) -> object:
     """Returns what a ledger answered."""
-    return Client(address, token).charge(grant="G", event={"type": "gaussian", "rho": "0.01"})["state"]
+    return Client(address, token).charge(grant="G", unit="dataset", event={"type": "gaussian", "rho": "0.01"})["state"]

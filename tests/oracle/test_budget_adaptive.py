@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+import budget_stores
 from privcheck import accounting as acc
 from privcheck.ledger import Actor, Book, create_store
 
@@ -48,15 +49,17 @@ def test_the_counterexample_is_refused(tmp_path, spreads, unit):
     cap = acc.Filter.within(epsilon=epsilon, delta=delta, currency={"rho": "zcdp", "mu2": "gdp"}[unit]).cap.amount
     store = create_store(str(tmp_path / "budget.db"))
     book, _ = Book.init(store)
-    book.set_policy(OFFICER, dataset="d", epsilon=f"{epsilon:.12f}", delta=str(delta))
+    book.set_policy(OFFICER, dataset="d", epsilon=f"{epsilon:.12f}", delta=str(delta), unit=budget_stores.UNIT)
     book.grant(OFFICER, name="G", dataset="d", currency=unit, cap=f"{float(cap) * (1 - 1e-9):.12f}", delta=str(delta))
-    assert book.charge(OFFICER, grant="G", event={"type": "gaussian", "std": first}).state == "committed"
+    assert (
+        book.charge(OFFICER, grant="G", unit="dataset", event={"type": "gaussian", "std": first}).state == "committed"
+    )
     fits = [
-        book.quote(OFFICER, grant="G", event=event).fits
+        book.quote(OFFICER, grant="G", unit="dataset", event=event).fits
         for event in ({"type": "gaussian", "std": second}, {"type": "randomized_response", "epsilon": response})
     ]
     wider = {"type": "gaussian", "std": f"{1.001 * float(second):.6f}"}
-    alone = book.quote(OFFICER, grant="G", event=wider).fits
+    alone = book.quote(OFFICER, grant="G", unit="dataset", event=wider).fits
     store.close()
     assert alone is (unit == "mu2")  # it is the branch that is refused there, not whatever is asked
     assert not fits[1]

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import budget_stores
 from privcheck import accounting as acc
 from privcheck.errors import BudgetError, ParameterError
 from privcheck.ledger import Actor, Book, create_store
@@ -60,10 +61,14 @@ def test_an_event_of_the_plan_may_be_written_in_another_way(tmp_path):
     store = create_store(str(tmp_path / "budget.db"))
     book, _ = Book.init(store)
     events = [{"type": "gaussian", "std": "30", "count": 3}, {"type": "gaussian", "std": 30, "sensitivity": "1.0"}]
-    grant, _ = book.plan(OTTO, name="P", dataset="d", events={"type": "compose", "events": events}, delta="1e-6")
+    book.set_policy(OTTO, dataset="d", epsilon="8", delta="1e-6", unit=budget_stores.UNIT)
+    events = {"type": "compose", "events": events}
+    grant, _ = book.plan(OTTO, name="P", dataset="d", events=events, unit="dataset", delta="1e-6")
     assert [line["count"] for line in grant.plan] == [4]
     assert grant.epsilon == acc.Plan.of(acc.gaussian(std=30, count=4)).epsilon(delta=1e-6).upper
     for written, fits in (({"std": "3e1", "count": 3}, True), ({"std": 30, "sensitivity": 1, "count": 2}, False)):
-        assert (book.charge(OTTO, grant="P", event={"type": "gaussian", **written}).state == "committed") is fits
+        assert (
+            book.charge(OTTO, grant="P", unit="dataset", event={"type": "gaussian", **written}).state == "committed"
+        ) is fits
     assert book.verify(OTTO).ok
     store.close()

@@ -72,12 +72,12 @@ class Machine(RuleBasedStateMachine):
         self.directory = tempfile.TemporaryDirectory()
         self.manager = self.make(Path(self.directory.name))
         self.book, _ = Book.init(self.manager.__enter__(), clock=lambda: self.model.time)
-        self.book.set_policy(OTTO, dataset="divided", epsilon=9, delta="1e-6", remainder="mu2")
+        self.book.set_policy(OTTO, dataset="divided", epsilon=9, delta="1e-6", unit=budget_stores.UNIT, remainder="mu2")
         self.book.add_blocks(OTTO, "divided", ["b3", "b1", "b2"], disjoint_users="by the month of signing up")
-        self.book.set_policy(OTTO, dataset="of-local", epsilon=9, delta="1e-6", trust="local")
+        self.book.set_policy(OTTO, dataset="of-local", epsilon=9, delta="1e-6", unit=budget_stores.unit_of("local"))
         for name, (unit, cap, blocks) in GRANTS.items():
             more = {"dataset": dataset_of(name), "blocks": blocks}
-            self.book.grant(OTTO, name=name, currency=unit, cap=cap, delta="1e-6", **more)
+            budget_stores.grant(self.book, OTTO, name=name, currency=unit, cap=cap, delta="1e-6", **more)
         if self.serve is not None:
             self.book, self.seen = self.serve(self.book, (ANA, OTTO)), {}
 
@@ -102,9 +102,9 @@ class Machine(RuleBasedStateMachine):
         known = before[0] if before is not None else asked if self.serve is None else self.seen.get(said, asked)
         if known != asked:
             with pytest.raises(IdempotencyError):
-                action(ANA, grant=grant, event=event, key=said, **more)
+                action(ANA, grant=grant, unit="dataset", event=event, key=said, **more)
             return "none" if before is None else before[1].charge
-        decision = action(ANA, grant=grant, event=event, key=said, **more)
+        decision = action(ANA, grant=grant, unit="dataset", event=event, key=said, **more)
         if self.serve is not None:
             self.seen[said] = asked
         if before is not None:

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import budget_stores
 from privcheck.ledger import Actor, Book, Receipt, create_store, open_store
 
 OFFICER = Actor(name="otto", role="officer")
@@ -18,7 +19,8 @@ import json, sys
 from privcheck.ledger import Actor, Book, open_store
 book, me = Book(open_store(sys.argv[1])), Actor(name="otto", role="officer")
 for i in range(10**6):
-    decision = book.charge(me, grant="G", event={"type": "gaussian", "rho": "0.000001"}, key=f"{sys.argv[2]}-{i}")
+    event = {"type": "gaussian", "rho": "0.000001"}
+    decision = book.charge(me, grant="G", unit="dataset", event=event, key=f"{sys.argv[2]}-{i}")
     print(json.dumps(decision.receipt.to_dict()), flush=True)
 """
 
@@ -32,7 +34,8 @@ def work(thread):
         while True:
             key = f"{sys.argv[2]}-{thread}-{i}"
             try:
-                state = book.charge(me, grant="G", event={"type": "gaussian", "rho": "0.002"}, key=key).state
+                event = {"type": "gaussian", "rho": "0.002"}
+                state = book.charge(me, grant="G", unit="dataset", event=event, key=key).state
             except StoreError as error:
                 assert not error.read_only, error
                 continue
@@ -50,7 +53,7 @@ print(done.count("committed"), done.count("refused"))
 def path(tmp_path):
     store = create_store(str(tmp_path / "budget.db"))
     book, _ = Book.init(store)
-    book.grant(OFFICER, name="G", dataset="trips", currency="rho", cap="1", delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="G", dataset="trips", currency="rho", cap="1", delta="1e-6")
     store.close()
     return str(tmp_path / "budget.db")
 
@@ -94,7 +97,7 @@ def crowd(path, processes, threads, each):
 
 def test_one_place_too_few_for_two_processes(path):
     book = Book(open_store(path))
-    book.charge(OFFICER, grant="G", event={"type": "gaussian", "rho": "0.95"})
+    book.charge(OFFICER, grant="G", unit="dataset", event={"type": "gaussian", "rho": "0.95"})
     assert crowd(path, 2, 3, 5) == (25, 5)
     assert book.verify(OFFICER).ok
     book.store.close()

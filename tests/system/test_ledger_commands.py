@@ -6,12 +6,16 @@ from fractions import Fraction
 import pytest
 from click.testing import CliRunner
 
+import budget_stores
 from privcheck import api
 from privcheck.commands import cli
 from privcheck.errors import AuthorityError, BudgetError, PrivcheckError
 from privcheck.ledger import Actor, Book, open_store
 
 OFFICER = Actor(name="otto", role="officer")
+JOINT = budget_stores.unit_of("joint")
+UNIT = ("--unit", budget_stores.UNIT)
+FOR = ("--unit", "dataset")
 
 
 def call(*arguments, code=0, **environment):
@@ -30,7 +34,21 @@ def store(tmp_path):
 @pytest.fixture
 def grant(store):
     given = ("--dataset", "trips", "--currency", "rho", "--cap", 1, "--delta", "1e-6", "--name", "G")
-    assert call("ledger", "grant", "--store", store, *given)["policy_implied"] is True
+    remedy = call("ledger", "grant", "--store", store, *given, code=2)["message"]
+    assert "privcheck ledger policy --dataset trips" in remedy
+    opened = call("ledger", "policy", "--store", store, "--dataset", "trips", "--epsilon", 8, "--delta", "1e-6", *UNIT)
+    assert opened["policy"]["unit"]["trajectories"] == 1
+    call("ledger", "grant", "--store", store, *given)
+    return ("--store", store, "--grant", "G")
+
+
+@pytest.fixture
+def same_start(store):
+    """A grant of a dataset whose neighbours have step 1 in common, as those of the joint claims have."""
+    unit = ("--unit", budget_stores.unit_of(relation="replace-one-same-start"))
+    call("ledger", "policy", "--store", store, "--dataset", "trips", "--epsilon", 8, "--delta", "1e-6", *unit)
+    given = ("--dataset", "trips", "--currency", "rho", "--cap", 1, "--delta", "1e-6", "--name", "G")
+    call("ledger", "grant", "--store", store, *given)
     return ("--store", store, "--grant", "G")
 
 
@@ -43,13 +61,13 @@ def shown(store):
 
 
 def test_the_shapes_that_scripts_rely_on(store, grant, tmp_path):
-    first = call("ledger", "charge", *grant, "--gaussian-rho", "0.01", "--key", "K")
+    first = call("ledger", "charge", *grant, *FOR, "--gaussian-rho", "0.01", "--key", "K")
     assert (first["state"], first["remaining"]) == ("committed", "0.99")
-    assert call("ledger", "charge", *grant, "--gaussian-rho", "0.010", "--key", "K") == first
-    refused = call("ledger", "charge", *grant, "--gaussian-rho", "1", "--key", "L", code=1)
+    assert call("ledger", "charge", *grant, *FOR, "--gaussian-rho", "0.010", "--key", "K") == first
+    refused = call("ledger", "charge", *grant, *FOR, "--gaussian-rho", "1", "--key", "L", code=1)
     assert (refused["state"], refused["remaining"], refused["receipt"]) == ("refused", "0.99", None)
     assert "0.99 is left" in refused["reason"]
-    other = call("ledger", "charge", *grant, "--gaussian-rho", "0.02", "--key", "K", code=2)
+    other = call("ledger", "charge", *grant, *FOR, "--gaussian-rho", "0.02", "--key", "K", code=2)
     assert (other["error"], "another request" in other["message"]) == ("idempotency", True)
     kept = tmp_path / "receipt.json"
     kept.write_text(json.dumps(first))
@@ -59,23 +77,27 @@ def test_the_shapes_that_scripts_rely_on(store, grant, tmp_path):
 
 
 def test_a_reservation_by_its_commands(store, grant):
-    reserved = call("ledger", "reserve", *grant, "--event", '{"type": "laplace", "epsilon": 0.5, "count": 2}')
+    reserved = call("ledger", "reserve", *grant, *FOR, "--event", '{"type": "laplace", "epsilon": 0.5, "count": 2}')
     assert (reserved["state"], reserved["expires"] is not None) == ("reserved", True)
     assert call("ledger", "commit", reserved["id"], "--store", store)["state"] == "committed"
     message = call("ledger", "release", reserved["id"], "--store", store, "--evidence", "no", code=2)["message"]
     assert "never refunded" in message
-    quoted = call("ledger", "quote", *grant, "--gaussian-std", "30", "--sensitivity", "2", "--count", "10")
+    quoted = call("ledger", "quote", *grant, *FOR, "--gaussian-std", "30", "--sensitivity", "2", "--count", "10")
     assert (quoted["state"], quoted["cost"]["amount"]) == ("quoted", str(Fraction(4, 180)))
-    assert call("ledger", "quote", *grant, "--pure-epsilon", "5", code=1)["state"] == "refused"
+    assert call("ledger", "quote", *grant, *FOR, "--pure-epsilon", "5", code=1)["state"] == "refused"
     seen = ("ledger", "evidence", reserved["id"], "--store", store, "--verdict", "consistent", "--report", "r.json")
     assert call(*seen)["verdict"] == "consistent"
     assert call("ledger", "freeze", "G", "--store", store, "--reason", "an audit")["state"] == "frozen"
-    assert call("ledger", "charge", *grant, "--gaussian-rho", "0.01", code=1)["reason"].startswith("grant 'G' is froz")
+    assert call("ledger", "charge", *grant, *FOR, "--gaussian-rho", "0.01", code=1)["reason"].startswith(
+        "grant 'G' is froz"
+    )
 
 
 def test_a_token_in_the_environment_says_who_acts(store, grant, tmp_path):
     made = call("ledger", "token", "--store", store, "--name", "rita", "--role", "reader")
-    refused = call("ledger", "charge", *grant, "--gaussian-rho", "0.01", code=2, PRIVCHECK_LEDGER_TOKEN=made["token"])
+    refused = call(
+        "ledger", "charge", *grant, *FOR, "--gaussian-rho", "0.01", code=2, PRIVCHECK_LEDGER_TOKEN=made["token"]
+    )
     assert (refused["error"], "may not charge" in refused["message"]) == ("authority", True)
     (tmp_path / "token").write_text(made["token"] + "\n")
     assert call("ledger", "show", "--store", store, "--token-file", tmp_path / "token")["datasets"]
@@ -92,7 +114,7 @@ def test_a_store_that_is_no_file_asks_for_a_token(store, grant, monkeypatch):
 
     elsewhere = Elsewhere()
     monkeypatch.setattr("privcheck.commands.desks.open_store", lambda _: elsewhere)
-    refused = call("ledger", "charge", "--store", elsewhere.url, "--grant", "G", "--gaussian-rho", "0.01", code=2)
+    refused = call("ledger", "charge", "--store", elsewhere.url, "--grant", "G", *FOR, "--gaussian-rho", "0.01", code=2)
     assert (refused["error"], "expected a token" in refused["message"]) == ("authority", True)
     assert elsewhere.closed == 1
 
@@ -100,19 +122,21 @@ def test_a_store_that_is_no_file_asks_for_a_token(store, grant, monkeypatch):
 def test_a_plan_and_a_policy_by_their_commands(store, tmp_path):
     plan = tmp_path / "plan.json"
     plan.write_text('{"type": "compose", "events": [{"type": "gaussian", "std": 30, "count": 100}]}')
-    call("ledger", "policy", "--store", store, "--dataset", "beds", "--epsilon", 2, "--delta", "1e-6")
+    call("ledger", "policy", "--store", store, "--dataset", "beds", "--epsilon", 2, "--delta", "1e-6", *UNIT)
     given = ("--store", store, "--dataset", "beds", "--plan", plan, "--delta", "1e-6")
+    assert call("ledger", "grant", *given, "--name", "P", code=2)["error"] == "usage"  # for whom was it priced?
+    given += FOR
     assert call("ledger", "grant", *given, "--name", "P")["grant"]["currency"] == "events"
     assert call("ledger", "grant", *given, "--name", "Q", code=1)["error"] == "budget"
     assert call("ledger", "grant", *given, "--name", "Q", "--cap", 1, "--currency", "rho", code=2)["error"] == "usage"
-    assert call("ledger", "charge", "--store", store, "--grant", "P", "--gaussian-std", 30)["remaining"] == "99"
+    assert call("ledger", "charge", "--store", store, "--grant", "P", *FOR, "--gaussian-std", 30)["remaining"] == "99"
 
 
 SMALL = ("--env", "riverswim", "--set", "H=3", "--set", "n=20")
 
 
 def test_a_divided_dataset_by_its_commands(store):
-    call("ledger", "policy", "--store", store, "--dataset", "trips", "--epsilon", 8, "--delta", "1e-6")
+    call("ledger", "policy", "--store", store, "--dataset", "trips", "--epsilon", 8, "--delta", "1e-6", *UNIT)
     names = ("--name", "2027-01", "--name", "2027-02")
     refused = call("ledger", "block", "trips", "--store", store, *names, code=2)
     assert "adds up over them" in refused["message"]
@@ -122,7 +146,7 @@ def test_a_divided_dataset_by_its_commands(store):
     given = ("--dataset", "trips", "--currency", "rho", "--cap", 1, "--delta", "1e-6", "--name", "G")
     both = ("--block", "2027-02", "--block", "2027-01")
     assert call("ledger", "grant", "--store", store, *given, *both)["grant"]["blocks"] == ["2027-01", "2027-02"]
-    grant, cost = ("--store", store, "--grant", "G"), ("--gaussian-rho", "0.75")
+    grant, cost = ("--store", store, "--grant", "G"), (*FOR, "--gaussian-rho", "0.75")
     assert call("ledger", "charge", *grant, *cost, "--block", "2027-01")["remaining"] == "0.25"
     assert call("ledger", "reserve", *grant, *cost, code=1)["reason"].startswith("on block 2027-01")
     assert call("ledger", "quote", *grant, *cost, "--block", "2027-02")["times"] == 1
@@ -141,6 +165,8 @@ def test_a_run_is_charged_before_it_draws(store, grant, tmp_path):
     assert call("ledger", "verify", "--store", store, "--receipt", out / "receipt.json")["ok"] is True
     again = call("run", "dp-apvi", *SMALL, "--set", "rho=4/5", "--ledger", store, "--grant", "G", code=1)
     assert (again["error"], "is left" in again["message"]) == ("budget", True)
+    said = json.loads((out / "ledger.jsonl").read_text().splitlines()[0]).get("unit")
+    grant = grant if said else (*grant, *FOR)
     imported = call("ledger", "import", out / "ledger.jsonl", *grant)
     assert float(imported["remaining"]) == pytest.approx(0.5, abs=1e-10)
     assert call("ledger", "import", out / "ledger.jsonl", *grant) == imported
@@ -170,8 +196,43 @@ def test_only_what_holds_is_charged(store, grant):
     assert call("ledger", "charge", *grant, "--algorithm", "dp-apvi", "--set", "rho=1/4")["remaining"] == "0.75"
 
 
-def test_joint_dp_says_under_which_conditions(store, grant):
-    done = call("ledger", "charge", *grant, "--algorithm", "private-ucb-vi-calibrated", "--set", "epsilon=1/2")
+def test_an_event_says_for_whom_it_was_priced_and_an_algorithm_declares_it(store, grant):
+    bare = ("--gaussian-rho", "0.01")
+    for command in ("charge", "reserve", "quote"):
+        told = call("ledger", command, *grant, *bare, code=2)
+        assert (told["error"], "--unit dataset" in told["message"]) == ("usage", True)
+        other = call(
+            "ledger", command, *grant, *bare, "--unit", "hospital, 400 trajectories, replace-one, central", code=2
+        )
+        assert "it protects one hospital, not one user" in other["message"]
+    asked = ("ledger", "charge", *grant, "--algorithm", "dp-apvi", "--set", "rho=1/4")
+    assert "leave --unit out" in call(*asked, *FOR, code=2)["message"]
+    done = call(*asked)
+    kept = call("ledger", "show", "--store", store, "--charge", done["id"])["charge"]["unit"]
+    assert (kept["relation"], kept["basis"], kept["stated_by"]) == (
+        "replace-one",
+        "declaration",
+        "declaration of dp-apvi",
+    )
+    words = CliRunner().invoke(cli.main, ["ledger", "show", "--store", store, "--charge", done["id"]]).stdout
+    assert "stated by declaration of dp-apvi" in " ".join(words.split())
+
+
+def test_a_hospital_takes_no_algorithm_for_one_trajectory(store):
+    hospital = ("--unit", "hospital, 400 trajectories, replace-one, central")
+    call("ledger", "policy", "--store", store, "--dataset", "stays", "--epsilon", 8, "--delta", "1e-6", *hospital)
+    given = ("--dataset", "stays", "--currency", "rho", "--cap", 1, "--delta", "1e-6", "--name", "S")
+    call("ledger", "grant", "--store", store, *given)
+    asked = ("--store", store, "--grant", "S", "--algorithm", "dp-apvi", "--set", "rho=1/4")
+    refused = call("ledger", "charge", *asked, code=2)["message"]
+    assert "covered: 1, not 400" in refused
+    assert "ρ × 160000" in refused
+    ran = ("run", "dp-apvi", *SMALL, "--set", "rho=1/4", "--ledger", store, "--grant", "S")
+    assert "covered: 1, not 400" in call(*ran, code=2)["message"]
+
+
+def test_joint_dp_says_under_which_conditions(store, same_start):
+    done = call("ledger", "charge", *same_start, "--algorithm", "private-ucb-vi-calibrated", "--set", "epsilon=1/2")
     assert [one["name"] for one in done["conditions"]] == ["outputs", "billboard"]
     assert done["conditions"][0]["how"] == "declared: actions are computed from billboard and own data"
     shown = call("ledger", "show", "--store", store, "--charge", done["id"])["charge"]
@@ -179,10 +240,10 @@ def test_joint_dp_says_under_which_conditions(store, grant):
     words = CliRunner().invoke(cli.main, ["ledger", "show", "--store", store, "--charge", done["id"]]).stdout
     assert "if outputs" in words
     assert "was verified, and holds" in " ".join(words.split())  # lines are as long as the terminal
-    call("ledger", "policy", "--store", store, "--dataset", "j", "--epsilon", 8, "--delta", "1e-6", "--trust", "joint")
+    call("ledger", "policy", "--store", store, "--dataset", "j", "--epsilon", 8, "--delta", "1e-6", "--unit", JOINT)
     given = ("--dataset", "j", "--currency", "rho", "--cap", 1, "--delta", "1e-6", "--name", "J")
     call("ledger", "grant", "--store", store, *given)
-    bare = ("ledger", "charge", "--store", store, "--grant", "J", "--gaussian-rho", "0.01")
+    bare = ("ledger", "charge", "--store", store, "--grant", "J", *FOR, "--gaussian-rho", "0.01")
     assert "not found true: outputs" in call(*bare, code=1)["message"]
     assert "billboard: the billboard" in call(*bare, "--condition", "outputs", code=1)["message"]
     stated = call(*bare, "--condition", "outputs", "--condition", "billboard")["conditions"]
@@ -190,7 +251,7 @@ def test_joint_dp_says_under_which_conditions(store, grant):
 
 
 def test_a_backup_that_was_put_back_is_read_only_until_it_is_accepted(store, grant, tmp_path):
-    cost, path = ("--gaussian-rho", "0.01"), tmp_path / "budget.db"
+    cost, path = (*FOR, "--gaussian-rho", "0.01"), tmp_path / "budget.db"
     kept = tmp_path / "receipts.jsonl"
     kept.write_text(json.dumps(call("ledger", "charge", *grant, *cost)) + "\n")
     backup = path.read_bytes()  # closed: there is nothing else
@@ -209,7 +270,7 @@ def test_a_backup_that_was_put_back_is_read_only_until_it_is_accepted(store, gra
     call("ledger", "verify", "--store", store, "--freeze-lost", code=2)
 
 
-def test_a_run_that_is_continued_is_charged_once(store, grant, tmp_path):
+def test_a_run_that_is_continued_is_charged_once(store, same_start, tmp_path):
     given = {"H": 3, "K": 64, "epsilon": "1/4"}
     for _ in range(2):
         api.run(

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+import budget_stores
 from privcheck.commands import checking, cli, learned
 from privcheck.ledger import Actor, Book, open_store, rows
 
@@ -25,6 +26,8 @@ def call(*arguments, code=0):
 def store(tmp_path):
     url = str(tmp_path / "budget.db")
     call("ledger", "init", "--store", url)
+    policy = ("--epsilon", 30, "--delta", "1e-6", "--unit", budget_stores.UNIT)
+    call("ledger", "policy", "--store", url, "--dataset", "trips", *policy)
     given = ("--dataset", "trips", "--currency", "rho", "--cap", 4, "--delta", "1e-6", "--name", "G")
     call("ledger", "grant", "--store", url, *given)
     return url
@@ -68,7 +71,9 @@ def test_an_audit_of_something_else_is_refused_before_it_begins(store, charge, m
     monkeypatch.setattr(learned, "audit", lambda *_, **__: pytest.fail("it was begun"))
     other = (*AUDIT[:-1], "rho=1/2", "--ledger", store, "--charge", charge)
     assert "is of parameters" in call(*other, code=2)["message"]
-    bare = call("ledger", "charge", "--store", store, "--grant", "G", "--gaussian-rho", "0.01")["id"]
+    bare = call("ledger", "charge", "--store", store, "--grant", "G", "--unit", "dataset", "--gaussian-rho", "0.01")[
+        "id"
+    ]
     assert "of algorithm None" in call(*AUDIT, "--ledger", store, "--charge", bare, code=2)["message"]
     assert "together" in call(*AUDIT, "--ledger", store, code=2)["message"]
     assert "together" in call(*AUDIT, "--charge", bare, code=2)["message"]

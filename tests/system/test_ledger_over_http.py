@@ -7,6 +7,7 @@ from contextlib import ExitStack
 import pytest
 from click.testing import CliRunner
 
+import budget_stores
 from privcheck.commands import cli
 from privcheck.ledger import open_store
 from privcheck.service.app import Settings, create_app
@@ -14,7 +15,9 @@ from privcheck.service.calculator import Calculator
 from served import served
 
 G = ("--grant", "G")
-RHO = ("--gaussian-rho", "0.01")
+FOR = ("--unit", "dataset")
+RHO = (*FOR, "--gaussian-rho", "0.01")
+POLICY = ("--epsilon", "8", "--delta", "1e-6", "--unit", budget_stores.UNIT)
 MADE = {  # of every ledger its own: places in chains stay
     "id": r"c-[0-9a-f]{16}",
     "hash": r"[0-9a-f]{64}",
@@ -66,21 +69,24 @@ def walk(url, folder):
     def ask(command, *arguments, code=0):
         return call("ledger", command, *arguments, "--store", url, code=code)
 
-    yield ask("policy", "--dataset", "people", "--epsilon", "8", "--delta", "1e-6", "--until", "2099-01-01T00:00:00Z")
+    yield ask("policy", "--dataset", "people", *POLICY, "--until", "2099-01-01T00:00:00Z")
     given = ("--dataset", "trips", "--currency", "rho", "--cap", "1/3", "--delta", "1e-6")
+    yield ask("grant", *given, "--name", "G", code=2)["error"]  # there is no policy
+    yield ask("policy", "--dataset", "trips", *POLICY, "--allow-asserted-unit")
+    yield ask("policy", "--dataset", "plans", *POLICY)
     yield ask("grant", *given, "--name", "G")
     yield ask("grant", *given, "--name", "G", code=2)["error"]
     yield ask("grant", *given[:4], "--cap", "100", "--delta", "1e-6", "--name", "H", code=1)["error"]
     (folder / "plan.json").write_text('{"type": "compose", "events": [{"type": "gaussian", "rho": 0.01, "count": 3}]}')
-    yield ask("grant", "--dataset", "plans", "--plan", folder / "plan.json", "--delta", "1e-6", "--name", "P")
+    yield ask("grant", "--dataset", "plans", "--plan", folder / "plan.json", "--delta", "1e-6", *FOR, "--name", "P")
     yield ask("quote", *G, *RHO, "--count", "1e1")
-    yield ask("quote", *G, "--gaussian-rho", "9", code=1)
+    yield ask("quote", *G, *FOR, "--gaussian-rho", "9", code=1)
     first = ask("charge", *G, *RHO, "--key", "K")
     yield first
     assert ask("charge", *G, *RHO, "--key", "K") == first
-    yield ask("charge", *G, "--gaussian-rho", "0.02", "--key", "K", code=2)["error"]
-    yield ask("charge", *G, "--gaussian-rho", "0.5", code=1)
-    yield ask("charge", *G, "--event", '{"type": "gaussian", "rho": "0.01", "rho": "0.001"}', code=2)
+    yield ask("charge", *G, *FOR, "--gaussian-rho", "0.02", "--key", "K", code=2)["error"]
+    yield ask("charge", *G, *FOR, "--gaussian-rho", "0.5", code=1)
+    yield ask("charge", *G, *FOR, "--event", '{"type": "gaussian", "rho": "0.01", "rho": "0.001"}', code=2)
     yield ask("charge", "--grant", "nothing", *RHO, code=2)["error"]
     yield ask("charge", *G, "--algorithm", "dp-apvi", "--set", "rho=1/4")
     yield ask("charge", *G, "--algorithm", "sparse-vector-4", code=1)
@@ -89,13 +95,13 @@ def walk(url, folder):
     yield held
     yield ask("commit", held["id"])
     yield ask("release", held["id"], "--evidence", "it never ran", code=2)["error"]
-    tiny = ask("reserve", *G, "--gaussian-rho", "1.23456789012345e-30")
+    tiny = ask("reserve", *G, *FOR, "--gaussian-rho", "1.23456789012345e-30")
     yield ask("release", tiny["id"], "--evidence", "it never ran: " + "x" * 1000)
     yield ask("block", "people", "--name", "b1", "--name", "b2", code=2)["error"]
     yield ask("block", "people", "--name", "b1", "--name", "b2", "--disjoint-users", "by month")
     of = ("--dataset", "people", "--currency", "mu2", "--cap", "1", "--delta", "1e-6", "--name", "B")
     yield ask("grant", *of, "--block", "b2", "--block", "b1")
-    yield ask("charge", "--grant", "B", "--gaussian-std", "30", "--sensitivity", "2", "--block", "b1")
+    yield ask("charge", "--grant", "B", *FOR, "--gaussian-std", "30", "--sensitivity", "2", "--block", "b1")
     yield ask("evidence", held["id"], "--verdict", "consistent", "--report", "audit.json")
     yield ask("freeze", "B", "--reason", "an audit")
     yield ask("token", "--name", "ana", "--role", "analyst", "--grant", "G", "--expires", "2099-01-01T00:00:00+01:00")
@@ -142,9 +148,11 @@ def test_a_runs_own_record_is_charged_through_a_service(ledger, tmp_path):
     out = tmp_path / "run"
     small = ("--env", "riverswim", "--set", "H=3", "--set", "n=20", "--set", "rho=1/8")
     call("run", "dp-apvi", *small, "--out", out)
+    call("ledger", "policy", "--dataset", "trips", *POLICY, "--store", ledger)
     given = ("--dataset", "trips", "--currency", "rho", "--cap", "1", "--delta", "1e-6", "--name", "G")
     call("ledger", "grant", *given, "--store", ledger)
-    asked = ("ledger", "import", out / "ledger.jsonl", *G, "--store", ledger)
+    said = json.loads((out / "ledger.jsonl").read_text().splitlines()[0]).get("unit")
+    asked = ("ledger", "import", out / "ledger.jsonl", *G, *(() if said else FOR), "--store", ledger)
     done = call(*asked)
     assert (done["state"], call(*asked)) == ("committed", done)
     (charge,) = call("ledger", "export", "trips", "--store", ledger)["charges"]
@@ -191,6 +199,7 @@ def test_a_password_is_never_shown(url, command, monkeypatch, tmp_path):
 
 
 def test_the_store_that_is_served_is_the_one_that_is_asked(ledger, tmp_path):
+    call("ledger", "policy", "--dataset", "trips", *POLICY, "--store", ledger)
     given = ("--dataset", "trips", "--currency", "rho", "--cap", "1", "--delta", "1e-6", "--name", "G")
     call("ledger", "grant", *given, "--store", ledger)
     store = open_store(f"{tmp_path}/budget.db")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import budget_stores
 import ledger_client
 from ledger_client import EVENT, OFFICER
 from privcheck.errors import StoreError
@@ -26,7 +27,7 @@ def url(new_ledger):
     """A ledger with a grant for 500 charges, and one for a million."""
     found = new_ledger()
     book, _ = Book.init(create_store(found))
-    book.grant(OFFICER, name="G", dataset="D", currency="rho", cap="5", delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="G", dataset="D", currency="rho", cap="5", delta="1e-6")
     book.store.close()
     return found
 
@@ -35,7 +36,7 @@ def url(new_ledger):
 def wide(new_ledger):
     found = new_ledger()
     book, _ = Book.init(create_store(found))
-    book.grant(OFFICER, name="G", dataset="D", currency="rho", cap="1e6", delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="G", dataset="D", currency="rho", cap="1e6", delta="1e-6")
     book.store.close()
     return found
 
@@ -110,7 +111,7 @@ def test_nothing_acknowledged_is_lost_where_the_client_is_killed(wide):
 def test_nothing_acknowledged_is_lost_where_the_database_is_killed(postgres):
     url = postgres.new()
     book, _ = Book.init(create_store(url))
-    book.grant(OFFICER, name="G", dataset="D", currency="rho", cap="1e6", delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="G", dataset="D", currency="rho", cap="1e6", delta="1e-6")
     acknowledged, unknown = set(), set()
     for turn in range(ROUNDS):
         writer = Writer(book, timeout=60)
@@ -118,7 +119,10 @@ def test_nothing_acknowledged_is_lost_where_the_database_is_killed(postgres):
         def work(name, writer=writer):
             for i in range(10**6):
                 try:
-                    assert writer.charge(OFFICER, grant="G", event=EVENT, key=f"{name}-{i}").state == "committed"
+                    assert (
+                        writer.charge(OFFICER, grant="G", unit="dataset", event=EVENT, key=f"{name}-{i}").state
+                        == "committed"
+                    )
                 except StoreError:
                     unknown.add(f"{name}-{i}")
                     return
@@ -141,7 +145,7 @@ def test_nothing_acknowledged_is_lost_where_the_database_is_killed(postgres):
         assert set(keys.values()) == {1}
     assert len(acknowledged) > 3 * ROUNDS
     for key in unknown:  # asked again with the same key: written once, whatever had become of it
-        assert book.charge(OFFICER, grant="G", event=EVENT, key=key).state == "committed"
+        assert book.charge(OFFICER, grant="G", unit="dataset", event=EVENT, key=key).state == "committed"
     keys, spent = written(url)
     assert keys == Counter(acknowledged | unknown)
     assert book.verify(OFFICER).ok
@@ -153,7 +157,7 @@ def test_the_tables_themselves_refuse_more_than_a_cap_and_a_second_row_in_a_plac
     """Even where a lock were forgotten: the guards are the database's."""
     store = open_store(url)
     book = Book(store)
-    book.charge(OFFICER, grant="G", event=EVENT)
+    book.charge(OFFICER, grant="G", unit="dataset", event=EVENT)
     with store.read() as transaction:
         row = transaction.one("SELECT * FROM entry WHERE kind = 'charge'")
     names = [
@@ -196,15 +200,15 @@ def test_two_writers_of_one_dataset_wait_for_each_other(postgres):
     url = postgres.new()
     book, _ = Book.init(create_store(url))
     for name in ("G", "H"):
-        book.grant(OFFICER, name=name, dataset=f"D{name}", currency="rho", cap="5", delta="1e-6")
+        budget_stores.grant(book, OFFICER, name=name, dataset=f"D{name}", currency="rho", cap="5", delta="1e-6")
     other = Book(open_store(url))
     done = []
 
     def charge(grant):
-        done.append(other.charge(OFFICER, grant=grant, event=EVENT).state)
+        done.append(other.charge(OFFICER, grant=grant, unit="dataset", event=EVENT).state)
 
     with book.write() as transaction:
-        book.apply(transaction, book.prepare(OFFICER, "charge", grant="G", event=EVENT))
+        book.apply(transaction, book.prepare(OFFICER, "charge", grant="G", unit="dataset", event=EVENT))
         waits, goes = (threading.Thread(target=charge, args=(grant,)) for grant in "GH")
         waits.start()
         goes.start()
@@ -220,7 +224,7 @@ def test_a_deadlock_with_others_is_an_error_that_one_may_ask_again_after(postgre
     url = postgres.new()
     book, _ = Book.init(create_store(url))
     for name in ("G", "H"):
-        book.grant(OFFICER, name=name, dataset=f"D{name}", currency="rho", cap="5", delta="1e-6")
+        budget_stores.grant(book, OFFICER, name=name, dataset=f"D{name}", currency="rho", cap="5", delta="1e-6")
     store, ready, said = open_store(url), threading.Barrier(2), []
 
     def lock(names):
@@ -239,7 +243,7 @@ def test_a_deadlock_with_others_is_an_error_that_one_may_ask_again_after(postgre
         thread.join()
     assert len(said) == 1
     assert "ask again with the same key" in said[0]
-    assert book.charge(OFFICER, grant="G", event=EVENT).state == "committed"
+    assert book.charge(OFFICER, grant="G", unit="dataset", event=EVENT).state == "committed"
 
 
 def test_a_reader_sees_one_state_and_cannot_write(postgres):
@@ -258,13 +262,13 @@ def test_connections_that_the_server_closed_are_replaced(postgres):
     url = postgres.new()
     book, _ = Book.init(create_store(url))
     postgres.disconnect(url)
-    book.grant(OFFICER, name="G", dataset="D", currency="rho", cap="5", delta="1e-6")
-    assert book.charge(OFFICER, grant="G", event=EVENT).state == "committed"
-    asked = book.prepare(OFFICER, "charge", grant="G", event=EVENT, key="k")
+    budget_stores.grant(book, OFFICER, name="G", dataset="D", currency="rho", cap="5", delta="1e-6")
+    assert book.charge(OFFICER, grant="G", unit="dataset", event=EVENT).state == "committed"
+    asked = book.prepare(OFFICER, "charge", grant="G", unit="dataset", event=EVENT, key="k")
     with pytest.raises(StoreError, match="ask again with the same key"), book.write() as transaction:  # noqa: PT012
         book.apply(transaction, asked)
         postgres.disconnect(url)
-    assert book.charge(OFFICER, grant="G", event=EVENT, key="k").balance["committed"] == "0.02"
+    assert book.charge(OFFICER, grant="G", unit="dataset", event=EVENT, key="k").balance["committed"] == "0.02"
 
 
 @pytest.mark.parametrize(

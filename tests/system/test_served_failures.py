@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+import budget_stores
 import http_client
 import ledger_server
 from http_book import NO_LIMIT
@@ -32,7 +33,7 @@ OFFICER = Actor(name="officer", role="officer")
 def make(url, *, cap):
     """Makes a ledger with a grant; returns its officer's token."""
     book, token = Book.init(create_store(url))
-    book.grant(OFFICER, name="G", dataset="D", currency="rho", cap=cap, delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="G", dataset="D", currency="rho", cap=cap, delta="1e-6")
     book.store.close()
     return token
 
@@ -111,7 +112,10 @@ def kill_rounds(url, rounds):
             def work(name, client=client):
                 for i in range(10**6):
                     try:
-                        assert client.charge(grant="G", event=EVENT, key=f"{name}-{i}")["state"] == "committed"
+                        assert (
+                            client.charge(grant="G", unit="dataset", event=EVENT, key=f"{name}-{i}")["state"]
+                            == "committed"
+                        )
                     except StoreError:
                         unknown.add(f"{name}-{i}")
                         return
@@ -133,7 +137,7 @@ def kill_rounds(url, rounds):
             assert set(keys.values()) == {1}
         number, base = begin(process)
         for key in sorted(unknown):  # asked again with the same key: written once, whatever had become of it
-            assert Client(base, token).charge(grant="G", event=EVENT, key=key)["state"] == "committed"
+            assert Client(base, token).charge(grant="G", unit="dataset", event=EVENT, key=key)["state"] == "committed"
         os.kill(number, signal.SIGTERM)
         assert process.stdout.readline() == "ended\n"
     keys, spent = written(url)
@@ -158,14 +162,14 @@ def test_a_full_disk_makes_the_service_read_only_and_not_ready(tmp_path):
     with server(url) as process:
         number, base = begin(process)
         client = Client(base, token, attempts=1)
-        kept = [client.charge(grant="G", event=EVENT, key=f"k{i}")["receipt"] for i in range(5)]
+        kept = [client.charge(grant="G", unit="dataset", event=EVENT, key=f"k{i}")["receipt"] for i in range(5)]
         full = max(path.stat().st_size for path in tmp_path.iterdir())
         resource.prlimit(number, resource.RLIMIT_FSIZE, (full, full))
         with pytest.raises(StoreError, match="read-only from now on"):  # noqa: PT012 - some still fit
             for i in range(5, 2000):
-                kept += [client.charge(grant="G", event=EVENT, key=f"k{i}")["receipt"]]
+                kept += [client.charge(grant="G", unit="dataset", event=EVENT, key=f"k{i}")["receipt"]]
         with pytest.raises(StoreError, match="read-only"):
-            client.charge(grant="G", event=EVENT, key="later")
+            client.charge(grant="G", unit="dataset", event=EVENT, key="later")
         with pytest.raises(StoreError, match="read-only; an officer has to look"):
             client._ask("GET", "/readyz")
         assert client.show("D")["datasets"][0]["head"]["seq"] >= kept[-1]["seq"]  # it can still be read
@@ -174,7 +178,7 @@ def test_a_full_disk_makes_the_service_read_only_and_not_ready(tmp_path):
         assert process.stdout.readline() == "ended\n"
         number, base = begin(process)  # there is space again, and somebody has looked
         client = Client(base, token)
-        assert client.charge(grant="G", event=EVENT, key="later")["state"] == "committed"
+        assert client.charge(grant="G", unit="dataset", event=EVENT, key="later")["state"] == "committed"
         assert client.verify(kept)["ok"]
         os.kill(number, signal.SIGKILL)
         assert process.stdout.readline() == "ended\n"
@@ -185,7 +189,7 @@ def test_a_full_disk_of_the_database_is_told_as_such(postgres):
     token = make(url, cap="1e6")
     with serving(url) as (base, app):
         client = Client(base, token, attempts=1)
-        assert client.charge(grant="G", event=EVENT)["state"] == "committed"
+        assert client.charge(grant="G", unit="dataset", event=EVENT)["state"] == "committed"
         name = url.split("/")[3].split("?")[0]
         postgres.ask(
             """CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
@@ -194,7 +198,7 @@ def test_a_full_disk_of_the_database_is_told_as_such(postgres):
         )
         postgres.ask("CREATE TRIGGER full_disk BEFORE INSERT ON entry EXECUTE FUNCTION full_disk()", name=name)
         with pytest.raises(StoreError, match="read-only from now on: could not extend file"):
-            client.charge(grant="G", event=EVENT)
+            client.charge(grant="G", unit="dataset", event=EVENT)
         with pytest.raises(StoreError, match="read-only"):
             client._ask("GET", "/readyz")
         assert client.show()["datasets"]
@@ -232,7 +236,9 @@ def test_a_poisoned_request_does_not_touch_the_others_in_its_transaction(new_led
 
         def ask(i):
             try:
-                return client.charge(grant="G", event=EVENT, key=f"poison-{i}" if i % 8 == 0 else f"good-{i}")["state"]
+                return client.charge(
+                    grant="G", unit="dataset", event=EVENT, key=f"poison-{i}" if i % 8 == 0 else f"good-{i}"
+                )["state"]
             except StoreError as error:
                 return "500" if "internal error" in str(error) else str(error)
 
@@ -254,9 +260,11 @@ def test_what_cannot_be_read_does_not_touch_what_is_charged_beside_it(new_ledger
 
         def ask(i):
             if i % 4:
-                return client.charge(grant="G", event=EVENT, key=f"good-{i}")["state"]
+                return client.charge(grant="G", unit="dataset", event=EVENT, key=f"good-{i}")["state"]
             with pytest.raises(ValueError, match=r"."):  # a ParameterError: 422
-                client.charge(grant="G", event={"type": "gaussian", "rho": bad[i % len(bad)]}, key=f"bad-{i}")
+                client.charge(
+                    grant="G", unit="dataset", event={"type": "gaussian", "rho": bad[i % len(bad)]}, key=f"bad-{i}"
+                )
             return "refused"
 
         with ThreadPoolExecutor(16) as threads:
@@ -272,18 +280,18 @@ def test_a_clock_that_jumps_frees_nothing(new_ledger):
         app.state.desk.book._clock = lambda: now
         officer = Client(base, token, attempts=1)
         ana = Client(base, officer.make_token(name="ana", role="analyst", grants=["G"], expires="2027-06-01T00:00:00Z"))
-        one, two = (ana.reserve(grant="G", event=EVENT, seconds=60)["id"] for _ in range(2))
+        one, two = (ana.reserve(grant="G", unit="dataset", event=EVENT, seconds=60)["id"] for _ in range(2))
         now += timedelta(seconds=61)
         assert ana.find_charge(one)["expired"]
-        assert ana.charge(grant="G", event=EVENT)["state"] == "refused"  # it still counts as spent
+        assert ana.charge(grant="G", unit="dataset", event=EVENT)["state"] == "refused"  # it still counts as spent
         with pytest.raises(AuthorityError):
             ana.release(one, evidence="it never ran")
         assert ana.commit(two)["state"] == "committed"  # late, and safe
         now -= timedelta(days=400)  # and back: nothing comes to life again that was decided
-        assert ana.charge(grant="G", event=EVENT)["state"] == "refused"
+        assert ana.charge(grant="G", unit="dataset", event=EVENT)["state"] == "refused"
         now += timedelta(days=800)
         with pytest.raises(AuthorityError, match="unknown, revoked or over"):
             ana.show()
         assert officer.release(one, evidence="the job never started")["state"] == "released"
-        assert officer.charge(grant="G", event=EVENT)["remaining"] == "0"
+        assert officer.charge(grant="G", unit="dataset", event=EVENT)["remaining"] == "0"
         assert officer.verify()["ok"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode, checks
 from schemathesis.specs.openapi import checks as openapi
 
+import budget_stores
 from privcheck.service.app import Settings, create_app
 from privcheck.service.openapi import describe
 from privcheck.service.opening import open_or_create
@@ -36,9 +37,9 @@ EXAMPLES = settings(
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 KNOWN = {
-    "/v1/quotes": {"grant": "G", "event": {"type": "gaussian", "rho": "0.00001"}},
-    "/v1/charges": {"grant": "G", "event": {"type": "gaussian", "rho": "0.00001"}},
-    "/v1/reservations": {"grant": "G", "event": {"type": "laplace", "epsilon": "0.001"}},
+    "/v1/quotes": {"grant": "G", "unit": "dataset", "event": {"type": "gaussian", "rho": "0.00001"}},
+    "/v1/charges": {"grant": "G", "unit": "dataset", "event": {"type": "gaussian", "rho": "0.00001"}},
+    "/v1/reservations": {"grant": "G", "unit": "dataset", "event": {"type": "laplace", "epsilon": "0.001"}},
 }
 
 
@@ -50,6 +51,8 @@ def service(tmp_path_factory):
     with served(app) as client:
         headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "first"}
         made = {"name": "G", "dataset": "people", "currency": "rho", "cap": "1", "delta": "1e-6"}
+        policy, first = budget_stores.policy_body(made), {**headers, "Idempotency-Key": "policy"}
+        assert client.post("/v1/datasets", json=policy, headers=first).status_code == 201
         assert client.post("/v1/grants", json=made, headers=headers).status_code == 201
         assert wait_for(lambda: client.get("/v1/algorithms")).status_code == 200
         assert wait_for(lambda: client.get("/v1/algorithms/dp-apvi")).status_code == 200

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import pytest
 from click.testing import CliRunner
 
+import budget_stores
 from privcheck.client import Client
 from privcheck.commands.cli import main
 from privcheck.errors import StoreError
@@ -71,7 +72,7 @@ def read(line):
 
 def make(url):
     book, token = Book.init(create_store(url))
-    book.grant(book.find_actor(token), name="G", dataset="D", currency="rho", cap="1", delta="1e-6")
+    budget_stores.grant(book, book.find_actor(token), name="G", dataset="D", currency="rho", cap="1", delta="1e-6")
     book.store.close()
     return token
 
@@ -83,14 +84,14 @@ def test_tls_from_end_to_end(certificate, tmp_path, monkeypatch):
     with serve("--store", url, "--host", "0.0.0.0", "--tls-cert", cert, "--tls-key", key) as (port, _):  # noqa: S104
         base = f"https://127.0.0.1:{port}"
         trusting = Client(base, token, context=ssl.create_default_context(cafile=cert))
-        assert trusting.charge(grant="G", event=EVENT)["state"] == "committed"
+        assert trusting.charge(grant="G", unit="dataset", event=EVENT)["state"] == "committed"
         began = time.monotonic()
         with pytest.raises(StoreError, match=r"certificate is not trusted .* SSL_CERT_FILE"):
-            Client(base, token).charge(grant="G", event=EVENT)
+            Client(base, token).charge(grant="G", unit="dataset", event=EVENT)
         assert time.monotonic() - began < 2  # asking again does not change it
         elsewhere = Client(f"https://localhost:{port}", token, context=ssl.create_default_context(cafile=cert))
         with pytest.raises(StoreError, match=r"mismatch|not valid for"):
-            elsewhere.charge(grant="G", event=EVENT)
+            elsewhere.charge(grant="G", unit="dataset", event=EVENT)
         with pytest.raises(StoreError):
             Client(f"http://127.0.0.1:{port}", token, attempts=1).show()
         line = http.client.HTTPSConnection("127.0.0.1", port, context=ssl.create_default_context(cafile=cert))
@@ -98,7 +99,8 @@ def test_tls_from_end_to_end(certificate, tmp_path, monkeypatch):
         answer = read(line)
         assert all("Secure" in value for name, value in answer.getheaders() if name.lower() == "set-cookie")
         monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", token)
-        asked = ["ledger", "charge", "--store", base, "--grant", "G", "--gaussian-rho", "0.01", "--json"]
+        asked = ["ledger", "charge", "--store", base, "--grant", "G", "--unit", "dataset"]
+        asked += ["--gaussian-rho", "0.01", "--json"]
         refused = CliRunner().invoke(main, asked)
         assert (refused.exit_code, json.loads(refused.stdout)["error"]) == (2, "store")
         monkeypatch.setenv("SSL_CERT_FILE", str(cert))
@@ -150,7 +152,7 @@ def test_behind_a_proxy_from_end_to_end(tmp_path):
     with serve("--store", url, "--behind-proxy") as (port, log):
         proxy = Proxy(port)
         client = Client(f"http://127.0.0.1:{proxy.port}", token, attempts=1)
-        assert client.charge(grant="G", event=EVENT)["remaining"] == "0.99"
+        assert client.charge(grant="G", unit="dataset", event=EVENT)["remaining"] == "0.99"
 
         line = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=20)
         line.request("GET", "/login", headers={"Accept": "text/html"})
@@ -185,7 +187,9 @@ def test_postgresql_is_served_from_end_to_end(postgres, monkeypatch):
         monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", token)
         base = f"http://127.0.0.1:{port}"
         given = ["--dataset", "D", "--currency", "rho", "--cap", "1", "--delta", "1e-6", "--name", "G"]
-        for asked in (["grant", *given], ["charge", "--grant", "G", "--gaussian-rho", "0.25", "--key", "K"]):
+        policy = ["--dataset", "D", "--epsilon", "8", "--delta", "1e-6", "--unit", budget_stores.UNIT]
+        spent = ["--grant", "G", "--unit", "dataset", "--gaussian-rho", "0.25", "--key", "K"]
+        for asked in (["policy", *policy], ["grant", *given], ["charge", *spent]):
             told = CliRunner().invoke(main, ["ledger", *asked, "--store", base, "--json"])
             assert told.exit_code == 0, told.output
         assert json.loads(told.stdout)["remaining"] == "0.75"

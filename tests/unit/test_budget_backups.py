@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 
+import budget_stores
 import postgres_cluster
 from privcheck.errors import AuthorityError, ParameterError, StoreError
 from privcheck.ledger import Actor, Book, create_store, open_store
@@ -22,12 +23,12 @@ EVENT = {"type": "zcdp", "rho": "0.1"}
 def begin(url):
     book, _ = Book.init(create_store(url))
     for name in ("G", "H"):
-        book.grant(OTTO, name=name, dataset=f"of-{name}", currency="rho", cap="1", delta="1e-6")
+        budget_stores.grant(book, OTTO, name=name, dataset=f"of-{name}", currency="rho", cap="1", delta="1e-6")
     return book
 
 
 def charge(book, grant="G"):
-    return book.charge(OTTO, grant=grant, event=EVENT)
+    return book.charge(OTTO, grant=grant, unit="dataset", event=EVENT)
 
 
 def reopen(url):
@@ -104,7 +105,7 @@ def test_an_older_copy_is_read_only_until_what_was_lost_is_frozen(book, path):
 def test_receipts_from_before_the_last_charge_say_nothing_about_what_came_after_it(book, path):
     early = [charge(book).receipt, charge(book, "H").receipt]
     last = charge(book).receipt
-    running = book.reserve(OTTO, grant="H", event=EVENT)
+    running = book.reserve(OTTO, grant="H", unit="dataset", event=EVENT)
     ended = book.commit(OTTO, running.charge).receipt
     moved = path.with_name("moved.db")
     shutil.copy(back_up(book, path), moved)
@@ -128,7 +129,10 @@ def test_a_copy_without_its_heads_is_compared_with_receipts(book, path):
     assert (refused.accepted, refused.lost, refused.uncompared) == (False, (), ("of-H",))
     with pytest.raises(ParameterError, match="not signed by this store"):
         other.accept(
-            OTTO, receipts=[begin(str(path.with_name("third.db"))).charge(OTTO, grant="G", event=EVENT).receipt]
+            OTTO,
+            receipts=[
+                begin(str(path.with_name("third.db"))).charge(OTTO, grant="G", unit="dataset", event=EVENT).receipt
+            ],
         )
     later = charge(book).receipt
     unseen = other.accept(OTTO, receipts=[first, second, later])

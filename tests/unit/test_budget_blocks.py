@@ -18,7 +18,9 @@ WHY = "by the month of signing up"
 def book(request, tmp_path):
     with budget_stores.STORES[request.param](tmp_path) as store:
         made, _ = Book.init(store)
-        made.set_policy(OTTO, dataset="trips", epsilon="8", delta="1e-6")  # ρ = 1.05 fits, 1.06 does not
+        made.set_policy(
+            OTTO, dataset="trips", epsilon="8", delta="1e-6", unit=budget_stores.UNIT
+        )  # ρ = 1.05 fits, 1.06 does not
         yield made
 
 
@@ -32,7 +34,7 @@ def give(book, name, cap, *blocks):
 
 def spend(book, grant, rho, *blocks, how="charge"):
     chosen = {"blocks": blocks} if blocks else {}
-    return getattr(book, how)(OTTO, grant=grant, event={"type": "zcdp", "rho": rho}, **chosen)
+    return getattr(book, how)(OTTO, grant=grant, unit="dataset", event={"type": "zcdp", "rho": rho}, **chosen)
 
 
 def free(book, grant):
@@ -108,12 +110,13 @@ def test_a_charge_to_several_blocks_is_all_or_nothing(book):
     assert book.release(OTTO, kept.charge, evidence="it never ran").blocks == ("a", "c")
     assert free(book, "G") == {"a": Fraction(3, 4), "b": 0, "c": Fraction(3, 4)}
     assert book.find_charge(OTTO, everywhere.charge).to_dict()["blocks"] == ["a", "b", "c"]
-    quoted = {blocks: book.quote(OTTO, grant="G", event={"type": "zcdp", "rho": "0.25"}, blocks=blocks).times
+    quarter = {"type": "zcdp", "rho": "0.25"}
+    quoted = {blocks: book.quote(OTTO, grant="G", unit="dataset", event=quarter, blocks=blocks).times
               for blocks in (("a",), ("a", "c"), ("a", "b"), None)}  # fmt: skip
     assert quoted == {("a",): 3, ("a", "c"): 3, ("a", "b"): 0, None: 0}
     for wrong, message in ((("d",), "expected some of these"), ((), "got none"), ("a", "as a list")):
         with pytest.raises(ParameterError, match=message):
-            book.charge(OTTO, grant="G", event={"type": "zcdp", "rho": "0.1"}, blocks=wrong)
+            book.charge(OTTO, grant="G", unit="dataset", event={"type": "zcdp", "rho": "0.1"}, blocks=wrong)
     assert book.verify(OTTO).ok
 
 
@@ -121,10 +124,10 @@ def test_one_key_is_one_set_of_blocks(book):
     divide(book, "a", "b")
     give(book, "G", "1", "a", "b")
     event = {"type": "zcdp", "rho": "0.1"}
-    first = book.charge(OTTO, grant="G", event=event, key="k")
-    assert book.charge(OTTO, grant="G", event=event, key="k", blocks=["b", "a"]) == first
+    first = book.charge(OTTO, grant="G", unit="dataset", event=event, key="k")
+    assert book.charge(OTTO, grant="G", unit="dataset", event=event, key="k", blocks=["b", "a"]) == first
     with pytest.raises(IdempotencyError, match="another request"):
-        book.charge(OTTO, grant="G", event=event, key="k", blocks=["a"])
+        book.charge(OTTO, grant="G", unit="dataset", event=event, key="k", blocks=["a"])
 
 
 def test_what_is_granted_after_a_blocks_first_charge_is_late_there_alone(book):
@@ -135,20 +138,22 @@ def test_what_is_granted_after_a_blocks_first_charge_is_late_there_alone(book):
     assert late == [True, False, False, True]
     plan = {"type": "gaussian", "std": "30", "count": 4}
     with pytest.raises(BudgetError, match="in events"):  # a plan chosen after looking has no price
-        book.plan(OTTO, name="plan", dataset="trips", events=plan, delta="1e-6", blocks=["a"])
+        book.plan(OTTO, name="plan", dataset="trips", events=plan, unit="dataset", delta="1e-6", blocks=["a"])
     assert book.verify(OTTO).ok
 
 
 def test_a_plan_is_counted_down_on_each_block(book):
     divide(book, "a", "b")
     event = {"type": "gaussian", "std": "30"}
-    book.plan(OTTO, name="P", dataset="trips", events={**event, "count": 4}, delta="1e-6", blocks=["a", "b"])
-    book.charge(OTTO, grant="P", event={**event, "count": 3}, blocks=["a"])
-    book.charge(OTTO, grant="P", event={**event, "count": 2}, blocks=["b"])
+    book.plan(
+        OTTO, name="P", dataset="trips", events={**event, "count": 4}, unit="dataset", delta="1e-6", blocks=["a", "b"]
+    )
+    book.charge(OTTO, grant="P", unit="dataset", event={**event, "count": 3}, blocks=["a"])
+    book.charge(OTTO, grant="P", unit="dataset", event={**event, "count": 2}, blocks=["b"])
     assert free(book, "P") == {"a": 1, "b": 2}
-    refused = book.charge(OTTO, grant="P", event={**event, "count": 2})
+    refused = book.charge(OTTO, grant="P", unit="dataset", event={**event, "count": 2})
     assert refused.reason.startswith("on block a: the plan has 1 of 4 left")
-    assert book.charge(OTTO, grant="P", event=event).balance["used"] == [4]
+    assert book.charge(OTTO, grant="P", unit="dataset", event=event).balance["used"] == [4]
     assert book.verify(OTTO).ok
 
 

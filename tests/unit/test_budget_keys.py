@@ -10,17 +10,20 @@ from privcheck.ledger import Actor, Book
 from privcheck.ledger.keys import find_claim, keep_claim, once
 
 OTTO, ANA = Actor(name="otto", role="officer"), Actor(name="ana", role="officer")
+FIELDS = {"name": "G", "dataset": "trips", "currency": "rho", "cap": "0.5", "delta": "1e-6"}
 
 
 @pytest.fixture(params=sorted(budget_stores.STORES))
 def book(request, tmp_path):
     with budget_stores.STORES[request.param](tmp_path) as store:
-        yield Book.init(store)[0]
+        made = Book.init(store)[0]
+        made.set_policy(OTTO, **budget_stores.policy_for(FIELDS))
+        yield made
 
 
 def give(book, name, *, actor=OTTO, key="k", cap="0.5", **more):
     """Makes a grant as a service does, with a key."""
-    fields = {"name": name, "dataset": "trips", "currency": "rho", "cap": cap, "delta": "1e-6"}
+    fields = {**FIELDS, "name": name, "cap": cap}
 
     def write():
         grant, policy = book.grant(actor, **fields)
@@ -62,9 +65,9 @@ def test_a_key_and_what_it_is_of_are_written_together_or_not_at_all(book, monkey
         patch.setattr("privcheck.ledger.keys._write", fail)
         with pytest.raises(RuntimeError):
             give(book, "G")
-    assert book.show(OTTO)["datasets"] == []
+    assert book.show(OTTO)["datasets"][0]["grants"] == []
     assert give(book, "G")["grant"]["name"] == "G"
-    book.charge(OTTO, grant="G", event={"type": "zcdp", "rho": "0.1"})  # no transaction is left open
+    book.charge(OTTO, grant="G", unit="dataset", event={"type": "zcdp", "rho": "0.1"})  # no transaction is left open
     assert book.verify(OTTO).ok
 
 

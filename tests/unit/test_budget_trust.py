@@ -20,7 +20,7 @@ def book(request, tmp_path):
 
 
 def open_dataset(book, trust, *, name="G", cap="0.5", currency="rho"):
-    book.set_policy(OTTO, dataset=f"of-{name}", epsilon="8", delta="1e-6", trust=trust)
+    book.set_policy(OTTO, dataset=f"of-{name}", epsilon="8", delta="1e-6", unit=budget_stores.unit_of(trust))
     return book.grant(OTTO, name=name, dataset=f"of-{name}", currency=currency, cap=cap, delta="1e-6")[0]
 
 
@@ -28,7 +28,7 @@ def test_local_charges_are_recorded_beside_the_cap_and_never_counted_in_it(book)
     grant = open_dataset(book, "local")
     assert grant.recorded
     assert "recorded, not added" in grant.theorem
-    decisions = [book.charge(OTTO, grant="G", event=RHO, key=f"k{n}") for n in range(10)]
+    decisions = [book.charge(OTTO, grant="G", unit="dataset", event=RHO, key=f"k{n}") for n in range(10)]
     assert {d.state for d in decisions} == {"committed"}
     told = decisions[-1].to_dict()
     assert (told["remaining"], told["balance"]["committed"], told["balance"]["free"]) == ("0.5", "0", "0.5")
@@ -38,10 +38,10 @@ def test_local_charges_are_recorded_beside_the_cap_and_never_counted_in_it(book)
     message = book.find_charge(OTTO, decisions[3].charge).message
     assert message["delta"] == "0.000001"
     assert float(message["epsilon"]) == pytest.approx(zcdp_to_epsilon(0.4, 1e-6).value)
-    refused = book.charge(OTTO, grant="G", event={"type": "zcdp", "rho": "0.6"})
+    refused = book.charge(OTTO, grant="G", unit="dataset", event={"type": "zcdp", "rho": "0.6"})
     assert refused.reason == "it costs rho = 0.6 a message, and 0.5 is the most that one may cost"
-    assert book.quote(OTTO, grant="G", event=RHO).times is None
-    assert book.quote(OTTO, grant="G", event={"type": "zcdp", "rho": "0.6"}).times == 0
+    assert book.quote(OTTO, grant="G", unit="dataset", event=RHO).times is None
+    assert book.quote(OTTO, grant="G", unit="dataset", event={"type": "zcdp", "rho": "0.6"}).times == 0
     assert book.verify(OTTO).ok
 
 
@@ -54,15 +54,15 @@ def test_a_statement_says_what_was_lost_by_who_took_part_in_everything(book):
     with pytest.raises(BudgetError, match="policy allows 8"):
         book.grant(OTTO, name="too-much", dataset="of-G", currency="epsilon", cap="9")
     for _ in range(3):
-        book.charge(OTTO, grant="G", event=RHO)
-        book.charge(OTTO, grant="H", event=RHO)
+        book.charge(OTTO, grant="G", unit="dataset", event=RHO)
+        book.charge(OTTO, grant="H", unit="dataset", event=RHO)
     everything = book.show(OTTO)["datasets"][0]["taken_part_in_all"]
     assert float(everything["epsilon"]) == pytest.approx(zcdp_to_epsilon(2.4, 1e-6).value)
     assert "none at a time chosen from the answers" in everything["note"]
-    book.charge(OTTO, grant="E", event={"type": "pure", "epsilon": "2"})
+    book.charge(OTTO, grant="E", unit="dataset", event={"type": "pure", "epsilon": "2"})
     both = float(book.show(OTTO)["datasets"][0]["taken_part_in_all"]["epsilon"])
     assert both == pytest.approx(2 + zcdp_to_epsilon(2.4, 5e-7).value)
-    released = book.reserve(OTTO, grant="E", event={"type": "pure", "epsilon": "1"})
+    released = book.reserve(OTTO, grant="E", unit="dataset", event={"type": "pure", "epsilon": "1"})
     assert float(book.show(OTTO)["datasets"][0]["taken_part_in_all"]["epsilon"]) == pytest.approx(both + 1)
     book.release(OTTO, released.charge, evidence="nobody was asked")
     assert float(book.show(OTTO)["datasets"][0]["taken_part_in_all"]["epsilon"]) == pytest.approx(both)
@@ -70,11 +70,11 @@ def test_a_statement_says_what_was_lost_by_who_took_part_in_everything(book):
 
 
 def test_local_users_of_one_block_have_lost_what_was_charged_there(book):
-    book.set_policy(OTTO, dataset="d", epsilon="8", delta="1e-6", trust="local")
+    book.set_policy(OTTO, dataset="d", epsilon="8", delta="1e-6", unit=budget_stores.unit_of("local"))
     book.add_blocks(OTTO, "d", ["a", "b"], disjoint_users="by the month of signing up")
     book.grant(OTTO, name="G", dataset="d", currency="epsilon", cap="2", blocks=["a", "b"])
     for blocks in (["a"], ["a", "b"], ["b"], ["b"]):
-        done = book.charge(OTTO, grant="G", event={"type": "pure", "epsilon": "1"}, blocks=blocks)
+        done = book.charge(OTTO, grant="G", unit="dataset", event={"type": "pure", "epsilon": "1"}, blocks=blocks)
     assert done.balance["recorded"]["amount"] == "3"
     assert book.show(OTTO)["datasets"][0]["taken_part_in_all"]["epsilon"] == "3"
     assert book.verify(OTTO).ok
@@ -83,14 +83,16 @@ def test_local_users_of_one_block_have_lost_what_was_charged_there(book):
 def test_what_is_added_has_no_sum_beside_the_cap(book):
     for trust in ("central", "joint", "shuffle"):
         assert not open_dataset(book, trust, name=trust).recorded
-        assert book.quote(OTTO, grant=trust, event=RHO).balance["recorded"] is None
+        assert book.quote(OTTO, grant=trust, unit="dataset", event=RHO).balance["recorded"] is None
     assert {one["taken_part_in_all"] for one in book.show(OTTO)["datasets"]} == {None}
 
 
 def test_a_plan_is_no_local_grant(book):
     open_dataset(book, "local")
     with pytest.raises(ParameterError, match="not counted down"):
-        book.plan(OTTO, name="P", dataset="of-G", events={"type": "gaussian", "std": "30"}, delta="1e-6")
+        book.plan(
+            OTTO, name="P", dataset="of-G", events={"type": "gaussian", "std": "30"}, unit="dataset", delta="1e-6"
+        )
 
 
 TAKEN = {"central": {"central", "joint"}, "joint": {"central", "joint"}, "shuffle": {"shuffle"}, "local": {"local"}}
@@ -100,14 +102,17 @@ TAKEN = {"central": {"central", "joint"}, "joint": {"central", "joint"}, "shuffl
 def test_a_claim_of_another_trust_model_is_refused_with_what_to_do(book, trust):
     open_dataset(book, trust)
     for model in TAKEN:
-        claim = {"algorithm": "x", "model": model, "joint": MET if model == "joint" else {}}
+        claim = {"algorithm": "x", "joint": MET if model == "joint" else {}}
+        asked = {"grant": "G", "event": {**RHO, "rho": "0.1"}, "claim": claim, "unit": budget_stores.unit_of(model)}
         if model in TAKEN[trust]:
-            assert book.charge(OTTO, grant="G", event={**RHO, "rho": "0.1"}, claim=claim).state == "committed"
+            assert book.charge(OTTO, **asked).state == "committed"
         else:
-            with pytest.raises(ParameterError, match=f"policy --trust {model}"):
-                book.charge(OTTO, grant="G", event=RHO, claim=claim)
-    with pytest.raises(ParameterError, match="expected model one of"):
-        book.charge(OTTO, grant="G", event=RHO, claim={"model": "trusted"})
+            with pytest.raises(
+                ParameterError, match=f"the model is {model}, not {trust}.* or charge a dataset of its own"
+            ):
+                book.charge(OTTO, **asked)
+    with pytest.raises(ParameterError, match="expected one of central, joint"):
+        book.charge(OTTO, grant="G", unit=budget_stores.unit_of("trusted"), event=RHO)
 
 
 OUTPUTS, BOARD = "declared: actions are computed from billboard and own data", "verified"
@@ -118,13 +123,13 @@ MET = {"outputs": OUTPUTS, "billboard": BOARD}
 def test_joint_dp_carries_the_lemmas_conditions_in_every_row(book, trust):
     open_dataset(book, trust)
     event = {**RHO, "rho": "0.1"}
-    claim = {"algorithm": "x", "model": "joint", "joint": MET}
-    held = book.reserve(OTTO, grant="G", event=event, claim=claim, key="k")
+    claim, joint = {"algorithm": "x", "joint": MET}, budget_stores.unit_of("joint")
+    held = book.reserve(OTTO, grant="G", unit=joint, event=event, claim=claim, key="k")
     assert [(one["name"], one["how"], one["holds"]) for one in held.conditions] == [
         ("outputs", OUTPUTS, True), ("billboard", BOARD, True),
     ]  # fmt: skip
     assert "function of the billboard and of k's own data" in held.conditions[0]["statement"]
-    assert book.reserve(OTTO, grant="G", event=event, claim=claim, key="k") == held
+    assert book.reserve(OTTO, grant="G", unit=joint, event=event, claim=claim, key="k") == held
     done = book.commit(OTTO, held.charge)
     assert done.to_dict()["conditions"] == list(held.conditions)
     kept = book.find_charge(OTTO, held.charge).claim["joint"]
@@ -140,21 +145,24 @@ def test_joint_dp_carries_the_lemmas_conditions_in_every_row(book, trust):
 )  # fmt: skip
 def test_joint_dp_whose_conditions_are_not_met_is_refused(book, met, missing):
     open_dataset(book, "central")
+    asked = {"grant": "G", "unit": budget_stores.unit_of("joint"), "event": RHO}
     with pytest.raises(BudgetError, match=f"was not found true: {missing}"):
-        book.charge(OTTO, grant="G", event=RHO, claim={"model": "joint", "joint": met})
+        book.charge(OTTO, **asked, claim={"joint": met})
     with pytest.raises(ParameterError, match="expected conditions of outputs, billboard; got 'everything'"):
-        book.charge(OTTO, grant="G", event=RHO, claim={"model": "joint", "joint": {**MET, "everything": "x"}})
+        book.charge(OTTO, **asked, claim={"joint": {**MET, "everything": "x"}})
+    with pytest.raises(ParameterError, match="this was priced for the central model"):
+        book.charge(OTTO, grant="G", unit="dataset", event=RHO, claim={"joint": MET})
     assert book.charges(OTTO, "of-G") == []
 
 
 def test_on_a_joint_dataset_an_event_needs_the_conditions_and_what_is_central_does_not(book):
     open_dataset(book, "joint")
     event = {**RHO, "rho": "0.1"}
-    for claim in (None, {"relation": "replace-one"}):
+    for claim in (None, {"algorithm": "x"}):
         with pytest.raises(BudgetError, match="not found true: outputs"):
-            book.charge(OTTO, grant="G", event=event, claim=claim)
-    assert len(book.charge(OTTO, grant="G", event=event, claim={"joint": MET}).conditions) == 2
-    assert book.charge(OTTO, grant="G", event=event, claim={"model": "central"}).conditions == ()
+            book.charge(OTTO, grant="G", unit="dataset", event=event, claim=claim)
+    assert len(book.charge(OTTO, grant="G", unit="dataset", event=event, claim={"joint": MET}).conditions) == 2
+    assert book.charge(OTTO, grant="G", unit=budget_stores.UNIT, event=event).conditions == ()
 
 
 def test_a_row_that_claims_not_to_be_added_is_found(book):

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+import budget_stores
 from privcheck.client import Client
 from privcheck.commands.desks import open_till
 from privcheck.errors import (
@@ -21,6 +22,7 @@ from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
 from privcheck.service.opening import open_or_create
+from privcheck.unit import declared_unit
 from served import served
 
 EVENT = {"type": "gaussian", "rho": "0.01"}
@@ -34,46 +36,49 @@ def ledger(tmp_path_factory):
         patch.setattr(Calculator, "start", lambda *_: None)
         with served(create_app(Settings(store=url, rate=1e6, burst=10**6))) as client:
             made = Client(str(client.base_url), token, sleep=lambda _: None)
-            made.grant(name="G", dataset="people", currency="rho", cap="1", delta="1e-6")
+            fields = {"name": "G", "dataset": "people", "currency": "rho", "cap": "1", "delta": "1e-6"}
+            made.set_policy(**budget_stores.policy_body(fields))
+            made.grant(**fields)
             yield made
 
 
 def test_the_operations_of_the_book(ledger):
-    assert ledger.quote(grant="G", event=EVENT)["state"] == "quoted"
-    done = ledger.charge(grant="G", event=EVENT)
+    assert ledger.quote(grant="G", unit="dataset", event=EVENT)["state"] == "quoted"
+    done = ledger.charge(grant="G", unit="dataset", event=EVENT)
     assert (done["state"], done["remaining"]) == ("committed", "0.99")
-    held = ledger.reserve(grant="G", event=EVENT, seconds=60)
+    held = ledger.reserve(grant="G", unit="dataset", event=EVENT, seconds=60)
     assert ledger.commit(held["id"])["state"] == "committed"
     assert ledger.commit(held["id"])["state"] == "committed"
     with pytest.raises(StateError) as caught:
         ledger.release(held["id"], evidence="nothing ran")
     assert caught.value.state == "committed"
-    given_back = ledger.reserve(grant="G", event=EVENT)
+    given_back = ledger.reserve(grant="G", unit="dataset", event=EVENT)
     assert ledger.release(given_back["id"], evidence="nothing ran")["state"] == "released"
     assert ledger.find_charge(done["id"])["state"] == "committed"
     assert [one["name"] for one in ledger.show()["datasets"]] == ["people"]
     assert ledger.show("people")["datasets"][0]["grants"][0]["remaining"] == "0.98"
     assert len(ledger.charges("people")["charges"]) == 3
     assert ledger.export()["kind"] == "statement"
-    assert ledger.set_policy(dataset="second", epsilon="1", delta="1e-6")["policy"]["epsilon"] == "1"
-    refused = ledger.charge(grant="G", event={**EVENT, "count": 1000})
+    made = ledger.set_policy(dataset="second", epsilon="1", delta="1e-6", unit=budget_stores.UNIT)["policy"]
+    assert (made["epsilon"], made["unit"]["stated_by"]) == ("1", "officer officer")
+    refused = ledger.charge(grant="G", unit="dataset", event={**EVENT, "count": 1000})
     assert (refused["state"], refused["remaining"]) == ("refused", "0.98")
 
 
 def test_errors_are_those_of_the_book(ledger):
     with pytest.raises(UnknownNameError, match="nowhere"):
-        ledger.charge(grant="nowhere", event=EVENT)
+        ledger.charge(grant="nowhere", unit="dataset", event=EVENT)
     with pytest.raises(ParameterError, match="type"):
-        ledger.charge(grant="G", event={"type": "nothing"})
-    ledger.charge(grant="G", event=EVENT, key="mine")
+        ledger.charge(grant="G", unit="dataset", event={"type": "nothing"})
+    ledger.charge(grant="G", unit="dataset", event=EVENT, key="mine")
     with pytest.raises(IdempotencyError):
-        ledger.charge(grant="G", event={**EVENT, "count": 2}, key="mine")
+        ledger.charge(grant="G", unit="dataset", event={**EVENT, "count": 2}, key="mine")
     with pytest.raises(BudgetError):
         ledger.grant(name="H", dataset="people", currency="rho", cap="100", delta="1e-6")
     token = ledger.make_token(name="looks", role="reader")
     reader = Client(ledger.url, token)
     with pytest.raises(AuthorityError) as caught:
-        reader.charge(grant="G", event=EVENT)
+        reader.charge(grant="G", unit="dataset", event=EVENT)
     assert caught.value.known
     ledger.revoke_token("looks")
     with pytest.raises(AuthorityError) as caught:
@@ -96,7 +101,7 @@ def test_an_answer_that_was_lost_is_asked_for_again_and_charged_once(ledger, mon
         return answer
 
     monkeypatch.setattr(http.client.HTTPConnection, "getresponse", lose)
-    done = ledger.charge(grant="G", event=EVENT)
+    done = ledger.charge(grant="G", unit="dataset", event=EVENT)
     assert (done["state"], lost) == ("committed", [201, 201, 201])
     assert len(ledger.charges("people")["charges"]) == before + 1
 
@@ -121,7 +126,7 @@ def test_an_answer_that_was_cut_is_none(answer):
         port = server.getsockname()[1]
         client = Client(f"http://127.0.0.1:{port}", "t", attempts=2, sleep=lambda _: None)
         with pytest.raises(StoreError, match="ask again with the key 'mine'"):
-            client.charge(grant="G", event=EVENT, key="mine")
+            client.charge(grant="G", unit="dataset", event=EVENT, key="mine")
         thread.join()
 
 
@@ -131,7 +136,7 @@ def test_a_url_that_sends_elsewhere_is_told_and_not_followed():
         thread = threading.Thread(target=answer_once, args=(server, moved))
         thread.start()
         with pytest.raises(StoreError, match="sends elsewhere"):
-            Client(f"http://127.0.0.1:{server.getsockname()[1]}", "t").charge(grant="G", event=EVENT)
+            Client(f"http://127.0.0.1:{server.getsockname()[1]}", "t").charge(grant="G", unit="dataset", event=EVENT)
         thread.join()
 
 
@@ -147,7 +152,7 @@ def test_nobody_there_ends_with_the_key_to_ask_again():
     slept = []
     nobody = Client("http://127.0.0.1:9", "t", attempts=4, sleep=slept.append)
     with pytest.raises(StoreError, match="ask again with the key 'mine'"):
-        nobody.charge(grant="G", event=EVENT, key="mine")
+        nobody.charge(grant="G", unit="dataset", event=EVENT, key="mine")
     assert len(slept) == 3
     assert all(0 < wait < 2 for wait in slept)
 
@@ -167,23 +172,31 @@ def test_what_a_run_pays_through_a_service_is_of_the_datasets_neighbours(ledger,
     monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", ledger.make_token(name="pays", role="analyst", grants=["G"]))
     with open_till(ledger.url) as till:
         assert till.currency("G") == "rho"
-        adding, replacing = AddRemoveOne(trajectories="1").words, ReplaceOne(trajectories="1").words
-        with pytest.raises(ParameterError, match="neighbours of another kind"):
-            till.reserve(grant="G", event=EVENT, claim={"relation": adding}, key=None)
-        about = {"relation": replacing, "algorithm": "a", "parameters": {"H": "3"}, "verdict": "holds"}
+        adding, replacing = (
+            declared_unit(relation, "central", {}, name="a", steps=3).to_dict()
+            for relation in (AddRemoveOne(), ReplaceOne())
+        )
+        with pytest.raises(ParameterError, match="the relation is add-remove, not replace-one"):
+            till.reserve(grant="G", event=EVENT, claim={"unit": adding}, key=None)
+        about = {"unit": replacing, "algorithm": "a", "parameters": {"H": "3"}, "verdict": "holds"}
         held = till.reserve(grant="G", event=EVENT, claim=about, key=None)
         found = till.find_charge(held["id"])
         assert held["state"] == found["state"] == "reserved"
-        assert found["claim"] == {"relation": replacing, "algorithm": "a", "parameters": {"H": "3"}}
-    with pytest.raises(ParameterError, match="relation"):
-        ledger.charge(grant="G", event=EVENT, relation="whoever")
+        assert found["unit"] == replacing
+        assert found["claim"] == {"algorithm": "a", "parameters": {"H": "3"}}
+        with pytest.raises(ParameterError, match="expected no other beside it"):
+            till.reserve(grant="G", event=EVENT, unit="dataset", claim=about, key=None)
+        with pytest.raises(ParameterError, match="give unit with an event"):
+            till.reserve(grant="G", event=EVENT, key=None)
+    with pytest.raises(ParameterError, match="expected one of replace-one"):
+        ledger.charge(grant="G", unit="user, 1 trajectory, whoever, central", event=EVENT)
     with pytest.raises(ParameterError, match="a claim has its own"):
-        ledger.charge(grant="G", claim="0" * 64, relation="replace-one")
+        ledger.charge(grant="G", claim="0" * 64, unit="dataset")
 
 
 def test_a_plans_unit_is_known_at_the_till(ledger, monkeypatch):
-    ledger.set_policy(dataset="planned", epsilon="1", delta="1e-6")
-    ledger.grant(name="P", dataset="planned", events=[EVENT], delta="1e-7")
+    ledger.set_policy(dataset="planned", epsilon="1", delta="1e-6", unit=budget_stores.UNIT)
+    ledger.grant(name="P", dataset="planned", events=[EVENT], unit="dataset", delta="1e-7")
     monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", ledger.make_token(name="plans", role="analyst", grants=["P"]))
     with open_till(ledger.url) as till:
         assert till.currency("P") == "events"

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+import budget_stores
 from privcheck.errors import FullError, IdempotencyError, ParameterError, StoreError
 from privcheck.ledger import Book, create_store
 from privcheck.ledger.writer import Writer
@@ -21,7 +22,7 @@ def book(new_ledger):
     found, token = Book.init(store)
     officer = found.find_actor(token)
     for dataset in ("one", "two"):
-        found.grant(officer, name=f"g-{dataset}", dataset=dataset, currency="rho", cap="1", delta="1e-6")
+        budget_stores.grant(found, officer, name=f"g-{dataset}", dataset=dataset, currency="rho", cap="1", delta="1e-6")
     yield found, officer
     store.close()
 
@@ -83,15 +84,18 @@ def test_what_waits_is_written_in_one_transaction_and_answered_as_the_book_does(
     answers = together(
         held,
         writer,
-        [lambda i=i, g=g: writer.charge(officer, grant=g, event=EVENT, key=f"k{i}") for i, g in enumerate(grants)],
+        [
+            lambda i=i, g=g: writer.charge(officer, grant=g, unit="dataset", event=EVENT, key=f"k{i}")
+            for i, g in enumerate(grants)
+        ],
     )
     assert held.sizes == [1, 40]
     assert {a.state for a in answers} == {"committed"}
     assert len({a.charge for a in answers}) == len(grants)
     for i, (grant, answer) in enumerate(zip(grants, answers, strict=True)):
-        assert found.charge(officer, grant=grant, event=EVENT, key=f"k{i}") == answer
-        assert writer.charge(officer, grant=grant, event=EVENT, key=f"k{i}") == answer
-    assert found.quote(officer, grant="g-one", event=EVENT).balance["free"] == "0.79"
+        assert found.charge(officer, grant=grant, unit="dataset", event=EVENT, key=f"k{i}") == answer
+        assert writer.charge(officer, grant=grant, unit="dataset", event=EVENT, key=f"k{i}") == answer
+    assert found.quote(officer, grant="g-one", unit="dataset", event=EVENT).balance["free"] == "0.79"
     writer.close()
 
 
@@ -102,13 +106,13 @@ def test_a_poisoned_request_touches_no_other(book):
 
     def ask(i):
         return writer.charge(
-            officer, grant="g-one", event=EVENT, key=f"k{i}", claim={"poison": True} if i == 4 else None
+            officer, grant="g-one", unit="dataset", event=EVENT, key=f"k{i}", claim={"poison": True} if i == 4 else None
         )
 
     answers = together(held, writer, [lambda i=i: ask(i) for i in range(9)])
     assert isinstance(answers[4], StoreError)
     assert [a.state for i, a in enumerate(answers) if i != 4] == ["committed"] * 8
-    assert found.quote(officer, grant="g-one", event=EVENT).balance["committed"] == "0.08"
+    assert found.quote(officer, grant="g-one", unit="dataset", event=EVENT).balance["committed"] == "0.08"
     writer.close()
 
 
@@ -118,8 +122,10 @@ def test_what_cannot_be_written_down_at_all_touches_no_other(book, claim):
     found, officer = book
     held = Held(found)
     writer = Writer(held)
-    bad = replace(found.prepare(officer, "charge", grant="g-one", event=EVENT, key="bad"), claim=claim)
-    good = [lambda i=i: writer.charge(officer, grant="g-one", event=EVENT, key=f"k{i}") for i in range(5)]
+    bad = replace(found.prepare(officer, "charge", grant="g-one", unit="dataset", event=EVENT, key="bad"), claim=claim)
+    good = [
+        lambda i=i: writer.charge(officer, grant="g-one", unit="dataset", event=EVENT, key=f"k{i}") for i in range(5)
+    ]
     answers = together(held, writer, [*good[:2], lambda: writer.submit(bad), *good[2:]])
     assert isinstance(answers[2], Exception)
     assert [a.state for i, a in enumerate(answers) if i != 2] == ["committed"] * 5
@@ -130,10 +136,12 @@ def test_a_key_that_was_used_for_something_else_is_told_without_writing_the_othe
     found, officer = book
     held = Held(found)
     writer = Writer(held)
-    found.charge(officer, grant="g-one", event=EVENT, key="k2")
+    found.charge(officer, grant="g-one", unit="dataset", event=EVENT, key="k2")
     other = {"type": "gaussian", "rho": "0.02"}
     answers = together(
-        held, writer, [lambda i=i: writer.charge(officer, grant="g-one", event=other, key=f"k{i}") for i in range(6)]
+        held,
+        writer,
+        [lambda i=i: writer.charge(officer, grant="g-one", unit="dataset", event=other, key=f"k{i}") for i in range(6)],
     )
     assert isinstance(answers[2], IdempotencyError)
     assert held.sizes == [1, 5]
@@ -145,20 +153,22 @@ def test_a_hundred_places_for_many_threads_are_a_hundred(book, writer):
     """0.01 of a cap of 1: the hundred and first is refused, whoever asks."""
     _, officer = book
     with ThreadPoolExecutor(16) as pool:
-        states = list(pool.map(lambda _: writer.charge(officer, grant="g-one", event=EVENT).state, range(250)))
+        states = list(
+            pool.map(lambda _: writer.charge(officer, grant="g-one", unit="dataset", event=EVENT).state, range(250))
+        )
     assert states.count("committed") == 100
     assert states.count("refused") == 150
 
 
 def test_reservations_are_written_too(book, writer):
     found, officer = book
-    decision = writer.reserve(officer, grant="g-two", event=EVENT, seconds=60)
+    decision = writer.reserve(officer, grant="g-two", unit="dataset", event=EVENT, seconds=60)
     assert decision.state == "reserved"
     assert found.commit(officer, decision.charge).state == "committed"
     with pytest.raises(ParameterError):
-        writer.reserve(officer, grant="g-two", event=EVENT, seconds=0)
+        writer.reserve(officer, grant="g-two", unit="dataset", event=EVENT, seconds=0)
     with pytest.raises(ParameterError):
-        writer.charge(officer, grant="g-two", event={"type": "gaussian"})
+        writer.charge(officer, grant="g-two", unit="dataset", event={"type": "gaussian"})
 
 
 def test_a_full_queue_and_a_late_answer_are_told(book):
@@ -166,22 +176,25 @@ def test_a_full_queue_and_a_late_answer_are_told(book):
     held = Held(found)
     writer = Writer(held, waiting=2, timeout=0.3)
     with ThreadPoolExecutor(4) as pool:
-        first = pool.submit(writer.charge, officer, grant="g-one", event=EVENT, key="first")
+        first = pool.submit(writer.charge, officer, grant="g-one", unit="dataset", event=EVENT, key="first")
         assert held.begun.wait(10)
-        late = [pool.submit(writer.charge, officer, grant="g-one", event=EVENT, key=f"late{i}") for i in range(2)]
+        late = [
+            pool.submit(writer.charge, officer, grant="g-one", unit="dataset", event=EVENT, key=f"late{i}")
+            for i in range(2)
+        ]
         wait_for(writer, 2)
         with pytest.raises(FullError, match="2 requests wait already"):
-            writer.charge(officer, grant="g-one", event=EVENT)
+            writer.charge(officer, grant="g-one", unit="dataset", event=EVENT)
         for future in (first, *late):
             with pytest.raises(StoreError, match=r"no answer within 0\.3 s; ask again with the same key"):
                 future.result()
     held.go.set()
     writer.close()
-    balance = found.quote(officer, grant="g-one", event=EVENT).balance
+    balance = found.quote(officer, grant="g-one", unit="dataset", event=EVENT).balance
     assert balance["committed"] == "0.01"  # the one that was begun; those that still waited were left out
-    assert found.charge(officer, grant="g-one", event=EVENT, key="first").balance["committed"] == "0.01"
+    assert found.charge(officer, grant="g-one", unit="dataset", event=EVENT, key="first").balance["committed"] == "0.01"
     with pytest.raises(StoreError, match="being closed"):
-        writer.charge(officer, grant="g-one", event=EVENT)
+        writer.charge(officer, grant="g-one", unit="dataset", event=EVENT)
 
 
 def test_closing_writes_what_waits(book):
@@ -190,7 +203,7 @@ def test_closing_writes_what_waits(book):
     writer = Writer(held)
 
     def ask(i):
-        return writer.charge(officer, grant="g-one", event=EVENT, key=f"k{i}")
+        return writer.charge(officer, grant="g-one", unit="dataset", event=EVENT, key=f"k{i}")
 
     with ThreadPoolExecutor(9) as pool:
         futures = [pool.submit(ask, 0)]
@@ -201,7 +214,7 @@ def test_closing_writes_what_waits(book):
         held.go.set()
         closing.result()
         assert {f.result().state for f in futures} == {"committed"}
-    assert found.quote(officer, grant="g-one", event=EVENT).balance["committed"] == "0.08"
+    assert found.quote(officer, grant="g-one", unit="dataset", event=EVENT).balance["committed"] == "0.08"
 
 
 def test_a_store_that_cannot_be_written_any_more_is_told_at_once(book):
@@ -210,7 +223,9 @@ def test_a_store_that_cannot_be_written_any_more_is_told_at_once(book):
     writer = Writer(held)
     found.store.stop_writing("the disk is full")
     answers = together(
-        held, writer, [lambda i=i: writer.charge(officer, grant="g-one", event=EVENT, key=f"k{i}") for i in range(4)]
+        held,
+        writer,
+        [lambda i=i: writer.charge(officer, grant="g-one", unit="dataset", event=EVENT, key=f"k{i}") for i in range(4)],
     )
     assert all(isinstance(a, StoreError) and a.read_only for a in answers)
     writer.close()

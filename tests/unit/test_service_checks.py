@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+import budget_stores
 from privcheck.client import Client
 from privcheck.errors import AuthorityError, ParameterError, StoreError
 from privcheck.ledger import Actor, Book, create_store
@@ -78,13 +79,13 @@ def test_what_a_check_raises_is_told(made):
 def test_a_ledger_that_was_put_back_is_accepted_over_http(tmp_path, monkeypatch):
     path, copy = tmp_path / "ledger.db", tmp_path / "copy.db"
     book, token = Book.init(create_store(str(path)))
-    book.grant(OFFICER, name="G", dataset="D", currency="rho", cap="1", delta="1e-6")
+    budget_stores.grant(book, OFFICER, name="G", dataset="D", currency="rho", cap="1", delta="1e-6")
     book.store.close()
     shutil.copy(path, copy)
     monkeypatch.setattr(Calculator, "start", lambda *_: None)
     with served(create_app(Settings(store=str(path)))) as client:
         ledger = Client(str(client.base_url), token)
-        kept = [ledger.charge(grant="G", event=EVENT)["receipt"] for _ in range(3)]
+        kept = [ledger.charge(grant="G", unit="dataset", event=EVENT)["receipt"] for _ in range(3)]
         assert ledger.verify(kept * 50)["ok"]  # more than fit into one request
         with pytest.raises(ParameterError, match="at most 128"):
             ledger.accept(kept * 50)
@@ -99,7 +100,7 @@ def test_a_ledger_that_was_put_back_is_accepted_over_http(tmp_path, monkeypatch)
         ledger = Client(str(client.base_url), token, attempts=1)
         assert client.get("/v1/readyz").status_code == 503
         with pytest.raises(StoreError, match="read-only"):
-            ledger.charge(grant="G", event=EVENT)
+            ledger.charge(grant="G", unit="dataset", event=EVENT)
         checked = ledger.verify(kept)
         assert not checked["ok"]
         assert "a receipt was given for it, and it is not there" in checked["problems"][0]
@@ -107,4 +108,4 @@ def test_a_ledger_that_was_put_back_is_accepted_over_http(tmp_path, monkeypatch)
         assert (told["accepted"], told["lost"]) == (False, ["D"])
         told = ledger.accept(kept, freeze=True)
         assert (told["accepted"], told["frozen"]) == (True, ["G"])
-        assert "frozen" in ledger.charge(grant="G", event=EVENT)["reason"]
+        assert "frozen" in ledger.charge(grant="G", unit="dataset", event=EVENT)["reason"]

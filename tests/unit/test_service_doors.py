@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+import budget_stores
 from privcheck.service.app import Settings, create_app
 from privcheck.service.bodies import rewrite_json
 from privcheck.service.calculator import Calculator
@@ -14,7 +15,7 @@ from privcheck.service.opening import open_or_create
 from privcheck.service.problems import ProblemError
 from served import served
 
-CHARGE = '{"grant": "G", "event": {"type": "gaussian", "rho": %s}}'
+CHARGE = '{"grant": "G", "unit": "dataset", "event": {"type": "gaussian", "rho": %s}}'
 
 
 class Line:
@@ -64,6 +65,8 @@ def line(tmp_path_factory):
         with served(app) as client:
             made = Line(client.base_url, token)
             grant = {"name": "G", "dataset": "people", "currency": "rho", "cap": "1", "delta": "1e-6"}
+            policy = budget_stores.policy_body(grant)
+            assert made.ask("POST", "/v1/datasets", json.dumps(policy).encode())[0] == 201
             assert made.ask("POST", "/v1/grants", json.dumps(grant).encode())[0] == 201
             made.spent = lambda: client.get(
                 "/v1/grants/G", headers={"Authorization": f"Bearer {token}"}
@@ -82,10 +85,14 @@ def refuse(answer, status, *words):
 
 def test_a_field_that_is_there_twice_is_refused_by_name(line):
     before = line.spent()
-    twice = '{"grant": "G", "event": {"type": "gaussian", "rho": "0.1", "rho": "0.001"}}'
+    twice = '{"grant": "G", "unit": "dataset", "event": {"type": "gaussian", "rho": "0.1", "rho": "0.001"}}'
     told = refuse(line.charge(twice), 422, "'rho'", "twice")
     assert told["errors"][0]["field"] == "rho"
-    refuse(line.charge('{"grant": "H", "grant": "G", "event": {"type": "gaussian", "rho": "0.001"}}'), 422, "'grant'")
+    refuse(
+        line.charge('{"grant": "H", "grant": "G", "unit": "dataset", "event": {"type": "gaussian", "rho": "0.001"}}'),
+        422,
+        "'grant'",
+    )
     # what one parser takes for no JSON, another one took for UTF-16 or skipped the mark of
     for encoding in ("utf-16", "utf-16-le", "utf-32", "utf-8-sig"):
         assert line.charge(twice.encode(encoding))[0] in {400, 422}
@@ -124,7 +131,7 @@ def test_a_body_is_written_anew():
 @pytest.mark.parametrize("depth", [60, 1000, 8000])
 def test_nested_bodies_are_refused(line, depth):
     for event in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
-        answer = line.charge(f'{{"grant": "G", "event": {event}}}')
+        answer = line.charge(f'{{"grant": "G", "unit": "dataset", "event": {event}}}')
         # it is not read, or is no event: how deep Python reads is what the process's recursion limit says
         assert answer[0] == 422 or (depth >= 900 and answer[0] == 400)
         refuse(answer, answer[0])
@@ -167,15 +174,16 @@ def test_headers_that_come_twice_are_refused(line):
     "name", ["a\u0000b", "a\u202eb", "a\u200db", "e\u0301", "\uff21", "\ud800", "\u2460", "a b", "../x", "-a", ""]
 )
 def test_names_that_look_like_others_are_refused(line, name):
-    body = json.dumps({"dataset": name, "epsilon": "1", "delta": "1e-6"}).encode()
-    refuse(line.ask("POST", "/v1/datasets", body), 422)
-    refuse(line.ask("POST", "/v1/datasets", json.dumps({"dataset": "d", "epsilon": "1", "delta": "1e-6"} | {
-        "unit": f"user{name}" if name in {"a\u0000b", "a\u202eb", "\ud800"} else "\u2066",
-    }).encode()), 422)  # fmt: skip
+    body = {"dataset": name, "epsilon": "1", "delta": "1e-6", "unit": budget_stores.UNIT_BODY}
+    refuse(line.ask("POST", "/v1/datasets", json.dumps(body).encode()), 422)
+    who = f"user{name}" if name in {"a\u0000b", "a\u202eb", "\ud800"} else "\u2066"
+    body |= {"dataset": "d", "unit": {**budget_stores.UNIT_BODY, "who": who}}
+    refuse(line.ask("POST", "/v1/datasets", json.dumps(body).encode()), 422)
 
 
 def test_letters_of_every_script_are_names(line):
-    body = json.dumps({"dataset": "données", "epsilon": "1/3", "delta": "1e-6"}).encode()
+    fields = {"dataset": "données", "epsilon": "1/3", "delta": "1e-6", "unit": budget_stores.UNIT_BODY}
+    body = json.dumps(fields).encode()
     assert line.ask("POST", "/v1/datasets", body)[0] == 201
     assert line.ask("GET", "/v1/datasets/donn%C3%A9es")[0] == 200
     refuse(line.ask("GET", "/v1/datasets/donne%CC%81es"), 422)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+import budget_stores
 from privcheck.accounting.conversions import zcdp_to_epsilon
 from privcheck.errors import StoreError
 from privcheck.ledger.roles import ROLES, may
@@ -68,6 +69,8 @@ def people(officer):
 
 def make_grant(officer, name, *, dataset, cap="1"):
     body = {"name": name, "dataset": dataset, "currency": "rho", "cap": cap, "delta": "1e-6"}
+    if officer.get(f"/v1/datasets/{dataset}").status_code == 404:
+        assert officer.post("/v1/datasets", budget_stores.policy_body(body)).status_code == 201
     answer = officer.post("/v1/grants", body)
     assert answer.status_code == 201, answer.text
     return answer.json()
@@ -75,7 +78,7 @@ def make_grant(officer, name, *, dataset, cap="1"):
 
 def test_a_charge_is_committed_with_receipt_and_what_remains(officer):
     make_grant(officer, "shape", dataset="shapes", cap="0.025")
-    answer = officer.post("/v1/charges", {"grant": "shape", "event": EVENT})
+    answer = officer.post("/v1/charges", {"grant": "shape", "unit": "dataset", "event": EVENT})
     assert answer.status_code == 201
     told = answer.json()
     assert (told["state"], told["remaining"]) == ("committed", "0.015")
@@ -83,19 +86,19 @@ def test_a_charge_is_committed_with_receipt_and_what_remains(officer):
     assert receipt.json() == told["receipt"]
     shown = officer.get(f"/v1/charges/{told['id']}").json()
     assert (shown["state"], shown["event"]) == ("committed", {**EVENT, "count": 1})
-    assert officer.post("/v1/charges", {"grant": "shape", "event": EVENT}).status_code == 201
-    refused = refuse(officer.post("/v1/charges", {"grant": "shape", "event": EVENT}), 409)
+    assert officer.post("/v1/charges", {"grant": "shape", "unit": "dataset", "event": EVENT}).status_code == 201
+    refused = refuse(officer.post("/v1/charges", {"grant": "shape", "unit": "dataset", "event": EVENT}), 409)
     assert (refused["state"], refused["remaining"], refused["receipt"]) == ("refused", "0.005", None)
     assert "0.005 is left" in refused["reason"]
 
 
 def test_a_reservation_is_committed_or_released(officer):
     make_grant(officer, "runs", dataset="runs")
-    body = {"grant": "runs", "event": {**EVENT, "count": 60}}
+    body = {"grant": "runs", "unit": "dataset", "event": {**EVENT, "count": 60}}
     first = officer.post("/v1/reservations", body)
     assert (first.status_code, first.json()["state"], first.json()["remaining"]) == (201, "reserved", "0.4")
     refuse(officer.post("/v1/reservations", body), 409)
-    quoted = officer.post("/v1/quotes", {"grant": "runs", "event": EVENT}).json()
+    quoted = officer.post("/v1/quotes", {"grant": "runs", "unit": "dataset", "event": EVENT}).json()
     assert (quoted["state"], quoted["times"]) == ("quoted", 40)
     where = f"/v1/reservations/{first.json()['id']}"
     given_back = officer.post(f"{where}/release", {"evidence": "the job never started"})
@@ -110,14 +113,14 @@ def test_a_reservation_is_committed_or_released(officer):
 
 def test_the_same_key_gives_the_same_answer_and_another_body_is_refused(officer):
     make_grant(officer, "keys", dataset="keys")
-    body = {"grant": "keys", "event": EVENT}
+    body = {"grant": "keys", "unit": "dataset", "event": EVENT}
     for path in ("/v1/charges", "/v1/reservations"):
         answers = [officer.post(path, body, key=f"same{path}") for _ in range(3)]
         assert len({(a.status_code, a.text) for a in answers}) == 1
         refuse(officer.post(path, {**body, "event": {**EVENT, "count": 2}}, key=f"same{path}"), 422)
         refuse(officer.post(path, {**body, "grant": "shape"}, key=f"same{path}"), 422)
     for path, made in (
-        ("/v1/datasets", {"dataset": "d1", "epsilon": "4", "delta": "1e-6"}),
+        ("/v1/datasets", {"dataset": "d1", "epsilon": "4", "delta": "1e-6", "unit": budget_stores.UNIT_BODY}),
         ("/v1/grants", {"name": "g1", "dataset": "d1", "currency": "rho", "cap": "0.1", "delta": "1e-6"}),
         ("/v1/tokens", {"name": "t1", "role": "reader"}),
     ):
@@ -137,7 +140,7 @@ def test_keys_and_claims_are_known_after_a_restart(tmp_path):
     url = str(tmp_path / "ledger.db")
     token = open_or_create(url)
     asked = {
-        "/v1/datasets": {"dataset": "d1", "epsilon": "8", "delta": "1e-6"},
+        "/v1/datasets": {"dataset": "d1", "epsilon": "8", "delta": "1e-6", "unit": budget_stores.UNIT_BODY},
         "/v1/grants": {"name": "g1", "dataset": "d1", "currency": "rho", "cap": "0.5", "delta": "1e-6"},
         "/v1/tokens": {"name": "t1", "role": "reader"},
     }
@@ -163,7 +166,7 @@ def test_keys_and_claims_are_known_after_a_restart(tmp_path):
 
 def test_what_came_at_once_with_one_key_is_charged_once_and_no_more_than_the_cap_is_spent(officer):
     make_grant(officer, "race", dataset="race", cap="0.1")
-    body = {"grant": "race", "event": EVENT}
+    body = {"grant": "race", "unit": "dataset", "event": EVENT}
     with ThreadPoolExecutor(8) as threads:
         same = list(threads.map(lambda _: officer.post("/v1/charges", body, key="one-key"), range(8)))
         many = list(threads.map(lambda _: officer.post("/v1/charges", body), range(20)))
@@ -195,8 +198,8 @@ def test_every_endpoint_is_in_the_table(opened):
 
 def test_own_grants_alone_and_tokens_that_end(people, officer):
     make_grant(officer, "other", dataset="people-2")
-    assert people["ci"].post("/v1/charges", {"grant": "G", "event": EVENT}).status_code == 201
-    refuse(people["ci"].post("/v1/charges", {"grant": "other", "event": EVENT}), 403)
+    assert people["ci"].post("/v1/charges", {"grant": "G", "unit": "dataset", "event": EVENT}).status_code == 201
+    refuse(people["ci"].post("/v1/charges", {"grant": "other", "unit": "dataset", "event": EVENT}), 403)
     body = {"name": "short", "role": "reader"}
     token = officer.post("/v1/tokens", body).json()["token"]
     assert Person(officer.client, token).get("/v1/datasets").status_code == 200
@@ -219,11 +222,16 @@ def test_a_claim_that_holds_is_charged_at_the_accountants_cost(officer):
     assert done.json()["cost"]["amount"] == "0.5"
     kept = officer.get(f"/v1/charges/{done.json()['id']}").json()["claim"]
     assert (kept["algorithm"], kept["claim"], kept["parameters"]["rho"]) == ("dp-apvi", told["claim"], "1/2")
-    policy = {"dataset": "adding", "epsilon": "9", "delta": "1e-6", "relation": "add-remove"}
+    policy = {
+        "dataset": "adding",
+        "epsilon": "9",
+        "delta": "1e-6",
+        "unit": {**budget_stores.UNIT_BODY, "relation": "add-remove"},
+    }
     assert officer.post("/v1/datasets", policy).status_code == 201
     make_grant(officer, "adding", dataset="adding")
-    other = refuse(officer.post("/v1/charges", {"grant": "adding", "claim": told["claim"]}), 422, "relation")
-    assert "add-remove" in other["detail"]
+    other = refuse(officer.post("/v1/charges", {"grant": "adding", "claim": told["claim"]}), 422, "unit")
+    assert "the relation is replace-one, not add-remove" in other["detail"]
     refuse(officer.post("/v1/charges", {"grant": "claims", "claim": "0" * 64}), 404)
     refuse(officer.post("/v1/claims", {"algorithm": "nothing"}), 404)
     bad = {"algorithm": "sparse-vector-4"}
@@ -237,7 +245,9 @@ def test_a_claim_that_holds_is_charged_at_the_accountants_cost(officer):
 def test_pages_of_charges_exports_and_the_curve_of_the_caps(officer):
     make_grant(officer, "pages", dataset="pages")
     for _ in range(103):
-        assert officer.post("/v1/charges", {"grant": "pages", "event": {"type": "gaussian", "std": "100"}}).is_success
+        assert officer.post(
+            "/v1/charges", {"grant": "pages", "unit": "dataset", "event": {"type": "gaussian", "std": "100"}}
+        ).is_success
     first = officer.get("/v1/datasets/pages/charges").json()
     assert (len(first["charges"]), first["next"]) == (100, 102)
     rest = officer.get(f"/v1/datasets/pages/charges?after={first['next']}").json()
@@ -253,10 +263,12 @@ def test_pages_of_charges_exports_and_the_curve_of_the_caps(officer):
 
 
 def test_the_curve_holds_what_was_granted_after_the_first_charge(officer):
-    policy = {"dataset": "late", "epsilon": "8", "delta": "1e-6", "remainder": "rho"}
+    policy = {"dataset": "late", "epsilon": "8", "delta": "1e-6", "unit": budget_stores.UNIT_BODY, "remainder": "rho"}
     assert officer.post("/v1/datasets", policy).status_code == 201
     make_grant(officer, "early", dataset="late", cap="0.5")
-    assert officer.post("/v1/charges", {"grant": "early", "event": {"type": "zcdp", "rho": "0.1"}}).is_success
+    assert officer.post(
+        "/v1/charges", {"grant": "early", "unit": "dataset", "event": {"type": "zcdp", "rho": "0.1"}}
+    ).is_success
     assert make_grant(officer, "later", dataset="late", cap="0.25")["grant"]["late"]
     body = {"name": "latest", "dataset": "late", "currency": "mu2", "cap": "0.5", "delta": "1e-6"}  # 0.25 of rho
     assert wait_for(lambda: officer.post("/v1/grants", body)).status_code == 201
@@ -267,15 +279,23 @@ def test_the_curve_holds_what_was_granted_after_the_first_charge(officer):
 
 def test_a_plan_is_counted_down_and_a_claim_is_none_of_its_events(officer):
     events = [{"type": "gaussian", "std": "30", "count": 2}, {"type": "laplace", "scale": "20"}]
+    policy = {"dataset": "plans", "epsilon": "8", "delta": "1e-6", "unit": budget_stores.UNIT_BODY}
+    assert officer.post("/v1/datasets", policy).status_code == 201
     body = {"name": "plan", "dataset": "plans", "events": events, "delta": "1e-6"}
+    refuse(officer.post("/v1/grants", body), 422)  # for whom were its events priced?
+    body["unit"] = "dataset"
     made = wait_for(lambda: officer.post("/v1/grants", body))
     assert made.status_code == 201, made.text
     assert made.json()["grant"]["kind"] == "plan"
     event = {"type": "gaussian", "std": "30"}
-    answers = [officer.post("/v1/charges", {"grant": "plan", "event": event}).status_code for _ in range(3)]
+    answers = [
+        officer.post("/v1/charges", {"grant": "plan", "unit": "dataset", "event": event}).status_code for _ in range(3)
+    ]
     assert answers == [201, 201, 409]
-    for wrong in ({"events": events, "cap": "1"}, {"currency": "rho"}, {"events": []}, {}):
-        refuse(officer.post("/v1/grants", {"name": "p2", "dataset": "plans", "delta": "1e-6", **wrong}), 422)
+    capped = {"currency": "rho", "cap": "1"}
+    for wrong in ({"events": events, "cap": "1"}, {"currency": "rho"}, {"events": []}, {}, capped):
+        asked = {"name": "p2", "dataset": "plans", "delta": "1e-6", "unit": "dataset", **wrong}
+        refuse(officer.post("/v1/grants", asked), 422)
     while (claim := officer.post("/v1/claims", {"algorithm": "dp-apvi"}).json())["state"] == "running":
         pass
     told = refuse(officer.post("/v1/charges", {"grant": "plan", "claim": claim["claim"]}), 422)
@@ -284,17 +304,21 @@ def test_a_plan_is_counted_down_and_a_claim_is_none_of_its_events(officer):
 
 def test_trust_models_over_http(officer):
     for trust in ("joint", "local"):
-        policy = {"dataset": f"is-{trust}", "epsilon": "8", "delta": "1e-6", "trust": trust}
+        unit = {**budget_stores.UNIT_BODY, "model": trust}
+        policy = {"dataset": f"is-{trust}", "epsilon": "8", "delta": "1e-6", "unit": unit}
         assert officer.post("/v1/datasets", policy).status_code == 201
         make_grant(officer, trust, dataset=f"is-{trust}")
-    body = {"grant": "joint", "event": EVENT}
+    body = {"grant": "joint", "unit": "dataset", "event": EVENT}
     assert refuse(officer.post("/v1/charges", body), 409)["error"] == "budget"
     refuse(officer.post("/v1/charges", {**body, "conditions": ["outputs"]}), 409)
     done = officer.post("/v1/charges", {**body, "conditions": ["outputs", "billboard"]}).json()
     assert [one["name"] for one in done["conditions"]] == ["outputs", "billboard"]
-    assert officer.get(f"/v1/charges/{done['id']}").json()["claim"]["model"] == "joint"
-    refuse(officer.post("/v1/charges", {**body, "model": "local"}), 422, "model")
-    messages = [officer.post("/v1/charges", {"grant": "local", "event": {**EVENT, "count": 60}}) for _ in range(3)]
+    assert officer.get(f"/v1/charges/{done['id']}").json()["unit"]["model"] == "joint"
+    refuse(officer.post("/v1/charges", {**body, "unit": {**budget_stores.UNIT_BODY, "model": "local"}}), 422, "unit")
+    messages = [
+        officer.post("/v1/charges", {"grant": "local", "unit": "dataset", "event": {**EVENT, "count": 60}})
+        for _ in range(3)
+    ]
     assert [answer.status_code for answer in messages] == [201] * 3
     assert messages[-1].json()["balance"]["recorded"]["amount"] == "1.8"
     assert messages[-1].json()["remaining"] == "1"
@@ -302,7 +326,7 @@ def test_trust_models_over_http(officer):
 
 
 def test_a_divided_dataset_over_http(officer):
-    policy = {"dataset": "months", "epsilon": "8", "delta": "1e-6"}
+    policy = {"dataset": "months", "epsilon": "8", "delta": "1e-6", "unit": budget_stores.UNIT_BODY}
     assert officer.post("/v1/datasets", policy).status_code == 201
     names = {"blocks": ["2027-02", "2027-01"]}
     refuse(officer.post("/v1/datasets/months/blocks", names), 422, "disjoint_users")
@@ -311,7 +335,7 @@ def test_a_divided_dataset_over_http(officer):
     grant = {"name": "both", "dataset": "months", "currency": "rho", "cap": "1", "delta": "1e-6"}
     refuse(officer.post("/v1/grants", grant), 422, "blocks")
     assert officer.post("/v1/grants", {**grant, **names}).json()["grant"]["blocks"] == ["2027-01", "2027-02"]
-    body = {"grant": "both", "event": {"type": "zcdp", "rho": "0.75"}}
+    body = {"grant": "both", "unit": "dataset", "event": {"type": "zcdp", "rho": "0.75"}}
     one = officer.post("/v1/charges", {**body, "blocks": ["2027-02"]}).json()
     assert (one["blocks"], one["remaining"]) == (["2027-02"], "0.25")
     assert officer.post("/v1/quotes", {**body, "blocks": ["2027-01"]}).json()["times"] == 1
@@ -324,15 +348,15 @@ def test_a_divided_dataset_over_http(officer):
 
 def test_evidence_of_a_violation_freezes_the_grant(officer):
     make_grant(officer, "audited", dataset="audited")
-    done = officer.post("/v1/charges", {"grant": "audited", "event": EVENT}).json()
+    done = officer.post("/v1/charges", {"grant": "audited", "unit": "dataset", "event": EVENT}).json()
     found = {"charge": done["id"], "verdict": "consistent", "report": "runs/a1"}
     assert officer.post("/v1/evidence", found).status_code == 201
-    assert officer.post("/v1/charges", {"grant": "audited", "event": EVENT}).status_code == 201
+    assert officer.post("/v1/charges", {"grant": "audited", "unit": "dataset", "event": EVENT}).status_code == 201
     answers = [officer.post("/v1/evidence", {**found, "verdict": "violation"}, key="e1") for _ in range(2)]
     assert answers[0].status_code == 201
     assert answers[0].text == answers[1].text
     assert officer.get(f"/v1/receipts/{answers[0].json()['hash']}").status_code == 200
-    refused = refuse(officer.post("/v1/charges", {"grant": "audited", "event": EVENT}), 409)
+    refused = refuse(officer.post("/v1/charges", {"grant": "audited", "unit": "dataset", "event": EVENT}), 409)
     assert "frozen" in refused["reason"]
     refuse(officer.post("/v1/evidence", {**found, "charge": "c-unknown"}), 404)
 
@@ -345,14 +369,14 @@ def test_evidence_of_a_violation_freezes_the_grant(officer):
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused_and_nothing_is_written(officer, people, event):
     before = officer.get("/v1/datasets/people").json()["head"]
-    refuse(officer.post("/v1/charges", {"grant": "G", "event": event}), 422)
+    refuse(officer.post("/v1/charges", {"grant": "G", "unit": "dataset", "event": event}), 422)
     assert officer.get("/v1/datasets/people").json()["head"] == before
 
 
 def test_an_unknown_outcome_is_told_to_ask_again_and_a_read_only_store_is_not_ready(opened, monkeypatch):
     app, officer = opened
     make_grant(officer, "lost", dataset="lost")
-    body = {"grant": "lost", "event": EVENT}
+    body = {"grant": "lost", "unit": "dataset", "event": EVENT}
     book = app.state.desk.book
 
     def fail(*_, **__):

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+import budget_stores
 from demo_pages import OFFICER, demonstrated
 from page_visits import HTML, labelled, links, numbers, read, rows, words
 from privcheck.ledger import Actor, Policy, granting
@@ -17,6 +18,7 @@ from privcheck.ledger.granting import read_adaptive, write_grant
 from privcheck.service.pages import looking
 from privcheck.service.pages.drawing import draw_courses
 from privcheck.service.pages.reading import Course
+from privcheck.unit import parse_unit
 from served import wait_for
 
 
@@ -99,10 +101,10 @@ def test_a_divided_dataset_shows_every_block_with_its_own_sums(officer):
 
 def test_a_local_dataset_says_that_charges_are_recorded_and_not_added(opened, officer):
     book = opened[0].state.desk.book
-    book.set_policy(OFFICER, dataset="phones", epsilon="2", delta="0", trust="local", unit="phone")
+    book.set_policy(OFFICER, dataset="phones", epsilon="2", delta="0", unit=budget_stores.unit_of("local", who="phone"))
     book.grant(OFFICER, name="polls", dataset="phones", currency="epsilon", cap="1.5")
     event = {"type": "randomized_response", "epsilon": "1.25"}
-    done = [book.charge(OFFICER, grant="polls", event=event).charge for _ in range(3)]
+    done = [book.charge(OFFICER, grant="polls", unit="dataset", event=event).charge for _ in range(3)]
     told = officer.ask("/v1/datasets/phones").json()
     verdict = read(officer.get("/datasets/phones")).one("section", class_="verdict")
     assert "Every message of one phone keeps this" in words(verdict)
@@ -110,17 +112,17 @@ def test_a_local_dataset_says_that_charges_are_recorded_and_not_added(opened, of
     page = read(officer.get(f"/charges/{done[0]}"))
     assert "Recorded, not added: one message is at most the cap" in words(page)
     assert "One message keeps ε = 1.25 at δ = 0" in words(page)
-    lost = book.reserve(OFFICER, grant="polls", event=event, seconds=1).charge
+    lost = book.reserve(OFFICER, grant="polls", unit="dataset", event=event, seconds=1).charge
     time.sleep(1.05)
     assert f"/charges/{lost}" in links(read(officer.get("/queue")))  # expired, though nothing of a cap is reserved
 
 
 def test_a_charge_of_joint_dp_has_the_conditions_of_the_lemma(opened, officer):
     book = opened[0].state.desk.book
-    book.set_policy(OFFICER, dataset="rewards", epsilon="8", delta="1e-6", trust="joint")
+    book.set_policy(OFFICER, dataset="rewards", epsilon="8", delta="1e-6", unit=budget_stores.unit_of("joint"))
     book.grant(OFFICER, name="board", dataset="rewards", currency="rho", cap="0.5", delta="1e-6")
-    claim = {"model": "joint", "joint": {"outputs": "looked at in review 12", "billboard": "stated by who charges"}}
-    done = book.charge(OFFICER, grant="board", event={"type": "zcdp", "rho": "0.1"}, claim=claim)
+    claim = {"joint": {"outputs": "looked at in review 12", "billboard": "stated by who charges"}}
+    done = book.charge(OFFICER, grant="board", unit="dataset", event={"type": "zcdp", "rho": "0.1"}, claim=claim)
     page = words(read(officer.get(f"/charges/{done.charge}")))
     for part in ("billboard lemma, Hsu, Huang, Roth, Roughgarden & Wu 2014", "looked at in review 12", "outputs: "):
         assert part in page
@@ -132,11 +134,13 @@ def test_a_claim_shows_its_verdict_where_it_was_judged(opened, officer):
         ({"algorithm": "dp-apvi", "verdict": "holds"}, "Verdict: holds"),
         ({"algorithm": "dp-apvi", "claim": "0" * 64}, "Verdict: holds"),
         ({"algorithm": "dp-apvi", "record": "0" * 64}, "whether its claim holds was not asked"),
-        ({"relation": "replace-one"}, None),
+        ({"noise": "drawn twice"}, None),
     ):
-        done = book.charge(OFFICER, grant="trips-routes", event={"type": "gaussian", "mu2": "0.0001"}, claim=claim)
+        done = book.charge(
+            OFFICER, grant="trips-routes", unit="dataset", event={"type": "gaussian", "mu2": "0.0001"}, claim=claim
+        )
         page = words(read(officer.get(f"/charges/{done.charge}")))
-        assert (said or "replace-one") in page
+        assert (said or "drawn twice") in page
         assert ("Verdict" in page) == ("Verdict" in (said or ""))
 
 
@@ -155,8 +159,11 @@ def test_a_plan_shows_what_is_used_of_each_event(officer):
 
 def test_pages_of_charges_go_back_to_the_first_one(opened, officer):
     book = opened[0].state.desk.book
-    book.grant(OFFICER, name="many", dataset="many", currency="rho", cap="1", delta="1e-6")
-    made = [book.charge(OFFICER, grant="many", event={"type": "zcdp", "rho": "0.001"}).charge for _ in range(60)]
+    budget_stores.grant(book, OFFICER, name="many", dataset="many", currency="rho", cap="1", delta="1e-6")
+    made = [
+        book.charge(OFFICER, grant="many", unit="dataset", event={"type": "zcdp", "rho": "0.001"}).charge
+        for _ in range(60)
+    ]
     path, seen = "/datasets/many", []
     while path:
         page = read(officer.get(path))
@@ -179,9 +186,7 @@ def test_nothing_that_somebody_wrote_becomes_a_part_of_the_page(opened, officer)
         dataset=BAD,
         epsilon=Fraction(8),
         delta=Fraction(1, 10**6),
-        relation=QUOTED,
-        unit=QUOTED,
-        trust=BAD,
+        unit=replace(parse_unit(budget_stores.UNIT, stated_by=BAD), who=QUOTED),
         remainder="rho",
     )
     grant = read_adaptive(name="evil", dataset="evil", currency="rho", cap="0.5", delta="1e-6")
@@ -190,8 +195,8 @@ def test_nothing_that_somebody_wrote_becomes_a_part_of_the_page(opened, officer)
         write_grant(transaction, replace(grant, name=BAD, dataset=BAD, theorem=QUOTED), actor=BAD, at=book.now())
     claim = {"algorithm": BAD, "parameters": {BAD: QUOTED}}
     event = {"type": "gaussian", "rho": "0.01"}
-    kept = book.charge(mallory, grant=BAD, event=event, key=QUOTED, claim=claim).charge
-    gone = book.reserve(mallory, grant=BAD, event=event, key=BAD).charge
+    kept = book.charge(mallory, grant=BAD, unit="dataset", event=event, key=QUOTED, claim=claim).charge
+    gone = book.reserve(mallory, grant=BAD, unit="dataset", event=event, key=BAD).charge
     book.release(mallory, gone, evidence=BAD + QUOTED)
     book.add_evidence(mallory, kept, verdict="violation", report=BAD + QUOTED)
     pages = [
@@ -200,7 +205,7 @@ def test_nothing_that_somebody_wrote_becomes_a_part_of_the_page(opened, officer)
         f"/charges/{kept}",
         f"/charges/{gone}",
         "/queue",
-        f"/what-if?grant={quote(BAD)}&value={quote(QUOTED[:40])}&noise={quote(BAD)}&wanted={quote(QUOTED[:40])}",
+        f"/what-if?grant={quote(BAD)}&value={quote(QUOTED[:40])}&noise={quote(BAD)}&unit=dataset&wanted={quote(QUOTED[:40])}",
         f"/datasets/{quote(QUOTED, safe='')}",
     ]
     seen = ""
@@ -232,7 +237,7 @@ def test_a_statement_has_policy_grants_charges_and_the_signed_head(officer, monk
     events = wait_for(lambda: officer.ask("/v1/export?as=dp-event&dataset=icu-stays")).json()["datasets"][0]["events"]
     page = read(officer.settled("/statement/icu-stays"))
     text = page.text()
-    for part in (told["head"]["hash"], told["head"]["signature"], told["head"]["at"], "privcheck 0.1.0", "replace-one"):
+    for part in (told["head"]["hash"], told["head"]["signature"], told["head"]["at"], "privcheck 0.1.0", "replace one"):
         assert part in text
     tables = labelled(page)
     for grant, cells in zip(told["grants"], rows(tables["Grants"]), strict=True):
@@ -260,10 +265,10 @@ def test_a_drawing_is_level_between_points_and_ends_now():
 def test_long_plans_and_long_events_make_no_long_pages(opened, officer):
     book = opened[0].state.desk.book
     events = [{"type": "pure", "epsilon": f"0.00{n:04d}1"} for n in range(60)]
-    book.set_policy(OFFICER, dataset="long", epsilon="50", delta="0")
-    book.plan(OFFICER, name="long-plan", dataset="long", events={"type": "compose", "events": events})
+    book.set_policy(OFFICER, dataset="long", epsilon="50", delta="0", unit=budget_stores.UNIT)
+    book.plan(OFFICER, name="long-plan", dataset="long", unit="dataset", events={"type": "compose", "events": events})
     book.grant(OFFICER, name="long-cap", dataset="long", currency="epsilon", cap="5")
-    done = book.charge(OFFICER, grant="long-cap", event={"type": "compose", "events": events})
+    done = book.charge(OFFICER, grant="long-cap", unit="dataset", event={"type": "compose", "events": events})
     page = read(officer.get("/datasets/long"))
     assert len(rows(labelled(page)["Plan long-plan"])) == 50
     assert "And 10 more" in words(page)

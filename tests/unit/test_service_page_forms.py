@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import budget_stores
 from demo_pages import OFFICER, demonstrated
 from page_visits import labelled, numbers, read, rows, says, words
 from privcheck.errors import ParameterError
@@ -52,9 +53,9 @@ EVENTS = [
 def test_the_derivation_of_a_cost_ends_with_the_cost_and_its_share_of_the_cap(opened, officer, event):
     book = opened[0].state.desk.book
     if book.show(OFFICER)["datasets"][-1]["name"] != "zz":
-        book.set_policy(OFFICER, dataset="zz", epsilon="50", delta="1e-6")
+        book.set_policy(OFFICER, dataset="zz", epsilon="50", delta="1e-6", unit=budget_stores.UNIT)
         book.grant(OFFICER, name="zz-rho", dataset="zz", currency="rho", cap="1.7", delta="1e-6")
-    done = book.charge(OFFICER, grant="zz-rho", event=event)
+    done = book.charge(OFFICER, grant="zz-rho", unit="dataset", event=event)
     told = officer.ask(f"/v1/charges/{done.charge}").json()
     page = read(officer.get(f"/charges/{done.charge}"))
     assert numbers(page.one("section", class_="verdict"))[0] == told["cost"]["amount"]
@@ -126,10 +127,14 @@ def test_the_rule_that_is_told_is_the_one_that_priced_it(event):
 
 
 def test_what_if_says_what_the_quote_says(officer):
-    body = {"grant": "icu-team", "event": {"type": "gaussian", "std": "30", "sensitivity": "1", "count": 2}}
+    body = {
+        "grant": "icu-team",
+        "unit": "dataset",
+        "event": {"type": "gaussian", "std": "30", "sensitivity": "1", "count": 2},
+    }
     told = officer.ask("/v1/quotes", "POST", body).json()
     before = officer.ask("/v1/datasets").json()
-    page = read(officer.settled("/what-if?grant=icu-team&noise=gaussian-std&value=30&count=2&wanted=500"))
+    page = read(officer.settled("/what-if?grant=icu-team&noise=gaussian-std&value=30&count=2&unit=dataset&wanted=500"))
     assert officer.ask("/v1/datasets").json() == before  # nothing is written
     first, least = page.all("section", class_="verdict")
     assert first.one("h2").text() == f"Fits {told['times']} times"
@@ -149,7 +154,7 @@ def test_what_if_says_what_the_quote_says(officer):
 @pytest.mark.parametrize(
     ("query", "status", "said"),
     [
-        ("grant=ads-bandit&noise=pure&value=0.01", 200, "frozen"),
+        ("grant=ads-bandit&noise=pure&value=0.01&unit=dataset", 200, "frozen"),
         ("grant=trips-census&noise=gaussian-std&value=40&sensitivity=&count=3&wanted=9", 200, "Fits once"),
         ("grant=trips-census&noise=gaussian-std&value=41&sensitivity=", 422, "expected an event of the plan"),
         ("grant=icu-nightly&noise=gaussian-std&value=30", 422, "has no finite cost in pure"),
@@ -163,7 +168,7 @@ def test_what_if_says_what_the_quote_says(officer):
     ],
 )
 def test_what_if_answers_every_question(officer, query, status, said):
-    answer = officer.settled(f"/what-if?{query}")
+    answer = officer.settled(f"/what-if?{query}&unit=dataset")
     assert (answer.status_code, says(answer, said)) == (status, True), words(read(answer).one("main"))
 
 
@@ -172,7 +177,7 @@ def test_a_quote_stands_while_nothing_calculates(opened, officer, monkeypatch):
         raise ProblemError(503, "calculations are not ready yet: ask again")
 
     monkeypatch.setattr(opened[0].state, "calculator", SimpleNamespace(run=fail))
-    answer = officer.get("/what-if?grant=icu-team&value=29&wanted=7")
+    answer = officer.get("/what-if?grant=icu-team&value=29&unit=dataset&wanted=7")
     assert answer.status_code == 200
     assert says(answer, "fits 1")
     assert says(answer, "the least noise is being computed: load the page again")
@@ -188,7 +193,7 @@ def test_what_if_of_an_analyst_is_about_own_grants(opened):
         for one in read(ana.get("/what-if")).all("select", name="grant").__next__().all("option")
     ]
     assert options == ["icu-team", "trips-routes"]
-    answer = ana.get("/what-if?grant=icu-nightly&noise=pure&value=0.01")
+    answer = ana.get("/what-if?grant=icu-nightly&noise=pure&value=0.01&unit=dataset")
     assert says(answer, "own grants: icu-team, trips-routes")
 
 
@@ -219,7 +224,7 @@ def test_the_least_noise_fits_and_a_little_less_does_not(seed):
 
 def reserve(book, actor, key, *, seconds=60):
     event = {"type": "gaussian", "rho": "0.001"}
-    return book.reserve(actor, grant="icu-team", event=event, key=key, seconds=seconds).charge
+    return book.reserve(actor, grant="icu-team", unit="dataset", event=event, key=key, seconds=seconds).charge
 
 
 def expire(book, actor, key):

@@ -32,7 +32,7 @@ def live(store, rng, steps):
     clock = Clock()
     book, _ = Book.init(store, clock=clock)
     for dataset in ("d", "e"):
-        book.set_policy(OFFICER, dataset=dataset, epsilon="50", delta="1e-6")
+        book.set_policy(OFFICER, dataset=dataset, epsilon="50", delta="1e-6", unit=budget_stores.UNIT)
         for number in range(2):
             book.grant(OFFICER, name=f"{dataset}{number}", dataset=dataset, currency="rho", cap="1", delta="1e-6")
     open_ = []
@@ -41,9 +41,11 @@ def live(store, rng, steps):
         grant, event = rng.choice(["d0", "d1", "e0", "e1"]), {"type": "zcdp", "rho": "0.0005"}
         what = rng.choice(["charge", "reserve", "reserve", "commit", "release", "audit"])
         if what == "charge":
-            book.charge(OFFICER, grant=grant, event=event)
+            book.charge(OFFICER, grant=grant, unit="dataset", event=event)
         elif what == "reserve":
-            open_.append(book.reserve(OFFICER, grant=grant, event=event, seconds=rng.choice([600, 36000])).charge)
+            open_.append(
+                book.reserve(OFFICER, grant=grant, unit="dataset", event=event, seconds=rng.choice([600, 36000])).charge
+            )
         elif open_ and what == "commit":
             book.commit(OFFICER, open_.pop(rng.randrange(len(open_))))
         elif open_ and what == "release":
@@ -103,11 +105,11 @@ def test_reading_agrees_with_a_walk_through_every_row(store, seed):
 @pytest.mark.parametrize("count", [1, 2, 79, 80, 81, 400])
 def test_the_course_of_spending_is_that_of_the_rows(store, count):
     book, _ = Book.init(store)
-    book.set_policy(OFFICER, dataset="d", epsilon="50", delta="1e-6")
+    book.set_policy(OFFICER, dataset="d", epsilon="50", delta="1e-6", unit=budget_stores.UNIT)
     book.grant(OFFICER, name="a", dataset="d", currency="rho", cap="1", delta="1e-6")
     book.grant(OFFICER, name="b", dataset="d", currency="rho", cap="1", delta="1e-6")
     event = {"type": "zcdp", "rho": "0.001"}
-    asked = [book.prepare(OFFICER, "charge", grant=name, event=event) for name in ("a", "b")]
+    asked = [book.prepare(OFFICER, "charge", grant=name, unit="dataset", event=event) for name in ("a", "b")]
     with book.write() as transaction:
         for n in range(2 * count - 2):
             book.apply(transaction, asked[n % 2])

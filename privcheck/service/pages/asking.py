@@ -45,6 +45,7 @@ class Asked(BaseModel):
         noise: A word of `NOISES`.
         value: The number that states the noise.
         sensitivity: Beside a standard deviation or a scale.
+        unit: For whom it was priced: a unit's text, or "dataset".
         count: Releases a time.
         wanted: How many times one would like.
     """
@@ -55,6 +56,7 @@ class Asked(BaseModel):
     noise: _Text = "gaussian-std"
     value: _Text = ""
     sensitivity: _Text = "1"
+    unit: Annotated[str, Field(max_length=300)] = ""
     count: _Text = "1"
     wanted: _Text = ""
 
@@ -95,7 +97,7 @@ async def what_if(request: Request, visitor: Visiting, asked: Annotated[Asked, Q
 
 async def _answer(request: Request, visitor: Visitor, asked: Asked) -> dict[str, Any]:
     desk, event = visitor.desk, asked.event()
-    quote = await desk.call(desk.book.quote, visitor.actor, grant=asked.grant, event=event)
+    quote = await desk.call(desk.book.quote, visitor.actor, grant=asked.grant, event=event, unit=asked.unit or None)
     grant = await desk.call(desk.book.find_grant, visitor.actor, asked.grant)
     told = {"quote": quote.to_dict(), "grant": grant.to_dict(), "event": quote.event}
     wanted = [_whole("how many", asked.wanted)] if asked.wanted else []

@@ -10,7 +10,7 @@ from typing import Any, Final
 from privcheck.ledger.answers import Charge
 from privcheck.ledger.balances import SHARES
 from privcheck.ledger.exact import write_number
-from privcheck.ledger.values import Grant, Unit
+from privcheck.ledger.values import CurrencyName, Grant
 from privcheck.ledger.wire import Part, parse_event
 from privcheck.service.pages.wording import describe_event, symbol
 
@@ -75,26 +75,26 @@ class Share:
     cap: str
 
 
-def rule_of(event: Mapping[str, Any], unit: str) -> str:
+def rule_of(event: Mapping[str, Any], currency: str) -> str:
     """Returns why one release of an event costs what it does in a currency."""
     kind = str(event["type"])
     stated = next((name for name in ("rho", "mu2", "std", "scale", "epsilon") if name in event), "")
-    rule = _RULES.get((kind, stated, unit))
+    rule = _RULES.get((kind, stated, currency))
     if rule is not None and (kind, "xi") != ("zcdp", next((name for name in event if name == "xi"), "")):
         return rule
-    return _FROM_PURE.get(unit, _DERIVED) if kind in _PURE else _DERIVED
+    return _FROM_PURE.get(currency, _DERIVED) if kind in _PURE else _DERIVED
 
 
 def derive(charge: Charge, grant: Grant) -> list[Step]:
     """Returns the steps of a charge's cost, which end with the cost that was charged."""
-    unit, letter = grant.currency, symbol(grant.currency)
+    currency, letter = grant.currency, symbol(grant.currency)
     parts = parse_event(charge.event).parts
-    if unit == "events":
+    if currency == "events":
         return [Step(words="A plan counts its events down", sides=(("", write_number(charge.cost.amount)),))]
-    steps = [step for part in parts[:_SHOWN] for step in _of_part(part, unit)]
+    steps = [step for part in parts[:_SHOWN] for step in _of_part(part, currency)]
     if len(parts) > _SHOWN:
         steps.append(Step(words=f"{len(parts) - _SHOWN} more events, in the same way"))
-    costs = [part.cost(unit) for part in parts]
+    costs = [part.cost(currency) for part in parts]
     total = sum((cost.amount for cost in costs), Fraction(0))
     if len(parts) > 1:
         steps.append(Step(words="All of it together", sides=((f"{letter} = ", write_number(total)),)))
@@ -111,14 +111,14 @@ def share_of(charge: Charge, grant: Grant) -> Share:
     return Share(units=-(-charge.cost.amount * SHARES // grant.cap), cap=write_number(grant.cap))
 
 
-def _of_part(part: Part, unit: Unit) -> list[Step]:
-    event, letter = part.to_dict(), symbol(unit)
+def _of_part(part: Part, currency: CurrencyName) -> list[Step]:
+    event, letter = part.to_dict(), symbol(currency)
     once = Part(type=part.type, fields=part.fields, count=1)
-    one, all_of_them = once.cost(unit).amount, part.cost(unit).amount
+    one, all_of_them = once.cost(currency).amount, part.cost(currency).amount
     steps = [
         Step(
             words=f"One release: {describe_event(once.to_dict())}",
-            rule=rule_of(event, unit),
+            rule=rule_of(event, currency),
             sides=((f"{letter} = ", write_number(one)),),
         )
     ]

@@ -107,6 +107,12 @@ def _environment() -> Environment:
     made = environment("privcheck.service.pages")
     made.filters |= {"number": number, "share": _share, "symbol": wording.symbol, "event": wording.describe_event}
     made.filters |= {"day": wording.day, "moment": wording.moment, "relation": wording.relation}
+    made.filters |= {
+        "person": wording.person,
+        "trust": wording.trust,
+        "protected": wording.protected,
+        "unit": wording.unit,
+    }
     made.filters |= {"single": wording.describe_single, "noise": wording.describe_noise, "facts": wording.facts}
     made.tests["short"] = is_short
     made.filters["tojson_plain"] = wording.plain_json

@@ -48,8 +48,11 @@ def standing_of_dataset(dataset: Json, *, now: str) -> Standing:
         now: The time, in UTC.
     """
     policy, grants = dataset["policy"], dataset["grants"]
-    if policy["until"] is not None and policy["until"] <= now:
-        return Standing(tone="bad", word="Ended", sentence="Its policy is over: nothing is charged any more.")
+    over = policy["until"] is not None and policy["until"] <= now
+    if over or policy["unit"] is None:
+        unknown = "Its policy does not say how many trajectories a user has: nothing more is granted or charged."
+        sentence = "Its policy is over: nothing is charged any more." if over else unknown
+        return Standing(tone="bad", word="Ended" if over else "Closed", sentence=sentence)
     if not grants:
         return Standing(tone="plain", word="No grants", sentence="Nobody may charge it: it has no grants yet.")
     frozen = [grant for grant in grants if grant["balance"]["state"] == "frozen"]

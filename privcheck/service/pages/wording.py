@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
+from privcheck.ledger.values import Policy
 from privcheck.reports.wording import figure, label, show_value
+from privcheck.unit import Unit
 
 _SYMBOLS: Final = {"epsilon": "ε", "rho": "ρ", "mu2": "μ²", "events": "events"}
 _NAMES: Final = {
@@ -25,6 +27,7 @@ _NAMES: Final = {
 }
 _RELATIONS: Final = {
     "replace-one": "one {} is replaced",
+    "replace-one-same-start": "one {} is replaced, step 1’s state and action in common",
     "add-remove": "one {} is added or removed",
     "zero-out": "the data of one {} are zeroed out",
 }
@@ -36,8 +39,34 @@ def symbol(currency: str) -> str:
 
 
 def relation(policy: Mapping[str, Any]) -> str:
-    """Returns which change a dataset's guarantee hides, in words."""
-    return _RELATIONS.get(str(policy["relation"]), "{}").format(policy["unit"])
+    """Returns which change a dataset's guarantee hides, in words, with how many trajectories that may change."""
+    read = Policy.of(policy)
+    most = 1 if read.unit is None else read.unit.trajectories
+    person = read.who if most == 1 else f"{read.who}, with up to {most} trajectories,"
+    return _RELATIONS.get(read.relation, "{}").format(person)
+
+
+def person(policy: Mapping[str, Any]) -> str:
+    """Returns the noun for one protected person of a dataset."""
+    return Policy.of(policy).who
+
+
+def trust(policy: Mapping[str, Any]) -> str:
+    """Returns a dataset's model of trust."""
+    return Policy.of(policy).trust
+
+
+def protected(policy: Mapping[str, Any]) -> str:
+    """Returns a dataset's unit of privacy in words, and who stated it."""
+    return Policy.of(policy).unit_words
+
+
+def unit(value: Mapping[str, Any] | None) -> str:
+    """Returns the unit of privacy of a charge or a plan in words, and who stated it."""
+    if value is None:
+        return "never stated"
+    read = Unit.of(value)
+    return f"{read.words}; stated by {read.stated_by}"
 
 
 def describe_event(event: Mapping[str, Any]) -> str:
