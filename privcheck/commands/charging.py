@@ -27,7 +27,6 @@ from privcheck.reports.values import Audited
 from privcheck.results import NoiseKind
 from privcheck.runtime.ledger import read_ledger
 from privcheck.symbols import Expr, to_float
-from privcheck.unit import Unit
 from privcheck.verification import verify
 from privcheck.whole_files import write_whole
 
@@ -75,7 +74,7 @@ def charged(
         message = "expected --ledger URL and --grant NAME together: whose budget, and which part of it"
         raise ParameterError(message, name="ledger", given=ledger or grant)
     with open_till(ledger) as till:
-        purse = _Purse(till, _reserve(till, grant, setting.with_noise(noise).judged, replicates, key), out)
+        purse = _Purse(till, _reserve(till, grant, setting.with_noise(noise), replicates, key), out)
         try:
             yield purse
         except BaseException as error:
@@ -85,13 +84,15 @@ def charged(
 
 
 def price_setting(setting: Chosen, currency: CurrencyName, *, replicates: int = 1) -> tuple[Event, dict[str, Any]]:
-    """Returns what an algorithm's releases cost as an event of a currency, and the claim that it is charged for.
+    """The cost of an algorithm's releases to one of its users, as an event of a currency, and the claim charged for.
+
+    The claim is judged under its own relation, the cost is that of all trajectories of a user.
 
     Raises:
         BudgetError: Its claim is not one that holds.
         ParameterError: There is no finite cost in the currency.
     """
-    declaration = setting.declared
+    declaration = setting.judged.declared
     verdict = verify(declaration, setting.values)
     if verdict.verdict != "holds":
         raise BudgetError(_not_holding(declaration.name, verdict.verdict), cost=None, remaining=None)
@@ -103,7 +104,7 @@ def price_setting(setting: Chosen, currency: CurrencyName, *, replicates: int = 
 
 def event_of(setting: Chosen, currency: CurrencyName) -> Event | None:
     """Returns what an algorithm's releases cost, as an event of a currency; None where that is infinite."""
-    composed, values = account(setting.declared), setting.values
+    composed, values = account(setting.released), setting.values
     return _as_event(composed.at(values), currency, rho=composed.rho, pure=composed.pure, values=values)
 
 
@@ -120,7 +121,7 @@ def describe_claim(setting: Chosen, verdict: str) -> dict[str, Any]:
     about = {
         "algorithm": declaration.name,
         "parameters": exact_parameters(setting),
-        "unit": _unit_of(setting).to_dict(),
+        "unit": setting.setting.protected.to_dict(),
     }
     joint = declaration.claim.joint
     if joint is None:
@@ -131,11 +132,6 @@ def describe_claim(setting: Chosen, verdict: str) -> dict[str, Any]:
         "billboard": f"the claim of {declaration.name} was verified, and holds" if verdict == "holds" else None,
     }
     return {**about, "joint": met}
-
-
-def _unit_of(setting: Chosen) -> Unit:
-    """The unit of privacy of a setting."""
-    return setting.declared.unit(setting.values)
 
 
 def charge_algorithm(
