@@ -198,7 +198,7 @@ def test_a_full_disk_leaves_no_half_of_a_table(tmp_path, monkeypatch):
     raw, out = tmp_path / "raw.csv", tmp_path / "trips.csv"
     raw.write_text(RAW)
     monkeypatch.setattr(whole_files, "_sync", full)
-    said = told("prepare", str(raw), "--out", str(out), "--states", "2")
+    said = told("prepare", str(raw), "--out", str(out), "--states", "2", "--one-episode-is-one-user")
     assert "No space left on device" in said
     assert [path.name for path in tmp_path.iterdir()] == ["raw.csv"]
 

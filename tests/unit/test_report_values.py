@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from privcheck.errors import ParameterError
 from privcheck.reports import values
+from privcheck.unit import Unit
 
 KINDS = [kind for name in values.__all__ if dataclasses.is_dataclass(kind := getattr(values, name))]
 NUMBERS = st.floats(allow_nan=False) | st.integers()
@@ -27,6 +28,7 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
     max_leaves=4,
 )
+COUNTS, WORDS = st.integers(1, 10**9), st.text("abc é", min_size=1, max_size=5).filter(str.strip)
 PLAIN = {
     str: st.text(max_size=4),
     int: st.integers(),
@@ -34,6 +36,9 @@ PLAIN = {
     bool: st.booleans(),
     type(None): st.none(),
     Any: ANYTHING,
+    Unit: st.builds(
+        Unit, who=WORDS, stated_by=WORDS, trajectories=COUNTS, steps=st.none() | COUNTS
+    ),  # checked when made
 }
 
 
@@ -43,7 +48,7 @@ def drawn(kind):
     origin, inner = get_origin(kind), get_args(kind)
     if origin in {Union, types.UnionType}:
         return st.one_of(*map(drawn, inner))
-    if dataclasses.is_dataclass(kind):
+    if dataclasses.is_dataclass(kind) and kind not in PLAIN:
         hints = get_type_hints(kind).items()
         return st.builds(kind, **{name: drawn(hint) for name, hint in hints if not name.startswith("_")})
     if origin is tuple and ... not in inner:
