@@ -51,17 +51,17 @@ def price_claim(setting: Chosen, delta: float) -> PricedClaim | None:
     """
     if setting.declaration is None:
         return None
-    judged = setting.judged
+    judged, charged = setting.judged, setting.released  # the claim's own relation; that of the users at hand
     declaration, claim = judged.declared, judged.declared.claim
     verdict = verify(declaration, judged.values)
     claimed = math.inf if claim.order_only else claim_epsilon(claim.guarantee, judged.values, delta)
     view = declaration.model if claim.joint is None else "joint" if verdict.joint == "follows" else "releases"
     return PricedClaim(
         view=view,
-        relation=declaration.relation.words,
+        relation=charged.relation.words,
         claim=state_claim(declaration.claim_words, exact_parameters(judged)),
         claimed=finite(claimed),
-        epsilon=finite(account(declaration).at(judged.values).epsilon(delta)),
+        epsilon=finite(account(charged).at(judged.values).epsilon(delta)),
         verdict=verdict.verdict,
         method=verdict.method,
         given=verdict.given,

@@ -185,7 +185,7 @@ def price_releases(setting: Chosen, delta: float, *, full: bool = False) -> repo
         algorithm=declaration.name,
         parameters=exact_parameters(setting),
         relation=declaration.relation.words,
-        unit=declaration.unit(values).to_dict(),
+        unit=setting.setting.protected.to_dict(),
         model=declaration.model,
         releases=(
             *(_price_release(cost, values) for cost in composed.costs),
@@ -268,7 +268,7 @@ def calibrate_noise(setting: Chosen, *, epsilon: float, delta: float) -> report.
     return report.CalibratedNoise(
         algorithm=setting.algorithm.name,
         parameters=exact_parameters(setting),
-        unit=setting.declared.unit(setting.values).to_dict(),
+        unit=setting.setting.protected.to_dict(),
         target=report.CalibrationTarget(epsilon=epsilon, delta=delta),
         releases=_compare_noise(least.releases),
         guarantee=report.Certified(

@@ -297,3 +297,21 @@ def test_simulated_users_are_named_so(tmp_path):
     ran = as_json("run", "dp-apvi", "--env", "riverswim", "--set", "n=50", "--set", "H=3", "--out", tmp_path / "run")
     assert (ran["unit"]["who"], ran["unit"]["basis"]) == ("simulated user", "simulation")
     assert as_json("run", "vapvi", "--env", "linear-synthetic", "--set", "n=50")["unit"] is None
+
+
+def test_every_page_about_own_data_prices_one_user(tmp_path):
+    pq.write_table(stays(patients=20, most=3), tmp_path / "trips.parquet")
+    given = ("--data", tmp_path / "trips.parquet", "--column", "user=patient_id", "--max-trajectories", 3)
+    sizes = ("--set", "S=3", "--set", "A=2", "--set", "rho=1/9")
+    point = as_json("sweep", "dp-apvi", *given, "--over", "rho=1/9", "--set", "S=3", "--set", "A=2")["points"][0]
+    planned = as_json("check", "dp-apvi", *given, *sizes, "--dry-run")
+    checked = as_json("check", "dp-apvi", *given, *sizes, "--trials", 100, "--workers", 1, "--out", tmp_path / "run")
+    alone = as_json("budget", "dp-apvi", "--set", "rho=1", "--set", "H=2", "--delta", "1e-5")["guarantee"]
+    assert checked["budget"]["guarantee"]["rho"] == pytest.approx(1, rel=1e-9)
+    assert checked["budget"]["guarantee"]["epsilon"] == pytest.approx(alone["epsilon"], rel=1e-9)
+    assert point["standing"]["guarantee"]["epsilon"] == pytest.approx(alone["epsilon"], rel=1e-9)
+    assert "ρ = 1" in json.dumps(planned, ensure_ascii=False)
+    for unit in (checked["run"]["unit"], checked["budget"]["unit"], checked["calibrate"]["unit"]):
+        assert (unit["who"], unit["trajectories"]) == ("patient", 3)
+    assert checked["verify"]["unit"]["trajectories"] == 1  # the claim is about one trajectory
+    assert checked["verify"]["verdict"] == "holds"
