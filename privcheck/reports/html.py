@@ -90,10 +90,19 @@ def _brief(report: Report) -> Facts:
     rows = (
         ("In plain words", promised.text if promised else ""),
         ("Parameters", parameters),
-        ("Neighbours", relation),
+        ("Protected", _own_users(run)),
+        ("Neighbours", f"{relation} (of the claim)" if _own_users(run) else relation),
         ("Who should care", concerned(report)),
     )
     return tuple((name, text) for name, text in rows if text)
+
+
+def _own_users(run: Ran | RanOnline | None) -> str:
+    """The unit of privacy of a run on a user's own data, in words; empty for simulated users."""
+    unit = None if run is None else run.unit
+    if unit is None or unit.basis not in {"column", "assertion"}:
+        return ""
+    return f"{unit.words}; stated by: {unit.stated_by}"
 
 
 def run_page(runs: Sequence[RanOnline]) -> str:

@@ -200,9 +200,10 @@ def _protected(report: Report) -> KeyFigure | None:
     run = report.run
     if run is None or run.unit is None or run.unit.basis not in {"column", "assertion"}:
         return None
-    spent = "" if run.spent is None or run.spent.rho is None else f", ρ = {figure(run.spent.rho, rounding='up')} spent"
-    note = f"{run.unit.words}; stated by: {run.unit.stated_by}"
-    return KeyFigure(label="Protected", value=f"one {run.unit.who}{spent}", note=note)
+    spent = [] if run.spent is None or run.spent.rho is None else [f"ρ = {figure(run.spent.rho, rounding='up')} spent"]
+    several = f"up to {run.unit.trajectories} trajectories" if run.unit.trajectories > 1 else "1 trajectory"
+    note = "; ".join([*spent, several, f"stated by: {run.unit.stated_by}"])
+    return KeyFigure(label="Protected", value=f"one {run.unit.who}", note=note)
 
 
 def _value(report: Report) -> KeyFigure | None:
