@@ -184,7 +184,8 @@ def _dataset(one: dict[str, Any]) -> str:
     if taken := one["taken_part_in_all"]:
         lost = f"a user who took part in all has lost ε ≤ {taken['epsilon']} at δ = {taken['delta']}"
         note = f"caps and the policy are those of one message; charges are recorded, not added: {lost}\n{note}"
-    return "\n".join([f"{one['name']}: {_say_policy(one['policy'])}", columns([heading, *lines]), *blocks, note])
+    first = [f"{one['name']}: {_say_policy(one['policy'])}", one["support"]["sentence"]]
+    return "\n".join([*first, columns([heading, *lines]), *blocks, note])
 
 
 def _cost(result: dict[str, Any]) -> str:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from privcheck.accounting.currencies import NOT_A_GUARANTEE, Cost
 from privcheck.accounting.sums import bound_epsilon
 from privcheck.ledger.balances import Balance, empty
 from privcheck.ledger.exact import write_number
 from privcheck.ledger.policies import above
-from privcheck.ledger.values import CURRENCIES, Grant, Policy
+from privcheck.ledger.values import CURRENCIES, Entry, Grant, Policy
+
+_REPORT: Final = 300  # characters of an audit's report that a sentence quotes
 
 
 def describe_balance(grant: Grant, balance: Balance) -> dict[str, Any]:
@@ -98,3 +100,28 @@ def _bound_place(policy: Policy, found: Sequence[tuple[Grant, Balance]], place: 
 
 def _write(epsilon: float) -> str | None:
     return write_number(above(epsilon)) if math.isfinite(epsilon) else None
+
+
+def describe_support(policy: Policy, evidence: Sequence[Entry]) -> dict[str, Any]:
+    """Whether a dataset's guarantee is supported by its rows: the sentence that every page, export and statement says.
+
+    What its charges were declared to cost is all that the ledger adds up. Once an audit has found that a charge lost
+    more, the sum bounds nothing, whatever was frozen afterwards.
+
+    Args:
+        policy: Of the dataset.
+        evidence: Its rows of evidence, in order.
+    """
+    found = [row for row in evidence if row.body["verdict"] == "violation"]
+    by = "nobody" if policy.unit is None else policy.unit.stated_by
+    unit = f"unit: {policy.unit_words}; stated by: {by}"
+    if not found:
+        return {"state": "as declared", "since": None, "charges": [], "sentence": f"Holds as declared; {unit}."}
+    charges = list(dict.fromkeys(str(row.body["of"]) for row in found))
+    first = found[0]
+    more = f" Violations were found of {len(charges)} charges." if len(charges) > 1 else ""
+    sentence = (
+        f"Not supported since {first.at[:10]}: an audit of charge {first.body['of']} found a violation "
+        f"({first.body['report'][:_REPORT]}).{more} {unit.capitalize()}."
+    )
+    return {"state": "not supported", "since": first.at, "charges": charges, "sentence": sentence}

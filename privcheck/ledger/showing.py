@@ -12,7 +12,7 @@ from privcheck.ledger.answers import Charge, Receipt
 from privcheck.ledger.balances import Balance, balance_of
 from privcheck.ledger.blocks import find_blocks
 from privcheck.ledger.deciding import read_charge
-from privcheck.ledger.describing import describe_all_taken, describe_balance
+from privcheck.ledger.describing import describe_all_taken, describe_balance, describe_support
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import Entry, Grant
 
@@ -37,6 +37,7 @@ def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
         "blocks": blocks,
         "grants": [_show_grant(grant, balance) for grant, balance in found],
         "taken_part_in_all": describe_all_taken(policy, found),
+        "support": describe_support(policy, rows.rows_of_kind(transaction, name, "evidence")),
         "head": receipt.to_dict(),
     }
 

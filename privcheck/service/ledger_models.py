@@ -345,6 +345,7 @@ class ShownDataset(Answer):
     name: str
     policy: dict[str, Any]
     grants: list[dict[str, Any]]
+    support: dict[str, Any]
     head: SignedHead
 
 

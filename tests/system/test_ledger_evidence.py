@@ -100,3 +100,20 @@ def test_a_check_whose_audit_finds_a_violation_draws_nothing_and_freezes_the_gra
     assert (evidence["verdict"], state, states) == ("violation", "frozen", ["released"])
     again = call(*CHECK, "--replicates", 1, "--ledger", store, "--grant", "G", "--out", out, code=1)
     assert "frozen" in again["message"]
+
+
+def test_after_a_violation_no_statement_promises_the_guarantee(store, charge):
+    before = call("ledger", "show", "--store", store)["datasets"][0]["support"]
+    assert before["state"] == "as declared"
+    assert before["sentence"].startswith("Holds as declared; unit: replace one user")
+    report = "dp-apvi, releases: violation, ε ≥ 0.41 at δ = 0"
+    call("ledger", "evidence", charge, "--store", store, "--verdict", "violation", "--report", report)
+    after = call("ledger", "show", "--store", store)["datasets"][0]["support"]
+    assert (after["state"], after["charges"]) == ("not supported", [charge])
+    assert after["sentence"].startswith(f"Not supported since {after['since'][:10]}: an audit of charge {charge} found")
+    assert report in after["sentence"]
+    exported = call("ledger", "export", "trips", "--store", store)
+    assert exported["dataset"]["support"] == after
+    for command in (("show",), ("export", "trips")):
+        text = CliRunner().invoke(cli.main, ["ledger", *command, "--store", store]).output
+        assert after["sentence"] in text

@@ -125,6 +125,7 @@ def test_every_page_on_every_screen(service, chromium, screen, scheme):
         page.select_option("select[name=grant]", "icu-nightly")
         page.select_option("select[name=noise]", "laplace-scale")
         page.fill("input[name=value]", "20")
+        page.fill("input[name=unit]", "dataset")
         page.fill("input[name=wanted]", "30")
         follow(page, "main button")
         settle(page)

@@ -50,7 +50,18 @@ def test_the_list_of_datasets_has_the_numbers_of_the_api(officer):
                 drawn = [float(bar.attributes["width"]) for bar in cells[1].all("rect", class_=name)] or [0.0]
                 assert drawn[0] == pytest.approx(float(100 * Fraction(balance[name]) / cap), abs=1e-3)
             assert cells[-1].text() == {"frozen": "frozen", "open": "open"}[balance["state"]]
-    assert [words(next(one.all("span"))) for one in sections] == ["Frozen", "Open", "Open"]
+    assert [words(next(one.all("span"))) for one in sections] == ["Not supported", "Open", "Open"]
+
+
+@pytest.mark.parametrize(("name", "kept"), [("ads", False), ("trips", True)])
+def test_no_page_promises_what_an_audit_found_violated(officer, name, kept):
+    support = officer.ask(f"/v1/datasets/{name}").json()["support"]
+    assert (support["state"] == "as declared") == kept
+    for path in (f"/statement/{name}", f"/datasets/{name}"):
+        text = words(read(officer.settled(path)))
+        assert ("will ever release keeps this" in text) == kept
+        assert kept or support["sentence"] in text
+    assert ("Holds as declared" in words(read(officer.settled(f"/statement/{name}")))) == kept
 
 
 @pytest.mark.parametrize("name", ["ads", "icu-stays", "trips"])

@@ -47,12 +47,9 @@ def standing_of_dataset(dataset: Json, *, now: str) -> Standing:
         dataset: As `Book.show` says it.
         now: The time, in UTC.
     """
-    policy, grants = dataset["policy"], dataset["grants"]
-    over = policy["until"] is not None and policy["until"] <= now
-    if over or policy["unit"] is None:
-        unknown = "Its policy does not say how many trajectories a user has: nothing more is granted or charged."
-        sentence = "Its policy is over: nothing is charged any more." if over else unknown
-        return Standing(tone="bad", word="Ended" if over else "Closed", sentence=sentence)
+    grants = dataset["grants"]
+    if (closed := _why_closed(dataset, now)) is not None:
+        return Standing(tone="bad", word=closed[0], sentence=closed[1])
     if not grants:
         return Standing(tone="plain", word="No grants", sentence="Nobody may charge it: it has no grants yet.")
     frozen = [grant for grant in grants if grant["balance"]["state"] == "frozen"]
@@ -66,6 +63,19 @@ def standing_of_dataset(dataset: Json, *, now: str) -> Standing:
     if full:
         return Standing(tone="good", word="Open", sentence=f"Nothing is left of {_join([g['name'] for g in full])}.")
     return Standing(tone="good", word="Open", sentence="All its grants have something left.")
+
+
+def _why_closed(dataset: Json, now: str) -> tuple[str, str] | None:
+    """Why nothing may be charged to a dataset at all, in a word and a sentence; None where something may."""
+    policy, support = dataset["policy"], dataset["support"]
+    if support["state"] != "as declared":
+        return "Not supported", support["sentence"]
+    if policy["until"] is not None and policy["until"] <= now:
+        return "Ended", "Its policy is over: nothing is charged any more."
+    if policy["unit"] is None:
+        unknown = "Its policy does not say how many trajectories a user has: nothing more is granted or charged."
+        return "Closed", unknown
+    return None
 
 
 def standing_of_grant(grant: Json) -> Standing:
