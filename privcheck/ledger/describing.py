@@ -113,15 +113,14 @@ def describe_support(policy: Policy, evidence: Sequence[Entry]) -> dict[str, Any
         evidence: Its rows of evidence, in order.
     """
     found = [row for row in evidence if row.body["verdict"] == "violation"]
-    by = "nobody" if policy.unit is None else policy.unit.stated_by
-    unit = f"unit: {policy.unit_words}; stated by: {by}"
     if not found:
-        return {"state": "as declared", "since": None, "charges": [], "sentence": f"Holds as declared; {unit}."}
+        sentence = f"Holds as declared; unit: {policy.unit_words}."
+        return {"state": "as declared", "since": None, "charges": [], "sentence": sentence}
     charges = list(dict.fromkeys(str(row.body["of"]) for row in found))
     first = found[0]
     more = f" Violations were found of {len(charges)} charges." if len(charges) > 1 else ""
     sentence = (
         f"Not supported since {first.at[:10]}: an audit of charge {first.body['of']} found a violation "
-        f"({first.body['report'][:_REPORT]}).{more} {unit.capitalize()}."
+        f"({first.body['report'][:_REPORT]}).{more} Unit: {policy.unit_words}."
     )
     return {"state": "not supported", "since": first.at, "charges": charges, "sentence": sentence}
