@@ -19,7 +19,7 @@ import json, sys
 from privcheck.ledger import Actor, Book, open_store
 book, me = Book(open_store(sys.argv[1])), Actor(name="otto", role="officer")
 for i in range(10**6):
-    decision = book.charge(me, grant="G", event={"type": "gaussian", "rho": "0.000001"}, key=f"{sys.argv[2]}-{i}")
+    decision = book.charge(me, grant="G", unit="dataset", event={"type": "gaussian", "rho": "0.000001"}, key=f"{sys.argv[2]}-{i}")
     print(json.dumps(decision.receipt.to_dict()), flush=True)
 """
 
@@ -33,7 +33,8 @@ def work(thread):
         while True:
             key = f"{sys.argv[2]}-{thread}-{i}"
             try:
-                state = book.charge(me, grant="G", event={"type": "gaussian", "rho": "0.002"}, key=key).state
+                event = {"type": "gaussian", "rho": "0.002"}
+                state = book.charge(me, grant="G", unit="dataset", event=event, key=key).state
             except StoreError as error:
                 assert not error.read_only, error
                 continue
