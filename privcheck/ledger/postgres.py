@@ -180,7 +180,7 @@ class PostgresStore:
         self.read_only = reason
 
     def accept(self, decide: Callable[[PostgresTransaction, Mapping[str, bool]], bool]) -> None:
-        """Lets a store in doubt be written again; the commit that ends the doubt is the one that froze what was lost."""
+        """Lets a store in doubt be written again; one commit freezes what was lost and ends the doubt."""
         if self.read_only:
             raise StoreError(f"{self.url}: read-only: {self.read_only}", read_only=True)
         with self._transaction(_WRITING) as transaction:

@@ -66,7 +66,8 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "DROP INDEX entry_key",
         "CREATE UNIQUE INDEX entry_key ON entry (actor, request_key, budget)",
         # which copy of itself it is: `privcheck.ledger.marks`
-        "INSERT INTO meta (name, value) VALUES ('turn', ''), ('forgone', ''), ('store', ''), ('epoch', ''), ('lost', '[]')",
+        "INSERT INTO meta (name, value) VALUES ('turn', ''), ('forgone', ''), ('store', ''), ('epoch', '')",
+        "INSERT INTO meta (name, value) VALUES ('lost', '[]')",  # datasets on which nothing more is granted
     ),
 )
 VERSION: Final = len(MIGRATIONS)

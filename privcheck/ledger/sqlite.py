@@ -164,7 +164,7 @@ class SqliteStore:
         self.read_only = reason
 
     def accept(self, decide: Callable[[SqliteTransaction, Mapping[str, bool]], bool]) -> None:
-        """Lets a store in doubt be written again; the commit that ends the doubt is the one that froze what was lost."""
+        """Lets a store in doubt be written again; one commit freezes what was lost and ends the doubt."""
         if self.read_only:
             raise StoreError(f"{self._path}: read-only: {self.read_only}", read_only=True)
         with self._exclusively() as (transaction, _):

@@ -19,7 +19,8 @@ import json, sys
 from privcheck.ledger import Actor, Book, open_store
 book, me = Book(open_store(sys.argv[1])), Actor(name="otto", role="officer")
 for i in range(10**6):
-    decision = book.charge(me, grant="G", unit="dataset", event={"type": "gaussian", "rho": "0.000001"}, key=f"{sys.argv[2]}-{i}")
+    event, key = {"type": "gaussian", "rho": "0.000001"}, f"{sys.argv[2]}-{i}"
+    decision = book.charge(me, grant="G", unit="dataset", event=event, key=key)
     print(json.dumps(decision.receipt.to_dict()), flush=True)
 """
 

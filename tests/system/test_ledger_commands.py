@@ -1,6 +1,9 @@
 """`privcheck ledger …` and `run --ledger`, as scripts see them: fields, exit codes, and what is left in the store."""
 
 import json
+import os
+import pwd
+import time
 from fractions import Fraction
 
 import pytest
@@ -260,3 +263,15 @@ def test_a_run_pays_a_service(store, grant, monkeypatch):
             api.run("dp-apvi", env="riverswim", parameters={**given, "rho": "3/4"}, ledger=url, grant="G")
     balance, (charge,) = shown(store)
     assert (balance["free"], charge.state, charge.actor) == ("0.5", "committed", "job")
+
+
+def test_an_environment_variable_is_no_identity(grant):
+    """Whoever reserved it is who the operating system says; another name in the environment attests nothing."""
+    reserved = call("ledger", "reserve", *grant, "--gaussian-rho", "0.25", *FOR, "--seconds", 1)
+    me = pwd.getpwuid(os.getuid()).pw_name
+    assert call("ledger", "show", *grant[:2], "--charge", reserved["id"])["charge"]["actor"] == f"local-{me}"
+    time.sleep(1.1)
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        said = ("ledger", "release", reserved["id"], *grant[:2], "--evidence", "nothing ran")
+        told = call(*said, code=2, **{name: "ceo"})
+        assert f"another officer than local-{me} has to attest" in told["message"]

@@ -2,7 +2,6 @@
 
 import shutil
 import sqlite3
-import subprocess
 import types
 from contextlib import closing
 from pathlib import Path
@@ -222,34 +221,18 @@ def test_bringing_tables_up_to_date_accepts_nothing(new_ledger, charged):
     assert reopen(url).store.doubt == ""
 
 
-def run(program, *arguments):
-    cluster = postgres_cluster.shared()
-    command = [
-        str((cluster.programs / "initdb").resolve().parent / program),
-        "-h",
-        str(cluster.folder),
-        "-U",
-        "postgres",
-        *arguments,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.parametrize("elsewhere", [True, False])
 def test_a_dump_that_was_loaded_is_compared_with_receipts(tmp_path, elsewhere):
     cluster = postgres_cluster.shared()
     url = cluster.new()
     book = begin(url)
     kept = [charge(book).receipt, charge(book, "H").receipt]
-    dump = str(tmp_path / "dump.sql")
-    name = url.split("/")[3].split("?")[0]
-    run("pg_dump", "-f", dump, *([] if elsewhere else ["--clean"]), name)
+    cluster.save(url, tmp_path / "dump.sql")
     lost = charge(book).receipt
     book.store.close()
     assert reopen(url).store.doubt == ""
     target = cluster.new() if elsewhere else url
-    run("psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", dump, target.split("/")[3].split("?")[0])
+    cluster.load(target, tmp_path / "dump.sql")
     old = reopen(target)
     assert "put back from a backup, or its server was restored" in old.store.doubt
     with pytest.raises(StoreError, match="read-only"):
