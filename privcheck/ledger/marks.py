@@ -1,19 +1,16 @@
 """Which copy of itself a store is, and why it may be the wrong one: its states, and the marks that tell them apart.
 
-| state | how it is known | writes | what comes next |
+| state | how it is known | written? | then |
 | --- | --- | --- | --- |
-| fresh | no row, no marks | yes; the first one makes the marks | ours |
+| fresh | no row, no marks | yes, which makes the marks | ours |
 | ours | the marks have the store's own number, turn and tag | yes | any other |
-| newer copy | every head of the marks is there, and more: the process stopped between commit and marks, or older marks \
-were put back | yes; the marks are brought up to it | ours |
-| older copy | a head of the marks, or a row that this process wrote, is not there, or turns are missing | no | in doubt |
-| foreign | the marks, or this process, know a store of another number; the file at the path is not the one that was \
-opened; the tables are in another place (PostgreSQL) | no | in doubt |
+| newer copy | every head of the marks is there, and more: a crash after a commit | yes, and the marks | ours |
+| older copy | a head of the marks or of this process, or a turn of the marks, is not there | no | in doubt |
+| foreign | another number, another file at the path, tables in another place (PostgreSQL) | no | in doubt |
 | unmarked | rows, and no marks that can be read | no | in doubt |
-| in doubt | one of these three was noticed, at opening or by a write | no, in no process | being accepted |
-| being accepted | one transaction, which keeps every other writer out, compares, freezes and marks | its own | ours, or \
-in doubt as before |
-| accepted elsewhere | its epoch is not the one that this process opened | no, in this process | ours, once opened again |
+| in doubt | one of these three was noticed, at opening or by a write | no | being accepted |
+| being accepted | one transaction without other writers: it compares, freezes, marks | by it | ours, or in doubt |
+| accepted elsewhere | its epoch is not the one that this process opened | not by this one | ours, opened again |
 
 Every write asks this inside its own transaction, before it decides anything. A store has a random number for life, and
 a random epoch that changes whenever a copy is accepted. Beside a SQLite file, in `FILE.heads`, are its number, turn
@@ -36,17 +33,18 @@ import os
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from privcheck.ledger.exact import canonical
-from privcheck.ledger.store import Transaction
+from privcheck.ledger.store import Row, Transaction
 from privcheck.ledger.values import Entry
 
 Heads = Mapping[str, tuple[int, str]]  # by dataset: place and hash
 COMPARE: Final = "compare it with kept receipts: privcheck ledger verify --receipts FILE --accept"
+IDENTITY: Final = "SELECT name, value FROM meta WHERE name IN ('store', 'epoch', 'turn', 'forgone', 'place')"
 _LINE: Final = 512  # bytes: a sector of a disk, which is written whole
 _KEPT: Final = 32  # chains whose heads a process remembers: as many as it may be writing at the same time
 
@@ -74,8 +72,11 @@ class Identity:
     @staticmethod
     def of(transaction: Transaction) -> Identity:
         """Read it in a transaction."""
-        names = "('store', 'epoch', 'turn', 'forgone', 'place')"
-        rows = transaction.all(f"SELECT name, value FROM meta WHERE name IN {names}")  # noqa: S608 - constants
+        return Identity.parse(transaction.all(IDENTITY))
+
+    @staticmethod
+    def parse(rows: Sequence[Row]) -> Identity:
+        """Take it from the answer to `IDENTITY`."""
         found = {str(name): str(value) for name, value in rows}
         turn, _, tag = found.get("turn", "").partition(" ")
         return Identity(
@@ -135,17 +136,21 @@ class Memory:
                 self._heads.popitem(last=False)
         return mine
 
+    def newest(self) -> dict[str, tuple[int, str]]:
+        """The heads that this process has written."""
+        with self._guard:
+            return dict(self._heads)
+
     def lost(self, transaction: Transaction) -> dict[str, tuple[int, str]]:
         """The heads that this process has written and that are not there."""
-        with self._guard:
-            mine = dict(self._heads)
-        if not mine:
+        newest = self.newest()
+        if not newest:
             return {}
-        marks = ", ".join("?" * len(mine))
-        asked = [value for _, value in mine.values()]
-        there = transaction.all(f"SELECT hash FROM entry WHERE hash IN ({marks})", asked)  # noqa: S608 - marks are constants
-        found = {str(row[0]) for row in there}
-        return {name: head for name, head in mine.items() if head[1] not in found}
+        marks = ", ".join("?" * len(newest))
+        asked = [value for _, value in newest.values()]
+        found = transaction.all(f"SELECT hash FROM entry WHERE hash IN ({marks})", asked)  # noqa: S608 - constants
+        there = {row[0] for row in found}
+        return {name: head for name, head in newest.items() if head[1] not in there}
 
     def explain(self, identity: Identity) -> str:
         """Why this is not the store that was opened; empty where it is."""
@@ -163,7 +168,7 @@ def explain_lost(lost: Heads) -> str:
 
 
 def explain_marks(transaction: Transaction, identity: Identity, marks: Marks | None) -> str:
-    """Why a SQLite file is not the newest copy of itself, by its marks; empty where it is, or nothing says otherwise."""
+    """Why a SQLite file is not the newest copy of itself, by its marks; empty where they do not say so."""
     if marks is None:
         any_row = transaction.one("SELECT 1 FROM entry LIMIT 1")
         return "" if any_row is None else f"its heads, kept beside it in FILE.heads, are not there; {COMPARE}"
@@ -194,11 +199,13 @@ def read_marks(path: Path) -> Marks | None:
 def agree(path: Path, identity: Identity) -> bool:
     """Whether the marks beside a SQLite file are of its own last transaction; their first line says so."""
     try:
-        with heads_path(path).open("rb") as file:
-            first = json.loads(file.read(_LINE))
-        return bool(first == {"store": identity.store, "turn": identity.turn, "tag": identity.tag})
-    except (OSError, ValueError):
+        descriptor = os.open(f"{path}.heads", os.O_RDONLY)
+    except OSError:
         return False
+    try:
+        return os.read(descriptor, _LINE) == _first(identity.store, identity.turn, identity.tag)
+    finally:
+        os.close(descriptor)
 
 
 def replace_marks(path: Path, marks: Marks) -> None:
@@ -212,7 +219,8 @@ def replace_marks(path: Path, marks: Marks) -> None:
     try:
         descriptor = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as out:
-            out.write(b"".join(_lines(marks)))
+            out.write(_first(marks.store, marks.turn, marks.tag))
+            out.writelines(_line(name, head) for name, head in marks.heads.items())
         part.replace(file)
     except OSError:
         part.unlink(missing_ok=True)
@@ -227,27 +235,28 @@ def advance_marks(path: Path, identity: Identity, heads: Heads) -> None:
     Raises:
         OSError: They cannot be written.
     """
-    new = Marks(store=identity.store, turn=identity.turn, tag=identity.tag, heads=heads)
     try:
-        descriptor = os.open(heads_path(path), os.O_RDWR)
+        descriptor = os.open(f"{path}.heads", os.O_RDWR)
     except FileNotFoundError:
-        replace_marks(path, new)
+        replace_marks(path, Marks(store=identity.store, turn=identity.turn, tag=identity.tag, heads=heads))
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-        try:
-            old = _parse(data)
-        except (ValueError, TypeError, AttributeError, KeyError):
-            old = None
-        if old is None or not old.store:
-            replace_marks(path, new if old is None else replace(new, heads=old.add(heads).heads))
+        if b'"turn":' not in data[:_LINE]:  # of an earlier version, or not to be read
+            old = read_marks(path) or Marks()
+            replace_marks(path, replace(old.add(heads), store=identity.store, turn=identity.turn, tag=identity.tag))
             return
-        later = old if old.turn > new.turn else replace(new, heads=old.heads)
-        before = [data[start : start + _LINE] for start in range(0, len(data), _LINE)]
-        for i, line in enumerate(_lines(later.add(heads))):
-            if i >= len(before) or before[i] != line:
-                os.pwrite(descriptor, line, i * _LINE)
+        if json.loads(data[:_LINE])["turn"] < identity.turn:
+            os.pwrite(descriptor, _first(identity.store, identity.turn, identity.tag), 0)
+        end = len(data)
+        for name, head in heads.items():
+            place = data.find(b'\n{"dataset":' + canonical(name).encode() + b",") + 1
+            if not place:
+                place, end = end, end + _LINE
+            elif json.loads(data[place : place + _LINE])["seq"] >= head[0]:
+                continue
+            os.pwrite(descriptor, _line(name, head), place)
     finally:
         os.close(descriptor)
 
@@ -277,12 +286,15 @@ def find_lost(transaction: Transaction, heads: Heads) -> list[str]:
     ]
 
 
-def _lines(marks: Marks) -> list[bytes]:
-    """Marks as lines of one length: the store's own, and one a chain, in the order in which they came."""
-    first = {"store": marks.store, "turn": marks.turn, "tag": marks.tag}
-    every: list[dict[str, Any]] = [first]
-    every += [{"dataset": name, "seq": seq, "hash": value} for name, (seq, value) in marks.heads.items()]
-    return [canonical(one).encode().ljust(_LINE - 1) + b"\n" for one in every]
+def _first(store: str, turn: int, tag: str) -> bytes:
+    """The line of marks that is about the store."""
+    return f'{{"store":"{store}","tag":"{tag}","turn":{turn}}}'.encode().ljust(_LINE - 1) + b"\n"
+
+
+def _line(name: str, head: tuple[int, str]) -> bytes:
+    """The line of marks that is about a chain."""
+    text = canonical({"dataset": name, "seq": head[0], "hash": head[1]})
+    return text.encode().ljust(_LINE - 1) + b"\n"
 
 
 def _parse(data: bytes) -> Marks:

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from privcheck.errors import StoreError
 from privcheck.hiding import hide_passwords
-from privcheck.ledger.marks import COMPARE, Identity, Memory, explain_lost
+from privcheck.ledger.marks import COMPARE, IDENTITY, Identity, Memory, explain_lost
 from privcheck.ledger.schema import VERSION, migrate, read_version
 from privcheck.ledger.store import Field, Row, Waiting
 from privcheck.ledger.values import Entry
@@ -33,7 +33,9 @@ _WAIT: Final = 30  # seconds for another writer to finish, and for a server that
 _IDLE: Final = 8  # connections that are kept
 _SCHEMA_LOCK: Final = 4_611_686_018  # of the advisory lock under which tables are made
 _WRITE_LOCK: Final = 4_611_686_019  # … that every write shares, and an acceptance has alone
-_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_CHANGING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_WRITING: Final = f"{_CHANGING}; SELECT pg_advisory_xact_lock_shared({_WRITE_LOCK})"
+_ACCEPTING: Final = f"{_CHANGING}; SELECT pg_advisory_xact_lock({_WRITE_LOCK})"
 _READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # what the ledger says is committed has to be on the disk, whatever the server's default is
 _SESSION: Final = (
@@ -98,7 +100,7 @@ class PostgresTransaction:
         return self._connection.execute(_marked(statement), parameters).fetchall()
 
     def claim(self, what: str, names: Sequence[str]) -> None:
-        """Keeps every other writer from deciding about names until the transaction ends, whether they are there or not."""
+        """Keeps every other writer from deciding about names until the transaction ends, there or not."""
         new = sorted({f"{what} {name}" for name in names} - self._claimed)
         if new:
             self._connection.execute(
@@ -147,7 +149,7 @@ class PostgresStore:
         self._place = ""
         weakref.finalize(self, _close_all, self._idle, self._process)
         if create:
-            with self._transaction(_WRITING) as transaction:
+            with self._transaction(_CHANGING) as transaction:
                 self._make_tables(transaction)
         else:
             self._bring_up_to_date()
@@ -158,7 +160,6 @@ class PostgresStore:
         if reason := self.read_only or self.doubt:
             raise StoreError(f"{self.url}: read-only: {reason}", read_only=True)
         with self._transaction(_WRITING) as transaction:
-            transaction.run(f"SELECT pg_advisory_xact_lock_shared({_WRITE_LOCK})")
             reason, lost = self._explain(transaction)
             if lost:  # said to every process
                 transaction.run("UPDATE meta SET value = '' WHERE name = 'place'")
@@ -183,8 +184,7 @@ class PostgresStore:
         """Lets a store in doubt be written again; one commit freezes what was lost and ends the doubt."""
         if self.read_only:
             raise StoreError(f"{self.url}: read-only: {self.read_only}", read_only=True)
-        with self._transaction(_WRITING) as transaction:
-            transaction.run(f"SELECT pg_advisory_xact_lock({_WRITE_LOCK})")
+        with self._transaction(_ACCEPTING) as transaction:
             lost = self._memory.lost(transaction)
             accepted = decide(transaction, dict.fromkeys(lost, False))
             identity = Identity.of(transaction)
@@ -223,7 +223,7 @@ class PostgresStore:
             message = f"{self.url}: a database, but no ledger; expected one made by: privcheck ledger init"
             raise StoreError(message)
         if version < VERSION:
-            with self._transaction(_WRITING) as transaction:  # two who do so at once wait for each other
+            with self._transaction(_CHANGING) as transaction:  # two who do so at once wait for each other
                 transaction.run(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
                 migrate(transaction, version=read_version(transaction) or 0)
         with self.read() as transaction:
@@ -237,36 +237,49 @@ class PostgresStore:
             raise StoreError(f"{message}: what the ledger says is committed could be lost")
 
     def _explain(self, transaction: PostgresTransaction) -> tuple[str, bool]:
-        """Why this is not the store that was opened, with all that is known to have been written; and whether it lost."""
-        identity = Identity.of(transaction)
-        if identity.place != self._find_place(transaction):
+        """Why this is not the store that was opened, and whether rows are lost that this process has written."""
+        newest = self._memory.newest()
+        marks = ", ".join("?" * len(newest)) or "NULL"
+        statement = (
+            f"{IDENTITY} UNION ALL SELECT 'here', {self._say_place(transaction)} "  # noqa: S608 - all of it is ours
+            f"UNION ALL SELECT 'row', hash FROM entry WHERE hash IN ({marks})"
+        )
+        # in one round trip
+        rows = transaction.all(statement, [value for _, value in newest.values()])
+        there = {row[1] for row in rows if row[0] in ("row", "here")}
+        identity = Identity.parse(rows)
+        if identity.place not in there:
             return f"it was put back from a backup, or its server was restored or promoted; {COMPARE}", False
         if reason := self._memory.explain(identity):
             return reason, False
-        lost = self._memory.lost(transaction)
+        lost = {name: head for name, head in newest.items() if head[1] not in there}
         return (explain_lost(lost), True) if lost else ("", False)
 
     def _find_place(self, transaction: PostgresTransaction) -> str:
         """The server, its timeline, the database and the table: a loaded dump has another table at least."""
+        row = transaction.one(f"SELECT {self._say_place(transaction)}")
+        assert row is not None
+        return str(row[0])
+
+    def _say_place(self, transaction: PostgresTransaction) -> str:
+        """The expression of the place that this user may ask for: a server's owner may keep parts to himself."""
         if not self._place:
-            functions = ("pg_control_system()", "pg_walfile_name(pg_lsn)")  # an owner may have kept them to himself
+            functions = ("pg_control_system()", "pg_walfile_name(pg_lsn)")
             may = transaction.one(
                 "SELECT has_function_privilege(?, 'execute'), has_function_privilege(?, 'execute')", functions
             )
             server, line = may or (None, None)
             parts = [
                 "(SELECT system_identifier::text FROM pg_control_system())" if server else "''",
-                # a server that follows another has no log of its own
+                # a server that follows another has no log that it writes
                 "CASE WHEN pg_is_in_recovery() THEN '' ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END"
                 if line
                 else "''",
                 "(SELECT oid::text FROM pg_database WHERE datname = current_database())",
                 "COALESCE(to_regclass('entry')::oid::text, '')",
             ]
-            self._place = "SELECT " + " || '/' || ".join(parts)
-        row = transaction.one(self._place)
-        assert row is not None
-        return str(row[0])
+            self._place = " || '/' || ".join(parts)
+        return self._place
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[PostgresTransaction]:
@@ -288,16 +301,22 @@ class PostgresStore:
         """Returns a connection in a transaction: one that is kept, or a new one where the server let go of it."""
         while (connection := self._take()) is not None:
             try:
-                connection.execute(begin)
-            except self._psycopg.OperationalError:
+                connection.execute(begin, prepare=False)
+            except self._psycopg.OperationalError as error:
                 _close(connection)
+                if error.sqlstate in _BUSY:  # a copy is being accepted
+                    raise
             else:
                 return connection
         connection = self._psycopg.connect(
             self._target, autocommit=True, connect_timeout=_WAIT, application_name="privcheck", prepare_threshold=2
         )
-        for statement in (*_SESSION, begin):
-            connection.execute(statement)
+        try:
+            for statement in (*_SESSION, begin):
+                connection.execute(statement, prepare=False)
+        except BaseException:
+            _close(connection)
+            raise
         return connection
 
     def _take(self) -> psycopg.Connection[Any] | None:

@@ -13,6 +13,8 @@ from privcheck.ledger.values import Entry
 
 _COLUMNS: Final = "dataset, seq, kind, budget, charge, actor, request_key, held, lost, body, written_at, prev, hash"
 _SELECT: Final = f"SELECT {_COLUMNS} FROM entry"  # noqa: S608 - a constant
+# in the same columns: the digest of the request in place of the body
+_ANSWERED: Final = "SELECT '', 0, 'answer', NULL, NULL, actor, request_key, 0, 0, request, '', '', '' FROM answer"
 _PAGE: Final = 1000
 
 
@@ -131,13 +133,11 @@ def find_requests(transaction: Transaction, actor: str, keys: Sequence[str]) -> 
         return
     transaction.claim("key", [f"{actor} {key}" for key in new])
     transaction.keys.update({(actor, key): [] for key in new})
-    marks = ", ".join("?" * len(new))
-    where = f"WHERE actor = ? AND request_key IN ({marks})"
-    for row in transaction.all(f"{_SELECT} {where}", (actor, *new)):
-        entry = _sure(row)
-        transaction.keys[actor, str(entry.key)].append((str(entry.body["request"]), entry))
-    for key, request in transaction.all(f"SELECT request_key, request FROM answer {where}", (actor, *new)):  # noqa: S608 - marks are constants
-        transaction.keys[actor, str(key)].append((str(request), None))
+    where = f"WHERE actor = ? AND request_key IN ({', '.join('?' * len(new))})"
+    for row in transaction.all(f"{_SELECT} {where} UNION ALL {_ANSWERED} {where}", (actor, *new, actor, *new)):
+        entry = None if row[2] == "answer" else _sure(row)
+        request = str(row[9]) if entry is None else str(entry.body["request"])
+        transaction.keys[actor, str(row[6])].append((request, entry))
 
 
 def earlier_requests(transaction: Transaction, actor: str, key: str) -> list[tuple[str, Entry | None]]:
