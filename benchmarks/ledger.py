@@ -54,7 +54,11 @@ MIXES = {
         acc.pure(epsilon="0.2", count=20),
     ],
 }
-SAMPLED = {"1000 rounds of DP-SGD (1 %, std 1), δ of 1e-8 aside": [acc.poisson_gaussian(std=1, rate=0.01, count=1000)]}
+SAMPLED = {
+    "1000 rounds of DP-SGD (1 %, std 1), δ of 1e-8 aside": [
+        acc.poisson_gaussian(std=1, rate=0.01, relation="add-remove", count=1000)
+    ]
+}
 
 
 def seconds_each(work, repeats):
@@ -182,8 +186,9 @@ def kinds():
 
 
 def new_book(url):
-    """Returns a new ledger with a grant for a billion charges."""
+    """A new ledger with a grant for a billion charges."""
     book, _ = Book.init(create_store(url))
+    book.set_policy(OFFICER, dataset="D", epsilon="2e6", delta="1e-6", unit="user, 1 trajectory, replace-one, central")
     book.grant(OFFICER, name="G", dataset="D", currency="rho", cap="1e6", delta="1e-6")
     return book
 

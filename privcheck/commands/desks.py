@@ -352,8 +352,15 @@ def _in_utc(name: str, moment: object) -> str | None:
 
 
 def _state(unit: Stated, claim: Json | None) -> Json:
-    """Returns what a service is told of an event: for whom it is priced, and of what it is; its verdict is not ours."""
+    """Returns what a service is told of an event: for whom it is priced, and of what it is; its verdict is not ours.
+
+    Raises:
+        ParameterError: There is a unit beside the claim's.
+    """
     given = claim or {}
+    own = given.get("unit")
+    if own is not None and unit is not None:
+        raise ParameterError(f"the claim has a unit of its own, {own}; expected no other beside it", name="unit")
     about = {name: given[name] for name in _STATED if name in given}
     met = [name for name, how in given["joint"].items() if how] if "joint" in given else None
-    return {"unit": given.get("unit", unit), "conditions": met, "about": about or None}
+    return {"unit": unit if own is None else own, "conditions": met, "about": about or None}

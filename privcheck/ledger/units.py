@@ -20,11 +20,10 @@ from privcheck.unit import Unit, explain_mismatch, parse_unit
 DATASET: Final = "dataset"  # in place of a unit: who charges states that it was priced for the dataset's
 _EXAMPLE: Final = "'patient, 8 trajectories, replace-one, central'"
 _LONGEST: Final = 2000  # characters of a unit
-_compare = lru_cache(maxsize=1024)(explain_mismatch)
 
 
 def state_unit(given: object, *, by: str) -> Unit:
-    """The complete unit that a person states, for a dataset or with a request; whatever was known is his or her word.
+    """The complete unit that a person states for a dataset, with that person as its source.
 
     Args:
         given: A `Unit`, its JSON as a mapping or text, or the text that `parse_unit` reads.
@@ -50,10 +49,18 @@ def check_unit(policy: Policy, given: object, *, by: str, relations: Iterable[st
         relations: The neighbouring relations that the events name.
 
     Raises:
-        ParameterError: There is no unit, it is none, or it is not one that the dataset's implies; an event names
-            another relation; the unit was asserted, and the policy does not take that; or the policy has no unit.
+        ParameterError: No unit is given, or a guarantee for it is none for the dataset's; an event names another
+            relation; the unit was asserted, and the policy does not take that; or the policy has no unit.
     """
-    needed, whose = needed_unit(policy), f"dataset {policy.dataset!r}"
+    needed, taken = needed_unit(policy), (policy.dataset, policy.asserted_units)
+    if isinstance(given, (str, Unit)):
+        return _check_again(needed, taken, given, by, tuple(relations))
+    return _check(needed, taken, given, by, tuple(relations))
+
+
+def _check(needed: Unit, taken: tuple[str, bool], given: object, by: str, relations: tuple[str, ...]) -> Unit:
+    dataset, takes_asserted = taken
+    whose = f"dataset {dataset!r}"
     if given is None:
         message = (
             f"expected a unit (--unit): for whom it was priced, as {_EXAMPLE}, or the word {DATASET!r} (--unit "
@@ -61,16 +68,16 @@ def check_unit(policy: Policy, given: object, *, by: str, relations: Iterable[st
         )
         raise ParameterError(message, name="unit")
     offered = replace(needed, basis="statement", stated_by=by) if given == DATASET else _read(given, by=by)
-    mismatch = _compare(offered, needed, whose=whose)
+    mismatch = explain_mismatch(offered, needed, whose=whose)
     if mismatch is not None:
         raise ParameterError(mismatch, name="unit", given=offered.text)
     for relation in relations:
         named: Any = relation
-        mismatch = _compare(replace(offered, relation=named), needed, whose=whose)
+        mismatch = explain_mismatch(replace(offered, relation=named), needed, whose=whose)
         if mismatch is not None:
             message = f"an event names the relation {relation} itself: {mismatch}"
             raise ParameterError(message, name="relation", given=relation)
-    if offered.basis == "assertion" and not policy.asserted_units:
+    if offered.basis == "assertion" and not takes_asserted:
         message = (
             f"the unit of this is only asserted ({offered.words}; stated by: {offered.stated_by}), and the policy of "
             f"{whose} takes no asserted units: name the column that says who a user is (--column user=…), or open "
@@ -78,6 +85,9 @@ def check_unit(policy: Policy, given: object, *, by: str, relations: Iterable[st
         )
         raise ParameterError(message, name="unit", given=offered.text)
     return offered
+
+
+_check_again = lru_cache(maxsize=1024)(_check)  # most requests are like one that came before
 
 
 def needed_unit(policy: Policy) -> Unit:
@@ -104,7 +114,6 @@ def _read(given: object, *, by: str) -> Unit:
     return replace(unit, stated_by=by) if unit.basis == "statement" else unit  # whoever hands it in states it
 
 
-@lru_cache(maxsize=1024)
 def _read_text(text: str, by: str) -> Unit:
     if text.lstrip().startswith("{"):
         return _read(read_json(text), by=by)

@@ -243,9 +243,9 @@ class Stopped:
         return call
 
 
-def interleave(first, second, case, stopped, other, at):
+def interleave(writes, case, stopped, other, *, at):
     """Returns what two writes answer, the second one run where the first is stopped."""
-    answers = {}
+    (first, second), answers = writes, {}
 
     def run_other():
         answers["second"] = case.write(other, second)
@@ -277,7 +277,7 @@ def orders(kind, first, second):
 
 @pytest.mark.parametrize("first", WRITES)
 def test_two_writes_end_as_in_one_order_or_the_other(first, new_ledger):
-    random_ = random.Random(f"29 {first}")
+    drawn = random.Random(f"29 {first}")  # noqa: S311 - where to stop
     numbers, ledgers = itertools.count(), []
 
     def ledger():
@@ -290,12 +290,12 @@ def test_two_writes_end_as_in_one_order_or_the_other(first, new_ledger):
     for second in WRITES:
         points = [0, 1]
         if kind == "postgresql":
-            points = list(range(25)) if {first, second} <= RULES else sorted(random_.sample(range(14), 2))
+            points = list(range(25)) if {first, second} <= RULES else sorted(drawn.sample(range(14), 2))
         for at in points:
             if "accept" in (first, second):  # it is about the whole store
                 kind, book, stopped, other = ledger()
             case = Case(book, next(numbers))
-            answers, reached = interleave(first, second, case, stopped, other, at)
+            answers, reached = interleave((first, second), case, stopped, other, at=at)
             found = (answers, case.state())
             assert found in list(orders(kind, first, second)), (first, second, at)
             if not reached:

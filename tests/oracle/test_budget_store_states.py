@@ -187,6 +187,7 @@ class Machine(RuleBasedStateMachine):
         book.store.close()
         assert taken.accepted == (freeze or not (taken.lost or taken.uncompared))
         if taken.accepted:
+            assert set(taken.frozen) == {name.removeprefix("of-") for name in (*taken.lost, *taken.uncompared)}
             self.turn("epoch" if doubtful else "freeze", taken.frozen)
             self.marks, self.loaded = self.turns, False
 

@@ -199,6 +199,41 @@ def test_only_what_holds_is_charged(store, grant):
     assert call("ledger", "charge", *grant, "--algorithm", "dp-apvi", "--set", "rho=1/4")["remaining"] == "0.75"
 
 
+def test_an_event_says_for_whom_it_was_priced_and_an_algorithm_declares_it(store, grant):
+    bare = ("--gaussian-rho", "0.01")
+    for command in ("charge", "reserve", "quote"):
+        told = call("ledger", command, *grant, *bare, code=2)
+        assert (told["error"], "--unit dataset" in told["message"]) == ("usage", True)
+        other = call(
+            "ledger", command, *grant, *bare, "--unit", "hospital, 400 trajectories, replace-one, central", code=2
+        )
+        assert "it protects one hospital, not one user" in other["message"]
+    asked = ("ledger", "charge", *grant, "--algorithm", "dp-apvi", "--set", "rho=1/4")
+    assert "leave --unit out" in call(*asked, *FOR, code=2)["message"]
+    done = call(*asked)
+    kept = call("ledger", "show", "--store", store, "--charge", done["id"])["charge"]["unit"]
+    assert (kept["relation"], kept["basis"], kept["stated_by"]) == (
+        "replace-one",
+        "declaration",
+        "declaration of dp-apvi",
+    )
+    words = CliRunner().invoke(cli.main, ["ledger", "show", "--store", store, "--charge", done["id"]]).stdout
+    assert "stated by declaration of dp-apvi" in " ".join(words.split())
+
+
+def test_a_hospital_takes_no_algorithm_for_one_trajectory(store):
+    hospital = ("--unit", "hospital, 400 trajectories, replace-one, central")
+    call("ledger", "policy", "--store", store, "--dataset", "stays", "--epsilon", 8, "--delta", "1e-6", *hospital)
+    given = ("--dataset", "stays", "--currency", "rho", "--cap", 1, "--delta", "1e-6", "--name", "S")
+    call("ledger", "grant", "--store", store, *given)
+    asked = ("--store", store, "--grant", "S", "--algorithm", "dp-apvi", "--set", "rho=1/4")
+    refused = call("ledger", "charge", *asked, code=2)["message"]
+    assert "covered: 1, not 400" in refused
+    assert "ρ × 160000" in refused
+    ran = ("run", "dp-apvi", *SMALL, "--set", "rho=1/4", "--ledger", store, "--grant", "S")
+    assert "covered: 1, not 400" in call(*ran, code=2)["message"]
+
+
 def test_joint_dp_says_under_which_conditions(store, same_start):
     done = call("ledger", "charge", *same_start, "--algorithm", "private-ucb-vi-calibrated", "--set", "epsilon=1/2")
     assert [one["name"] for one in done["conditions"]] == ["outputs", "billboard"]

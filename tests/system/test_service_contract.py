@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode, checks
 from schemathesis.specs.openapi import checks as openapi
 
+import budget_stores
 from privcheck.service.app import Settings, create_app
 from privcheck.service.openapi import describe
 from privcheck.service.opening import open_or_create
@@ -50,6 +51,8 @@ def service(tmp_path_factory):
     with served(app) as client:
         headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "first"}
         made = {"name": "G", "dataset": "people", "currency": "rho", "cap": "1", "delta": "1e-6"}
+        policy, first = budget_stores.policy_body(made), {**headers, "Idempotency-Key": "policy"}
+        assert client.post("/v1/datasets", json=policy, headers=first).status_code == 201
         assert client.post("/v1/grants", json=made, headers=headers).status_code == 201
         assert wait_for(lambda: client.get("/v1/algorithms")).status_code == 200
         assert wait_for(lambda: client.get("/v1/algorithms/dp-apvi")).status_code == 200

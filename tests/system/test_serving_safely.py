@@ -99,7 +99,8 @@ def test_tls_from_end_to_end(certificate, tmp_path, monkeypatch):
         answer = read(line)
         assert all("Secure" in value for name, value in answer.getheaders() if name.lower() == "set-cookie")
         monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", token)
-        asked = ["ledger", "charge", "--store", base, "--grant", "G", "--gaussian-rho", "0.01", "--json"]
+        asked = ["ledger", "charge", "--store", base, "--grant", "G", "--unit", "dataset"]
+        asked += ["--gaussian-rho", "0.01", "--json"]
         refused = CliRunner().invoke(main, asked)
         assert (refused.exit_code, json.loads(refused.stdout)["error"]) == (2, "store")
         monkeypatch.setenv("SSL_CERT_FILE", str(cert))
@@ -186,7 +187,9 @@ def test_postgresql_is_served_from_end_to_end(postgres, monkeypatch):
         monkeypatch.setenv("PRIVCHECK_LEDGER_TOKEN", token)
         base = f"http://127.0.0.1:{port}"
         given = ["--dataset", "D", "--currency", "rho", "--cap", "1", "--delta", "1e-6", "--name", "G"]
-        for asked in (["grant", *given], ["charge", "--grant", "G", "--gaussian-rho", "0.25", "--key", "K"]):
+        policy = ["--dataset", "D", "--epsilon", "8", "--delta", "1e-6", "--unit", budget_stores.UNIT]
+        spent = ["--grant", "G", "--unit", "dataset", "--gaussian-rho", "0.25", "--key", "K"]
+        for asked in (["policy", *policy], ["grant", *given], ["charge", *spent]):
             told = CliRunner().invoke(main, ["ledger", *asked, "--store", base, "--json"])
             assert told.exit_code == 0, told.output
         assert json.loads(told.stdout)["remaining"] == "0.75"

@@ -184,6 +184,8 @@ def test_what_a_run_pays_through_a_service_is_of_the_datasets_neighbours(ledger,
         assert held["state"] == found["state"] == "reserved"
         assert found["unit"] == replacing
         assert found["claim"] == {"algorithm": "a", "parameters": {"H": "3"}}
+        with pytest.raises(ParameterError, match="expected no other beside it"):
+            till.reserve(grant="G", event=EVENT, unit="dataset", claim=about, key=None)
         with pytest.raises(ParameterError, match="give unit with an event"):
             till.reserve(grant="G", event=EVENT, key=None)
     with pytest.raises(ParameterError, match="expected one of replace-one"):
