@@ -167,6 +167,16 @@ def test_a_backup_from_within_a_burst_is_an_older_copy(book, path, opened):
     assert "row 12 of 'of-G' was written, and is not there" in opened(path).store.doubt
 
 
+def test_files_of_a_live_ledger_that_were_copied_are_an_older_copy(book, path, tmp_path, opened):
+    """What is still in the log is missing; the marks of that moment say so."""
+    charge(book)
+    (tmp_path / "copy").mkdir()
+    for file in (path, heads_path(path)):
+        shutil.copy(file, tmp_path / "copy")
+    charge(book)
+    assert "row 3 of 'of-G' was written, and is not there" in opened(tmp_path / "copy" / path.name).store.doubt
+
+
 def test_a_token_that_was_revoked_does_not_come_back_with_a_backup(book, path, opened):
     """It is in no chain; the transaction that ended it is counted all the same."""
     book.make_token(OTTO, name="ana", role="reader")
