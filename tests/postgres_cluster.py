@@ -43,30 +43,56 @@ def somebody():
 class Cluster:
     """One server."""
 
-    def __init__(self):
+    def __init__(self, source=None):
         self.programs, self.owner = binaries(), somebody()
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # a socket's path must be short
         self.process = None
         self._names = (f"ledger{i}" for i in itertools.count())
         if self.owner:
             os.chown(self.folder, self.owner["user"], self.owner["group"])
-        self._run("initdb", "-D", self.folder / "data", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C",
-                  "--no-sync")  # fmt: skip
+        data = self.folder / "data"
+        if source is None:
+            self.run("initdb", "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")
+        else:  # a standby, which follows it
+            self.run("pg_basebackup", "-D", data, "-R", "-h", source.folder, "-U", "postgres", "-X", "stream", "-c",
+                     "fast", "--no-sync")  # fmt: skip
+        self.address = self.folder
         atexit.register(self.remove)
         self.start()
 
-    def _run(self, program, *arguments):
-        command = [str(self.programs / program), *map(str, arguments)]
+    def run(self, program, *arguments):
+        command = [str((self.programs / "initdb").resolve().parent / program), *map(str, arguments)]
         done = subprocess.run(
             command, cwd=self.folder, capture_output=True, text=True, check=False, env=_plain(), **self.owner
         )
         if done.returncode:
             raise RuntimeError(f"{program}: {done.stdout}{done.stderr}")
 
+    def save(self, url, file):
+        """Writes a database as statements that replace its tables."""
+        self._use("pg_dump", "--clean", "--if-exists", "-f", file, _name(url))
+
+    def load(self, url, file):
+        """Runs statements in a database."""
+        self._use("psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", file, _name(url))
+
+    def _use(self, program, *arguments):
+        """Runs a program as whoever runs the tests."""
+        command = [
+            str((self.programs / "initdb").resolve().parent / program),
+            "-h",
+            str(self.address),
+            "-U",
+            "postgres",
+        ]
+        done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{program}: {done.stdout}{done.stderr}")
+
     def start(self, wait=60):
         settings = {
             "listen_addresses": "",
-            "unix_socket_directories": self.folder,
+            "unix_socket_directories": self.address,
             "max_connections": 200,
             "shared_buffers": "16MB",
             "dynamic_shared_memory_type": "mmap",
@@ -87,8 +113,33 @@ class Cluster:
                 raise RuntimeError(f"PostgreSQL did not start: {(self.folder / 'log').read_text()[-2000:]}")
             time.sleep(0.05)
 
+    @contextlib.contextmanager
+    def standby(self):
+        """Yields a server that follows this one."""
+        follower = Cluster(self)
+        try:
+            yield follower
+        finally:
+            follower.remove()
+
+    def wait_for(self, source, wait=30):
+        """Waits until all that is on another server is here."""
+        (position,) = source.ask("SELECT pg_current_wal_lsn()::text")[0]
+        until = time.monotonic() + wait
+        while not self.ask("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", position)[0][0]:
+            if time.monotonic() > until:
+                raise RuntimeError("the standby does not follow")
+            time.sleep(0.02)
+
+    def start_in(self, folder):
+        """Starts it in the place of another server, which was stopped."""
+        self.address = folder
+        for left in ("postmaster.pid",):
+            (self.folder / "data" / left).unlink(missing_ok=True)
+        self.start()
+
     def url(self, name):
-        return f"postgresql:///{name}?host={self.folder}&user=postgres"
+        return f"postgresql:///{name}?host={self.address}&user=postgres"
 
     def ask(self, statement, *parameters, name="postgres"):
         import psycopg
@@ -105,7 +156,7 @@ class Cluster:
 
     def disconnect(self, url):
         """Ends all connections to a database."""
-        name = url.split("/")[3].split("?")[0]
+        name = _name(url)
         self.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", name)
 
     def kill(self):
@@ -131,6 +182,10 @@ class Cluster:
 def shared():
     """Returns the one server of this process, started when it is first asked for and removed when the process ends."""
     return Cluster()
+
+
+def _name(url):
+    return url.split("/")[3].split("?")[0]
 
 
 def _children(parent):

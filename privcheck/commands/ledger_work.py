@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
+import pwd
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -28,10 +28,13 @@ def read_token(token_file: Path | None) -> str:
 
 
 def local_officer() -> Actor:
-    """Returns the user of this computer, who may do all that the file's permissions allow."""
+    """The user of this computer, by the number under which this process runs, who may do all that the file allows.
+
+    The environment is not asked: whoever could choose a name there would attest his or her own reservations.
+    """
     try:
-        user = getpass.getuser()
-    except (OSError, KeyError):  # a user id without a name
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a number without a name
         user = str(os.getuid())
     return Actor(name=f"local-{re.sub(r'[^A-Za-z0-9._-]', '-', user)}", role="officer")
 

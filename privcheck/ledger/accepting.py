@@ -7,8 +7,7 @@ own last charge: who kept those did not keep the newest, so that they say nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,36 +44,30 @@ class Accepted:
         return {**self.checked.to_dict(), "accepted": self.accepted, **several}
 
 
-def accept(
-    store: Store,
-    known: Known,
-    actor: Actor,
-    receipts: Sequence[Receipt],
-    *,
-    freeze: bool,
-    write: Callable[[], AbstractContextManager[Transaction]],
-    at: str,
-) -> Accepted:
-    """Lets a store be written again, where nothing is lost of it, or what was lost is frozen.
+def accept(store: Store, known: Known, actor: Actor, receipts: Sequence[Receipt], *, freeze: bool, at: str) -> Accepted:
+    """Lets a store be written again, where nothing is lost of it, or what was lost is frozen: all in one transaction.
 
     Raises:
         ParameterError: A receipt was not signed by this store.
+        StoreError: It cannot be written now; what was in doubt still is.
     """
-    kept = store.compare()
-    with store.read() as transaction:
+    answers: list[Accepted] = []
+
+    def decide(transaction: Transaction, kept: Mapping[str, bool]) -> bool:
+        known.forget()  # it may have been read before another copy came in its place
         found = _compare(transaction, kept, receipts)
-    if not found.checked.ok or ((found.lost or found.uncompared) and not freeze):
-        return found
-    store.doubt = ""  # the marks stay until everything is frozen: they are read when the store is opened
-    with write() as transaction:
-        frozen = _freeze(transaction, known, actor, found, at=at)
-    store.accept()
-    return replace(found, accepted=True, frozen=frozen)
+        if found.checked.ok and (freeze or not (found.lost or found.uncompared)):
+            found = replace(found, accepted=True, frozen=_freeze(transaction, known, actor, found, at=at))
+        answers.append(found)
+        return found.accepted
+
+    store.accept(decide)
+    return answers[-1]
 
 
-def _compare(transaction: Transaction, kept: dict[str, bool], receipts: Sequence[Receipt]) -> Accepted:
+def _compare(transaction: Transaction, seen: Mapping[str, bool], receipts: Sequence[Receipt]) -> Accepted:
     """Returns what is lost, by what is known of the newest rows, and receipts."""
-    key, kept = tokens.read_key(transaction), dict(kept)
+    key, kept = tokens.read_key(transaction), dict(seen)
     newest: set[str] = set()
     for receipt in receipts:
         where = f"{receipt.dataset}, row {receipt.seq}"
@@ -97,9 +90,13 @@ def _compare(transaction: Transaction, kept: dict[str, bool], receipts: Sequence
 
 
 def _freeze(transaction: Transaction, known: Known, actor: Actor, found: Accepted, *, at: str) -> tuple[str, ...]:
-    """Freezes the grants of datasets of which rows are lost, or nothing is known; returns their names."""
-    frozen = []
-    for dataset in sorted({*found.lost, *found.uncompared} & set(rows.datasets(transaction))):
+    """Freezes the grants of datasets of which rows are lost, or nothing is known; returns their names.
+
+    Nothing more is granted there either: a grant that is lost is in no sum of the policy.
+    """
+    frozen, gone = [], sorted({*found.lost, *found.uncompared})
+    granting.close_datasets(transaction, gone)
+    for dataset in sorted(set(gone) & set(rows.datasets(transaction))):
         why = "rows of its dataset are lost" if dataset in found.lost else "there was nothing to compare it with"
         for grant in granting.grants_of(transaction, dataset):
             reason = {"reason": f"an older copy of the ledger was put back, and {why}"}

@@ -341,9 +341,11 @@ class Book:
             ParameterError: A receipt was not signed by this store.
         """
         require(actor, "accept")
-        return accepting.accept(
-            self.store, self._known, actor, receipts, freeze=freeze, write=self.write, at=self.now()
-        )
+        try:
+            return accepting.accept(self.store, self._known, actor, receipts, freeze=freeze, at=self.now())
+        except LedgerError as error:
+            self.store.stop_writing(str(error))
+            raise
 
     def _give(self, actor: Actor, grant: Grant, *, unit: object = None) -> tuple[Grant, Policy]:
         with self.write() as transaction:

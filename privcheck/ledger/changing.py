@@ -43,13 +43,12 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, at: str
         IdempotencyError: The key came before, with another request.
     """
     grant, key = prepared.grant, prepared.key
-    transaction.lock(grant.dataset)
-    if key is not None:
-        earlier = rows.find_key(transaction, grant.name, prepared.actor.name, key)
-        if earlier is not None and earlier.body["request"] != prepared.request:
+    if key is not None and (earlier := rows.earlier_requests(transaction, prepared.actor.name, key)):
+        same = next((row for request, row in earlier if request == prepared.request), None)
+        if same is None:
             raise IdempotencyError(f"the key {key!r} was used for another request; expected a new key")
-        if earlier is not None:
-            return known.decide(transaction, grant, earlier)
+        return known.decide(transaction, grant, same)
+    transaction.lock(grant.dataset)
     now = rows.read_clock(transaction, grant.dataset, at)
     balance = known.balance_of(transaction, grant.name)
     after = balance.spend(grant, prepared.blocks or WHOLE, prepared.cost, prepared.lines, prepared.state)

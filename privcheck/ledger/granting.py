@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -13,7 +15,7 @@ from privcheck.errors import BudgetError, ParameterError, UnknownNameError
 from privcheck.ledger import rows
 from privcheck.ledger.balances import Balance, balance_of
 from privcheck.ledger.blocks import Block, check_cover, find_blocks, read_blocks, read_statement
-from privcheck.ledger.exact import read_fraction, read_name
+from privcheck.ledger.exact import canonical, read_fraction, read_name
 from privcheck.ledger.planning import join_lines
 from privcheck.ledger.policies import bound_grants, bound_whole
 from privcheck.ledger.store import Transaction
@@ -120,6 +122,8 @@ def write_policy(transaction: Transaction, policy: Policy, *, actor: str, at: st
     Raises:
         ParameterError: The dataset has one already.
     """
+    transaction.claim("name", [f"dataset {policy.dataset}"])
+    _refuse_lost(transaction, policy.dataset)
     if find_policy(transaction, policy.dataset) is not None:
         message = f"dataset {policy.dataset!r} has its policy already, and it is never changed; take another name"
         raise ParameterError(message, name="dataset", given=policy.dataset)
@@ -138,10 +142,10 @@ def write_blocks(
             as a whole.
         UnknownNameError: There is no such dataset.
     """
+    transaction.lock(dataset)
     policy = find_policy(transaction, dataset)
     if policy is None:
         raise UnknownNameError("dataset", dataset, rows.datasets(transaction))
-    transaction.lock(dataset)
     new, known = read_blocks(names), {block.name for block in find_blocks(transaction, dataset)}
     said = read_statement(policy, disjoint_users)
     if not new or known & set(new):
@@ -172,6 +176,8 @@ def write_grant(
             priced for another unit than the dataset's.
         BudgetError: With it the dataset's grants would exceed its policy; nothing was changed.
     """
+    transaction.claim("name", [f"grant {grant.name}"])
+    transaction.lock(grant.dataset)
     if transaction.one("SELECT 1 FROM budget WHERE name = ?", (grant.name,)) is not None:
         raise ParameterError(f"there is a grant of the name {grant.name!r} already", name="name", given=grant.name)
     policy = find_policy(transaction, grant.dataset)
@@ -183,7 +189,7 @@ def write_grant(
         )
         raise ParameterError(message, name="dataset", given=grant.dataset)
     needed_unit(policy)
-    transaction.lock(grant.dataset)
+    _refuse_lost(transaction, grant.dataset)
     check_cover(grant, [block.name for block in find_blocks(transaction, grant.dataset)])
     if grant.kind == "plan":
         named = dict.fromkeys(str(line["relation"]) for line in grant.plan if "relation" in line)
@@ -195,6 +201,12 @@ def write_grant(
     body = {"grant": grant.to_dict(), "balance": Balance.new(grant).to_dict()}
     rows.append(transaction, dataset=grant.dataset, kind="grant", actor=actor, body=body, at=at, grant=grant.name)
     return grant, policy
+
+
+def close_datasets(transaction: Transaction, names: Collection[str]) -> None:
+    """Lets nothing more be granted on datasets of which rows are lost: of their grants and charges nobody knows."""
+    closed = canonical(sorted({*_closed(transaction), *names}))
+    transaction.run("UPDATE meta SET value = ? WHERE name = 'lost'", (closed,))
 
 
 def find_policy(transaction: Transaction, dataset: str) -> Policy | None:
@@ -273,6 +285,25 @@ def _check_whole(transaction: Transaction, policy: Policy, grant: Grant) -> Gran
         )
         raise BudgetError(message, cost=None, remaining=None)
     return grant
+
+
+def _closed(transaction: Transaction) -> list[str]:
+    row = transaction.one("SELECT value FROM meta WHERE name = 'lost'")
+    return [] if row is None else list(json.loads(str(row[0])))
+
+
+def _refuse_lost(transaction: Transaction, dataset: str) -> None:
+    """Refuses what would be granted without knowing what was charged.
+
+    Raises:
+        ParameterError: Rows of the dataset are lost.
+    """
+    if dataset in _closed(transaction):
+        message = (
+            f"rows of dataset {dataset!r} are lost: an older copy of the ledger was put back, and what was granted"
+        )
+        message += " and charged since then is not known; nothing more is granted on it"
+        raise ParameterError(message, name="dataset", given=dataset)
 
 
 def _as_recorded(grant: Grant) -> Grant:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from privcheck.errors import IdempotencyError, StateError
+from privcheck.ledger import rows
 from privcheck.ledger.exact import canonical, digest, read_text
 from privcheck.ledger.roles import Actor
 from privcheck.ledger.store import Transaction
@@ -30,7 +31,7 @@ def once(
 
     Args:
         book: The ledger that is written to, by `write`, in one transaction with the key.
-        actor: Who asks: keys are everybody's own.
+        actor: Who asks: keys are everybody's own, and one is for one request, whatever that is about.
         key: The idempotency key.
         asked: What is asked for; fields that are None do not count.
         write: Writes, and returns the answer.
@@ -39,14 +40,17 @@ def once(
     Raises:
         IdempotencyError: The key came before, with another request.
         StateError: It came before, and its answer told a secret, which is not told again.
-        StoreError: Somebody else writes with the same key now: ask again.
     """
     said = digest(canonical({name: value for name, value in asked.items() if value is not None}))
+    read_text("key", key)
     with book.together() as transaction:
-        found = transaction.one(f"SELECT request, body FROM answer {_WHERE}", (actor.name, read_text("key", key)))  # noqa: S608 - a constant
-        if found is not None:
-            return _repeat(key, said, str(found[0]), str(found[1]))
-        # before it is written, so that whoever comes at the same time with the same key waits here
+        # whoever comes at the same time with the same key waits here
+        if earlier := rows.earlier_requests(transaction, actor.name, key):
+            if (said, None) not in earlier:
+                raise IdempotencyError(f"the key {key!r} was used for another request; expected a new key")
+            found = transaction.one(f"SELECT body FROM answer {_WHERE}", (actor.name, key))  # noqa: S608 - a constant
+            assert found is not None
+            return _repeat(key, str(found[0]))
         transaction.run(
             "INSERT INTO answer (actor, request_key, request, body, written_at) VALUES (?, ?, ?, '', ?)",
             (actor.name, key, said, book.now()),
@@ -74,9 +78,7 @@ def _write(told: Mapping[str, Any]) -> str:
     return json.dumps(told, ensure_ascii=False, allow_nan=False)
 
 
-def _repeat(key: str, said: str, earlier: str, body: str) -> dict[str, Any]:
-    if earlier != said:
-        raise IdempotencyError(f"the key {key!r} was used for another request; expected a new key")
+def _repeat(key: str, body: str) -> dict[str, Any]:
     if not body:
         message = f"the request with the key {key!r} was answered with a token, which is told once and not kept; if it"
         raise StateError(f"{message} did not arrive, revoke that token and ask for one of another name", state="told")

@@ -14,6 +14,10 @@ class Known:
     """What an open ledger remembers of its store."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Forgets all: another copy of the store may have come in its place."""
         self._grants: dict[str, tuple[Grant, Policy]] = {}
         self._balances: dict[str, tuple[str, Balance]] = {}
         self._key = ""

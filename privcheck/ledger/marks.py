@@ -1,77 +1,284 @@
-"""Whether a store is the newest copy of itself: heads of its chains kept beside it, or where its tables are.
+"""Which copy of itself a store is, and why it may be the wrong one: its states, and the marks that tell them apart.
 
-A backup that was put back is whole in itself, and what was charged since then would be charged again. Beside a SQLite
-file, in `FILE.heads`, are the newest heads that were written to it: after a commit, at most once a second, by an atomic
-rename, so that a crash leaves them older than the file and never newer. A PostgreSQL database says itself in which
-server, timeline, database and table it was made: a dump that was loaded has others, as has a server that was restored
-to a moment, or promoted.
-Either opens read-only until an officer has compared it with kept receipts (`Book.accept`). What is put back together
-with its marks, file and heads or a snapshot of a whole disk, is not noticed: only receipts kept elsewhere show that.
+| state | how it is known | written? | then |
+| --- | --- | --- | --- |
+| fresh | no row, no marks | yes, which makes the marks | ours |
+| ours | the marks have the store's own number, turn and tag | yes | any other |
+| newer copy | every head of the marks is there, and more: a crash after a commit | yes, and the marks | ours |
+| older copy | a head of the marks or of this process, or a turn of the marks, is not there | no | in doubt |
+| foreign | another number, another file at the path, tables in another place (PostgreSQL) | no | in doubt |
+| unmarked | rows, and no marks that can be read | no | in doubt |
+| in doubt | one of these three was noticed, at opening or by a write | no | being accepted |
+| being accepted | one transaction without other writers: it compares, freezes, marks | by it | ours, or in doubt |
+| accepted elsewhere | its epoch is not the one that this process opened | not by this one | ours, opened again |
+
+Every write asks this inside its own transaction, before it decides anything. A store has a random number for life, and
+a random epoch that changes whenever a copy is accepted. Beside a SQLite file, in `FILE.heads`, are its number, turn
+(each writing transaction is one, with a random tag) and the newest head of every chain. They are written after the
+commit and before anybody is told of it: a crash between the two leaves marks that are older than the file, never newer,
+and so accuses nobody. A PostgreSQL database says in which server, timeline, database and table it was made: a dump that
+was loaded has others, as has a server that was restored to a moment, or promoted. Of either store an open process also
+remembers the heads that it has written itself.
+
+What is put back together with its marks, file and heads or a snapshot of a whole disk, is noticed by processes that
+have written since, and by receipts that were kept elsewhere; by nothing else.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import secrets
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from privcheck.ledger.exact import canonical
-from privcheck.ledger.store import Transaction
+from privcheck.ledger.store import Row, Transaction
+from privcheck.ledger.values import Entry
 
 Heads = Mapping[str, tuple[int, str]]  # by dataset: place and hash
 COMPARE: Final = "compare it with kept receipts: privcheck ledger verify --receipts FILE --accept"
+IDENTITY: Final = "SELECT name, value FROM meta WHERE name IN ('store', 'epoch', 'turn', 'forgone', 'place')"
+_LINE: Final = 512  # bytes: a sector of a disk, which is written whole
+_KEPT: Final = 32  # chains whose heads a process remembers: as many as it may be writing at the same time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What a store says of itself.
+
+    Attributes:
+        store: Its number.
+        epoch: Since when it is the accepted copy: another one after every acceptance.
+        turn: How many transactions have written to it (SQLite).
+        tag: Of the last of them.
+        forgone: The tag of marks that an officer has given up (SQLite).
+        place: Where its tables were made (PostgreSQL).
+    """
+
+    store: str
+    epoch: str
+    turn: int
+    tag: str
+    forgone: str
+    place: str
+
+    @staticmethod
+    def of(transaction: Transaction) -> Identity:
+        """Read it in a transaction."""
+        return Identity.parse(transaction.all(IDENTITY))
+
+    @staticmethod
+    def parse(rows: Sequence[Row]) -> Identity:
+        """Take it from the answer to `IDENTITY`."""
+        found = {str(name): str(value) for name, value in rows}
+        turn, _, tag = found.get("turn", "").partition(" ")
+        return Identity(
+            store=found.get("store", ""),
+            epoch=found.get("epoch", ""),
+            turn=int(turn or 0),
+            tag=tag,
+            forgone=found.get("forgone", ""),
+            place=found.get("place", ""),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What is kept beside a SQLite file.
+
+    Attributes:
+        store: The number of the store; empty in marks of an earlier version, which have heads alone.
+        turn: The last transaction that was acknowledged.
+        tag: Of that.
+        heads: The newest acknowledged head of every chain.
+    """
+
+    store: str = ""
+    turn: int = -1
+    tag: str = ""
+    heads: Heads = field(default_factory=dict)
+
+    def add(self, heads: Heads) -> Marks:
+        """The marks with newer heads of some chains."""
+        newer = {name: max(head, self.heads.get(name, (0, ""))) for name, head in heads.items()}
+        return replace(self, heads={**self.heads, **newer})
+
+
+class Memory:
+    """What an open store knows of itself: whose number and epoch it opened, and the heads that it has written."""
+
+    def __init__(self) -> None:
+        self._store = self._epoch = ""
+        self._heads: OrderedDict[str, tuple[int, str]] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def begin(self, identity: Identity) -> None:
+        """Start anew with a store that was opened, or accepted."""
+        with self._guard:
+            self._store, self._epoch = identity.store, identity.epoch
+            self._heads.clear()
+
+    def keep(self, heads: Mapping[tuple[str, str], Entry]) -> Heads:
+        """Remember the heads of a transaction that was committed; returns those of datasets."""
+        mine = {name: (row.seq, row.hash) for (kind, name), row in heads.items() if kind == "dataset"}
+        with self._guard:
+            for name, head in mine.items():
+                self._heads[name] = max(head, self._heads.get(name, (0, "")))
+                self._heads.move_to_end(name)
+            while len(self._heads) > _KEPT:
+                self._heads.popitem(last=False)
+        return mine
+
+    def newest(self) -> dict[str, tuple[int, str]]:
+        """The heads that this process has written."""
+        with self._guard:
+            return dict(self._heads)
+
+    def lost(self, transaction: Transaction) -> dict[str, tuple[int, str]]:
+        """The heads that this process has written and that are not there."""
+        newest = self.newest()
+        if not newest:
+            return {}
+        marks = ", ".join("?" * len(newest))
+        asked = [value for _, value in newest.values()]
+        found = transaction.all(f"SELECT hash FROM entry WHERE hash IN ({marks})", asked)  # noqa: S608 - constants
+        there = {row[0] for row in found}
+        return {name: head for name, head in newest.items() if head[1] not in there}
+
+    def explain(self, identity: Identity) -> str:
+        """Why this is not the store that was opened; empty where it is."""
+        if identity.store != self._store:
+            return f"another ledger is in its place since it was opened; {COMPARE}"
+        if identity.epoch != self._epoch:
+            return "an officer has accepted a copy of it since it was opened: open it again (start the service again)"
+        return ""
+
+
+def explain_lost(lost: Heads) -> str:
+    """Why a store is an older copy, by the rows that are not there."""
+    rows = ", ".join(f"row {lost[name][0]} of {name!r}" for name in sorted(lost))
+    return f"it is an older copy: {rows} was written, and is not there; {COMPARE}"
+
+
+def explain_marks(transaction: Transaction, identity: Identity, marks: Marks | None) -> str:
+    """Why a SQLite file is not the newest copy of itself, by its marks; empty where they do not say so."""
+    if marks is None:
+        any_row = transaction.one("SELECT 1 FROM entry LIMIT 1")
+        return "" if any_row is None else f"its heads, kept beside it in FILE.heads, are not there; {COMPARE}"
+    if marks.store not in ("", identity.store):
+        return f"its heads, kept beside it in FILE.heads, are those of another ledger; {COMPARE}"
+    if marks.tag and marks.tag == identity.forgone:  # given up in the transaction that accepted this copy
+        return ""
+    if lost := find_lost(transaction, marks.heads):
+        return explain_lost({name: marks.heads[name] for name in lost})
+    if identity.turn < marks.turn or (identity.turn == marks.turn and identity.tag != marks.tag):
+        return f"it is an older copy: {marks.turn} transactions were acknowledged, and not all are there; {COMPARE}"
+    return ""
 
 
 def heads_path(path: Path) -> Path:
-    """Returns the file with the heads of a SQLite file's chains."""
+    """The file with the marks of a SQLite file."""
     return Path(f"{path}.heads")
 
 
-def read_heads(path: Path) -> dict[str, tuple[int, str]] | None:
-    """Returns the heads that are kept beside a SQLite file; None where there are none, or they cannot be read."""
+def read_marks(path: Path) -> Marks | None:
+    """The marks beside a SQLite file; None where there are none, or they cannot be read."""
     try:
-        found = json.loads(heads_path(path).read_text(encoding="utf-8"))
-        return {str(name): (int(seq), str(value)) for name, (seq, value) in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        return _parse(heads_path(path).read_bytes())
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return None
 
 
-def write_heads(path: Path, heads: Heads) -> None:
-    """Keeps heads beside a SQLite file, in place of all that were there; where the disk is full, older ones stay."""
+def agree(path: Path, identity: Identity) -> bool:
+    """Whether the marks beside a SQLite file are of its own last transaction; their first line says so."""
+    try:
+        descriptor = os.open(f"{path}.heads", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.read(descriptor, _LINE) == _first(identity.store, identity.turn, identity.tag)
+    finally:
+        os.close(descriptor)
+
+
+def replace_marks(path: Path, marks: Marks) -> None:
+    """Write marks in place of all that were there, by an atomic rename.
+
+    Raises:
+        OSError: They cannot be written.
+    """
     file = heads_path(path)
     part = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}")
-    with suppress(OSError):
-        try:
-            descriptor = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-                out.write(canonical({name: list(head) for name, head in heads.items()}))
-            part.replace(file)
-        except OSError:
-            part.unlink(missing_ok=True)
+    try:
+        descriptor = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(_first(marks.store, marks.turn, marks.tag))
+            out.writelines(_line(name, head) for name, head in marks.heads.items())
+        part.replace(file)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
-def add_heads(path: Path, heads: Heads) -> None:
-    """Keeps newer heads of some datasets beside a SQLite file."""
-    known = read_heads(path) or {}
-    write_heads(path, {**known, **{name: max(head, known.get(name, (0, ""))) for name, head in heads.items()}})
+def advance_marks(path: Path, identity: Identity, heads: Heads) -> None:
+    """Bring marks up to a transaction that was committed; those of a later one stay.
+
+    Lines that change are written in place: a rename would make the disk write a new file through with every commit.
+
+    Raises:
+        OSError: They cannot be written.
+    """
+    try:
+        descriptor = os.open(f"{path}.heads", os.O_RDWR)
+    except FileNotFoundError:
+        replace_marks(path, Marks(store=identity.store, turn=identity.turn, tag=identity.tag, heads=heads))
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+        if b'"turn":' not in data[:_LINE]:  # of an earlier version, or not to be read
+            old = read_marks(path) or Marks()
+            replace_marks(path, replace(old.add(heads), store=identity.store, turn=identity.turn, tag=identity.tag))
+            return
+        if json.loads(data[:_LINE])["turn"] < identity.turn:
+            os.pwrite(descriptor, _first(identity.store, identity.turn, identity.tag), 0)
+        end = len(data)
+        for name, head in heads.items():
+            place = data.find(b'\n{"dataset":' + canonical(name).encode() + b",") + 1
+            if not place:
+                place, end = end, end + _LINE
+            elif json.loads(data[place : place + _LINE])["seq"] >= head[0]:
+                continue
+            os.pwrite(descriptor, _line(name, head), place)
+    finally:
+        os.close(descriptor)
+
+
+def accuse(path: Path, lost: Heads) -> None:
+    """Keep heads beside a SQLite file that a process has written and that are gone, so that every process sees it."""
+    marks = read_marks(path) or Marks()
+    with contextlib.suppress(OSError):
+        replace_marks(path, replace(marks.add(lost), tag=f"lost {secrets.token_hex(8)}"))
 
 
 def find_heads(transaction: Transaction) -> dict[str, tuple[int, str]]:
-    """Returns the heads of all chains in a store."""
-    newest = "SELECT dataset, MAX(seq) AS seq FROM entry GROUP BY dataset"
+    """The heads of all chains in a store."""
+    newest = "SELECT MAX(seq) FROM entry WHERE dataset = dataset.name"
     found = transaction.all(
-        f"SELECT entry.dataset, entry.seq, hash FROM entry JOIN ({newest}) AS newest "  # noqa: S608 - constants
-        "ON entry.dataset = newest.dataset AND entry.seq = newest.seq"
+        f"SELECT dataset.name, seq, hash FROM dataset JOIN entry ON dataset = dataset.name AND seq = ({newest})"  # noqa: S608 - constants
     )
     return {str(name): (int(seq or 0), str(value)) for name, seq, value in found}
 
 
 def find_lost(transaction: Transaction, heads: Heads) -> list[str]:
-    """Returns the datasets whose heads a store no longer has."""
+    """The datasets whose heads a store does not have."""
     return [
         name
         for name, (seq, value) in sorted(heads.items())
@@ -79,13 +286,29 @@ def find_lost(transaction: Transaction, heads: Heads) -> list[str]:
     ]
 
 
-def explain_doubt(transaction: Transaction, heads: Heads | None) -> str:
-    """Returns why a SQLite file may be an older copy; empty where it is not, by what is kept beside it."""
-    if heads is None:
-        any_row = transaction.one("SELECT 1 FROM entry LIMIT 1")
-        return "" if any_row is None else f"its heads, kept beside it in FILE.heads, are not there; {COMPARE}"
-    lost = find_lost(transaction, heads)
-    if not lost:
-        return ""
-    rows = ", ".join(f"row {heads[name][0]} of {name!r}" for name in lost)
-    return f"it is an older copy: {rows} was written, and is not there; {COMPARE}"
+def _first(store: str, turn: int, tag: str) -> bytes:
+    """The line of marks that is about the store."""
+    return f'{{"store":"{store}","tag":"{tag}","turn":{turn}}}'.encode().ljust(_LINE - 1) + b"\n"
+
+
+def _line(name: str, head: tuple[int, str]) -> bytes:
+    """The line of marks that is about a chain."""
+    text = canonical({"dataset": name, "seq": head[0], "hash": head[1]})
+    return text.encode().ljust(_LINE - 1) + b"\n"
+
+
+def _parse(data: bytes) -> Marks:
+    """Marks of a file's content.
+
+    Raises:
+        ValueError: They are none; as `TypeError`, `AttributeError` and `KeyError`.
+    """
+    first, *rest = [json.loads(line) for line in data.decode().splitlines()]
+    if "turn" not in first:  # of an earlier version: heads alone, by dataset
+        return Marks(heads={str(name): (int(seq), str(value)) for name, (seq, value) in first.items()})
+    return Marks(
+        store=str(first["store"]),
+        turn=int(first["turn"]),
+        tag=str(first["tag"]),
+        heads={str(one["dataset"]): (int(one["seq"]), str(one["hash"])) for one in rest},
+    )

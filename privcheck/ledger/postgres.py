@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from privcheck.errors import StoreError
 from privcheck.hiding import hide_passwords
-from privcheck.ledger.marks import COMPARE
-from privcheck.ledger.schema import MARKED, migrate
+from privcheck.ledger.marks import COMPARE, IDENTITY, Identity, Memory, explain_lost
+from privcheck.ledger.schema import VERSION, migrate, read_version
 from privcheck.ledger.store import Field, Row, Waiting
 from privcheck.ledger.values import Entry
 
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
 _WAIT: Final = 30  # seconds for another writer to finish, and for a server that does not answer
 _IDLE: Final = 8  # connections that are kept
 _SCHEMA_LOCK: Final = 4_611_686_018  # of the advisory lock under which tables are made
+_WRITE_LOCK: Final = 4_611_686_019  # … that every write shares, and an acceptance has alone
+_CHANGING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_WRITING: Final = f"{_CHANGING}; SELECT pg_advisory_xact_lock_shared({_WRITE_LOCK})"
+_ACCEPTING: Final = f"{_CHANGING}; SELECT pg_advisory_xact_lock({_WRITE_LOCK})"
+_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # what the ledger says is committed has to be on the disk, whatever the server's default is
 _SESSION: Final = (
     "SET synchronous_commit = on",
@@ -47,20 +54,22 @@ _SECRET: Final = ("password", "sslpassword")  # of a URL's options
 _AGAIN: Final = "ask again with the same key"
 # SQLSTATE: disk full, I/O, corrupted data or index, read-only server
 _LASTING: Final = ("53100", "58030", "XX001", "XX002", "25006")
-_BUSY: Final = ("40001", "40P01", "55P03")  # serialisation, deadlock, lock not had in time
+# serialisation, deadlock, lock not had in time; a row in the same place, of a writer that is of an earlier version
+_BUSY: Final = ("40001", "40P01", "55P03", "23505")
 
 
 class PostgresTransaction:
     """One transaction on a PostgreSQL connection."""
 
-    __slots__ = ("_connection", "_locked", "_waiting", "heads", "keys")
+    __slots__ = ("_claimed", "_connection", "_locked", "_waiting", "heads", "keys")
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
         self._locked: set[str] = set()
         self._waiting = Waiting(self._run_many)
         self.heads: dict[tuple[str, str], Entry] = {}
-        self.keys: dict[tuple[str, str, str], Entry | None] = {}
+        self.keys: dict[tuple[str, str], list[tuple[str, Entry | None]]] = {}
+        self._claimed: set[str] = set()
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
         """Runs a statement."""
@@ -89,6 +98,15 @@ class PostgresTransaction:
         """Returns the rows of an answer."""
         self.flush()
         return self._connection.execute(_marked(statement), parameters).fetchall()
+
+    def claim(self, what: str, names: Sequence[str]) -> None:
+        """Keeps every other writer from deciding about names until the transaction ends, there or not."""
+        new = sorted({f"{what} {name}" for name in names} - self._claimed)
+        if new:
+            self._connection.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(%s::text[]) AS name", (new,)
+            )
+            self._claimed |= set(new)
 
     def lock(self, dataset: str) -> None:
         """Keeps every other writer out of a dataset until the transaction ends."""
@@ -127,69 +145,141 @@ class PostgresStore:
         self._idle: list[psycopg.Connection[Any]] = []
         self._process = os.getpid()
         self._guard = threading.Lock()
+        self._memory = Memory()
+        self._place = ""
         weakref.finalize(self, _close_all, self._idle, self._process)
-        with self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") as transaction:
-            self._prepare(transaction, create=create)
+        if create:
+            with self._transaction(_CHANGING) as transaction:
+                self._make_tables(transaction)
+        else:
+            self._bring_up_to_date()
 
     @contextmanager
     def write(self) -> Iterator[PostgresTransaction]:
         """Yields a transaction that may write; each of its statements sees what was committed before it."""
         if reason := self.read_only or self.doubt:
             raise StoreError(f"{self.url}: read-only: {reason}", read_only=True)
-        with self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") as transaction:
-            yield transaction
+        with self._transaction(_WRITING) as transaction:
+            reason, lost = self._explain(transaction)
+            if lost:  # said to every process
+                transaction.run("UPDATE meta SET value = '' WHERE name = 'place'")
+            if not reason:
+                yield transaction
+        if reason:
+            self.doubt = reason
+            raise StoreError(f"{self.url}: read-only: {reason}", read_only=True)
+        self._memory.keep(transaction.heads)
 
     @contextmanager
     def read(self) -> Iterator[PostgresTransaction]:
         """Yields a transaction that sees one state."""
-        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as transaction:
+        with self._transaction(_READING) as transaction:
             yield transaction
 
     def stop_writing(self, reason: str) -> None:
         """Makes the store read-only from now on."""
         self.read_only = reason
 
-    def compare(self) -> dict[str, bool]:
-        """Returns nothing: what was written is known by receipts alone."""
-        return {}
-
-    def accept(self) -> None:
-        """Marks the place where the tables are as theirs; ends the doubt."""
-        with self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") as transaction:
-            _mark(transaction)
-        self.doubt = ""
+    def accept(self, decide: Callable[[PostgresTransaction, Mapping[str, bool]], bool]) -> None:
+        """Lets a store in doubt be written again; one commit freezes what was lost and ends the doubt."""
+        if self.read_only:
+            raise StoreError(f"{self.url}: read-only: {self.read_only}", read_only=True)
+        with self._transaction(_ACCEPTING) as transaction:
+            lost = self._memory.lost(transaction)
+            accepted = decide(transaction, dict.fromkeys(lost, False))
+            identity = Identity.of(transaction)
+            here = self._find_place(transaction)
+            if accepted and (self.doubt or lost or identity.place != here):
+                identity = replace(identity, epoch=secrets.token_hex(16), place=here)
+                for name in ("epoch", "place"):
+                    transaction.run("UPDATE meta SET value = ? WHERE name = ?", (getattr(identity, name), name))
+        if accepted:
+            self._memory.begin(identity)
+            self.doubt = ""
 
     def close(self) -> None:
         """Closes the connections that are not in use."""
         with self._guard:
             _close_all(self._idle, self._process)
 
-    def _prepare(self, transaction: PostgresTransaction, *, create: bool) -> None:
-        """Makes the tables, or brings them up to date; two who do so at once wait for each other."""
+    def _make_tables(self, transaction: PostgresTransaction) -> None:
+        self._check_server(transaction)
+        transaction.run(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
+        if _find_tables(transaction) != (False, False):
+            message = f"{self.url}: there is already a ledger; use that one, or give an empty database"
+            raise StoreError(message)
+        migrate(transaction, version=0)
+        for statement in _GUARDS:
+            transaction.run(statement)
+        transaction.run("UPDATE meta SET value = ? WHERE name = 'place'", (self._find_place(transaction),))
+        self._memory.begin(Identity.of(transaction))
+
+    def _bring_up_to_date(self) -> None:
+        """Opens what is there; what copy of itself it is, bringing its tables up to date does not decide."""
+        with self.read() as transaction:
+            self._check_server(transaction)
+            version = read_version(transaction) if _find_tables(transaction) == (True, True) else None
+        if version is None:
+            message = f"{self.url}: a database, but no ledger; expected one made by: privcheck ledger init"
+            raise StoreError(message)
+        if version < VERSION:
+            with self._transaction(_CHANGING) as transaction:  # two who do so at once wait for each other
+                transaction.run(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
+                migrate(transaction, version=read_version(transaction) or 0)
+        with self.read() as transaction:
+            self._memory.begin(Identity.of(transaction))
+            self.doubt, _ = self._explain(transaction)
+
+    def _check_server(self, transaction: PostgresTransaction) -> None:
         settings = transaction.one("SELECT current_setting('server_encoding'), current_setting('fsync')")
         if settings != ("UTF8", "on"):
             message = f"{self.url}: expected a database in UTF8 on a server with fsync = on, got {settings}"
             raise StoreError(f"{message}: what the ledger says is committed could be lost")
-        transaction.run(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
-        there = transaction.one("SELECT to_regclass('meta') IS NOT NULL, to_regclass('entry') IS NOT NULL")
-        if create:
-            if there != (False, False):
-                message = f"{self.url}: there is already a ledger; use that one, or give an empty database"
-                raise StoreError(message)
-            migrate(transaction, version=0)
-            for statement in _GUARDS:
-                transaction.run(statement)
-            _mark(transaction)
-            return
-        row = transaction.one("SELECT value FROM meta WHERE name = 'version'") if there == (True, True) else None
-        if row is None:
-            message = f"{self.url}: a database, but no ledger; expected one made by: privcheck ledger init"
-            raise StoreError(message)
-        version = int(row[0] or 0)
-        migrate(transaction, version=version)
-        if version < MARKED:
-            _mark(transaction)
-        self.doubt = _explain_doubt(transaction)
+
+    def _explain(self, transaction: PostgresTransaction) -> tuple[str, bool]:
+        """Why this is not the store that was opened, and whether rows are lost that this process has written."""
+        newest = self._memory.newest()
+        marks = ", ".join("?" * len(newest)) or "NULL"
+        statement = (
+            f"{IDENTITY} UNION ALL SELECT 'here', {self._say_place(transaction)} "  # noqa: S608 - all of it is ours
+            f"UNION ALL SELECT 'row', hash FROM entry WHERE hash IN ({marks})"
+        )
+        # in one round trip
+        rows = transaction.all(statement, [value for _, value in newest.values()])
+        there = {row[1] for row in rows if row[0] in ("row", "here")}
+        identity = Identity.parse(rows)
+        if identity.place not in there:
+            return f"it was put back from a backup, or its server was restored or promoted; {COMPARE}", False
+        if reason := self._memory.explain(identity):
+            return reason, False
+        lost = {name: head for name, head in newest.items() if head[1] not in there}
+        return (explain_lost(lost), True) if lost else ("", False)
+
+    def _find_place(self, transaction: PostgresTransaction) -> str:
+        """The server, its timeline, the database and the table: a loaded dump has another table at least."""
+        row = transaction.one(f"SELECT {self._say_place(transaction)}")
+        assert row is not None
+        return str(row[0])
+
+    def _say_place(self, transaction: PostgresTransaction) -> str:
+        """The expression of the place that this user may ask for: a server's owner may keep parts to himself."""
+        if not self._place:
+            functions = ("pg_control_system()", "pg_walfile_name(pg_lsn)")
+            may = transaction.one(
+                "SELECT has_function_privilege(?, 'execute'), has_function_privilege(?, 'execute')", functions
+            )
+            server, line = may or (None, None)
+            parts = [
+                "(SELECT system_identifier::text FROM pg_control_system())" if server else "''",
+                # a server that follows another has no log that it writes
+                "CASE WHEN pg_is_in_recovery() THEN '' ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END"
+                if line
+                else "''",
+                "(SELECT oid::text FROM pg_database WHERE datname = current_database())",
+                "COALESCE(to_regclass('entry')::oid::text, '')",
+            ]
+            self._place = " || '/' || ".join(parts)
+        return self._place
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[PostgresTransaction]:
@@ -211,16 +301,22 @@ class PostgresStore:
         """Returns a connection in a transaction: one that is kept, or a new one where the server let go of it."""
         while (connection := self._take()) is not None:
             try:
-                connection.execute(begin)
-            except self._psycopg.OperationalError:
+                connection.execute(begin, prepare=False)
+            except self._psycopg.OperationalError as error:
                 _close(connection)
+                if error.sqlstate in _BUSY:  # a copy is being accepted
+                    raise
             else:
                 return connection
         connection = self._psycopg.connect(
             self._target, autocommit=True, connect_timeout=_WAIT, application_name="privcheck", prepare_threshold=2
         )
-        for statement in (*_SESSION, begin):
-            connection.execute(statement)
+        try:
+            for statement in (*_SESSION, begin):
+                connection.execute(statement, prepare=False)
+        except BaseException:
+            _close(connection)
+            raise
         return connection
 
     def _take(self) -> psycopg.Connection[Any] | None:
@@ -284,33 +380,8 @@ def _marked(statement: str) -> str:
     return statement.replace("%", "%%").replace("?", "%s")
 
 
-def _mark(transaction: PostgresTransaction) -> None:
-    transaction.run("UPDATE meta SET value = ? WHERE name = 'place'", (_find_place(transaction),))
-
-
-def _explain_doubt(transaction: PostgresTransaction) -> str:
-    """Returns why the database may be an older copy; empty where its tables are where they were made."""
-    kept = transaction.one("SELECT value FROM meta WHERE name = 'place'")
-    if kept == (_find_place(transaction),):
-        return ""
-    return f"it was put back from a backup, or its server was restored or promoted; {COMPARE}"
-
-
-def _find_place(transaction: PostgresTransaction) -> str:
-    """Returns the server, its timeline, the database and the table: a loaded dump has another table at least."""
-    functions = ("pg_control_system()", "pg_walfile_name(pg_lsn)")  # a server's owner may have kept them to himself
-    may = transaction.one(
-        "SELECT has_function_privilege(?, 'execute'), has_function_privilege(?, 'execute')", functions
-    )
-    may = may or (None, None)
-    server = transaction.one("SELECT system_identifier::text FROM pg_control_system()") if may[0] else ("",)
-    line = transaction.one("SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)") if may[1] else ("",)
-    where = "SELECT oid::text, 'entry'::regclass::oid::text FROM pg_database WHERE datname = current_database()"
-    database = transaction.one(where)
-    assert server is not None
-    assert line is not None
-    assert database is not None
-    return "/".join(str(part) for part in (*server, *line, *database))
+def _find_tables(transaction: PostgresTransaction) -> Row | None:
+    return transaction.one("SELECT to_regclass('meta') IS NOT NULL, to_regclass('entry') IS NOT NULL")
 
 
 def _close_all(connections: list[psycopg.Connection[Any]], process: int) -> None:

@@ -13,6 +13,8 @@ from privcheck.ledger.values import Entry
 
 _COLUMNS: Final = "dataset, seq, kind, budget, charge, actor, request_key, held, lost, body, written_at, prev, hash"
 _SELECT: Final = f"SELECT {_COLUMNS} FROM entry"  # noqa: S608 - a constant
+# in the same columns: the digest of the request in place of the body
+_ANSWERED: Final = "SELECT '', 0, 'answer', NULL, NULL, actor, request_key, 0, 0, request, '', '', '' FROM answer"
 _PAGE: Final = 1000
 
 
@@ -61,8 +63,8 @@ def append(
     transaction.heads["dataset", dataset] = entry
     if grant is not None:
         transaction.heads["grant", grant] = entry
-    if grant is not None and key is not None:
-        transaction.keys[grant, actor, key] = entry
+    if key is not None:
+        transaction.keys[actor, key] = [(str(body["request"]), entry)]
     return entry
 
 
@@ -120,21 +122,28 @@ def first_of_grant(transaction: Transaction, grant: str) -> Entry | None:
     return _read(transaction.one(f"{_SELECT} WHERE budget = ? ORDER BY seq LIMIT 1", (grant,)))
 
 
-def find_key(transaction: Transaction, grant: str, actor: str, key: str) -> Entry | None:
-    """Returns the row that an actor's request with that key wrote."""
-    if (grant, actor, key) in transaction.keys:
-        return transaction.keys[grant, actor, key]
-    where = "WHERE budget = ? AND actor = ? AND request_key = ?"
-    return _read(transaction.one(f"{_SELECT} {where}", (grant, actor, key)))
+def find_requests(transaction: Transaction, actor: str, keys: Sequence[str]) -> None:
+    """Looks up the earlier requests with an actor's keys, for `earlier_requests`; keeps others from using the keys.
+
+    A key is its actor's, whatever the request was about: of charges and reservations it is in their rows, of everything
+    else in `answer`. Older stores may have one for several grants.
+    """
+    new = [key for key in dict.fromkeys(keys) if (actor, key) not in transaction.keys]
+    if not new:
+        return
+    transaction.claim("key", [f"{actor} {key}" for key in new])
+    transaction.keys.update({(actor, key): [] for key in new})
+    where = f"WHERE actor = ? AND request_key IN ({', '.join('?' * len(new))})"
+    for row in transaction.all(f"{_SELECT} {where} UNION ALL {_ANSWERED} {where}", (actor, *new, actor, *new)):
+        entry = None if row[2] == "answer" else _sure(row)
+        request = str(row[9]) if entry is None else str(entry.body["request"])
+        transaction.keys[actor, str(row[6])].append((request, entry))
 
 
-def find_keys(transaction: Transaction, grant: str, actor: str, keys: Sequence[str]) -> None:
-    """Looks up many keys of an actor's requests at once, for `find_key`; the dataset has to be locked."""
-    marks = ", ".join("?" * len(keys))
-    where = f"WHERE budget = ? AND actor = ? AND request_key IN ({marks})"
-    found = [_sure(row) for row in transaction.all(f"{_SELECT} {where}", (grant, actor, *keys))]
-    transaction.keys.update({(grant, actor, key): None for key in keys})
-    transaction.keys.update({(grant, actor, str(row.key)): row for row in found})
+def earlier_requests(transaction: Transaction, actor: str, key: str) -> list[tuple[str, Entry | None]]:
+    """Returns the digests of the requests that had an actor's key, each with its row where it was one to spend."""
+    find_requests(transaction, actor, [key])
+    return transaction.keys[actor, key]
 
 
 def rows_of_charge(transaction: Transaction, charge: str) -> list[Entry]:

@@ -7,6 +7,7 @@ two writers cannot both follow the same row, and the CHECKs, so that no row can 
 
 from __future__ import annotations
 
+import secrets
 from typing import Final
 
 from privcheck.errors import StoreError
@@ -60,26 +61,62 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         )""",
         "CREATE TABLE claim (name TEXT PRIMARY KEY, about TEXT NOT NULL)",
     ),
+    (
+        # a key is its actor's, whatever the grant; older stores may have one for several grants
+        "DROP INDEX entry_key",
+        "CREATE UNIQUE INDEX entry_key ON entry (actor, request_key, budget)",
+        # which copy of itself it is: `privcheck.ledger.marks`
+        "INSERT INTO meta (name, value) VALUES ('turn', ''), ('forgone', ''), ('store', ''), ('epoch', '')",
+        "INSERT INTO meta (name, value) VALUES ('lost', '[]')",  # datasets on which nothing more is granted
+    ),
 )
-MARKED: Final = 2  # the step from which a store has a mark
+VERSION: Final = len(MIGRATIONS)
+_NUMBERED: Final = 4  # the step from which a store has a number and an epoch
 
 
 def migrate(transaction: Transaction, *, version: int) -> None:
     """Brings a store's tables to the newest step.
 
+    That says nothing about which copy it is: what was in doubt stays so.
+
     Args:
-        transaction: To write in.
+        transaction: To write in, which keeps out whoever else would do so.
         version: The step that the store is at; 0 is an empty one.
 
     Raises:
         StoreError: The store is newer than this program.
     """
-    if version > len(MIGRATIONS):
-        message = f"the ledger has tables of version {version}, this program knows {len(MIGRATIONS)}; update privcheck"
-        raise StoreError(message, read_only=True)
+    check_version(version)
     for step in MIGRATIONS[version:]:
         for statement in step:
             transaction.run(statement)
-    if version < len(MIGRATIONS):
+    if version < _NUMBERED:
+        for name in ("store", "epoch"):
+            transaction.run("UPDATE meta SET value = ? WHERE name = ?", (secrets.token_hex(16), name))
+    if version < VERSION:
         transaction.run("DELETE FROM meta WHERE name = 'version'")
-        transaction.run("INSERT INTO meta (name, value) VALUES ('version', ?)", (str(len(MIGRATIONS)),))
+        transaction.run("INSERT INTO meta (name, value) VALUES ('version', ?)", (str(VERSION),))
+
+
+def read_version(transaction: Transaction) -> int | None:
+    """The step that a store's tables are at; None where they do not say.
+
+    Raises:
+        StoreError: The store is newer than this program.
+    """
+    row = transaction.one("SELECT value FROM meta WHERE name = 'version'")
+    if row is None:
+        return None
+    check_version(int(row[0] or 0))
+    return int(row[0] or 0)
+
+
+def check_version(version: int) -> None:
+    """Refuse tables of a newer program.
+
+    Raises:
+        StoreError: They are.
+    """
+    if version > VERSION:
+        message = f"the ledger has tables of version {version}, this program knows {VERSION}; update privcheck"
+        raise StoreError(message, read_only=True)

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import threading
-import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from privcheck.errors import StoreError
 from privcheck.hiding import hide_passwords
-from privcheck.ledger.marks import add_heads, explain_doubt, find_heads, find_lost, read_heads, write_heads
-from privcheck.ledger.schema import MARKED, migrate
+from privcheck.ledger.marks import (
+    COMPARE,
+    Identity,
+    Marks,
+    Memory,
+    accuse,
+    advance_marks,
+    agree,
+    explain_lost,
+    explain_marks,
+    find_heads,
+    find_lost,
+    read_marks,
+    replace_marks,
+)
+from privcheck.ledger.schema import VERSION, migrate, read_version
 from privcheck.ledger.store import Field, Row, Waiting
 from privcheck.ledger.values import Entry
 
 _WAIT: Final = 30.0  # seconds for another writer to finish
-_PAUSE: Final = 1.0  # seconds between two times that heads are kept beside the file
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _GUARDS: Final = tuple(
     f"CREATE TRIGGER entry_no_{verb.lower()} BEFORE {verb} ON entry "
@@ -38,7 +52,7 @@ class SqliteTransaction:
         self._connection = connection
         self._waiting = Waiting(connection.executemany)
         self.heads: dict[tuple[str, str], Entry] = {}
-        self.keys: dict[tuple[str, str, str], Entry | None] = {}
+        self.keys: dict[tuple[str, str], list[tuple[str, Entry | None]]] = {}
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
         """Runs a statement."""
@@ -64,8 +78,16 @@ class SqliteTransaction:
         self.flush()
         return self._connection.execute(statement, parameters).fetchall()
 
-    def lock(self, dataset: str) -> None:
+    def changes(self) -> int:
+        """How many rows its connection has ever changed."""
+        self.flush()
+        return self._connection.total_changes
+
+    def claim(self, what: str, names: Sequence[str]) -> None:
         """Does nothing: a SQLite file has one writer at a time."""
+
+    def lock(self, dataset: str) -> None:
+        """Does nothing, for the same reason."""
 
 
 class SqliteStore:
@@ -91,83 +113,144 @@ class SqliteStore:
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._guard = threading.Lock()
+        self._memory = Memory()
+        self._mode = "rw"  # of connections: see `_open`
         weakref.finalize(self, _close, self._opened, os.getpid())  # who drops a store unclosed leaves no file open
-        self._heads: dict[str, tuple[int, str]] = {}  # that are not kept beside the file yet
-        self._due = 0.0
         if create:
-            self._create()
+            self._make_file()
         elif not path.is_file():
             shown = hide_passwords(str(path))  # it may have been meant as PostgreSQL's connection string
             raise StoreError(f"{shown}: no ledger there; expected one made by: privcheck ledger init --store {shown}")
+        self._file = _identify(path)
+        if create:
+            self._create()
         else:
             self._bring_up_to_date()
 
     @contextmanager
     def write(self) -> Iterator[SqliteTransaction]:
-        """Yields a transaction that may write."""
+        """Yields a transaction that may write; what it wrote is in the marks before anybody is told of it."""
         if reason := self.read_only or self.doubt:
             raise StoreError(f"{self._path}: read-only: {reason}", read_only=True)
-        with self._translating():
-            connection = self._connect()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                transaction = SqliteTransaction(connection)
-                yield transaction
-                transaction.flush()
-                connection.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):  # where the disk is full, SQLite has rolled back already
-                    connection.execute("ROLLBACK")
-                raise
-        with self._guard:
-            for (kind, name), row in transaction.heads.items():
-                if kind == "dataset":
-                    self._heads[name] = max((row.seq, row.hash), self._heads.get(name, (0, "")))
-            if time.monotonic() >= self._due:
-                self._keep_heads()
+        with self._exclusively() as (transaction, before):
+            identity = Identity.of(transaction)
+            self._check(transaction, identity)
+            lagging = not agree(self._path, identity)
+            yield transaction
+            transaction.flush()
+            if wrote := transaction.changes() != before:
+                identity = _take_turn(transaction, identity)
+            heads = find_heads(transaction) if lagging else {}
+        mine = self._memory.keep(transaction.heads)
+        if wrote or lagging:
+            self._acknowledge(identity, {**heads, **mine})
 
     @contextmanager
     def read(self) -> Iterator[SqliteTransaction]:
         """Yields a transaction that sees one state."""
         with self._translating():
             connection = self._connect()
-            connection.execute("BEGIN")
             try:
+                connection.execute("BEGIN")
                 yield SqliteTransaction(connection)
             finally:
-                connection.execute("ROLLBACK")
+                with suppress(sqlite3.Error):  # where the BEGIN was refused
+                    connection.execute("ROLLBACK")
+                if self._mode == "ro":  # whether it changes is asked anew
+                    self._forget(connection)
 
     def stop_writing(self, reason: str) -> None:
         """Makes the store read-only from now on."""
         self.read_only = reason
 
-    def compare(self) -> dict[str, bool]:
-        """Returns by dataset whether the newest row that is known to have been written is there."""
-        heads = read_heads(self._path) or {}
-        with self.read() as transaction:
-            lost = find_lost(transaction, heads)
-        return {name: name not in lost for name in heads}
-
-    def accept(self) -> None:
-        """Keeps the file's own heads beside it; ends the doubt."""
-        with self.read() as transaction:
-            write_heads(self._path, find_heads(transaction))
-        self.doubt = ""
+    def accept(self, decide: Callable[[SqliteTransaction, Mapping[str, bool]], bool]) -> None:
+        """Lets a store in doubt be written again; one commit freezes what was lost and ends the doubt."""
+        if self.read_only:
+            raise StoreError(f"{self._path}: read-only: {self.read_only}", read_only=True)
+        with self._exclusively() as (transaction, _):
+            if reason := self._explain_file():
+                raise StoreError(f"{self._path}: {reason}", read_only=True)
+            marks, identity = read_marks(self._path) or Marks(), Identity.of(transaction)
+            told = marks.heads if marks.store in ("", identity.store) and marks.tag != identity.forgone else {}
+            lost = {*find_lost(transaction, told), *self._memory.lost(transaction)}
+            accepted = decide(transaction, {name: name not in lost for name in {*told, *lost}})
+            if accepted:
+                if self.doubt or lost:
+                    identity = replace(identity, epoch=secrets.token_hex(16), forgone=marks.tag)
+                    for name in ("epoch", "forgone"):
+                        value = str(getattr(identity, name))
+                        transaction.run("UPDATE meta SET value = ? WHERE name = ?", (value, name))
+                identity = _take_turn(transaction, replace(identity, turn=max(identity.turn, marks.turn)))
+                heads = find_heads(transaction)
+        if accepted:
+            self._memory.begin(identity)
+            self.doubt = ""
+            kept = Marks(store=identity.store, turn=identity.turn, tag=identity.tag, heads=heads)
+            self._mark(lambda: replace_marks(self._path, kept))
 
     def close(self) -> None:
         """Closes the connections of all threads."""
         with self._guard:
-            self._keep_heads()
             _close(self._opened, os.getpid())
             self._local = threading.local()
 
-    def _keep_heads(self) -> None:
-        if self._heads:
-            heads, self._heads = self._heads, {}
-            add_heads(self._path, heads)
-            self._due = time.monotonic() + _PAUSE
+    @contextmanager
+    def _exclusively(self) -> Iterator[tuple[SqliteTransaction, int]]:
+        """Yields the one transaction that may write, and how many rows its connection has changed before."""
+        with self._translating():
+            connection = self._connect()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                transaction = SqliteTransaction(connection)
+                yield transaction, transaction.changes()
+                transaction.flush()
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # where the disk is full, SQLite has rolled back already
+                    connection.execute("ROLLBACK")
+                raise
 
-    def _create(self) -> None:
+    def _check(self, transaction: SqliteTransaction, identity: Identity) -> None:
+        """Asks whether this is the store that was opened, with all that is known to have been written.
+
+        Raises:
+            StoreError: It is not: it is in doubt from now on.
+        """
+        reason = self._explain_file() or self._memory.explain(identity)
+        if not reason and (lost := self._memory.lost(transaction)):
+            reason = explain_lost(lost)
+            accuse(self._path, lost)
+        if not reason and not agree(self._path, identity):
+            reason = explain_marks(transaction, identity, read_marks(self._path))
+        if reason:
+            self.doubt = reason
+            raise StoreError(f"{self._path}: read-only: {reason}", read_only=True)
+
+    def _explain_file(self) -> str:
+        """Why what is at the path is not the file that was opened; empty where it is."""
+        if _identify(self._path) == self._file:
+            return ""
+        return f"another file is at its path since it was opened, or none: open it again; {COMPARE}"
+
+    def _acknowledge(self, identity: Identity, heads: Mapping[str, tuple[int, str]]) -> None:
+        """Keeps what was committed beside the file, before anybody is told of it.
+
+        Raises:
+            StoreError: It could not be kept, or went into a file that was moved away: it is not known to last.
+        """
+        if reason := self._explain_file():
+            self.doubt = reason
+            raise StoreError(f"{self._path}: read-only: {reason}", read_only=True)
+        self._mark(lambda: advance_marks(self._path, identity, heads))
+
+    def _mark(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            self.stop_writing(f"its heads cannot be kept beside it: {error.strerror}")
+            raise StoreError(f"{self._path}: read-only from now on: {self.read_only}", read_only=True) from error
+
+    def _make_file(self) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -176,11 +259,17 @@ class SqliteStore:
             raise StoreError(message) from None
         except OSError as error:
             raise StoreError(f"{self._path}: cannot be made: {error.strerror}") from error
+
+    def _create(self) -> None:
         try:
-            with self.write() as transaction:
+            with self._exclusively() as (transaction, _):
                 migrate(transaction, version=0)
                 for statement in _GUARDS:
                     transaction.run(statement)
+                identity = Identity.of(transaction)
+            self._memory.begin(identity)
+            kept = Marks(store=identity.store, turn=identity.turn, tag=identity.tag)
+            self._mark(lambda: replace_marks(self._path, kept))  # also of a ledger that was there before
         except BaseException:
             self.close()
             for suffix in ("", "-wal", "-shm"):
@@ -188,36 +277,72 @@ class SqliteStore:
             raise
 
     def _bring_up_to_date(self) -> None:
+        """Opens a file that is there; what copy of itself it is, bringing its tables up to date does not decide."""
+        if not os.access(self._path, os.W_OK) or not os.access(self._path.parent, os.W_OK):
+            self.stop_writing("the file or its folder cannot be written by this user, or at all")
+            self._mode = "ro"
         with self.read() as transaction:
             table = transaction.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'")
-            row = None if table is None else transaction.one("SELECT value FROM meta WHERE name = 'version'")
-        if row is None:
+            version = None if table is None else read_version(transaction)
+        if version is None:
             message = f"{self._path}: a database, but no ledger; expected one made by: privcheck ledger init"
             raise StoreError(message)
-        version = int(row[0] or 0)
-        with self.write() as transaction:
-            migrate(transaction, version=version)
-        if version < MARKED:
-            self.accept()
+        if version < VERSION:
+            if self.read_only:
+                message = f"its tables are of version {version} and have to be brought up to {VERSION}, and"
+                raise StoreError(f"{self._path}: {message} {self.read_only}", read_only=True)
+            with self._exclusively() as (transaction, _):
+                migrate(transaction, version=read_version(transaction) or 0)  # somebody else may have done so
+        marks = read_marks(self._path)  # before the file is looked at: what they say was committed then
         with self.read() as transaction:
-            self.doubt = explain_doubt(transaction, read_heads(self._path))
+            identity = Identity.of(transaction)
+            self.doubt = explain_marks(transaction, identity, marks)
+            lagging = bool(identity.turn) and not agree(self._path, identity)
+            heads = find_heads(transaction) if lagging else {}
+        self._memory.begin(identity)
+        if lagging and not self.doubt and not self.read_only:
+            if marks is not None and marks.tag == identity.forgone != "":
+                kept = Marks(store=identity.store, turn=identity.turn, tag=identity.tag, heads=heads)
+                self._mark(lambda: replace_marks(self._path, kept))
+            else:
+                self._mark(lambda: advance_marks(self._path, identity, heads))
 
     def _connect(self) -> sqlite3.Connection:
         """Returns this thread's connection; a process that was forked gets one of its own."""
         known: tuple[int, sqlite3.Connection] | None = getattr(self._local, "connection", None)
         if known is not None and known[0] == os.getpid():
             return known[1]
-        connection = sqlite3.connect(self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+        connection = self._open(self._mode)
         try:
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
                 connection.execute(f"PRAGMA {pragma}")
         except BaseException:  # it is no database
             connection.close()
             raise
+        if reason := self._explain_file():
+            connection.close()
+            self.doubt = reason
+            raise StoreError(f"{self._path}: {reason}", read_only=True)
         with self._guard:
             self._opened.append(connection)
         self._local.connection = (os.getpid(), connection)
         return connection
+
+    def _forget(self, connection: sqlite3.Connection) -> None:
+        with self._guard:
+            self._opened.remove(connection)
+        del self._local.connection
+        connection.close()
+
+    def _open(self, mode: str) -> sqlite3.Connection:
+        """Returns a new connection, which never makes a file where there is none.
+
+        A file that cannot be written is read with its log where that is there. Without one it is all there is, and
+        nobody has it open: SQLite, which would have to make one, is told that it does not change.
+        """
+        whole = mode == "ro" and not Path(f"{self._path}-wal").exists()
+        url = f"{self._path.absolute().as_uri()}?mode={mode}{'&immutable=1' if whole else ''}"
+        return sqlite3.connect(url, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False)
 
     @contextmanager
     def _translating(self) -> Iterator[None]:
@@ -233,6 +358,22 @@ class SqliteStore:
                 self.stop_writing(str(error))
                 raise StoreError(f"{self._path}: read-only from now on: {error}", read_only=True) from error
             raise StoreError(f"{self._path}: {error}") from error
+
+
+def _take_turn(transaction: SqliteTransaction, identity: Identity) -> Identity:
+    """Counts a transaction that writes, as its last statement."""
+    identity = replace(identity, turn=identity.turn + 1, tag=secrets.token_hex(8))
+    transaction.run("UPDATE meta SET value = ? WHERE name = 'turn'", (f"{identity.turn} {identity.tag}",))
+    return identity
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    """Which file is at a path, None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _close(connections: list[sqlite3.Connection], process: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -18,11 +18,12 @@ class Transaction(Protocol):
     Attributes:
         heads: The last row that it has itself appended, of a dataset's chain ("dataset", name) and about a grant
             ("grant", name). Until it ends nobody else can follow such a row: the place after it is its own.
-        keys: What is known of requests' keys, by grant, actor and key: the row, or None where there is none.
+        keys: What is known of requests' keys, by actor and key: the digests of requests that had it, each with its row
+            where it was one to spend.
     """
 
     heads: dict[tuple[str, str], Entry]
-    keys: dict[tuple[str, str, str], Entry | None]
+    keys: dict[tuple[str, str], list[tuple[str, Entry | None]]]
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
         """Runs a statement, with `?` for parameters.
@@ -39,6 +40,14 @@ class Transaction(Protocol):
 
     def all(self, statement: str, parameters: Sequence[Field] = ()) -> list[Row]:
         """Returns the rows of an answer."""
+
+    def claim(self, what: str, names: Sequence[str]) -> None:
+        """Keeps every other writer from deciding about names until the transaction ends; before datasets are locked.
+
+        Args:
+            what: Of what: "key" before "name", which is that of a dataset, a grant or a token.
+            names: Which; those of one transaction at once, where there are several.
+        """
 
     def lock(self, dataset: str) -> None:
         """Keeps every other writer out of a dataset until the transaction ends; datasets are locked in order."""
@@ -88,8 +97,11 @@ class Store(Protocol):
     def write(self) -> AbstractContextManager[Transaction]:
         """Returns a transaction that may write; it ends on the disk, or with an error and without effect.
 
+        Before anything is decided in it, it has asked whether this is the store that was opened, with all that is known
+        to have been written: `privcheck.ledger.marks`.
+
         Raises:
-            StoreError: The store cannot be written now.
+            StoreError: The store cannot be written now, or may be an older copy of itself.
         """
 
     def read(self) -> AbstractContextManager[Transaction]:
@@ -102,11 +114,16 @@ class Store(Protocol):
     def stop_writing(self, reason: str) -> None:
         """Makes the store read-only from now on."""
 
-    def compare(self) -> dict[str, bool]:
-        """Returns by dataset whether the newest row that is known to have been written is there."""
+    def accept(self, decide: Callable[[Transaction, Mapping[str, bool]], bool]) -> None:
+        """Lets a store in doubt be written again, in one transaction that keeps every other writer out.
 
-    def accept(self) -> None:
-        """Marks the store as the newest copy; ends the doubt."""
+        Args:
+            decide: Compares, and writes what has to be written with it; told by dataset whether the newest row that is
+                known to have been written is there. Where it returns False nothing is changed.
+
+        Raises:
+            StoreError: The store cannot be written now; the doubt stays.
+        """
 
     def close(self) -> None:
         """Lets go of its connections."""

@@ -39,6 +39,7 @@ def make_token(
         raise ParameterError(f"expected role one of {', '.join(ROLES)}; got {role!r}", name="role", given=role)
     if role == "ci" and (len(grants) != 1 or expires is None):
         raise ParameterError("expected exactly one grant and a time at which it ends for a CI token", name="role")
+    transaction.claim("name", [f"token {name}"])
     if transaction.one("SELECT 1 FROM token WHERE name = ?", (name,)) is not None:
         raise ParameterError(f"there is a token of the name {name!r} already", name="name", given=name)
     for grant in grants:

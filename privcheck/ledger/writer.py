@@ -160,15 +160,14 @@ class Writer:
 
 
 def _look_up_keys(transaction: Transaction, batch: list[_Request]) -> None:
-    """Asks for the keys of all requests of each grant and actor at once; their datasets are locked first."""
+    """Asks for the keys of all requests of each actor at once, and locks their datasets after that."""
+    wanted: dict[str, list[str]] = {}
+    for request in batch:
+        wanted.setdefault(request.prepared.actor.name, []).append(str(request.prepared.key))
+    for actor in sorted(wanted):
+        rows.find_requests(transaction, actor, wanted[actor])
     for request in batch:
         transaction.lock(request.prepared.grant.dataset)
-    wanted: dict[tuple[str, str], list[str]] = {}
-    for request in batch:
-        asked = request.prepared
-        wanted.setdefault((asked.grant.name, asked.actor.name), []).append(str(asked.key))
-    for (grant, actor), keys in wanted.items():
-        rows.find_keys(transaction, grant, actor, list(dict.fromkeys(keys)))
 
 
 def _fail(request: _Request, error: BaseException) -> None:

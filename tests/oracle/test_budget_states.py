@@ -95,10 +95,9 @@ class Machine(RuleBasedStateMachine):
         more = {"blocks": sorted(chosen & set(blocks), reverse=True)} if chosen & set(blocks) else {}
         action = self.book.reserve if keep else self.book.charge
         asked, event = (grant, part, keep, tuple(places)), {"type": "gaussian", unit: f"{float(part)}"}
-        before = self.model.keys.get((grant, key))
-        said = key
         if self.serve is not None:
-            said, more = f"{grant}-{key}", {"blocks": places} if blocks else {}
+            more = {"blocks": places} if blocks else {}
+        said, before = key, self.model.keys.get(key)  # a key is its actor's, whatever the grant
         known = before[0] if before is not None else asked if self.serve is None else self.seen.get(said, asked)
         if known != asked:
             with pytest.raises(IdempotencyError):
@@ -117,7 +116,7 @@ class Machine(RuleBasedStateMachine):
         self.model.write(grant)
         end = self.model.now(grant) + timedelta(seconds=3600)
         self.model.charges[decision.charge] = (grant, part, decision.state, end, places)
-        self.model.keys[grant, key] = (asked, decision)
+        self.model.keys[key] = (asked, decision)
         assert Fraction(decision.to_dict()["remaining"]) == min(self.model.free(grant).values())
         return decision.charge
 

@@ -19,8 +19,8 @@ import json, sys
 from privcheck.ledger import Actor, Book, open_store
 book, me = Book(open_store(sys.argv[1])), Actor(name="otto", role="officer")
 for i in range(10**6):
-    event = {"type": "gaussian", "rho": "0.000001"}
-    decision = book.charge(me, grant="G", unit="dataset", event=event, key=f"{sys.argv[2]}-{i}")
+    event, key = {"type": "gaussian", "rho": "0.000001"}, f"{sys.argv[2]}-{i}"
+    decision = book.charge(me, grant="G", unit="dataset", event=event, key=key)
     print(json.dumps(decision.receipt.to_dict()), flush=True)
 """
 

@@ -1,7 +1,14 @@
 """`privcheck ledger …` and `run --ledger`, as scripts see them: fields, exit codes, and what is left in the store."""
 
 import json
+import os
+import pwd
+import shutil
+import sqlite3
+import time
+from contextlib import closing
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -295,3 +302,37 @@ def test_a_run_pays_a_service(store, grant, monkeypatch):
             api.run("dp-apvi", env="riverswim", parameters={**given, "rho": "3/4"}, ledger=url, grant="G")
     balance, (charge,) = shown(store)
     assert (balance["free"], charge.state, charge.actor) == ("0.5", "committed", "job")
+
+
+def test_an_environment_variable_is_no_identity(grant):
+    """Whoever reserved it is who the operating system says; another name in the environment attests nothing."""
+    reserved = call("ledger", "reserve", *grant, "--gaussian-rho", "0.25", *FOR, "--seconds", 1)
+    me = pwd.getpwuid(os.getuid()).pw_name
+    assert call("ledger", "show", *grant[:2], "--charge", reserved["id"])["charge"]["actor"] == f"local-{me}"
+    time.sleep(1.1)
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        said = ("ledger", "release", reserved["id"], *grant[:2], "--evidence", "nothing ran")
+        told = call(*said, code=2, **{name: "ceo"})
+        assert f"another officer than local-{me} has to attest" in told["message"]
+
+
+def test_the_restore_drill(store, grant, tmp_path):
+    """As docs/ledger.md has it: a backup, a charge that is lost with it, the comparison, and what is frozen."""
+    path = tmp_path / "budget.db"
+    spend = ("ledger", "charge", *grant, "--gaussian-rho", "0.25", *FOR)
+    kept = [call(*spend)["receipt"]]
+    with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(tmp_path / "budget.backup")) as new:
+        old.backup(new)
+    kept.append(call(*spend)["receipt"])
+    for suffix in ("-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    shutil.copy(tmp_path / "budget.backup", path)
+    (tmp_path / "receipts.jsonl").write_text("\n".join(map(json.dumps, kept)))
+    assert "it is an older copy" in call(*spend, code=2)["message"]
+    verify = ("ledger", "verify", "--store", store, "--receipts", tmp_path / "receipts.jsonl")
+    assert len(call(*verify, code=1)["problems"]) == 1
+    assert call(*verify, "--accept", code=1)["lost"] == ["trips"]
+    assert call(*verify, "--accept", "--freeze-lost")["frozen"] == ["G"]
+    assert call(*spend, code=1)["state"] == "refused"
+    again = ("--dataset", "trips", "--currency", "rho", "--cap", "0.1", "--delta", "1e-6", "--name", "H")
+    assert "rows of dataset 'trips' are lost" in call("ledger", "grant", "--store", store, *again, code=2)["message"]

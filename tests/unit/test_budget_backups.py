@@ -1,19 +1,20 @@
 """A ledger that was put back from a backup opens read-only, until it was compared; on both stores."""
 
-import json
 import shutil
 import sqlite3
-import subprocess
+import types
 from contextlib import closing
+from pathlib import Path
 
+import psycopg
 import pytest
 
 import budget_stores
 import postgres_cluster
 from privcheck.errors import AuthorityError, ParameterError, StoreError
 from privcheck.ledger import Actor, Book, create_store, open_store
-from privcheck.ledger.marks import heads_path
-from privcheck.ledger.schema import MIGRATIONS
+from privcheck.ledger.marks import heads_path, read_marks
+from privcheck.ledger.schema import VERSION
 
 OTTO = Actor(name="otto", role="officer")
 ANA = Actor(name="ana", role="analyst", grants=("G",))
@@ -70,7 +71,7 @@ def test_a_ledger_that_is_opened_again_is_written_on(book, path):
         assert charge(again).state == "committed"
         again.store.close()
     book.store.close()
-    heads = json.loads(heads_path(path).read_text())
+    heads = read_marks(path).heads
     assert {name: seq for name, (seq, _) in heads.items()} == {"of-G": 6, "of-H": 2}
     assert heads_path(path).stat().st_mode & 0o077 == 0
 
@@ -174,36 +175,50 @@ def test_heads_that_cannot_be_read_are_no_heads_and_an_empty_ledger_needs_none(b
     assert reopen(str(empty)).store.doubt == ""
 
 
-def test_a_ledger_from_before_there_were_marks_gets_them(book, path):
-    charge(book)
-    with book.store.write() as transaction:
-        for table in ("answer", "claim"):
-            transaction.run(f"DROP TABLE {table}")
-        transaction.run("DELETE FROM meta WHERE name IN ('place', 'version')")
-        transaction.run("INSERT INTO meta (name, value) VALUES ('version', '1')")
+def as_before_marks(transaction):
+    """Makes the tables of version 1, which had no marks."""
+    transaction.run("DROP INDEX entry_key")
+    transaction.run("CREATE UNIQUE INDEX entry_key ON entry (budget, actor, request_key)")
+    for table in ("answer", "claim"):
+        transaction.run(f"DROP TABLE {table}")
+    transaction.run("DELETE FROM meta WHERE name NOT IN ('key')")
+    transaction.run("INSERT INTO meta (name, value) VALUES ('version', '1')")
+
+
+def old_program(url):
+    """Yields a transaction of a program that knows of no marks."""
+    if url.startswith("postgresql:"):
+        return psycopg.connect(url)
+    return closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None))
+
+
+@pytest.mark.parametrize("charged", [True, False])
+def test_bringing_tables_up_to_date_accepts_nothing(new_ledger, charged):
+    """A backup from before there were marks: it may be an older copy, and nothing says that it is not."""
+    url = new_ledger()
+    book = begin(url) if charged else Book.init(create_store(url))[0]
+    kept = [charge(book).receipt, charge(book, "H").receipt] if charged else []
     book.store.close()
-    heads_path(path).unlink()
-    again = reopen(str(path))
-    assert again.store.doubt == ""
-    assert heads_path(path).exists()
+    with old_program(url) as connection:
+        as_before_marks(types.SimpleNamespace(run=connection.execute))
+        if url.startswith("postgresql:"):
+            connection.commit()
+        else:
+            heads_path(Path(url.removeprefix("sqlite:///"))).unlink()
+    again = reopen(url)
     with again.store.read() as transaction:
-        assert transaction.one("SELECT value FROM meta WHERE name = 'version'") == (str(len(MIGRATIONS)),)
-    assert charge(again).state == "committed"
+        assert transaction.one("SELECT value FROM meta WHERE name = 'version'") == (str(VERSION),)
+    if charged or url.startswith("postgresql:"):
+        with pytest.raises(StoreError, match="compare it with kept receipts"), again.write():
+            pass
+        again.store.close()
+        again = reopen(url)  # bringing it up to date once did not end the doubt
+        assert again.store.doubt
+        assert again.accept(OTTO, receipts=kept).accepted
+    if charged:
+        assert charge(again).state == "committed"
     again.store.close()
-
-
-def run(program, *arguments):
-    cluster = postgres_cluster.shared()
-    command = [
-        str((cluster.programs / "initdb").resolve().parent / program),
-        "-h",
-        str(cluster.folder),
-        "-U",
-        "postgres",
-        *arguments,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert reopen(url).store.doubt == ""
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])
@@ -212,14 +227,12 @@ def test_a_dump_that_was_loaded_is_compared_with_receipts(tmp_path, elsewhere):
     url = cluster.new()
     book = begin(url)
     kept = [charge(book).receipt, charge(book, "H").receipt]
-    dump = str(tmp_path / "dump.sql")
-    name = url.split("/")[3].split("?")[0]
-    run("pg_dump", "-f", dump, *([] if elsewhere else ["--clean"]), name)
+    cluster.save(url, tmp_path / "dump.sql")
     lost = charge(book).receipt
     book.store.close()
     assert reopen(url).store.doubt == ""
     target = cluster.new() if elsewhere else url
-    run("psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", dump, target.split("/")[3].split("?")[0])
+    cluster.load(target, tmp_path / "dump.sql")
     old = reopen(target)
     assert "put back from a backup, or its server was restored" in old.store.doubt
     with pytest.raises(StoreError, match="read-only"):

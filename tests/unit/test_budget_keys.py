@@ -6,7 +6,7 @@ import pytest
 
 import budget_stores
 from privcheck.errors import BudgetError, IdempotencyError, ParameterError, StateError, StoreError
-from privcheck.ledger import Actor, Book
+from privcheck.ledger import Actor, Book, Writer
 from privcheck.ledger.keys import find_claim, keep_claim, once
 
 OTTO, ANA = Actor(name="otto", role="officer"), Actor(name="ana", role="officer")
@@ -110,3 +110,55 @@ def test_what_a_claim_is_about_is_kept_by_its_name(book):
     with Book(book.store).store.read() as transaction:
         assert find_claim(transaction, "c" * 64) == about
         assert find_claim(transaction, "d" * 64) is None
+
+
+def test_a_key_is_its_actors_whatever_the_request_is_about(book):
+    """Before a restart and after one, in one transaction and in two, for charges and for everything else."""
+    event = {"type": "zcdp", "rho": "0.1"}
+    give(book, "G", key="made", cap="0.2")
+    book.set_policy(OTTO, **budget_stores.policy_for({**FIELDS, "dataset": "rides"}))
+    book.grant(OTTO, **{**FIELDS, "name": "H", "dataset": "rides"})
+
+    def charge(book, grant, key="k", actor=OTTO):
+        return book.charge(actor, grant=grant, unit="dataset", event=event, key=key)
+
+    first = charge(book, "G")
+    for one in (book, Book(book.store)):
+        assert charge(one, "G") == first
+        with pytest.raises(IdempotencyError, match="another request"):
+            charge(one, "H")
+        with pytest.raises(IdempotencyError, match="another request"):
+            charge(one, "G", key="made")
+        with pytest.raises(IdempotencyError, match="another request"):
+            give(one, "I", key="k")
+    with pytest.raises(IdempotencyError), book.write() as transaction:  # noqa: PT012
+        for grant in "GH":
+            asked = book.prepare(OTTO, "charge", grant=grant, unit="dataset", event=event, key="both")
+            book.apply(transaction, asked)
+    assert charge(book, "H", actor=ANA).state == "committed"  # keys are everybody's own
+    shown = {g["name"]: g["remaining"] for d in book.show(OTTO)["datasets"] for g in d["grants"]}
+    assert shown == {"G": "0.1", "H": "0.4"}
+
+
+def test_the_same_key_for_two_grants_at_once_is_charged_once(book):
+    """By the writer, which writes both in one transaction, and by two processes in one each."""
+    event = {"type": "zcdp", "rho": "0.001"}
+    give(book, "G")
+    book.set_policy(OTTO, **budget_stores.policy_for({**FIELDS, "dataset": "rides"}))
+    book.grant(OTTO, **{**FIELDS, "name": "H", "dataset": "rides"})
+    writer = Writer(book)
+
+    def charge(asked):
+        way, grant, key = asked
+        try:
+            return way.charge(OTTO, grant=grant, unit="dataset", event=event, key=key).state
+        except IdempotencyError:
+            return "another"
+
+    for way in (writer, book):
+        with ThreadPoolExecutor(8) as pool:
+            asked = [(way, grant, f"{way is book}-{i}") for i in range(10) for grant in "GH"]
+            states = list(pool.map(charge, asked))
+        assert [{*states[i : i + 2]} for i in range(0, 20, 2)] == [{"committed", "another"}] * 10
+    writer.close()
+    assert book.verify(OTTO).ok
