@@ -352,7 +352,7 @@ Schedule = Once | EveryEpisode | Tree | Batches | PerUser | Sampled | Outputs
 
 
 def public_facts(schedule: Schedule) -> tuple[tuple[str, PublicFact], ...]:
-    """Returns what a schedule takes for public, each in words and with the reason."""
+    """The public facts of a schedule, each in words and with the reason."""
     if isinstance(schedule, Batches):
         return ((f"where batches begin and end ({schedule.size})", schedule.fact),)
     if isinstance(schedule, EveryEpisode):

@@ -168,7 +168,7 @@ class Filter:
 
     @property
     def relation(self) -> RelationName | None:
-        """Returns that of the first event it admitted that names one, and of all that come later; None before."""
+        """The relation that the first naming event fixed for all later ones; None before."""
         return self.spent.relation
 
     def epsilon(self, *, delta: Real) -> Figure:

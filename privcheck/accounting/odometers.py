@@ -108,7 +108,7 @@ class Odometer:
 
     @property
     def relation(self) -> RelationName | None:
-        """Returns that of the first event that names one, and of all that come later; None before."""
+        """The relation that the first naming event fixed for all later ones; None before."""
         return self.spent.relation
 
     def epsilon(self) -> Figure:

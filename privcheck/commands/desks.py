@@ -352,7 +352,7 @@ def _in_utc(name: str, moment: object) -> str | None:
 
 
 def _state(unit: Stated, claim: Json | None) -> Json:
-    """Returns what a service is told of an event: for whom it is priced, and of what it is; its verdict is not ours.
+    """The unit of privacy and the origin of an event, for a service; the verdict is the service's own.
 
     Raises:
         ParameterError: There is a unit beside the claim's.

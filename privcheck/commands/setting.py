@@ -67,8 +67,7 @@ class Chosen:
         Raises:
             ParameterError: The algorithm is a non-private baseline.
         """
-        self.declared  # noqa: B018 - the message names the algorithm
-        return self.setting.released
+        return self.declared if self.declaration is None else self.setting.released
 
     @property
     def judged(self) -> Chosen:

@@ -204,7 +204,7 @@ def write_grant(
 
 
 def close_datasets(transaction: Transaction, names: Collection[str]) -> None:
-    """Lets nothing more be granted on datasets of which rows are lost: of their grants and charges nobody knows."""
+    """Close datasets with lost rows to new grants: their earlier grants and charges are unknown."""
     closed = canonical(sorted({*_closed(transaction), *names}))
     transaction.run("UPDATE meta SET value = ? WHERE name = 'lost'", (closed,))
 

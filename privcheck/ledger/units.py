@@ -49,7 +49,7 @@ def check_unit(policy: Policy, given: object, *, by: str, relations: Iterable[st
         relations: The neighbouring relations that the events name.
 
     Raises:
-        ParameterError: No unit is given, or a guarantee for it is none for the dataset's; an event names another
+        ParameterError: No unit is given, or it does not cover the dataset's; an event names another
             relation; the unit was asserted, and the policy does not take that; or the policy has no unit.
     """
     needed, taken = needed_unit(policy), (policy.dataset, policy.asserted_units)

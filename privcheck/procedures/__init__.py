@@ -37,7 +37,7 @@ OURS = (
     SmoothNoise,
 )  # their prices are theorems, their pairs compared with other code in the tests
 
-# of whose price several trajectories of a user are part; of mechanisms of one's own the stated relation says how many
+# priced for users with several trajectories; an own mechanism's stated relation gives the number
 OF_SEVERAL = (SampledRelease, VaryingRelease, MatrixMechanism, NoisyMax, ScoredChoice, SparseVector, OwnMechanism)
 
 __all__ = [

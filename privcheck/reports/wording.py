@@ -160,7 +160,7 @@ def label(name: str) -> str:
 
 
 def say_holds(method: str, given: Sequence[str]) -> str:
-    """Returns that a claim holds and how; where an author states something that it rests on, given what, and no more.
+    """The words for a claim that holds: proved or checked, or only the names that it is given.
 
     >>> say_holds("proved", ()), say_holds("checked", ("own", "a law", "counts"))
     ('holds, proved', 'holds, given own, a law and 1 more')

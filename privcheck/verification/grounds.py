@@ -238,7 +238,7 @@ def _preconditions(declaration: Declaration) -> list[Ground]:
 
 
 def _public_facts(declaration: Declaration) -> list[Ground]:
-    """Returns what neighbours are taken to share: members of groups, ends of batches, how many users there are."""
+    """Facts that neighbours share: members of groups, ends of batches, the number of users."""
     facts = []
     used = {one.users for one in declaration.everything_released}
     for partition in declaration.partitions:
