@@ -37,8 +37,8 @@ class Users:
         one_episode_is_one_user: Whether each episode is another user's, on the word of who reads the table.
 
     Raises:
-        ParameterError: The number is not whole and positive, or a column is named although each episode is said to be
-            another user's.
+        ParameterError: The number is not whole and positive, a name is empty, or a column is named although each episode
+            is said to be another user's.
     """
 
     column: str | None = None
@@ -51,6 +51,10 @@ class Users:
         if most is not None and not (type(most) is int and most >= 1):
             message = f"--max-trajectories expects a whole number, at least 1, got {most!r}"
             raise ParameterError(message, name="max_trajectories", given=most)
+        for name in ("column", "who"):
+            text = getattr(self, name)
+            if text is not None and (not isinstance(text, str) or not text.strip()):
+                raise ParameterError(f"{name}: expected a name, got {text!r:.80}", name=name, given=text)
         if self.one_episode_is_one_user and (self.column is not None or (most or 1) > 1):
             message = "--one-episode-is-one-user contradicts --column user=… and --max-trajectories above 1: give one"
             raise ParameterError(message, name="one_episode_is_one_user", given=True)

@@ -139,6 +139,13 @@ def test_identifiers_are_constant_in_an_episode_and_come_back():
     assert [words.split(" (")[0] for words in find_identifiers(nameless)[1]] == ["a7"]
 
 
+@pytest.mark.parametrize("wrong", [{"who": ""}, {"column": " "}, {"who": 3}, {"max_trajectories": 0},
+                                   {"max_trajectories": 2.0}, {"max_trajectories": True}])  # fmt: skip
+def test_a_statement_that_says_nothing_is_refused(wrong):
+    with pytest.raises(ParameterError, match="expect"):
+        Users(**wrong)
+
+
 def test_two_statements_that_contradict_each_other_are_refused(tmp_path):
     with pytest.raises(ParameterError, match="contradicts"):
         Users(column="patient_id", one_episode_is_one_user=True)
