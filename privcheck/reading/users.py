@@ -37,8 +37,8 @@ class Users:
         one_episode_is_one_user: Whether each episode is another user's, on the word of who reads the table.
 
     Raises:
-        ParameterError: The number is not whole and positive, a name is empty, or a column is named although each episode
-            is said to be another user's.
+        ParameterError: The number is not whole and positive, a name is empty, or a column is named although each
+            episode is said to be another user's.
     """
 
     column: str | None = None
