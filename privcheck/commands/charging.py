@@ -99,7 +99,8 @@ def price_setting(setting: Chosen, currency: CurrencyName, *, replicates: int = 
     event = event_of(setting, currency)
     if event is None:
         raise ParameterError(f"{declaration.name} {_NO_COST}, {currency}", name="grant", given=currency)
-    return {**event, "count": replicates}, {**describe_claim(setting, verdict.verdict), "verdict": verdict.verdict}
+    about = describe_claim(setting, verdict.verdict, given=verdict.given)
+    return {**event, "count": replicates}, {**about, "verdict": verdict.verdict}
 
 
 def event_of(setting: Chosen, currency: CurrencyName) -> Event | None:
@@ -108,20 +109,22 @@ def event_of(setting: Chosen, currency: CurrencyName) -> Event | None:
     return _as_event(composed.at(values), currency, rho=composed.rho, pure=composed.pure, values=values)
 
 
-def describe_claim(setting: Chosen, verdict: str) -> dict[str, Any]:
-    """Returns what is charged for where an algorithm is: its name, parameters and unit of privacy.
+def describe_claim(setting: Chosen, verdict: str, *, given: Sequence[str] = ()) -> dict[str, Any]:
+    """The claim of an algorithm that is charged: its name, parameters, unit of privacy and what its author states.
 
     Of joint DP it has how each condition of the billboard lemma is known; None: it is not met.
 
     Args:
         setting: The algorithm's.
         verdict: On its claim.
+        given: What the author states that the verdict rests on, by name.
     """
     declaration = setting.declared
-    about = {
+    about: dict[str, Any] = {
         "algorithm": declaration.name,
         "parameters": exact_parameters(setting),
         "unit": setting.setting.protected.to_dict(),
+        **({"given": list(given)} if given else {}),
     }
     joint = declaration.claim.joint
     if joint is None:

@@ -86,6 +86,7 @@ def describe_charge(result: dict[str, Any]) -> str:
         ("event", str(charge["event"])),
         ("unit", "never stated" if charge["unit"] is None else _say_unit(charge["unit"])),
         *((name, str(claim[name])) for name in ("algorithm",) if name in claim),
+        *(("given", ", ".join(claim["given"])) for _ in claim.get("given", ())[:1]),
         *(("blocks", ", ".join(charge["blocks"])) for _ in charge["blocks"][:1]),
         *((f"if {one['name']}", f"{one['statement']} ({one['how']})") for one in conditions),
         ("row", charge["hash"]),

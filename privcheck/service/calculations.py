@@ -233,7 +233,7 @@ def claim(body: Mapping[str, Any]) -> Json:
     verdict = "fails" if verified.joint == "refuted" else verified.verdict
     holds = verdict == "holds"
     events = {currency: event_of(setting, currency) if holds else None for currency in _ORDERED}
-    return {"state": verdict, "events": events, "about": describe_claim(setting, verdict)}
+    return {"state": verdict, "events": events, "about": describe_claim(setting, verdict, given=verified.given)}
 
 
 def curve(body: Mapping[str, Any]) -> Json:

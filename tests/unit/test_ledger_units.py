@@ -521,3 +521,11 @@ def test_calculations_without_a_dataset_name_relations_too(path):
         assert ask("replace-one").status_code == 200
         assert "relation" in ask(None).json()["detail"]
         assert "different neighbours" in ask("replace-one", "add-remove").json()["detail"]
+
+
+def test_a_charge_says_what_its_verdict_was_given():
+    setting = resolve_setting("exp3", {})
+    event, about = price_setting(setting, "epsilon")
+    assert (about["verdict"], about["given"]) == ("holds", ["arms"])
+    assert event["type"] == "pure"
+    assert "given" not in price_setting(resolve_setting("dp-apvi", {}), "rho")[1]

@@ -123,7 +123,8 @@ def _verdict(claim: Json | None) -> str:
     """
     if claim is None:
         return ""
-    return str(claim["verdict"]) if "verdict" in claim else "holds" if "claim" in claim else ""
+    verdict = str(claim["verdict"]) if "verdict" in claim else "holds" if "claim" in claim else ""
+    return f"{verdict}, given {', '.join(claim['given'])}" if "given" in claim else verdict
 
 
 def actions_on(actor: Actor, charge: Charge) -> list[str]:
