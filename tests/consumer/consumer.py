@@ -53,9 +53,8 @@ def spend(cost: Expr) -> str:
 
 def learn(table: ArrowTable) -> tuple[object, ...]:
     """Returns a figure of a run, from data in memory."""
-    ran = privcheck.run(
-        "dp-apvi", data=table, users=privcheck.Users(one_episode_is_one_user=True), S=24, A=25, rho="1/2"
-    )
+    alone = privcheck.Users(one_episode_is_one_user=True)
+    ran = privcheck.run("dp-apvi", data=table, users=alone, S=24, A=25, rho="1/2")
     cost = privcheck.budget("dp-apvi", rho="1/2", delta="1e-5")
     noise = privcheck.calibrate("dp-apvi", epsilon=1.0)
     return ran.policy, cost.methods[0].epsilon, privcheck.verify_claim("dp-apvi", H=5).verdict, noise
