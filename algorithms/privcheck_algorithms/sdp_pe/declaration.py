@@ -47,7 +47,7 @@ REMAINDER = Reading(
     "their own; dropped: they send nothing",
 )
 
-_CRUDE, _FINE = _GROUPS = "crude exploration", "fine exploration"
+_CRUDE, _FINE = "crude exploration", "fine exploration"
 _TITLE = "SDP-PE: policy elimination from shuffled counts, "
 _NAMES = {
     "bits": ("sdp-pe", _TITLE + "every bit a message"),
@@ -170,6 +170,8 @@ def _declaration(
         parameters=PARAMETERS if mu is None else (*PARAMETERS, replace(PRECISION, follows=least)),
         model="shuffle",
         partitions=(
-            tuple(public(group, why="a user's number says in which batch of a stage it is") for group in _GROUPS),
+            tuple(
+                public(group, why="a user's number says in which batch of a stage it is") for group in (_FINE, _CRUDE)
+            ),
         ),
     )
