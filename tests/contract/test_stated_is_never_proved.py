@@ -20,6 +20,7 @@ NAMES = [name for name in registry.names("algorithms") if registry.algorithm(nam
 STATED = ("erm-output-perturbation", "exp3", "private-k-means")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_stated_is_never_proved_and_every_verdict_says_whom_it_protects(name):
     setting = resolve_setting(name, {})

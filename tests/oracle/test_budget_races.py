@@ -275,6 +275,7 @@ def orders(kind, first, second):
         yield (answers[0], answers[1]), model.state()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", WRITES)
 def test_two_writes_end_as_in_one_order_or_the_other(first, new_ledger):
     drawn = random.Random(f"29 {first}")  # noqa: S311 - where to stop

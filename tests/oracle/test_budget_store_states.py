@@ -207,6 +207,7 @@ class Machine(RuleBasedStateMachine):
         book.store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(budget_stores.STORES))
 def test_every_state_of_a_store_is_noticed_and_no_cap_is_passed(kind):
     machine = type("Machine", (Machine,), {"kind": kind})

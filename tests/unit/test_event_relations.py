@@ -186,6 +186,7 @@ TOGETHER = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", TOGETHER)
 def test_a_nesting_is_accepted_where_it_names_at_most_one_relation(how):
     rng = np.random.default_rng([28, sorted(TOGETHER).index(how)])

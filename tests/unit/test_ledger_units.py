@@ -523,6 +523,7 @@ def test_calculations_without_a_dataset_name_relations_too(path):
         assert "different neighbours" in ask("replace-one", "add-remove").json()["detail"]
 
 
+@pytest.mark.slow
 def test_a_charge_says_what_its_verdict_was_given():
     setting = resolve_setting("exp3", {})
     event, about = price_setting(setting, "epsilon")
