@@ -12,7 +12,7 @@ from privcheck.features import FeatureMap
 from privcheck.relations import most_trajectories
 from privcheck.schedules import Once
 from privcheck.symbols import expression
-from privcheck.unit import Unit
+from privcheck.unit import Unit, say_trajectories
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +101,13 @@ def _cover_users(declaration: Declaration, unit: Unit, values: Mapping[str, Frac
     Raises:
         ParameterError: It has no price for such users.
     """
-    if most_trajectories(declaration.relation, values) >= unit.trajectories:
+    covered = most_trajectories(declaration.relation, values)
+    if covered >= unit.trajectories:
         return None
-    several = f"{declaration.name} covers one trajectory of a user, and a {unit.who} has up to {unit.trajectories}"
+    several = (
+        f"{declaration.name} covers {say_trajectories(covered)} of a user, and a {unit.who} has up to "
+        f"{unit.trajectories}"
+    )
     remedy = "keep one of each: privcheck prepare --max-trajectories 1 --keep first (or random)"
     # a user's trajectories may be in several parts at once, and in outputs that are disjoint for single trajectories
     divided = [r.name for r in declaration.releases if r.users or not isinstance(r.schedule, Once)]

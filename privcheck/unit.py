@@ -103,6 +103,11 @@ class Unit:
         _check_word("basis", self.basis, get_args(Basis))
 
     @property
+    def of_table(self) -> bool:
+        """Whether these are the users of somebody's own table, not of a simulation or of a declaration alone."""
+        return self.basis in {"column", "assertion"}
+
+    @property
     def words(self) -> str:
         """The unit in words: neighbours, model of trust, and who said so."""
         several = "1 trajectory" if self.trajectories == 1 else f"up to {self.trajectories} trajectories each"
@@ -232,6 +237,15 @@ def parse_unit(text: object, *, stated_by: str) -> Unit:
         raise ParameterError(f"{message} {str(text)[:200]!r}", name="unit", given=text)
     fields: Any = {"relation": parts[-2], "model": parts[-1], "basis": "statement", "stated_by": stated_by, **counts}
     return Unit(who=parts[0], **fields)
+
+
+def say_trajectories(count: int) -> str:
+    """A number of trajectories in words.
+
+    >>> say_trajectories(1), say_trajectories(8)
+    ('one trajectory', '8 trajectories')
+    """
+    return "one trajectory" if count == 1 else f"{count} trajectories"
 
 
 def name_person(column: str) -> str:

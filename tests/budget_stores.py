@@ -8,7 +8,7 @@ from pathlib import Path
 
 from postgres_cluster import shared
 from privcheck.errors import UnknownNameError
-from privcheck.ledger import Store, create_store
+from privcheck.ledger import Actor, Book, Store, create_store
 from privcheck.ledger.exact import write_number
 from privcheck.ledger.granting import read_adaptive
 from privcheck.ledger.policies import above
@@ -65,3 +65,12 @@ def postgres_store(directory: Path) -> Iterator[Store]:
 
 
 STORES: dict[str, Callable[[Path], object]] = {"sqlite": sqlite_store, "postgresql": postgres_store}
+
+
+def begin(url):
+    """A new ledger with the grants G and H, each of a dataset alone."""
+    book, _ = Book.init(create_store(url))
+    officer = Actor(name="otto", role="officer")
+    for name in ("G", "H"):
+        grant(book, officer, name=name, dataset=f"of-{name}", currency="rho", cap="1", delta="1e-6")
+    return book

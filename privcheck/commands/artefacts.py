@@ -12,6 +12,7 @@ from privcheck.commands.provenance import exact_parameters, state_claim, version
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.policies import ARRAY_NAME, Policy, describe_policy, load_policy
+from privcheck.relations import most_trajectories
 from privcheck.reports.values import (
     PolicyGuarantee,
     PolicyLabels,
@@ -21,6 +22,7 @@ from privcheck.reports.values import (
     SpentCost,
 )
 from privcheck.runtime.ledger import Ledger
+from privcheck.unit import say_trajectories
 
 _PICTURES = (".svg", ".png", ".pdf")
 _NO_LABELS = PolicyLabels()
@@ -127,7 +129,10 @@ def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy
 
 def _claimed_for(setting: Chosen) -> str:
     """Says for whom a claim is, where that is less than what the users of the data have."""
-    return "" if setting.setting.covering is None else f" for one trajectory ({setting.declared.relation.words})"
+    if setting.setting.covering is None:
+        return ""
+    covered = say_trajectories(most_trajectories(setting.declared.relation, setting.values))
+    return f" for {covered} ({setting.declared.relation.words})"
 
 
 def _note(guarantee: PolicyGuarantee | None, true: float | None) -> str:

@@ -22,6 +22,7 @@ from privcheck.errors import ParameterError
 from privcheck.offline import refuse_replicates
 from privcheck.policies import ARRAY_NAME
 from privcheck.registry import AuditPlan
+from privcheck.relations import most_trajectories
 from privcheck.reports.values import (
     Audited,
     Gap,
@@ -47,6 +48,7 @@ from privcheck.results import (
 from privcheck.runtime import Ledger
 from privcheck.runtime.ledger import FILE_NAME as LEDGER
 from privcheck.trivial_policies import share_of_uniform
+from privcheck.unit import say_trajectories
 from privcheck.verification import verify
 from privcheck.whole_files import partial_path
 
@@ -152,20 +154,21 @@ def run(
 
 
 def _tell_several(setting: Chosen, spent: SpentCost | None) -> tuple[RunRemark, ...]:
-    """Says that a claim is about one trajectory, where users have several."""
+    """Says that a claim is about fewer trajectories than users have."""
     if setting.setting.covering is None or setting.setting.unit is None:
         return ()
     unit = setting.setting.unit
+    about = say_trajectories(most_trajectories(setting.declared.relation, setting.values))
     rho = None if spent is None else spent.rho
     cost = (
         "" if rho is None else f": ρ = {rho:.6g} in all, of which one trajectory alone costs 1/{unit.trajectories**2}"
     )
     text = (
-        f"{setting.declared.claim.source} is about one trajectory. One {unit.who} has up to {unit.trajectories} here: "
-        f"the cost, the policy's guarantee and a team's charge are those of one {unit.who}{cost}. A smaller budget of "
-        "one trajectory lowers it."
+        f"{setting.declared.claim.source} is about {about}. One {unit.who} has up to {unit.trajectories} here: the "
+        f"cost, the policy's guarantee and a team's charge are those of one {unit.who}{cost}. A smaller budget of "
+        f"{about} lowers it."
     )
-    return (RunRemark(title="The claim is about one trajectory", text=text),)
+    return (RunRemark(title=f"The claim is about {about}", text=text),)
 
 
 def refuse_no_agent(setting: Chosen) -> None:

@@ -87,11 +87,12 @@ def _brief(report: Report) -> Facts:
     relation = report.show.relation if report.show else report.budget.relation if report.budget else ""
     if run is not None and run.preset is not None:
         parameters += f"{'; ' if parameters else ''}preset {run.preset.words}"
+    own_users = _own_users(run)
     rows = (
         ("In plain words", promised.text if promised else ""),
         ("Parameters", parameters),
-        ("Protected", _own_users(run)),
-        ("Neighbours", f"{relation} (of the claim)" if _own_users(run) else relation),
+        ("Protected", own_users),
+        ("Neighbours", f"{relation} (of the claim)" if own_users else relation),
         ("Who should care", concerned(report)),
     )
     return tuple((name, text) for name, text in rows if text)
@@ -100,9 +101,7 @@ def _brief(report: Report) -> Facts:
 def _own_users(run: Ran | RanOnline | None) -> str:
     """The unit of privacy of a run on a user's own data, in words; empty for simulated users."""
     unit = None if run is None else run.unit
-    if unit is None or unit.basis not in {"column", "assertion"}:
-        return ""
-    return f"{unit.words}; stated by: {unit.stated_by}"
+    return f"{unit.words}; stated by: {unit.stated_by}" if unit is not None and unit.of_table else ""
 
 
 def run_page(runs: Sequence[RanOnline]) -> str:

@@ -198,7 +198,7 @@ def _lower(report: Report) -> KeyFigure | None:
 def _protected(report: Report) -> KeyFigure | None:
     """Who the users of a table are and what one of them has paid; None of simulated users."""
     run = report.run
-    if run is None or run.unit is None or run.unit.basis not in {"column", "assertion"}:
+    if run is None or run.unit is None or not run.unit.of_table:
         return None
     spent = [] if run.spent is None or run.spent.rho is None else [f"ρ = {figure(run.spent.rho, rounding='up')} spent"]
     several = f"up to {run.unit.trajectories} trajectories" if run.unit.trajectories > 1 else "1 trajectory"

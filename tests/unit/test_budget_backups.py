@@ -21,13 +21,6 @@ ANA = Actor(name="ana", role="analyst", grants=("G",))
 EVENT = {"type": "zcdp", "rho": "0.1"}
 
 
-def begin(url):
-    book, _ = Book.init(create_store(url))
-    for name in ("G", "H"):
-        budget_stores.grant(book, OTTO, name=name, dataset=f"of-{name}", currency="rho", cap="1", delta="1e-6")
-    return book
-
-
 def charge(book, grant="G"):
     return book.charge(OTTO, grant=grant, unit="dataset", event=EVENT)
 
@@ -43,7 +36,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def book(path):
-    yield (made := begin(str(path)))
+    yield (made := budget_stores.begin(str(path)))
     made.store.close()
 
 
@@ -132,7 +125,9 @@ def test_a_copy_without_its_heads_is_compared_with_receipts(book, path):
         other.accept(
             OTTO,
             receipts=[
-                begin(str(path.with_name("third.db"))).charge(OTTO, grant="G", unit="dataset", event=EVENT).receipt
+                budget_stores.begin(str(path.with_name("third.db")))
+                .charge(OTTO, grant="G", unit="dataset", event=EVENT)
+                .receipt
             ],
         )
     later = charge(book).receipt
@@ -196,7 +191,7 @@ def old_program(url):
 def test_bringing_tables_up_to_date_accepts_nothing(new_ledger, charged):
     """A backup from before there were marks: it may be an older copy, and nothing says that it is not."""
     url = new_ledger()
-    book = begin(url) if charged else Book.init(create_store(url))[0]
+    book = budget_stores.begin(url) if charged else Book.init(create_store(url))[0]
     kept = [charge(book).receipt, charge(book, "H").receipt] if charged else []
     book.store.close()
     with old_program(url) as connection:
@@ -225,7 +220,7 @@ def test_bringing_tables_up_to_date_accepts_nothing(new_ledger, charged):
 def test_a_dump_that_was_loaded_is_compared_with_receipts(tmp_path, elsewhere):
     cluster = postgres_cluster.shared()
     url = cluster.new()
-    book = begin(url)
+    book = budget_stores.begin(url)
     kept = [charge(book).receipt, charge(book, "H").receipt]
     cluster.save(url, tmp_path / "dump.sql")
     lost = charge(book).receipt
@@ -248,7 +243,7 @@ def test_a_dump_that_was_loaded_is_compared_with_receipts(tmp_path, elsewhere):
 def test_who_may_not_ask_the_server_where_it_is_is_marked_by_the_database():
     cluster = postgres_cluster.shared()
     url = cluster.new()
-    book = begin(url)
+    book = budget_stores.begin(url)
     name = url.split("/")[3].split("?")[0]
     with book.store.read() as transaction:
         (full,) = transaction.one("SELECT value FROM meta WHERE name = 'place'")

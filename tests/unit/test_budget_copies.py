@@ -13,18 +13,11 @@ import pytest
 import budget_stores
 import postgres_cluster
 from privcheck.errors import ParameterError, StoreError
-from privcheck.ledger import Actor, Book, create_store, open_store
+from privcheck.ledger import Actor, Book, open_store
 from privcheck.ledger.marks import heads_path, read_marks
 
 OTTO = Actor(name="otto", role="officer")
 EVENT = {"type": "zcdp", "rho": "0.1"}
-
-
-def begin(url):
-    book, _ = Book.init(create_store(url))
-    for name in ("G", "H"):
-        budget_stores.grant(book, OTTO, name=name, dataset=f"of-{name}", currency="rho", cap="1", delta="1e-6")
-    return book
 
 
 def charge(book, grant="G", **more):
@@ -63,7 +56,7 @@ def opened():
 
 @pytest.fixture
 def book(path, opened):
-    begin(str(path)).store.close()
+    budget_stores.begin(str(path)).store.close()
     return opened(path)
 
 
@@ -230,7 +223,7 @@ def lose(url, tmp_path, opened):
 @pytest.fixture
 def url(new_ledger):
     url = new_ledger()
-    begin(url).store.close()
+    budget_stores.begin(url).store.close()
     return url
 
 
@@ -298,7 +291,7 @@ def test_an_acceptance_that_fails_ends_no_doubt(url, tmp_path, opened, monkeypat
 
 def test_an_acceptance_that_does_not_get_the_file_ends_no_doubt(tmp_path, opened, monkeypatch):
     url = f"sqlite:///{tmp_path}/budget.db"
-    begin(url).store.close()
+    budget_stores.begin(url).store.close()
     lose(url, tmp_path, opened)
     monkeypatch.setattr("privcheck.ledger.sqlite._WAIT", 0.2)
     book = opened(url)
@@ -385,7 +378,7 @@ def test_a_promoted_standby_is_noticed_by_the_service_that_goes_on_with_it(tmp_p
     first = postgres_cluster.Cluster()
     try:
         url = first.new()
-        book = begin(url)
+        book = budget_stores.begin(url)
         charge(book)
         with first.standby() as standby:
             standby.wait_for(first)
