@@ -273,3 +273,20 @@ def test_a_draft_says_which_column_it_cannot_find(tmp_path):
     named = {"state": "what", "action": "what2", "reward": "gain"}
     with pytest.raises(FileFormatError, match="no column looks like action"):
         draft_recipe(path, columns=named)
+
+
+def test_a_run_for_release_says_what_it_cost_and_where_it_lies_and_has_a_page(tmp_path):
+    path = write(tmp_path / "trips.csv", "episode,step,state,action,reward,next_state\n" + "".join(
+        f"{n},{h},{(n + h) % 2},{n % 2},1,{(n + h + 1) % 2}\n" for n in range(40) for h in (0, 1)))  # fmt: skip
+    sizes = ("--set", "S=2", "--set", "A=2", "--one-episode-is-one-user")
+    said = call("run", "dp-apvi", "--data", path, *sizes, "--noise", "release", "--out", tmp_path / "run")
+    assert "NOT JUDGED · dp-apvi" in said
+    assert "Its noise was drawn for a release, at the cost below." in said
+    assert "ρ = 1 spent" in said
+    assert f"written to {tmp_path / 'run'}: policy.npz, policy.json, run.json" in said
+    page = tmp_path / "run" / "run.html"
+    assert call("report", tmp_path / "run").strip() == str(page)
+    assert "Not judged" in page.read_text(encoding="utf-8")
+    work = json.loads(call("check", "dp-apvi", "--data", path, *sizes, "--dry-run", "--json"))
+    assert [part["replicates"] for part in work["parts"] if "replicates" in part] in ([], [1])
+    assert "replicates 1" in call("check", "dp-apvi", "--data", path, *sizes, "--dry-run")
