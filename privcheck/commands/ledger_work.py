@@ -134,13 +134,10 @@ def read_receipt(text: str) -> Receipt:
     try:
         data = json.loads(given)
         found = data.get("receipt") or data.get("head") or data
-        fields = {name: found[name] for name in ("dataset", "seq", "hash", "at", "signature")}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, AttributeError):
         message = "expected a receipt: the JSON that a charge printed, or its field receipt"
         raise ParameterError(message, name="receipt", given=text) from None
-    if not isinstance(fields["seq"], int) or not all(isinstance(v, str) for n, v in fields.items() if n != "seq"):
-        raise ParameterError("expected a receipt as a charge printed it", name="receipt", given=text)
-    return Receipt(**fields)
+    return Receipt.parse(found)
 
 
 def read_receipts(file: Path) -> list[Receipt]:

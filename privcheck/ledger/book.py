@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Unpack
 
 from privcheck.errors import LedgerError
-from privcheck.ledger import accepting, chains, changing, granting, requests, showing, tokens
+from privcheck.ledger import accepting, chains, changing, granting, registry, requests, showing, signing, tokens
 from privcheck.ledger.accepting import Accepted
 from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
 from privcheck.ledger.blocks import Block, choose_blocks
 from privcheck.ledger.deciding import quote_of
-from privcheck.ledger.exact import read_text
+from privcheck.ledger.exact import read_text, write_time
 from privcheck.ledger.known import Known
 from privcheck.ledger.requests import Action, Asked, AskedFor, Prepared
 from privcheck.ledger.roles import Actor, require
@@ -49,10 +49,16 @@ class Book:
 
     @staticmethod
     def init(store: Store, *, clock: Clock | None = None) -> tuple[Book, str]:
-        """Returns the book of a new store, and the first officer's token, which is shown only this once."""
+        """Returns the book of a new store, and the first officer's token, which is shown only this once.
+
+        Raises:
+            StoreError: Nothing can be signed here.
+        """
+        signing.check_installed()
         book = Book(store, clock=clock)
         with book.write() as transaction:
-            tokens.make_key(transaction)
+            signing.make_secret(transaction)
+            registry.begin(transaction, actor="init", at=book.now())
             token = tokens.make_token(
                 transaction, name="officer", role="officer", grants=(), expires=None, by="init", at=book.now()
             )
@@ -60,7 +66,7 @@ class Book:
 
     def now(self) -> str:
         """Returns the time, in UTC, as rows say it."""
-        return granting.write_time(self._clock())
+        return write_time(self._clock())
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -125,7 +131,7 @@ class Book:
         """
         require(actor, "token")
         with self.write() as transaction:
-            tokens.revoke_token(transaction, name, now=self.now())
+            tokens.revoke_token(transaction, name, by=actor.name, now=self.now())
 
     def list_tokens(self, actor: Actor) -> list[dict[str, Any]]:
         """Returns whose tokens there are: name, role, grants, expires, revoked, made_by, made_at; no secret."""
@@ -237,6 +243,7 @@ class Book:
         """Returns a request that was read, allowed and priced: all that can be wrong with it alone is told here."""
         requests.check_names(action, asked)
         require(actor, action, grant=asked["grant"])
+        self._known.signer(self.store)  # where no receipt could be signed nothing is written
         grant, policy = self._find(asked["grant"])
         return requests.prepare(actor, action, asked, grant=grant, policy=policy)
 
@@ -255,6 +262,7 @@ class Book:
             AuthorityError: It is somebody else's.
             StateError: It was released.
         """
+        self._known.signer(self.store)
         with self.write() as transaction:
             return changing.commit(transaction, self._known, actor, charge, at=self.now())
 
@@ -268,6 +276,7 @@ class Book:
             StateError: It was committed, which is never refunded.
         """
         read_text("evidence", evidence, most=2000)
+        self._known.signer(self.store)
         with self.write() as transaction:
             return changing.release(transaction, self._known, actor, charge, evidence=evidence, at=self.now())
 
@@ -315,6 +324,15 @@ class Book:
         require(actor, "show")
         with self.store.read() as transaction:
             return showing.find_charge(transaction, charge, at=self.now())
+
+    def public_key(self, actor: Actor) -> signing.PublicKey:
+        """Returns the key with which anybody can check the store's receipts and heads.
+
+        Raises:
+            StoreError: Nothing can be signed here.
+        """
+        require(actor, "show")
+        return self._known.signer(self.store).public
 
     def show(self, actor: Actor, dataset: str | None = None) -> dict[str, Any]:
         """Returns all datasets, or one: policies, grants with their balances, heads."""

@@ -9,12 +9,13 @@ from fractions import Fraction
 from typing import Any
 
 from privcheck.errors import LedgerError, ParameterError
-from privcheck.ledger import granting, rows, tokens
+from privcheck.ledger import granting, registry, rows
 from privcheck.ledger.answers import Receipt
 from privcheck.ledger.balances import Balance, Sums
 from privcheck.ledger.exact import write_number
 from privcheck.ledger.planning import count_lines
 from privcheck.ledger.policies import bound_whole
+from privcheck.ledger.signing import Signer
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.units import check_unit
 from privcheck.ledger.values import WHOLE, Entry, Grant, Policy, complete_event, read_cost
@@ -62,8 +63,10 @@ def check_chains(transaction: Transaction, *, receipts: Sequence[Receipt] = ()) 
         count += walk.seq
         heads[name] = {"seq": walk.seq, "hash": walk.hash}
     problems += _check_grants(transaction)
-    key = tokens.read_key(transaction)
-    problems += [problem for receipt in receipts if (problem := _check_receipt(receipt, seen, key))]
+    problems += registry.find_problems(transaction)
+    if receipts:
+        signer = Signer.of(transaction)
+        problems += [problem for receipt in receipts if (problem := _check_receipt(receipt, seen, signer))]
     return Checked(ok=not problems, rows=count, datasets=heads, problems=tuple(problems))
 
 
@@ -218,9 +221,9 @@ def _check_grants(transaction: Transaction) -> list[str]:
     return problems
 
 
-def _check_receipt(receipt: Receipt, seen: dict[tuple[str, int], str], key: str) -> str | None:
+def _check_receipt(receipt: Receipt, seen: dict[tuple[str, int], str], signer: Signer) -> str | None:
     where = f"{receipt.dataset}, row {receipt.seq}"
-    if not tokens.is_signed(receipt, key):
+    if not signer.is_signed(receipt):
         return f"the receipt of {where} was not signed by this store"
     found = seen.get((receipt.dataset, receipt.seq))
     if found is None:

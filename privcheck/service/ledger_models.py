@@ -240,7 +240,9 @@ class ReceiptBody(Body):
     seq: Annotated[int, Field(ge=1, le=2**53)]
     hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
     at: At
-    signature: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    store: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] | None = None
+    key: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    signature: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64}|[A-Za-z0-9+/]{86}==)$")]
 
 
 class VerifyBody(Body):
@@ -271,12 +273,14 @@ class Answer(BaseModel):
 
 
 class SignedHead(Answer):
-    """A signed head of a dataset's chain: keep it, it shows a cut tail."""
+    """A row of a dataset's chain, signed with Ed25519: keep it, it shows a cut tail; the key is at /v1/key."""
 
     dataset: str
     seq: int
     hash: str
     at: str
+    store: str
+    key: str
     signature: str
 
 

@@ -117,7 +117,7 @@ async def export(
 )
 async def verify(body: models.VerifyBody, desk: At, actor: Acting) -> Response:
     """Returns whether every chain fits together, adds up, and has what receipts were given for; 202 while it reads."""
-    receipts = tuple(Receipt(**one.model_dump()) for one in body.receipts)
+    receipts = tuple(Receipt.parse(one.model_dump()) for one in body.receipts)
     found = await desk.check_later(actor, receipts)
     if found is None:
         return JSONResponse(Waiting(state="running").model_dump(), 202, {"Retry-After": "2"})
