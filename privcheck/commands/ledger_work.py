@@ -17,6 +17,7 @@ from privcheck.ledger.trust import STATED
 
 if TYPE_CHECKING:
     from privcheck.commands.desks import Desk
+    from privcheck.ledger.heads import Head
 
 TOKEN: Final = "PRIVCHECK_LEDGER_TOKEN"  # noqa: S105 - where it is looked for
 _WAYS: Final = "--event, --event-file, --gaussian-rho, --gaussian-std, --laplace-epsilon or --pure-epsilon"
@@ -151,3 +152,21 @@ def read_receipts(file: Path) -> list[Receipt]:
         message = f"expected receipts as JSON, one a line, got {wrong[0][:60]!r}"
         raise ParameterError(message, name="receipts", given=wrong[0])
     return [read_receipt(line) for line in lines]
+
+
+def read_heads(place: str | None) -> tuple[Head, ...]:
+    """Returns the heads that a witness keeps; none without one.
+
+    Raises:
+        ParameterError: It keeps no heads.
+        StoreError: It cannot be read.
+    """
+    if place is None:
+        return ()
+    from privcheck.ledger.heads import Evidence
+    from privcheck.ledger.witnesses import open_witness
+
+    found = Evidence.parse(open_witness(place).read(), name="heads").heads
+    if not found:
+        raise ParameterError(f"expected heads in {place!r}, and there are none", name="heads", given=place)
+    return found

@@ -13,12 +13,13 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Unpack
 
 from privcheck.errors import LedgerError
-from privcheck.ledger import accepting, chains, changing, granting, registry, requests, showing, signing, tokens
+from privcheck.ledger import accepting, chains, changing, granting, registry, requests, showing, signing, tokens, trees
 from privcheck.ledger.accepting import Accepted
 from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
 from privcheck.ledger.blocks import Block, choose_blocks
 from privcheck.ledger.deciding import quote_of
 from privcheck.ledger.exact import read_text, write_time
+from privcheck.ledger.heads import Evidence, Head
 from privcheck.ledger.known import Known
 from privcheck.ledger.requests import Action, Asked, AskedFor, Prepared
 from privcheck.ledger.roles import Actor, require
@@ -340,11 +341,34 @@ class Book:
         with self.store.read() as transaction:
             return showing.show_datasets(transaction, dataset)
 
-    def verify(self, actor: Actor, *, receipts: Sequence[Receipt] = ()) -> chains.Checked:
-        """Returns whether the ledger is what was once written, and still has what receipts were given for."""
+    def verify(
+        self, actor: Actor, *, receipts: Sequence[Receipt] = (), heads: Sequence[Head] = ()
+    ) -> chains.Checked:  # fmt: skip
+        """Returns whether the ledger is what was once written, and still has what receipts and heads were given for."""
         require(actor, "verify")
         with self.store.read() as transaction:
-            return chains.check_chains(transaction, receipts=receipts)
+            return chains.check_chains(transaction, receipts=receipts, heads=heads)
+
+    def heads(self, actor: Actor) -> tuple[Head, ...]:
+        """Returns the signed heads of all chains: that of names and tokens, and the datasets'.
+
+        Raises:
+            LedgerError: Rows are missing.
+            StoreError: Nothing can be signed here.
+        """
+        return self.prove(actor, Evidence())[0].heads
+
+    def prove(self, actor: Actor, kept: Evidence) -> tuple[Evidence, list[str]]:
+        """Returns the heads of now with proofs that what was kept is in them, and what the store contradicts.
+
+        Errors as of `heads`.
+        """
+        require(actor, "verify")
+        signer = self._known.signer(self.store)
+        if not (self.store.read_only or self.store.doubt):
+            self._extend_trees()
+        with self.store.read() as transaction:
+            return trees.prove(transaction, signer, kept, at=self.now())
 
     def accept(self, actor: Actor, *, receipts: Sequence[Receipt] = (), freeze: bool = False) -> Accepted:
         """Lets a store be written again that may be an older copy of itself, once it was compared.
@@ -368,6 +392,16 @@ class Book:
     def _give(self, actor: Actor, grant: Grant, *, unit: object = None) -> tuple[Grant, Policy]:
         with self.write() as transaction:
             return granting.write_grant(transaction, grant, unit=unit, actor=actor.name, at=self.now())
+
+    def _extend_trees(self) -> None:
+        """Brings the trees up to date, in short transactions, so that no other writer waits for long."""
+        with self.store.read() as transaction:
+            names = trees.chains(transaction)
+        for name in names:
+            done = False
+            while not done:
+                with self.write() as transaction:
+                    done = trees.extend(transaction, name)
 
     def _find(self, name: str) -> tuple[Grant, Policy]:
         if (known := self._known.recall(name)) is not None:

@@ -6,7 +6,7 @@ valid again. So whatever changes one of them appends a row to the chain of `REGI
 
 | kind | written when | says |
 | --- | --- | --- |
-| registry | the store was made, or got its registry | what there was then; for what was changed before it does not vouch |
+| registry | the store was made, or got its registry | what there was then; it vouches for nothing before |
 | dataset | a policy opens a dataset | its name, and the hash of its first row |
 | grant | a grant is made | its name, its dataset, and the hash of the row that made it |
 | token | a token is made | all that is kept of it |

@@ -284,6 +284,32 @@ class SignedHead(Answer):
     signature: str
 
 
+class SigningKey(Answer):
+    """The Ed25519 key of the ledger, in PEM, and the SHA-256 of its DER form."""
+
+    key: str
+    fingerprint: str
+
+
+class TreeHead(Answer):
+    """How many rows a chain has, and the root of the Merkle tree over them (RFC 9162), signed."""
+
+    kind: Literal["head"]
+    store: str
+    dataset: str
+    size: int
+    root: str
+    at: str
+    key: str
+    signature: str
+
+
+class SignedHeads(Answer):
+    """The heads of all chains: that of names and tokens, and the datasets'."""
+
+    heads: list[TreeHead]
+
+
 class Decided(Answer):
     """What became of a request to spend."""
 

@@ -89,6 +89,18 @@ async def show_receipt(hash: models.Hash, desk: At, actor: Acting) -> Response: 
     return JSONResponse((await desk.call(desk.book.find_receipt, actor, hash)).to_dict())
 
 
+@router.get("/key", response_model=models.SigningKey, responses=_READS)
+async def show_key(desk: At, actor: Acting) -> Response:
+    """Returns the public key with which anybody can check receipts and heads."""
+    return JSONResponse((await desk.call(desk.book.public_key, actor)).to_dict())
+
+
+@router.get("/heads", response_model=models.SignedHeads, responses=_READS)
+async def show_heads(desk: At, actor: Acting) -> Response:
+    """Returns the signed heads of all chains: keep them, any two show a rollback or a fork."""
+    return JSONResponse({"heads": [head.to_dict() for head in await desk.call(desk.book.heads, actor)]})
+
+
 @router.get("/export", response_model=models.Exported, responses=_READS)
 async def export(
     desk: At,
