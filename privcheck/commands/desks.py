@@ -18,6 +18,7 @@ from privcheck.hiding import hide_passwords
 from privcheck.ledger import Actor, Book, Receipt, Spending, create_store, open_store
 from privcheck.ledger.granting import read_time
 from privcheck.ledger.heads import Evidence, Head
+from privcheck.ledger.signing import check_installed
 from privcheck.ledger.values import CurrencyName, read_currency
 from privcheck.ledger.wire import parse_event
 
@@ -118,6 +119,7 @@ def make_ledger(url: str) -> Json:
     if is_service(url):
         message = f"{hide_passwords(url)} is a service: a ledger is made where its store is, by privcheck serve"
         raise ParameterError(f"{message} there, or privcheck ledger init --store PATH", name="store", given=url)
+    check_installed()  # before there is a file
     store = create_store(url)
     try:
         _, token = Book.init(store)

@@ -7,6 +7,7 @@ signed heads in them (`privcheck.ledger.heads`). It is worth as much as it is ou
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import subprocess
 import time
@@ -148,7 +149,10 @@ class FileWitness:
             descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
             with os.fdopen(descriptor, "r+b") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
-                os.ftruncate(descriptor, len(_whole(file.read())))  # a push that was cut short was never acknowledged
+                kept = _whole(file.read())
+                os.ftruncate(descriptor, len(kept))
+                if kept and not kept.endswith(b"\n"):
+                    file.write(b"\n")
                 file.write("".join(f"{line}\n" for line in lines).encode())
                 file.flush()
                 os.fsync(descriptor)
@@ -257,8 +261,15 @@ class GitWitness:
 
 
 def _whole(data: bytes) -> bytes:
-    """Lines without the last one, where that was cut short."""
-    return data[: data.rfind(b"\n") + 1]
+    """A file's lines without the last one where a push was cut short there, which was never acknowledged."""
+    start = data.rfind(b"\n") + 1
+    if not data[start:].startswith(b"{"):
+        return data
+    try:
+        json.loads(data[start:])
+    except ValueError:
+        return data[:start]
+    return data
 
 
 def _decode(data: bytes, url: str) -> str:
