@@ -19,6 +19,7 @@ from privcheck.service.ledger_routes import At
 from privcheck.service.limits import MOST_EVENTS
 from privcheck.service.models import Health, Waiting
 from privcheck.service.problems import ProblemError, responses
+from privcheck.service.pushing import Pusher
 from privcheck.service.questions import check_query
 from privcheck.service.security import Acting
 from privcheck.service.stateless import Calculates
@@ -40,7 +41,11 @@ async def ready(request: Request, calculator: Calculates) -> Health:
         await desk.call(_try_store, desk)
     if not calculator.is_up():
         raise ProblemError(503, "calculations are not ready yet: ask again")
-    return Health(status="ok", version=__version__)
+    pusher: Pusher | None = request.app.state.pusher
+    if pusher is None:
+        return Health(status="ok", version=__version__)
+    pushed, failing = pusher.pushed, bool(pusher.failure)
+    return Health(status="ok", version=__version__, heads_pushed=pushed, heads_failing=failing)
 
 
 @router.get("/datasets", response_model=models.ShownDatasets, responses=_READS)
