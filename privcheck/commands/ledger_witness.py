@@ -67,48 +67,59 @@ def verify_receipt(file: Path, *, key: Path, as_json: bool) -> None:
     _end(check_signatures(Evidence.parse(file.read_text(encoding="utf-8")), _read_key(key)), as_json=as_json)
 
 
-@click.group(invoke_without_command=True)
-@click.option(
-    "--store",
-    metavar="URL",
-    help="The ledger, as of `ledger show`; by default PRIVCHECK_LEDGER.",
-    envvar="PRIVCHECK_LEDGER",
-)
+@click.group()
+def heads() -> None:
+    """Show, keep and compare signed heads: what the ledger said it had, at some time.
+
+    \b
+    Examples:
+      privcheck ledger heads push /mnt/elsewhere/heads.jsonl --store budget.db
+      privcheck ledger heads compare /mnt/elsewhere/heads.jsonl --key ledger.pem
+    """
+
+
+@heads.command()
+@store_option
 @token_option
-@click.option("--push", metavar="PLACE", help="Keep them there: a file, https://host/path or git:REPOSITORY.")
 @json_option
-@click.pass_context
-def heads(
-    context: click.Context, *, store: str | None, token_file: Path | None, push: str | None, as_json: bool
-) -> None:  # fmt: skip
-    """Print the signed heads of all chains, one JSON a line, or push them to a second place.
+def show(*, store: str, token_file: Path | None, as_json: bool) -> None:
+    """Print the signed heads of all chains as they are now, one JSON a line.
+
+    \b
+    Examples:
+      privcheck ledger heads show --store budget.db > heads.jsonl
+    """
+    from privcheck.commands.desks import open_desk
+    from privcheck.ledger.heads import Evidence
+
+    found, _ = open_desk(store, token_file).prove(Evidence())
+    told = {"heads": [head.to_dict() for head in found.heads]}
+    finish(told, lambda _: "\n".join(found.lines()), as_json=as_json)
+
+
+@heads.command()
+@click.argument("place")
+@store_option
+@token_option
+@json_option
+def push(place: str, *, store: str, token_file: Path | None, as_json: bool) -> None:
+    """Keep the signed heads in a second PLACE: a file, https://host/path or git:REPOSITORY.
 
     A push first compares the ledger with the last heads in that place, and adds the proof that the new ones follow
     them. Exit code 1: they do not, and nothing was pushed.
 
     \b
     Examples:
-      privcheck ledger heads --store budget.db > heads.jsonl
-      privcheck ledger heads --store budget.db --push /mnt/elsewhere/heads.jsonl
-      privcheck ledger heads --store budget.db --push git:/srv/protocol
+      privcheck ledger heads push /mnt/elsewhere/heads.jsonl --store budget.db
+      privcheck ledger heads push git:/srv/protocol --store budget.db
     """
-    if context.invoked_subcommand is not None:
-        return
-    if store is None:
-        raise click.UsageError("Missing option '--store'.")
     from privcheck.commands.desks import is_service, open_desk
-    from privcheck.ledger.heads import Evidence
     from privcheck.ledger.witnesses import open_witness, push_heads
 
-    if push is None:
-        found, _ = open_desk(store, token_file).prove(Evidence())
-        told: dict[str, Any] = {"heads": [head.to_dict() for head in found.heads]}
-        finish(told, lambda _: "\n".join(found.lines()), as_json=as_json)
-        return
     if is_service(store):
         raise click.UsageError("a service pushes its heads itself: privcheck serve --push-heads PLACE")
-    desk, witness = open_desk(store, token_file), open_witness(push)
-    pushed = push_heads(desk.prove, witness)
+    witness = open_witness(place)
+    pushed = push_heads(open_desk(store, token_file).prove, witness)
     finish(pushed.to_dict(), _describe_pushed, as_json=as_json)
     sys.exit(1 if pushed.problems else 0)
 
@@ -159,7 +170,7 @@ def prove(*, places: tuple[str, ...], store: str, token_file: Path | None, as_js
 
     kept = Evidence.join(Evidence.parse(open_witness(place).read(), name=place) for place in places)
     found, problems = open_desk(store, token_file).prove(kept)
-    told = {"proofs": found.to_dicts()}
+    told: dict[str, Any] = {"proofs": found.to_dicts()}
     finish({**told, "problems": problems}, lambda _: "\n".join(found.lines()), as_json=as_json)
     if not as_json:
         for problem in problems:

@@ -403,7 +403,7 @@ def _parse_item(item: object, name: str) -> Head | Receipt | Consistency | Inclu
         inner = item.get("receipt") or item.get("head") or item
         if isinstance(inner, Mapping) and "hash" in inner:
             return Receipt.parse(inner)
-    message = "expected a receipt that a charge printed, or what privcheck ledger heads printed"
+    message = "expected a receipt that a charge printed, or what privcheck ledger heads show printed"
     raise ParameterError(f"{message}, got {str(item)[:60]!r}", name=name, given=str(item)[:80])
 
 

@@ -1,12 +1,14 @@
 """What others can check of a ledger, as scripts see it: keys, receipts, heads, proofs, and places that keep them."""
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -92,42 +94,52 @@ def test_a_receipt_is_verified_without_the_ledger(kept):
     )
 
 
+def lines_of(mark):
+    """The commands between two marks of docs/ledger.md, with the exit code that each promises."""
+    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8")
+    block = page.split(f"<!-- {mark} -->")[1].split("<!-- end")[0]
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            command, _, code = line.removeprefix("$ ").partition("  # exit code ")
+            yield command, int(code or 0)
+
+
+def follow(mark, folder, monkeypatch):
+    """Runs the commands of the page; returns what the last one said."""
+    monkeypatch.chdir(folder)
+    said = ""
+    for command, code in lines_of(mark):
+        words = shlex.split(command)
+        if words[0] == "privcheck":
+            words, target = (words[:-2], words[-1]) if words[-2] == ">" else (words, None)
+            said = run(*words[1:], code=code)
+            if target is not None:
+                Path(target).write_text(said)
+        else:
+            done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
+            assert done.returncode == code, done.stderr
+            said = done.stdout
+    return said
+
+
+def test_the_page_on_what_can_be_checked_runs(tmp_path, monkeypatch):
+    assert "no problems found" in follow("witness", tmp_path, monkeypatch)
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
-def test_a_receipt_is_verified_by_openssl(kept):
-    """The recipe of docs/ledger.md, with the text written out by hand."""
-    receipt = json.loads((kept / "charge.json").read_text())["receipt"]
-    lines = [
-        "privcheck ledger receipt v1",
-        *(f"{name}: {receipt[name]}" for name in ("store", "dataset", "seq", "hash", "at")),
-    ]
-    (kept / "text").write_text("".join(f"{line}\n" for line in lines))
-    (kept / "signature").write_bytes(
-        subprocess.run(["base64", "-d"], input=receipt["signature"].encode(), capture_output=True, check=True).stdout
-    )
-    command = [
-        "openssl",
-        "pkeyutl",
-        "-verify",
-        "-pubin",
-        "-inkey",
-        "ledger.pem",
-        "-rawin",
-        "-in",
-        "text",
-        "-sigfile",
-        "signature",
-    ]
-    done = subprocess.run(command, cwd=kept, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, "Signature Verified Successfully"), done.stderr
-    (kept / "text").write_text("".join(f"{line}\n" for line in lines).replace("seq: 3", "seq: 4"))
-    assert subprocess.run(command, cwd=kept, capture_output=True, check=False).returncode != 0
+def test_a_receipt_is_verified_by_openssl(kept, monkeypatch):
+    assert follow("openssl", kept, monkeypatch).strip() == "Signature Verified Successfully"
+    text = (kept / "text").read_text()
+    (kept / "text").write_text(text.replace("seq: 3", "seq: 4"))
+    (*_, (command, _)) = lines_of("openssl")
+    assert subprocess.run(["/bin/sh", "-c", command], cwd=kept, capture_output=True, check=False).returncode != 0
 
 
 def test_heads_are_printed_compared_and_proved(kept, book):
     url, key = kept / "budget.db", kept / "ledger.pem"
-    (kept / "first.jsonl").write_text(run("ledger", "heads", "--store", url))
+    (kept / "first.jsonl").write_text(run("ledger", "heads", "show", "--store", url))
     book.charge(OTTO, grant="G", unit="dataset", event=EVENT)
-    (kept / "second.jsonl").write_text(run("ledger", "heads", "--store", url))
+    (kept / "second.jsonl").write_text(run("ledger", "heads", "show", "--store", url))
     compare = (
         "ledger",
         "heads",
@@ -143,9 +155,8 @@ def test_heads_are_printed_compared_and_proved(kept, book):
     (kept / "proofs.jsonl").write_text(run(*asked))
     assert run(*compare, "--proofs", kept / "proofs.jsonl").startswith("OK: ")
     assert ask("ledger", "verify", "--store", url, "--heads", kept / "first.jsonl")["ok"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("PRIVCHECK_LEDGER", raising=False)
-        assert "--store" in ask("ledger", "heads", code=2)["message"]
+    told = ask("ledger", "heads", "push", kept / "x", "--store", "https://127.0.0.1:1", code=2)
+    assert "a service pushes its heads itself" in told["message"]
     ask("ledger", "heads", "compare", kept / "not-there.jsonl", "--key", key, code=2)
     ask("ledger", "verify", "--store", url, "--heads", kept / "not-there.jsonl", code=2)
     ask("ledger", "verify", "--store", url, "--heads", kept / "first.jsonl", "--accept", code=2)
@@ -160,14 +171,14 @@ def test_an_older_copy_is_shown_by_a_place_and_pushes_nothing(kept, book):
     again = Book(open_store(str(url)))
     again.charge(OTTO, grant="G", unit="dataset", event=EVENT)
     again.store.close()
-    assert ask("ledger", "heads", "--store", url, "--push", place)["unchanged"] == 0
+    assert ask("ledger", "heads", "push", place, "--store", url)["unchanged"] == 0
     before = place.read_text()
     for name in ("budget.db", "budget.db.heads"):
         shutil.copyfile(kept / f"{name}.old", kept / name)
     assert ask("ledger", "verify", "--store", url)["ok"]  # by itself it looks sound
     told = ask("ledger", "verify", "--store", url, "--heads", place, code=1)
     assert "of-G, head of 4 rows" in told["problems"][0]
-    assert ask("ledger", "heads", "--store", url, "--push", place, code=1)["problems"]
+    assert ask("ledger", "heads", "push", place, "--store", url, code=1)["problems"]
     assert ask("ledger", "heads", "prove", "--from", place, "--store", url, code=1)["problems"]
     assert place.read_text() == before
 
