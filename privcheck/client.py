@@ -227,6 +227,15 @@ class Client:
         problems = list(dict.fromkeys(problem for one in found for problem in one["problems"]))
         return {**found[-1], "ok": not problems, "problems": problems}
 
+    def public_key(self) -> Json:
+        """Returns the key that checks receipts and heads: `key` in PEM, and its `fingerprint`."""
+        return self._ask("GET", "/key")
+
+    def heads(self) -> list[Json]:
+        """Returns the signed heads of all chains."""
+        found: list[Json] = self._ask("GET", "/heads")["heads"]
+        return found
+
     def accept(self, receipts: Sequence[Mapping[str, Any]] = (), *, freeze: bool = False) -> Json:
         """Lets a store be written again that was put back from a backup, once it was compared with receipts.
 

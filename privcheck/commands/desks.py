@@ -17,6 +17,8 @@ from privcheck.errors import AuthorityError, ParameterError
 from privcheck.hiding import hide_passwords
 from privcheck.ledger import Actor, Book, Receipt, Spending, create_store, open_store
 from privcheck.ledger.granting import read_time
+from privcheck.ledger.heads import Evidence, Head
+from privcheck.ledger.signing import check_installed
 from privcheck.ledger.values import CurrencyName, read_currency
 from privcheck.ledger.wire import parse_event
 
@@ -68,8 +70,14 @@ class Desk(Protocol):
     def charges(self, dataset: str) -> list[Json]:
         """Returns all charges to a dataset, in order."""
 
-    def verify(self, receipts: Sequence[Receipt]) -> Json:
-        """Returns whether the chains fit together, and still have what receipts were given for."""
+    def verify(self, receipts: Sequence[Receipt], heads: Sequence[Head] = ()) -> Json:
+        """Returns whether the chains fit together, and still have what receipts and heads were given for."""
+
+    def public_key(self) -> Json:
+        """Returns the key that checks receipts and heads: `key` in PEM, `fingerprint`."""
+
+    def prove(self, kept: Evidence) -> tuple[Evidence, list[str]]:
+        """Returns the signed heads of now, with proofs that what was kept is in them, and what contradicts it."""
 
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:
         """Lets a store be written again that was put back, once it was compared."""
@@ -111,6 +119,7 @@ def make_ledger(url: str) -> Json:
     if is_service(url):
         message = f"{hide_passwords(url)} is a service: a ledger is made where its store is, by privcheck serve"
         raise ParameterError(f"{message} there, or privcheck ledger init --store PATH", name="store", given=url)
+    check_installed()  # before there is a file
     store = create_store(url)
     try:
         _, token = Book.init(store)
@@ -216,8 +225,14 @@ class _Store:
             found += [charge.to_dict() for charge in page]
         return found
 
-    def verify(self, receipts: Sequence[Receipt]) -> Json:
-        return self.book.verify(self.actor, receipts=receipts).to_dict()
+    def verify(self, receipts: Sequence[Receipt], heads: Sequence[Head] = ()) -> Json:
+        return self.book.verify(self.actor, receipts=receipts, heads=heads).to_dict()
+
+    def public_key(self) -> Json:
+        return self.book.public_key(self.actor).to_dict()
+
+    def prove(self, kept: Evidence) -> tuple[Evidence, list[str]]:
+        return self.book.prove(self.actor, kept)
 
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:
         return self.book.accept(self.actor, receipts=receipts, freeze=freeze).to_dict()
@@ -306,8 +321,21 @@ class _Service:
             found, after = found + page["charges"], page["next"]
         return found
 
-    def verify(self, receipts: Sequence[Receipt]) -> Json:
+    def verify(self, receipts: Sequence[Receipt], heads: Sequence[Head] = ()) -> Json:
+        self._refuse(heads)
         return self.client.verify([receipt.to_dict() for receipt in receipts])
+
+    def public_key(self) -> Json:
+        return self.client.public_key()
+
+    def prove(self, kept: Evidence) -> tuple[Evidence, list[str]]:
+        self._refuse((*kept.heads, *kept.receipts))
+        return Evidence(heads=tuple(Head.parse(one) for one in self.client.heads())), []
+
+    def _refuse(self, kept: Sequence[object]) -> None:
+        if kept:
+            message = "a service shows its heads, and compares none: ask where its store is, with --store PATH"
+            raise ParameterError(message, name="store", given=self.client.url)
 
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:
         return self.client.accept([receipt.to_dict() for receipt in receipts], freeze=freeze)

@@ -21,6 +21,7 @@ from privcheck.commands.ledger_options import (
     unit_option,
 )
 from privcheck.commands.ledger_rules import block, evidence, freeze, grant, policy, token
+from privcheck.commands.ledger_witness import heads, key, receipt
 from privcheck.commands.options import finish, json_option, set_option
 
 
@@ -38,8 +39,8 @@ def ledger() -> None:
     """
 
 
-for _rule in (block, evidence, freeze, grant, policy, token):
-    ledger.add_command(_rule)
+for _other in (block, evidence, freeze, grant, heads, key, policy, receipt, token):
+    ledger.add_command(_other)
 
 
 @ledger.command()
@@ -227,35 +228,39 @@ def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id:
     "--receipt", "receipts", multiple=True, metavar="FILE|JSON", help="A receipt that you kept; may be repeated."
 )
 @click.option("--receipts", "file", type=Place(exists=True, dir_okay=False), help="A file of receipts, one per line.")
+@click.option("--heads", "place", metavar="PLACE", help="Where heads were pushed: a file, https://… or git:REPOSITORY.")
 @click.option("--accept", is_flag=True, help="After the comparison, open a restored copy for writing again.")
 @click.option(
     "--freeze-lost", is_flag=True, help="With --accept, even if rows are lost: freeze the grants of their datasets."
 )
 @json_option
 def verify(
-    *, store: str, token_file: Path | None, receipts: tuple[str, ...], file: Path | None, accept: bool,
-    freeze_lost: bool, as_json: bool,
+    *, store: str, token_file: Path | None, receipts: tuple[str, ...], file: Path | None, place: str | None,
+    accept: bool, freeze_lost: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Check every chain, the sums against the caps and, given receipts, that nothing was cut off.
+    """Check every chain, the sums against the caps and, given receipts or heads, that nothing was cut off.
 
     \b
     Examples:
       privcheck ledger verify --store budget.db --receipt kept.json
+      privcheck ledger verify --store budget.db --heads /mnt/elsewhere/heads.jsonl
       privcheck ledger verify --store budget.db --receipts receipts.jsonl --accept
     """
     from privcheck.commands.desks import open_desk
     from privcheck.commands.ledger_words import describe_accepted, describe_checked
-    from privcheck.commands.ledger_work import read_receipt, read_receipts
+    from privcheck.commands.ledger_work import read_heads, read_receipt, read_receipts
 
     if freeze_lost and not accept:
         raise click.UsageError("--freeze-lost goes with --accept")
+    if place is not None and accept:
+        raise click.UsageError("give --heads without --accept: a copy is accepted by its receipts")
     desk = open_desk(store, token_file)
     kept = [read_receipt(text) for text in receipts] + ([] if file is None else read_receipts(file))
     if accept:
         taken = desk.accept(kept, freeze=freeze_lost)
         finish(taken, describe_accepted, as_json=as_json)
         sys.exit(0 if taken["accepted"] else 1)
-    result = desk.verify(kept)
+    result = desk.verify(kept, read_heads(place))
     finish(result, describe_checked, as_json=as_json)
     sys.exit(0 if result["ok"] else 1)
 

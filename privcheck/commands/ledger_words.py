@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privcheck.commands.widths import columns, wrapped_columns
+from privcheck.ledger.rows import REGISTRY
 from privcheck.ledger.values import Policy
 from privcheck.unit import Unit
 
@@ -105,13 +106,14 @@ def describe_checked(result: dict[str, Any]) -> str:
 def describe_accepted(result: dict[str, Any]) -> str:
     """Returns whether the store is written again, and what is missing in it."""
     told = [f"problem: {problem}" for problem in result["problems"]]
-    told += [f"lost: {name}: rows were written that are not there" for name in result["lost"]]
+    told += [f"lost: {_chain(name)}: rows were written that are not there" for name in result["lost"]]
     told += [f"not compared: {name}: give the receipt of its last charge" for name in result["uncompared"]]
     if not result["accepted"]:
         what = "put back a newer copy, or give --freeze-lost: what was charged there then counts as all"
         return "\n".join([*told, f"not accepted, and read-only: {what}"])
     frozen = f"; frozen: {', '.join(result['frozen'])}" if result["frozen"] else ""
-    return "\n".join([*told, f"accepted: the ledger is written again{frozen}"])
+    ended = f"; tokens ended, make new ones: {', '.join(result['revoked'])}" if result["revoked"] else ""
+    return "\n".join([*told, f"accepted: the ledger is written again{frozen}{ended}"])
 
 
 def describe_token(result: dict[str, Any]) -> str:
@@ -153,6 +155,10 @@ def describe_export(result: dict[str, Any]) -> str:
     return "\n".join(
         [_dataset(result["dataset"]), "", columns([heading, *lines]), "", f"head: {result['head']['hash']}"]
     )
+
+
+def _chain(name: str) -> str:
+    return "names and tokens" if name == REGISTRY else name
 
 
 def _say_policy(policy: dict[str, Any]) -> str:

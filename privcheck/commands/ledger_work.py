@@ -17,6 +17,7 @@ from privcheck.ledger.trust import STATED
 
 if TYPE_CHECKING:
     from privcheck.commands.desks import Desk
+    from privcheck.ledger.heads import Head
 
 TOKEN: Final = "PRIVCHECK_LEDGER_TOKEN"  # noqa: S105 - where it is looked for
 _WAYS: Final = "--event, --event-file, --gaussian-rho, --gaussian-std, --laplace-epsilon or --pure-epsilon"
@@ -134,13 +135,10 @@ def read_receipt(text: str) -> Receipt:
     try:
         data = json.loads(given)
         found = data.get("receipt") or data.get("head") or data
-        fields = {name: found[name] for name in ("dataset", "seq", "hash", "at", "signature")}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, AttributeError):
         message = "expected a receipt: the JSON that a charge printed, or its field receipt"
         raise ParameterError(message, name="receipt", given=text) from None
-    if not isinstance(fields["seq"], int) or not all(isinstance(v, str) for n, v in fields.items() if n != "seq"):
-        raise ParameterError("expected a receipt as a charge printed it", name="receipt", given=text)
-    return Receipt(**fields)
+    return Receipt.parse(found)
 
 
 def read_receipts(file: Path) -> list[Receipt]:
@@ -154,3 +152,21 @@ def read_receipts(file: Path) -> list[Receipt]:
         message = f"expected receipts as JSON, one a line, got {wrong[0][:60]!r}"
         raise ParameterError(message, name="receipts", given=wrong[0])
     return [read_receipt(line) for line in lines]
+
+
+def read_heads(place: str | None) -> tuple[Head, ...]:
+    """Returns the heads that a witness keeps; none without one.
+
+    Raises:
+        ParameterError: It keeps no heads.
+        StoreError: It cannot be read.
+    """
+    if place is None:
+        return ()
+    from privcheck.ledger.heads import Evidence
+    from privcheck.ledger.witnesses import open_witness
+
+    found = Evidence.parse(open_witness(place).read(), name="heads").heads
+    if not found:
+        raise ParameterError(f"expected heads in {place!r}, and there are none", name="heads", given=place)
+    return found

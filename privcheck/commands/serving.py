@@ -13,7 +13,7 @@ from privcheck.commands.kinds import Place
 from privcheck.errors import ParameterError
 from privcheck.hiding import hide_passwords
 
-_NEEDED: Final = ("fastapi", "uvicorn", "multipart")
+_NEEDED: Final = ("fastapi", "uvicorn", "multipart", "cryptography")
 _SHUTDOWN: Final = 5  # seconds for requests that are under way when the service is asked to end
 
 
@@ -34,18 +34,36 @@ _SHUTDOWN: Final = 5  # seconds for requests that are under way when the service
     is_flag=True,
     help="A proxy on this machine ends TLS, and says from where requests come (X-Forwarded-For).",
 )
-def serve(*, store: str, host: str, port: int, tls_cert: Path | None, tls_key: Path | None, behind_proxy: bool) -> None:
+@click.option(
+    "--push-heads", metavar="PLACE", help="Push signed heads there: a file, https://host/path or git:REPOSITORY."
+)
+@click.option(
+    "--every",
+    type=click.FloatRange(1, 86400),
+    default=300,
+    show_default=True,
+    help="Seconds from one push to the next.",
+)
+def serve(
+    *, store: str, host: str, port: int, tls_cert: Path | None, tls_key: Path | None, behind_proxy: bool,
+    push_heads: str | None, every: float,
+) -> None:  # fmt: skip
     """Serve the ledger and calculations over HTTP (extra [service]).
 
     \b
     Examples:
       privcheck serve
+      privcheck serve --store budget.db --push-heads https://witness.example.org/heads --every 60
       privcheck serve --store postgresql://ledger/budget --port 8443 --tls-cert c.pem --tls-key k.pem --host 0.0.0.0
     """
     check_extra()
     check_address(host, tls=tls_cert is not None, behind_proxy=behind_proxy)
     if (tls_cert is None) != (tls_key is None):
         raise ParameterError("expected --tls-cert and --tls-key together", name="tls-cert")
+    if push_heads is not None:
+        from privcheck.ledger.witnesses import open_witness
+
+        open_witness(push_heads)  # before a ledger is made
     import uvicorn
 
     from privcheck.service.app import Settings, create_app
@@ -58,7 +76,14 @@ def serve(*, store: str, host: str, port: int, tls_cert: Path | None, tls_key: P
             f"new ledger {hide_passwords(store)}; the first officer's token, shown only this once:\n{token}", err=True
         )
     uvicorn.run(
-        create_app(Settings(store=store, secure=tls_cert is not None or behind_proxy)),
+        create_app(
+            Settings(
+                store=store,
+                secure=tls_cert is not None or behind_proxy,
+                push_heads=push_heads,
+                push_seconds=every,
+            )
+        ),
         host=host,
         port=port,
         log_level="info",

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privcheck.errors import ParameterError
-from privcheck.ledger import changing, granting, rows, tokens
+from privcheck.ledger import changing, granting, registry, rows, tokens
 from privcheck.ledger.answers import Receipt
 from privcheck.ledger.chains import Checked, check_chains
 from privcheck.ledger.known import Known
 from privcheck.ledger.roles import Actor
+from privcheck.ledger.signing import Signer
 from privcheck.ledger.store import Store, Transaction
 
 
@@ -30,6 +31,7 @@ class Accepted:
         lost: Datasets of which rows were written that are not there.
         uncompared: Datasets with charges of which nothing was kept as new as the last of them.
         frozen: Grants that were frozen, because what was charged to them may be lost.
+        revoked: Tokens that were ended, because rows of the registry are lost: any of them may have been revoked since.
     """
 
     accepted: bool
@@ -37,10 +39,11 @@ class Accepted:
     lost: tuple[str, ...]
     uncompared: tuple[str, ...]
     frozen: tuple[str, ...] = ()
+    revoked: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields."""
-        several = {name: list(getattr(self, name)) for name in ("lost", "uncompared", "frozen")}
+        several = {name: list(getattr(self, name)) for name in ("lost", "uncompared", "frozen", "revoked")}
         return {**self.checked.to_dict(), "accepted": self.accepted, **several}
 
 
@@ -57,7 +60,12 @@ def accept(store: Store, known: Known, actor: Actor, receipts: Sequence[Receipt]
         known.forget()  # it may have been read before another copy came in its place
         found = _compare(transaction, kept, receipts)
         if found.checked.ok and (freeze or not (found.lost or found.uncompared)):
-            found = replace(found, accepted=True, frozen=_freeze(transaction, known, actor, found, at=at))
+            ended = _revoke(transaction, actor, at=at) if rows.REGISTRY in found.lost else ()
+            frozen = _freeze(transaction, known, actor, found, at=at)
+            found = replace(found, accepted=True, frozen=frozen, revoked=ended)
+            told = {name: list(getattr(found, name)) for name in ("lost", "uncompared", "frozen", "revoked")}
+            closed = sorted({*found.lost, *found.uncompared} - {rows.REGISTRY})
+            registry.note(transaction, "accept", {**told, "closed": closed}, actor=actor.name, at=at)
         answers.append(found)
         return found.accepted
 
@@ -67,11 +75,12 @@ def accept(store: Store, known: Known, actor: Actor, receipts: Sequence[Receipt]
 
 def _compare(transaction: Transaction, seen: Mapping[str, bool], receipts: Sequence[Receipt]) -> Accepted:
     """Returns what is lost, by what is known of the newest rows, and receipts."""
-    key, kept = tokens.read_key(transaction), dict(seen)
+    kept = dict(seen)
+    signer = Signer.of(transaction) if receipts else None
     newest: set[str] = set()
     for receipt in receipts:
         where = f"{receipt.dataset}, row {receipt.seq}"
-        if not tokens.is_signed(receipt, key):
+        if signer is None or not signer.is_signed(receipt):
             raise ParameterError(f"the receipt of {where} was not signed by this store", name="receipt", given=where)
         row = rows.find_hash(transaction, receipt.hash)
         there = row is not None and (row.dataset, row.seq) == (receipt.dataset, receipt.seq)
@@ -94,7 +103,7 @@ def _freeze(transaction: Transaction, known: Known, actor: Actor, found: Accepte
 
     Nothing more is granted there either: a grant that is lost is in no sum of the policy.
     """
-    frozen, gone = [], sorted({*found.lost, *found.uncompared})
+    frozen, gone = [], sorted({*found.lost, *found.uncompared} - {rows.REGISTRY})
     granting.close_datasets(transaction, gone)
     for dataset in sorted(set(gone) & set(rows.datasets(transaction))):
         why = "rows of its dataset are lost" if dataset in found.lost else "there was nothing to compare it with"
@@ -103,3 +112,12 @@ def _freeze(transaction: Transaction, known: Known, actor: Actor, found: Accepte
             changing.note(transaction, known, actor, grant.name, kind="freeze", body=reason, at=at)
             frozen.append(grant.name)
     return tuple(frozen)
+
+
+def _revoke(transaction: Transaction, actor: Actor, *, at: str) -> tuple[str, ...]:
+    """Ends all tokens but the officer's own, where it is not known which were revoked since; returns their names."""
+    valid = [one["name"] for one in tokens.list_tokens(transaction) if one["revoked"] is None]
+    ended = tuple(name for name in valid if name != actor.name)
+    for name in ended:
+        tokens.revoke_token(transaction, name, by=actor.name, now=at)
+    return ended

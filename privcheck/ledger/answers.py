@@ -2,39 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
 
 from privcheck.accounting.currencies import Cost
+from privcheck.errors import ParameterError
+from privcheck.ledger.exact import is_plain
 from privcheck.ledger.values import write_cost
 from privcheck.unit import Unit
 
 State = Literal["reserved", "committed", "released"]
+HEXADECIMAL: Final = re.compile(r"[0-9a-f]{64}")  # of 32 bytes
+_UNNAMED: Final = {"store": "", "key": ""}  # in a receipt from before Ed25519
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The head of a dataset's chain when something was written, signed: whoever keeps it can show a cut tail.
+    """A row of a dataset's chain when it was written, signed: whoever keeps it can show a cut tail.
 
     Attributes:
         dataset: Whose chain.
-        seq: The place of the head.
+        seq: The row's place.
         hash: Its hash.
         at: When it was written, in UTC.
-        signature: HMAC-SHA256 of the four by the store's key, which shows that this store gave it.
+        store: The number of the store that signed it; empty in a receipt from before Ed25519, or of nobody yet.
+        key: The fingerprint of the public key, for whoever has several; it vouches for nothing.
+        signature: Ed25519, in base64, of `signing.receipt_text`; HMAC-SHA256 in hexadecimal before; empty: not signed.
     """
 
     dataset: str
     seq: int
     hash: str
     at: str
-    signature: str
+    store: str = ""
+    key: str = ""
+    signature: str = ""
+
+    @staticmethod
+    def parse(data: object) -> Receipt:
+        """Read a receipt from outside: JSON as `to_dict` gives it, or as a charge printed it before Ed25519.
+
+        Raises:
+            ParameterError: It is none.
+        """
+        fields = {**_UNNAMED, **{n: v for n, v in data.items() if v is not None}} if isinstance(data, Mapping) else {}
+        texts = [fields.get(name) for name in ("dataset", "at", "store", "key", "signature", "hash")]
+        seq = fields.get("seq")
+        if (
+            not all(isinstance(one, str) and is_plain(one) for one in texts)
+            or type(seq) is not int
+            or seq < 1
+            or not HEXADECIMAL.fullmatch(str(fields["hash"]))
+        ):
+            raise ParameterError("expected a receipt as a charge printed it", name="receipt", given=str(data)[:80])
+        return Receipt(**{name: fields[name] for name in Receipt.__slots__})
+
+    def signed(self, *, store: str, key: str, signature: str) -> Receipt:
+        """The receipt with who signed it."""
+        return replace(self, store=store, key=key, signature=signature)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields."""
-        return {
-            "dataset": self.dataset, "seq": self.seq, "hash": self.hash, "at": self.at, "signature": self.signature,
-        }  # fmt: skip
+        """Returns the fields; where it is not signed, None for who signed it."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {name: None if value == "" else value for name, value in fields.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +170,8 @@ class Decision:
         charge: The charge's name; None where it was refused.
         cost: What it costs.
         balance: The grant's, after it, as `describe_balance`.
-        receipt: The signed head; None where it was refused, which writes nothing.
+        row: The receipt of its row, unsigned; None where it was refused, which writes nothing.
+        sign: Signs that; only who reads `receipt` waits for a signature, and no transaction does.
         reason: Why it was refused; None where it was not.
         expires: When a reservation ends, in UTC.
         blocks: Which blocks' data it is about; empty where the dataset is not divided.
@@ -150,20 +183,27 @@ class Decision:
     charge: str | None
     cost: Cost
     balance: dict[str, Any]
-    receipt: Receipt | None = None
+    row: Receipt | None = None
+    sign: Callable[[Receipt], Receipt] | None = field(default=None, repr=False, compare=False)
     reason: str | None = None
     expires: str | None = None
     blocks: tuple[str, ...] = ()
     conditions: tuple[dict[str, Any], ...] = ()
 
+    @property
+    def receipt(self) -> Receipt | None:
+        """The signed receipt; None where it was refused. Of one row it is always the same."""
+        return None if self.row is None or self.sign is None else self.sign(self.row)
+
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields, exact numbers as text; `remaining` is what is free, in the grant's currency."""
+        receipt = self.receipt
         return {
             "state": self.state,
             "grant": self.grant,
             "id": self.charge,
             "cost": write_cost(self.cost),
-            "receipt": None if self.receipt is None else self.receipt.to_dict(),
+            "receipt": None if receipt is None else receipt.to_dict(),
             "remaining": self.balance["free"],
             "balance": self.balance,
             "reason": self.reason,

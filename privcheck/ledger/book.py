@@ -13,12 +13,13 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Unpack
 
 from privcheck.errors import LedgerError
-from privcheck.ledger import accepting, chains, changing, granting, requests, showing, tokens
+from privcheck.ledger import accepting, chains, changing, granting, registry, requests, showing, signing, tokens, trees
 from privcheck.ledger.accepting import Accepted
 from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
 from privcheck.ledger.blocks import Block, choose_blocks
 from privcheck.ledger.deciding import quote_of
-from privcheck.ledger.exact import read_text
+from privcheck.ledger.exact import read_text, write_time
+from privcheck.ledger.heads import Evidence, Head
 from privcheck.ledger.known import Known
 from privcheck.ledger.requests import Action, Asked, AskedFor, Prepared
 from privcheck.ledger.roles import Actor, require
@@ -49,10 +50,16 @@ class Book:
 
     @staticmethod
     def init(store: Store, *, clock: Clock | None = None) -> tuple[Book, str]:
-        """Returns the book of a new store, and the first officer's token, which is shown only this once."""
+        """Returns the book of a new store, and the first officer's token, which is shown only this once.
+
+        Raises:
+            StoreError: Nothing can be signed here.
+        """
+        signing.check_installed()
         book = Book(store, clock=clock)
         with book.write() as transaction:
-            tokens.make_key(transaction)
+            signing.make_secret(transaction)
+            registry.begin(transaction, actor="init", at=book.now())
             token = tokens.make_token(
                 transaction, name="officer", role="officer", grants=(), expires=None, by="init", at=book.now()
             )
@@ -60,7 +67,7 @@ class Book:
 
     def now(self) -> str:
         """Returns the time, in UTC, as rows say it."""
-        return granting.write_time(self._clock())
+        return write_time(self._clock())
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -125,7 +132,7 @@ class Book:
         """
         require(actor, "token")
         with self.write() as transaction:
-            tokens.revoke_token(transaction, name, now=self.now())
+            tokens.revoke_token(transaction, name, by=actor.name, now=self.now())
 
     def list_tokens(self, actor: Actor) -> list[dict[str, Any]]:
         """Returns whose tokens there are: name, role, grants, expires, revoked, made_by, made_at; no secret."""
@@ -237,6 +244,7 @@ class Book:
         """Returns a request that was read, allowed and priced: all that can be wrong with it alone is told here."""
         requests.check_names(action, asked)
         require(actor, action, grant=asked["grant"])
+        self._known.signer(self.store)  # where no receipt could be signed nothing is written
         grant, policy = self._find(asked["grant"])
         return requests.prepare(actor, action, asked, grant=grant, policy=policy)
 
@@ -255,6 +263,7 @@ class Book:
             AuthorityError: It is somebody else's.
             StateError: It was released.
         """
+        self._known.signer(self.store)
         with self.write() as transaction:
             return changing.commit(transaction, self._known, actor, charge, at=self.now())
 
@@ -268,6 +277,7 @@ class Book:
             StateError: It was committed, which is never refunded.
         """
         read_text("evidence", evidence, most=2000)
+        self._known.signer(self.store)
         with self.write() as transaction:
             return changing.release(transaction, self._known, actor, charge, evidence=evidence, at=self.now())
 
@@ -316,17 +326,49 @@ class Book:
         with self.store.read() as transaction:
             return showing.find_charge(transaction, charge, at=self.now())
 
+    def public_key(self, actor: Actor) -> signing.PublicKey:
+        """Returns the key with which anybody can check the store's receipts and heads.
+
+        Raises:
+            StoreError: Nothing can be signed here.
+        """
+        require(actor, "show")
+        return self._known.signer(self.store).public
+
     def show(self, actor: Actor, dataset: str | None = None) -> dict[str, Any]:
         """Returns all datasets, or one: policies, grants with their balances, heads."""
         require(actor, "show")
         with self.store.read() as transaction:
             return showing.show_datasets(transaction, dataset)
 
-    def verify(self, actor: Actor, *, receipts: Sequence[Receipt] = ()) -> chains.Checked:
-        """Returns whether the ledger is what was once written, and still has what receipts were given for."""
+    def verify(
+        self, actor: Actor, *, receipts: Sequence[Receipt] = (), heads: Sequence[Head] = ()
+    ) -> chains.Checked:  # fmt: skip
+        """Returns whether the ledger is what was once written, and still has what receipts and heads were given for."""
         require(actor, "verify")
         with self.store.read() as transaction:
-            return chains.check_chains(transaction, receipts=receipts)
+            return chains.check_chains(transaction, receipts=receipts, heads=heads)
+
+    def heads(self, actor: Actor) -> tuple[Head, ...]:
+        """Returns the signed heads of all chains: that of names and tokens, and the datasets'.
+
+        Raises:
+            LedgerError: Rows are missing.
+            StoreError: Nothing can be signed here.
+        """
+        return self.prove(actor, Evidence())[0].heads
+
+    def prove(self, actor: Actor, kept: Evidence) -> tuple[Evidence, list[str]]:
+        """Returns the heads of now with proofs that what was kept is in them, and what the store contradicts.
+
+        Errors as of `heads`.
+        """
+        require(actor, "verify")
+        signer = self._known.signer(self.store)
+        if not (self.store.read_only or self.store.doubt):
+            self._extend_trees()
+        with self.store.read() as transaction:
+            return trees.prove(transaction, signer, kept, at=self.now())
 
     def accept(self, actor: Actor, *, receipts: Sequence[Receipt] = (), freeze: bool = False) -> Accepted:
         """Lets a store be written again that may be an older copy of itself, once it was compared.
@@ -350,6 +392,16 @@ class Book:
     def _give(self, actor: Actor, grant: Grant, *, unit: object = None) -> tuple[Grant, Policy]:
         with self.write() as transaction:
             return granting.write_grant(transaction, grant, unit=unit, actor=actor.name, at=self.now())
+
+    def _extend_trees(self) -> None:
+        """Brings the trees up to date, in short transactions, so that no other writer waits for long."""
+        with self.store.read() as transaction:
+            names = trees.chains(transaction)
+        for name in names:
+            done = False
+            while not done:
+                with self.write() as transaction:
+                    done = trees.extend(transaction, name)
 
     def _find(self, name: str) -> tuple[Grant, Policy]:
         if (known := self._known.recall(name)) is not None:

@@ -9,12 +9,14 @@ from fractions import Fraction
 from typing import Any
 
 from privcheck.errors import LedgerError, ParameterError
-from privcheck.ledger import granting, rows, tokens
+from privcheck.ledger import granting, registry, rows, trees
 from privcheck.ledger.answers import Receipt
 from privcheck.ledger.balances import Balance, Sums
 from privcheck.ledger.exact import write_number
+from privcheck.ledger.heads import Head
 from privcheck.ledger.planning import count_lines
 from privcheck.ledger.policies import bound_whole
+from privcheck.ledger.signing import Signer
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.units import check_unit
 from privcheck.ledger.values import WHOLE, Entry, Grant, Policy, complete_event, read_cost
@@ -42,10 +44,10 @@ class Checked:
         return {"ok": self.ok, "rows": self.rows, "datasets": self.datasets, "problems": list(self.problems)}
 
 
-def check_chains(transaction: Transaction, *, receipts: Sequence[Receipt] = ()) -> Checked:
-    """Returns whether every chain fits together, adds up, and still has what receipts were given for."""
+def check_chains(transaction: Transaction, *, receipts: Sequence[Receipt] = (), heads: Sequence[Head] = ()) -> Checked:
+    """Returns whether every chain fits together, adds up, and still has what receipts and heads were given for."""
     problems: list[str] = []
-    heads: dict[str, dict[str, Any]] = {}
+    last: dict[str, dict[str, Any]] = {}
     seen: dict[tuple[str, int], str] = {}
     count = 0
     wanted = {(receipt.dataset, receipt.seq) for receipt in receipts}
@@ -60,11 +62,14 @@ def check_chains(transaction: Transaction, *, receipts: Sequence[Receipt] = ()) 
             walk.problems.append(str(error))
         problems += walk.problems or _check_policy(transaction, name)
         count += walk.seq
-        heads[name] = {"seq": walk.seq, "hash": walk.hash}
+        last[name] = {"seq": walk.seq, "hash": walk.hash}
     problems += _check_grants(transaction)
-    key = tokens.read_key(transaction)
-    problems += [problem for receipt in receipts if (problem := _check_receipt(receipt, seen, key))]
-    return Checked(ok=not problems, rows=count, datasets=heads, problems=tuple(problems))
+    problems += registry.find_problems(transaction)
+    problems += trees.find_problems(transaction, heads)
+    if receipts:
+        signer = Signer.of(transaction)
+        problems += [problem for receipt in receipts if (problem := _check_receipt(receipt, seen, signer))]
+    return Checked(ok=not problems, rows=count, datasets=last, problems=tuple(problems))
 
 
 class _Walk:
@@ -218,9 +223,9 @@ def _check_grants(transaction: Transaction) -> list[str]:
     return problems
 
 
-def _check_receipt(receipt: Receipt, seen: dict[tuple[str, int], str], key: str) -> str | None:
+def _check_receipt(receipt: Receipt, seen: dict[tuple[str, int], str], signer: Signer) -> str | None:
     where = f"{receipt.dataset}, row {receipt.seq}"
-    if not tokens.is_signed(receipt, key):
+    if not signer.is_signed(receipt):
         return f"the receipt of {where} was not signed by this store"
     found = seen.get((receipt.dataset, receipt.seq))
     if found is None:

@@ -25,8 +25,7 @@ from privcheck.ledger.answers import Charge, Decision
 from privcheck.ledger.balances import Balance, balance_of
 from privcheck.ledger.deciding import explain_refusal, lines_of, read_charge
 from privcheck.ledger.describing import describe_balance, describe_message
-from privcheck.ledger.exact import read_text
-from privcheck.ledger.granting import write_time
+from privcheck.ledger.exact import read_text, write_time
 from privcheck.ledger.known import Known
 from privcheck.ledger.requests import Prepared
 from privcheck.ledger.roles import Actor, require

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -133,6 +134,11 @@ def is_plain(text: str) -> bool:
     (True, False)
     """
     return not any(char in _TURNS or unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"} for char in text)
+
+
+def write_time(moment: datetime) -> str:
+    """Returns a moment in UTC as text that sorts as the moments do."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def canonical(value: Any) -> str:

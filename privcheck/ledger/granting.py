@@ -6,16 +6,16 @@ import json
 import math
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from fractions import Fraction
 
 from privcheck.accounting.currencies import Cost
 from privcheck.accounting.sums import bound_epsilon
 from privcheck.errors import BudgetError, ParameterError, UnknownNameError
-from privcheck.ledger import rows
+from privcheck.ledger import registry, rows
 from privcheck.ledger.balances import Balance, balance_of
 from privcheck.ledger.blocks import Block, check_cover, find_blocks, read_blocks, read_statement
-from privcheck.ledger.exact import canonical, read_fraction, read_name
+from privcheck.ledger.exact import canonical, read_fraction, read_name, write_time
 from privcheck.ledger.planning import join_lines
 from privcheck.ledger.policies import bound_grants, bound_whole
 from privcheck.ledger.store import Transaction
@@ -123,13 +123,16 @@ def write_policy(transaction: Transaction, policy: Policy, *, actor: str, at: st
         ParameterError: The dataset has one already.
     """
     transaction.claim("name", [f"dataset {policy.dataset}"])
+    registry.lock(transaction)
     _refuse_lost(transaction, policy.dataset)
     if find_policy(transaction, policy.dataset) is not None:
         message = f"dataset {policy.dataset!r} has its policy already, and it is never changed; take another name"
         raise ParameterError(message, name="dataset", given=policy.dataset)
     transaction.run("INSERT INTO dataset (name) VALUES (?)", (policy.dataset,))
     body = policy.to_dict()
-    return rows.append(transaction, dataset=policy.dataset, kind="policy", actor=actor, body=body, at=at)
+    row = rows.append(transaction, dataset=policy.dataset, kind="policy", actor=actor, body=body, at=at)
+    registry.note(transaction, "dataset", {"dataset": policy.dataset, "row": row.hash}, actor=actor, at=at)
+    return row
 
 
 def write_blocks(
@@ -177,6 +180,7 @@ def write_grant(
         BudgetError: With it the dataset's grants would exceed its policy; nothing was changed.
     """
     transaction.claim("name", [f"grant {grant.name}"])
+    registry.lock(transaction)
     transaction.lock(grant.dataset)
     if transaction.one("SELECT 1 FROM budget WHERE name = ?", (grant.name,)) is not None:
         raise ParameterError(f"there is a grant of the name {grant.name!r} already", name="name", given=grant.name)
@@ -199,7 +203,9 @@ def write_grant(
     grant = _check_whole(transaction, policy, grant)
     transaction.run("INSERT INTO budget (name, dataset) VALUES (?, ?)", (grant.name, grant.dataset))
     body = {"grant": grant.to_dict(), "balance": Balance.new(grant).to_dict()}
-    rows.append(transaction, dataset=grant.dataset, kind="grant", actor=actor, body=body, at=at, grant=grant.name)
+    row = rows.append(transaction, dataset=grant.dataset, kind="grant", actor=actor, body=body, at=at, grant=grant.name)
+    named = {"grant": grant.name, "dataset": grant.dataset, "row": row.hash}
+    registry.note(transaction, "grant", named, actor=actor, at=at)
     return grant, policy
 
 
@@ -258,11 +264,6 @@ def read_time(name: str, value: object) -> str:
         message = f"expected {name} as a time with its zone, such as 2027-01-31T12:00:00Z, got {str(value)[:60]!r}"
         raise ParameterError(message, name=name, given=value)
     return write_time(moment)
-
-
-def write_time(moment: datetime) -> str:
-    """Returns a moment in UTC as text that sorts as the moments do."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _above_zero(name: str, value: object) -> Fraction:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from privcheck.ledger import granting, rows, tokens
-from privcheck.ledger.answers import Decision, Receipt
+from privcheck.ledger import granting, rows
+from privcheck.ledger.answers import Decision
 from privcheck.ledger.balances import Balance
 from privcheck.ledger.describing import describe_balance
-from privcheck.ledger.store import Transaction
+from privcheck.ledger.signing import Signer, unsigned
+from privcheck.ledger.store import Store, Transaction
 from privcheck.ledger.values import Entry, Grant, Policy, read_cost
 
 
@@ -20,7 +21,7 @@ class Known:
         """Forgets all: another copy of the store may have come in its place."""
         self._grants: dict[str, tuple[Grant, Policy]] = {}
         self._balances: dict[str, tuple[str, Balance]] = {}
-        self._key = ""
+        self._signer: Signer | None = None
 
     def recall(self, name: str) -> tuple[Grant, Policy] | None:
         """Returns a grant and its dataset's policy where they were read before."""
@@ -50,10 +51,20 @@ class Known:
         """Remembers the balance that a row has."""
         self._balances[str(row.grant)] = (row.hash, balance)
 
-    def sign(self, transaction: Transaction, row: Entry) -> Receipt:
-        """Returns the receipt of a row."""
-        self._key = self._key or tokens.read_key(transaction)
-        return tokens.sign(row, self._key)
+    def signer(self, store: Store) -> Signer:
+        """The store's key.
+
+        Raises:
+            StoreError: There is none, or nothing can be signed here.
+        """
+        if self._signer is None:
+            with store.read() as transaction:
+                return self._signer_of(transaction)
+        return self._signer
+
+    def _signer_of(self, transaction: Transaction) -> Signer:
+        self._signer = self._signer or Signer.of(transaction)
+        return self._signer
 
     def decide(self, transaction: Transaction, grant: Grant, row: Entry, balance: Balance | None = None) -> Decision:
         """Returns what a row answers: it has all that there is to say, so that it always answers the same.
@@ -70,7 +81,8 @@ class Known:
             charge=row.charge,
             cost=read_cost(row.body["cost"]),
             balance=describe_balance(grant, balance or Balance.of(row.body["balance"])),
-            receipt=self.sign(transaction, row),
+            row=unsigned(row),
+            sign=self._signer_of(transaction).sign_receipt,
             expires=row.body.get("expires"),
             blocks=tuple(row.body.get("blocks", ())),
             conditions=tuple(row.body.get("conditions", ())),

@@ -2,7 +2,7 @@
 
 | state | how it is known | written? | then |
 | --- | --- | --- | --- |
-| fresh | no row, no marks | yes, which makes the marks | ours |
+| fresh | no row of a dataset, no marks | yes, which makes the marks | ours |
 | ours | the marks have the store's own number, turn and tag | yes | any other |
 | newer copy | every head of the marks is there, and more: a crash after a commit | yes, and the marks | ours |
 | older copy | a head of the marks or of this process, or a turn of the marks, is not there | no | in doubt |
@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import Final
 
 from privcheck.ledger.exact import canonical
+from privcheck.ledger.rows import REGISTRY
 from privcheck.ledger.store import Row, Transaction
 from privcheck.ledger.values import Entry
 
@@ -170,7 +171,8 @@ def explain_lost(lost: Heads) -> str:
 def explain_marks(transaction: Transaction, identity: Identity, marks: Marks | None) -> str:
     """Why a SQLite file is not the newest copy of itself, by its marks; empty where they do not say so."""
     if marks is None:
-        any_row = transaction.one("SELECT 1 FROM entry LIMIT 1")
+        # a ledger with names and tokens alone has nothing that could be spent twice
+        any_row = transaction.one("SELECT 1 FROM entry WHERE dataset <> ? LIMIT 1", (REGISTRY,))
         return "" if any_row is None else f"its heads, kept beside it in FILE.heads, are not there; {COMPARE}"
     if marks.store not in ("", identity.store):
         return f"its heads, kept beside it in FILE.heads, are those of another ledger; {COMPARE}"

@@ -11,6 +11,7 @@ from privcheck.ledger.exact import canonical, digest
 from privcheck.ledger.store import Row, Transaction
 from privcheck.ledger.values import Entry
 
+REGISTRY: Final = "(registry)"  # the chain of the store itself, under a name that no dataset can have
 _COLUMNS: Final = "dataset, seq, kind, budget, charge, actor, request_key, held, lost, body, written_at, prev, hash"
 _SELECT: Final = f"SELECT {_COLUMNS} FROM entry"  # noqa: S608 - a constant
 # in the same columns: the digest of the request in place of the body
@@ -189,7 +190,8 @@ def is_charged(transaction: Transaction, dataset: str) -> bool:
 
 def datasets(transaction: Transaction) -> list[str]:
     """Returns the names of all datasets."""
-    return [str(row[0]) for row in transaction.all("SELECT name FROM dataset ORDER BY name")]
+    found = transaction.all("SELECT name FROM dataset WHERE name <> ? ORDER BY name", (REGISTRY,))
+    return [str(row[0]) for row in found]
 
 
 def grants(transaction: Transaction, dataset: str | None = None) -> list[str]:

@@ -8,9 +8,12 @@ two writers cannot both follow the same row, and the CHECKs, so that no row can 
 from __future__ import annotations
 
 import secrets
+from datetime import UTC, datetime
 from typing import Final
 
 from privcheck.errors import StoreError
+from privcheck.ledger import registry
+from privcheck.ledger.exact import write_time
 from privcheck.ledger.store import Transaction
 
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
@@ -69,15 +72,29 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "INSERT INTO meta (name, value) VALUES ('turn', ''), ('forgone', ''), ('store', ''), ('epoch', '')",
         "INSERT INTO meta (name, value) VALUES ('lost', '[]')",  # datasets on which nothing more is granted
     ),
+    (
+        # the chain of names and tokens: `privcheck.ledger.registry`, which writes its first row
+        "INSERT INTO dataset (name) VALUES ('(registry)')",
+        # complete subtrees of the datasets' Merkle trees: `privcheck.ledger.trees`
+        """CREATE TABLE tree (
+            dataset TEXT NOT NULL REFERENCES dataset (name),
+            level BIGINT NOT NULL,
+            place BIGINT NOT NULL,
+            hash TEXT NOT NULL,
+            PRIMARY KEY (dataset, level, place)
+        )""",
+    ),
 )
 VERSION: Final = len(MIGRATIONS)
 _NUMBERED: Final = 4  # the step from which a store has a number and an epoch
+_REGISTERED: Final = 5  # … and a registry
 
 
 def migrate(transaction: Transaction, *, version: int) -> None:
     """Brings a store's tables to the newest step.
 
-    That says nothing about which copy it is: what was in doubt stays so.
+    That says nothing about which copy it is: what was in doubt stays so. A store from before registries gets one, whose
+    first row says what there is now; a new one gets it with its first officer.
 
     Args:
         transaction: To write in, which keeps out whoever else would do so.
@@ -93,6 +110,8 @@ def migrate(transaction: Transaction, *, version: int) -> None:
     if version < _NUMBERED:
         for name in ("store", "epoch"):
             transaction.run("UPDATE meta SET value = ? WHERE name = ?", (secrets.token_hex(16), name))
+    if 0 < version < _REGISTERED and transaction.one("SELECT 1 FROM meta WHERE name = 'key'") is not None:
+        registry.begin(transaction, actor="migration", at=write_time(datetime.now(UTC)))
     if version < VERSION:
         transaction.run("DELETE FROM meta WHERE name = 'version'")
         transaction.run("INSERT INTO meta (name, value) VALUES ('version', ?)", (str(VERSION),))

@@ -7,12 +7,13 @@ from typing import Any
 
 from privcheck.accounting.currencies import NOT_A_GUARANTEE
 from privcheck.errors import UnknownNameError
-from privcheck.ledger import granting, rows, tokens
+from privcheck.ledger import granting, rows
 from privcheck.ledger.answers import Charge, Receipt
 from privcheck.ledger.balances import Balance, balance_of
 from privcheck.ledger.blocks import find_blocks
 from privcheck.ledger.deciding import read_charge
 from privcheck.ledger.describing import describe_all_taken, describe_balance, describe_support
+from privcheck.ledger.signing import Signer, is_installed, unsigned
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import Entry, Grant
 
@@ -29,7 +30,6 @@ def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
     head = rows.last_of_dataset(transaction, name)
     assert head is not None
     found = [(grant, balance_of(transaction, grant.name)) for grant in granting.grants_of(transaction, name)]
-    receipt = tokens.sign(head, tokens.read_key(transaction))
     blocks = [block.to_dict() for block in find_blocks(transaction, name)]
     return {
         "name": name,
@@ -38,7 +38,7 @@ def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
         "grants": [_show_grant(grant, balance) for grant, balance in found],
         "taken_part_in_all": describe_all_taken(policy, found),
         "support": describe_support(policy, rows.rows_of_kind(transaction, name, "evidence")),
-        "head": receipt.to_dict(),
+        "head": _receipt_of(transaction, head).to_dict(),
     }
 
 
@@ -93,12 +93,18 @@ def find_receipt(transaction: Transaction, value: str) -> Receipt:
     """Returns the receipt of the row with a hash.
 
     Raises:
+        StoreError: Nothing can be signed here.
         UnknownNameError: There is no such row.
     """
     row = rows.find_hash(transaction, value)
     if row is None:
         raise UnknownNameError("receipt", value[:80], ())
-    return tokens.sign(row, tokens.read_key(transaction))
+    return Signer.of(transaction).sign_receipt(unsigned(row))
+
+
+def _receipt_of(transaction: Transaction, row: Entry) -> Receipt:
+    """The receipt of a row that is shown: unsigned where nothing can be signed here, and everything can be read."""
+    return Signer.of(transaction).sign_receipt(unsigned(row)) if is_installed() else unsigned(row)
 
 
 def _show_grant(grant: Grant, balance: Balance) -> dict[str, Any]:

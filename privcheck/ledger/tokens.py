@@ -1,19 +1,17 @@
-"""Tokens: 256 random bits, told once, of which only the SHA-256 is kept; and the store's key, which signs receipts."""
+"""Tokens: 256 random bits, told once, of which only the SHA-256 is kept."""
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import secrets
 from typing import Any, Final
 
-from privcheck.errors import AuthorityError, ParameterError, StoreError
-from privcheck.ledger.answers import Receipt
+from privcheck.errors import AuthorityError, ParameterError
+from privcheck.ledger import registry
 from privcheck.ledger.exact import canonical, read_name
 from privcheck.ledger.roles import ROLES, Actor, Role
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Entry
 
 _PREFIX: Final = "privcheck_"
 _UNKNOWN: Final = "the token is unknown, revoked or over; ask an officer for one: privcheck ledger token"
@@ -40,17 +38,24 @@ def make_token(
     if role == "ci" and (len(grants) != 1 or expires is None):
         raise ParameterError("expected exactly one grant and a time at which it ends for a CI token", name="role")
     transaction.claim("name", [f"token {name}"])
+    registry.lock(transaction)
     if transaction.one("SELECT 1 FROM token WHERE name = ?", (name,)) is not None:
         raise ParameterError(f"there is a token of the name {name!r} already", name="name", given=name)
     for grant in grants:
         if transaction.one("SELECT 1 FROM budget WHERE name = ?", (grant,)) is None:
             raise ParameterError(f"expected grants that there are, got {grant!r}", name="grant", given=grant)
     token = _PREFIX + secrets.token_urlsafe(32)
+    hashed = digest_token(token)
     transaction.run(
         "INSERT INTO token (hash, name, role, grants, expires, revoked, made_by, made_at) "
         "VALUES (?, ?, ?, ?, ?, NULL, ?, ?)",
-        (digest_token(token), name, role, canonical(list(grants)), expires, by, at),
+        (hashed, name, role, canonical(list(grants)), expires, by, at),
     )
+    told = {
+        "hash": hashed, "name": name, "role": role, "grants": list(grants), "expires": expires, "revoked": None,
+        "made_by": by, "made_at": at,
+    }  # fmt: skip
+    registry.note(transaction, "token", told, actor=by, at=at)
     return token
 
 
@@ -67,15 +72,19 @@ def find_actor(transaction: Transaction, digest: str, *, now: str) -> Actor:
     return Actor(name=str(row[0]), role=role, grants=tuple(json.loads(str(row[2]))))
 
 
-def revoke_token(transaction: Transaction, name: str, *, now: str) -> None:
+def revoke_token(transaction: Transaction, name: str, *, by: str, now: str) -> None:
     """Ends a token.
 
     Raises:
         ParameterError: There is none of the name.
     """
-    if transaction.one("SELECT 1 FROM token WHERE name = ?", (name,)) is None:
+    registry.lock(transaction)
+    row = transaction.one("SELECT revoked FROM token WHERE name = ?", (name,))
+    if row is None:
         raise ParameterError(f"expected the name of a token, got {name!r}", name="name", given=name)
-    transaction.run("UPDATE token SET revoked = ? WHERE name = ? AND revoked IS NULL", (now, name))
+    if row[0] is None:
+        transaction.run("UPDATE token SET revoked = ? WHERE name = ?", (now, name))
+        registry.note(transaction, "revoke", {"name": name, "revoked": now}, actor=by, at=now)
 
 
 def list_tokens(transaction: Transaction) -> list[dict[str, Any]]:
@@ -84,40 +93,6 @@ def list_tokens(transaction: Transaction) -> list[dict[str, Any]]:
     found = transaction.all(f"SELECT {', '.join(names)} FROM token ORDER BY made_at, name")  # noqa: S608 - ours
     told = [dict(zip(names, row, strict=True)) for row in found]
     return [{**one, "grants": json.loads(str(one["grants"]))} for one in told]
-
-
-def make_key(transaction: Transaction) -> None:
-    """Writes the store's key, once."""
-    transaction.run("INSERT INTO meta (name, value) VALUES ('key', ?)", (secrets.token_hex(32),))
-
-
-def read_key(transaction: Transaction) -> str:
-    """Returns the store's key.
-
-    Raises:
-        StoreError: There is none.
-    """
-    row = transaction.one("SELECT value FROM meta WHERE name = 'key'")
-    if row is None:
-        raise StoreError("the ledger has no key: its making was cut short; expected a new one: privcheck ledger init")
-    return str(row[0])
-
-
-def sign(entry: Entry, key: str) -> Receipt:
-    """Returns the receipt of a row."""
-    signature = _sign(key, entry.dataset, entry.seq, entry.hash, entry.at)
-    return Receipt(dataset=entry.dataset, seq=entry.seq, hash=entry.hash, at=entry.at, signature=signature)
-
-
-def is_signed(receipt: Receipt, key: str) -> bool:
-    """Returns whether a store gave a receipt, by its key."""
-    expected = _sign(key, receipt.dataset, receipt.seq, receipt.hash, receipt.at)
-    return hmac.compare_digest(expected.encode(), receipt.signature.encode())
-
-
-def _sign(key: str, dataset: str, seq: int, value: str, at: str) -> str:
-    text = canonical([dataset, seq, value, at])
-    return hmac.digest(bytes.fromhex(key), text.encode(), "sha256").hex()
 
 
 def digest_token(token: str) -> str:

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 
 from privcheck import __version__
 from privcheck.ledger import Book, open_store
+from privcheck.ledger.witnesses import open_witness
 from privcheck.ledger.writer import Writer
 from privcheck.service import ledger_routes, ledger_views, stateless
 from privcheck.service.calculator import Calculator
@@ -18,6 +19,7 @@ from privcheck.service.desk import Desk
 from privcheck.service.limits import Buckets, Guard
 from privcheck.service.pages.adding import add_pages
 from privcheck.service.problems import ProblemDetails, answer_problems
+from privcheck.service.pushing import Pusher
 from privcheck.service.questions import allowed_methods, check_headers
 
 
@@ -32,6 +34,8 @@ class Settings:
         rate: Requests a second of one address or token, in the long run.
         burst: Requests at once.
         processes: That calculate.
+        push_heads: A second place that the ledger's heads are pushed to; None for none.
+        push_seconds: From one push to the next.
         secure: Browsers reach the service by TLS, which a proxy ends; its own TLS shows by itself.
     """
 
@@ -41,6 +45,8 @@ class Settings:
     rate: float = 100.0
     burst: int = 300
     processes: int = 2
+    push_heads: str | None = None
+    push_seconds: float = 300.0
     secure: bool = False
 
 
@@ -48,21 +54,28 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """Returns the service as an ASGI application.
 
     Raises:
+        ParameterError: The place for heads is none.
         StoreError: There is no ledger at the store's URL.
     """
     chosen = settings or Settings()
     calculator = Calculator(processes=chosen.processes, seconds=chosen.calculation_seconds)
-    desk = None
+    desk = pusher = None
     if chosen.store is not None:
         book = Book(open_store(chosen.store))
         writer = Writer(book, timeout=0.9 * chosen.seconds)
         desk = Desk(book=book, writer=writer, buckets=Buckets(rate=chosen.rate, burst=chosen.burst))
+        if chosen.push_heads is not None:
+            pusher = Pusher(book=book, witness=open_witness(chosen.push_heads), seconds=chosen.push_seconds)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         calculator.start()
+        if pusher is not None:
+            pusher.start()
         yield
         calculator.close()
+        if pusher is not None:
+            pusher.close()
         if desk is not None:
             desk.close()
 
@@ -78,6 +91,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.calculator = calculator
     app.state.desk = desk
+    app.state.pusher = pusher
     answer_problems(app)
     for router in (stateless.router, ledger_routes.router, ledger_views.router):
         app.include_router(router)

@@ -240,7 +240,9 @@ class ReceiptBody(Body):
     seq: Annotated[int, Field(ge=1, le=2**53)]
     hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
     at: At
-    signature: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    store: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] | None = None
+    key: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    signature: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64}|[A-Za-z0-9+/]{86}==)$")]
 
 
 class VerifyBody(Body):
@@ -271,13 +273,41 @@ class Answer(BaseModel):
 
 
 class SignedHead(Answer):
-    """A signed head of a dataset's chain: keep it, it shows a cut tail."""
+    """A row of a dataset's chain, signed with Ed25519: keep it, it shows a cut tail; the key is at /v1/key."""
 
     dataset: str
     seq: int
     hash: str
     at: str
+    store: str
+    key: str
     signature: str
+
+
+class SigningKey(Answer):
+    """The Ed25519 key of the ledger, in PEM, and the SHA-256 of its DER form."""
+
+    key: str
+    fingerprint: str
+
+
+class TreeHead(Answer):
+    """How many rows a chain has, and the root of the Merkle tree over them (RFC 9162), signed."""
+
+    kind: Literal["head"]
+    store: str
+    dataset: str
+    size: int
+    root: str
+    at: str
+    key: str
+    signature: str
+
+
+class SignedHeads(Answer):
+    """The heads of all chains: that of names and tokens, and the datasets'."""
+
+    heads: list[TreeHead]
 
 
 class Decided(Answer):

@@ -176,7 +176,7 @@ async def freeze_grant(
 async def accept(body: models.AcceptBody, key: models.Key, desk: At, actor: Acting) -> Response:
     """Lets a store be written again that was put back from a backup, once it was compared with receipts."""
     desk.check_key(actor, key, {"do": "accept", **body.model_dump()})
-    receipts = [Receipt(**one.model_dump()) for one in body.receipts]
+    receipts = [Receipt.parse(one.model_dump()) for one in body.receipts]
     return JSONResponse((await desk.call(desk.book.accept, actor, receipts=receipts, freeze=body.freeze)).to_dict())
 
 

@@ -19,6 +19,7 @@ from privcheck.service.ledger_routes import At
 from privcheck.service.limits import MOST_EVENTS
 from privcheck.service.models import Health, Waiting
 from privcheck.service.problems import ProblemError, responses
+from privcheck.service.pushing import Pusher
 from privcheck.service.questions import check_query
 from privcheck.service.security import Acting
 from privcheck.service.stateless import Calculates
@@ -40,7 +41,11 @@ async def ready(request: Request, calculator: Calculates) -> Health:
         await desk.call(_try_store, desk)
     if not calculator.is_up():
         raise ProblemError(503, "calculations are not ready yet: ask again")
-    return Health(status="ok", version=__version__)
+    pusher: Pusher | None = request.app.state.pusher
+    if pusher is None:
+        return Health(status="ok", version=__version__)
+    pushed, failing = pusher.pushed, bool(pusher.failure)
+    return Health(status="ok", version=__version__, heads_pushed=pushed, heads_failing=failing)
 
 
 @router.get("/datasets", response_model=models.ShownDatasets, responses=_READS)
@@ -89,6 +94,18 @@ async def show_receipt(hash: models.Hash, desk: At, actor: Acting) -> Response: 
     return JSONResponse((await desk.call(desk.book.find_receipt, actor, hash)).to_dict())
 
 
+@router.get("/key", response_model=models.SigningKey, responses=_READS)
+async def show_key(desk: At, actor: Acting) -> Response:
+    """Returns the public key with which anybody can check receipts and heads."""
+    return JSONResponse((await desk.call(desk.book.public_key, actor)).to_dict())
+
+
+@router.get("/heads", response_model=models.SignedHeads, responses=_READS)
+async def show_heads(desk: At, actor: Acting) -> Response:
+    """Returns the signed heads of all chains: keep them, any two show a rollback or a fork."""
+    return JSONResponse({"heads": [head.to_dict() for head in await desk.call(desk.book.heads, actor)]})
+
+
 @router.get("/export", response_model=models.Exported, responses=_READS)
 async def export(
     desk: At,
@@ -117,7 +134,7 @@ async def export(
 )
 async def verify(body: models.VerifyBody, desk: At, actor: Acting) -> Response:
     """Returns whether every chain fits together, adds up, and has what receipts were given for; 202 while it reads."""
-    receipts = tuple(Receipt(**one.model_dump()) for one in body.receipts)
+    receipts = tuple(Receipt.parse(one.model_dump()) for one in body.receipts)
     found = await desk.check_later(actor, receipts)
     if found is None:
         return JSONResponse(Waiting(state="running").model_dump(), 202, {"Retry-After": "2"})

@@ -165,10 +165,12 @@ class Document(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether the service lives or is ready."""
+    """Whether the service lives or is ready; and, where it pushes the ledger's heads elsewhere, whether it does."""
 
     status: Literal["ok"]
     version: str
+    heads_pushed: Annotated[str | None, Field(description="When they last were, in UTC.")] = None
+    heads_failing: Annotated[bool, Field(description="The last push failed; the service's log says why.")] = False
 
 
 class Waiting(BaseModel):

@@ -36,6 +36,8 @@ ENDPOINTS: Final[Mapping[tuple[str, str], Action | None]] = {
     ("GET", "/v1/datasets/{dataset}/curve"): "show",
     ("GET", "/v1/datasets/{dataset}/charges"): "show",
     ("GET", "/v1/receipts/{hash}"): "show",
+    ("GET", "/v1/key"): "show",
+    ("GET", "/v1/heads"): "verify",
     ("GET", "/v1/export"): "export",
     ("POST", "/v1/datasets"): "policy",
     ("POST", "/v1/datasets/{dataset}/blocks"): "policy",

@@ -1,9 +1,12 @@
 """A ledger that was put back from a backup opens read-only, until it was compared; on both stores."""
 
+import hmac
+import json
 import shutil
 import sqlite3
 import types
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -14,6 +17,7 @@ import postgres_cluster
 from privcheck.errors import AuthorityError, ParameterError, StoreError
 from privcheck.ledger import Actor, Book, create_store, open_store
 from privcheck.ledger.marks import heads_path, read_marks
+from privcheck.ledger.rows import REGISTRY
 from privcheck.ledger.schema import VERSION
 
 OTTO = Actor(name="otto", role="officer")
@@ -65,7 +69,7 @@ def test_a_ledger_that_is_opened_again_is_written_on(book, path):
         again.store.close()
     book.store.close()
     heads = read_marks(path).heads
-    assert {name: seq for name, (seq, _) in heads.items()} == {"of-G": 6, "of-H": 2}
+    assert {name: seq for name, (seq, _) in heads.items()} == {"of-G": 6, "of-H": 2, REGISTRY: 6}
     assert heads_path(path).stat().st_mode & 0o077 == 0
 
 
@@ -170,14 +174,32 @@ def test_heads_that_cannot_be_read_are_no_heads_and_an_empty_ledger_needs_none(b
     assert reopen(str(empty)).store.doubt == ""
 
 
-def as_before_marks(transaction):
+def as_before_marks(transaction, *, sqlite):
     """Makes the tables of version 1, which had no marks."""
     transaction.run("DROP INDEX entry_key")
     transaction.run("CREATE UNIQUE INDEX entry_key ON entry (budget, actor, request_key)")
-    for table in ("answer", "claim"):
+    for table in ("answer", "claim", "tree"):
         transaction.run(f"DROP TABLE {table}")
     transaction.run("DELETE FROM meta WHERE name NOT IN ('key')")
     transaction.run("INSERT INTO meta (name, value) VALUES ('version', '1')")
+    off, on = "ALTER TABLE entry DISABLE TRIGGER USER", "ALTER TABLE entry ENABLE TRIGGER USER"
+    if sqlite:
+        off = "DROP TRIGGER entry_no_delete"
+        (on,) = transaction.run("SELECT sql FROM sqlite_master WHERE name = 'entry_no_delete'").fetchone()
+    transaction.run(off)
+    transaction.run("DELETE FROM entry WHERE dataset = '(registry)'")
+    transaction.run("DELETE FROM dataset WHERE name = '(registry)'")
+    transaction.run(on)
+
+
+def as_before_ed25519(book, receipt):
+    """The receipt as the store gave it when it signed with HMAC, and had no number."""
+    with book.store.read() as transaction:
+        (secret,) = transaction.one("SELECT value FROM meta WHERE name = 'key'")
+    fields = [receipt.dataset, receipt.seq, receipt.hash, receipt.at]
+    text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+    signature = hmac.new(bytes.fromhex(secret), text.encode(), "sha256").hexdigest()
+    return replace(receipt, store="", key="", signature=signature)
 
 
 def old_program(url):
@@ -192,10 +214,10 @@ def test_bringing_tables_up_to_date_accepts_nothing(new_ledger, charged):
     """A backup from before there were marks: it may be an older copy, and nothing says that it is not."""
     url = new_ledger()
     book = budget_stores.begin(url) if charged else Book.init(create_store(url))[0]
-    kept = [charge(book).receipt, charge(book, "H").receipt] if charged else []
+    kept = [as_before_ed25519(book, charge(book, name).receipt) for name in "GH"] if charged else []
     book.store.close()
     with old_program(url) as connection:
-        as_before_marks(types.SimpleNamespace(run=connection.execute))
+        as_before_marks(types.SimpleNamespace(run=connection.execute), sqlite=not url.startswith("postgresql:"))
         if url.startswith("postgresql:"):
             connection.commit()
         else:

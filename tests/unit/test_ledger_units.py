@@ -14,7 +14,7 @@ from privcheck.commands.charging import describe_claim, import_run, price_settin
 from privcheck.commands.desks import open_till
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import BudgetError, ParameterError
-from privcheck.ledger import Actor, Book, create_store, open_store, rows
+from privcheck.ledger import Actor, Book, create_store, open_store, registry, rows
 from privcheck.ledger.exact import canonical
 from privcheck.ledger.values import Policy
 from privcheck.service.app import Settings, create_app
@@ -282,6 +282,8 @@ def old(tmp_path):
         transaction.run("INSERT INTO dataset (name) VALUES ('trips')")
         transaction.run("INSERT INTO budget (name, dataset) VALUES ('G', 'trips')")
         common = {"dataset": "trips", "actor": "otto", "at": made.now()}
+        registry.note(transaction, "dataset", {"dataset": "trips"}, actor="otto", at=made.now())
+        registry.note(transaction, "grant", {"grant": "G", "dataset": "trips"}, actor="otto", at=made.now())
         rows.append(transaction, kind="policy", body=policy, **common)
         rows.append(transaction, kind="grant", body={"grant": grant, "balance": balance}, grant="G", **common)
         rows.append(transaction, kind="charge", body=charge, grant="G", charge="c-1", shares=(2**62, 0), **common)

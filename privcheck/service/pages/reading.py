@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from privcheck.ledger import rows, tokens
+from privcheck.ledger import rows
 from privcheck.ledger.answers import Charge, Receipt
 from privcheck.ledger.balances import SHARES
 from privcheck.ledger.showing import charges_at, find_history, show_datasets
+from privcheck.ledger.signing import Signer, unsigned
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import Entry
 
@@ -112,7 +113,7 @@ def history_of(transaction: Transaction, charge: str, *, now: str) -> History:
         charge=found,
         rows=tuple(about),
         evidence=tuple(row for row in audits if row.body["of"] == charge),
-        receipt=tokens.sign(about[-1], tokens.read_key(transaction)),
+        receipt=Signer.of(transaction).sign_receipt(unsigned(about[-1])),
     )
 
 

@@ -1,0 +1,224 @@
+"""The Merkle trees over the chains of a store: a projection that is brought up to date when a head is asked for.
+
+Charges do not touch it. Kept are the complete subtrees of 2^8 rows and more (`tree`), which never change; what lies
+below is hashed from at most 2^8 rows again, so that a head and every proof take O(log n) look-ups. What is kept is
+trusted for proofs, and compared with all rows by `find_problems`: a wrong one makes heads that contradict earlier ones,
+never one that hides something from whoever holds those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, Final
+
+from privcheck.errors import LedgerError
+from privcheck.ledger import rows
+from privcheck.ledger.answers import Receipt
+from privcheck.ledger.heads import Consistency, Evidence, Head, Inclusion, is_signed, name_chain
+from privcheck.ledger.merkle import (
+    Growing,
+    Node,
+    find_root,
+    hash_leaf,
+    hash_node,
+    prove_consistency,
+    prove_inclusion,
+)
+from privcheck.ledger.rows import REGISTRY
+from privcheck.ledger.signing import Signer
+from privcheck.ledger.store import Field, Row, Transaction
+
+_LEVEL: Final = 8  # of the smallest subtrees that are kept
+_CHUNK: Final = 1 << _LEVEL
+_AT_ONCE: Final = 64 * _CHUNK  # rows that one transaction brings up to date: other writers wait no longer
+_PAGE: Final = 4096
+
+
+def chains(transaction: Transaction) -> list[str]:
+    """The names of all chains: the registry's and the datasets'."""
+    return [REGISTRY, *rows.datasets(transaction)]
+
+
+def extend(transaction: Transaction, dataset: str) -> bool:
+    """Keep the complete subtrees of rows that are new since the last time; False where more are left to do."""
+    transaction.claim("name", [f"tree {dataset}"])
+    done = _count_kept(transaction, dataset) * _CHUNK
+    size = _count_rows(transaction, dataset)
+    node = source(transaction, dataset)
+    for place in range(done >> _LEVEL, min(size, done + _AT_ONCE) >> _LEVEL):
+        level, at = _LEVEL, place
+        while True:
+            transaction.later(
+                "INSERT INTO tree (dataset, level, place, hash) VALUES (?, ?, ?, ?)",
+                (dataset, level, at, node(level, at).hex()),
+            )
+            if not at & 1:
+                break
+            level, at = level + 1, at >> 1
+    return size < done + _AT_ONCE + _CHUNK
+
+
+def source(transaction: Transaction, dataset: str) -> Node:
+    """The hashes of a chain's complete subtrees: those that are kept, the others from their parts.
+
+    Raises:
+        LedgerError: A row is missing.
+    """
+
+    @cache
+    def node(level: int, place: int) -> bytes:
+        if level >= _LEVEL:
+            kept = transaction.one(
+                "SELECT hash FROM tree WHERE dataset = ? AND level = ? AND place = ?", (dataset, level, place)
+            )
+            if kept is not None:
+                return bytes.fromhex(str(kept[0]))
+        if level == 0:
+            return leaves(place >> _LEVEL)[place % _CHUNK]
+        return hash_node(node(level - 1, 2 * place), node(level - 1, 2 * place + 1))
+
+    @cache
+    def leaves(chunk: int) -> list[bytes]:
+        first = chunk * _CHUNK
+        found = _hashes(transaction, dataset, after=first, most=_CHUNK)
+        if [row[0] for row in found] != list(range(first + 1, first + len(found) + 1)):
+            raise LedgerError(f"{name_chain(dataset)}: rows are missing after row {first}; ledger verify says which")
+        return [hash_leaf(bytes.fromhex(str(row[1]))) for row in found]
+
+    return node
+
+
+def make_head(transaction: Transaction, signer: Signer, dataset: str, *, at: str) -> Head:
+    """The signed head of a chain as it is now.
+
+    Raises:
+        LedgerError: A row is missing.
+    """
+    size = _count_rows(transaction, dataset)
+    if size == 0:
+        raise LedgerError(f"{name_chain(dataset)}: its rows are missing; ledger verify says which")
+    return Head(
+        store=signer.store,
+        dataset=dataset,
+        size=size,
+        root=find_root(size, source(transaction, dataset)).hex(),
+        at=rows.read_clock(transaction, dataset, at),
+    ).signed(signer)
+
+
+def prove(transaction: Transaction, signer: Signer, kept: Evidence, *, at: str) -> tuple[Evidence, list[str]]:
+    """The heads of now, with proofs of what was kept: that each head's rows, and each receipt's, are in them.
+
+    Returns:
+        The evidence, and what cannot be proved because it contradicts the store, one sentence each.
+    """
+    heads = {name: make_head(transaction, signer, name, at=at) for name in chains(transaction)}
+    nodes = {name: source(transaction, name) for name in heads}
+    problems: list[str] = []
+    consistency, inclusions = [], []
+    for head in kept.heads:
+        now = heads[head.dataset].size if head.dataset in heads else 0
+        root = find_root(head.size, nodes[head.dataset]).hex() if head.size <= now else ""
+        if (problem := _contradict(head, signer, size=now, root=root)) is not None:
+            problems.append(problem)
+            continue
+        of: dict[str, Any] = {"store": signer.store, "dataset": head.dataset}
+        path = _write(prove_consistency(head.size, now, nodes[head.dataset]))
+        consistency.append(Consistency(**of, first=head.size, second=now, path=path))
+    for receipt in kept.receipts:
+        if (problem := _contradict_receipt(transaction, receipt, signer)) is not None:
+            problems.append(problem)
+            continue
+        of, now = {"store": signer.store, "dataset": receipt.dataset}, heads[receipt.dataset].size
+        path = _write(prove_inclusion(receipt.seq - 1, now, nodes[receipt.dataset]))
+        inclusions.append(Inclusion(**of, seq=receipt.seq, hash=receipt.hash, size=now, path=path))
+    found = Evidence(heads=tuple(heads.values()), consistency=tuple(consistency), inclusions=tuple(inclusions))
+    return found, problems
+
+
+def find_problems(transaction: Transaction, heads: Sequence[Head] = ()) -> list[str]:
+    """Where the kept subtrees differ from the rows, and which heads the rows contradict; one sentence each."""
+    problems: list[str] = []
+    roots: dict[tuple[str, int], str] = {}
+    sizes: dict[str, int] = {}
+    names = chains(transaction)
+    for name in names:
+        wanted = {head.size for head in heads if head.dataset == name}
+        tree, kept = Growing(), _read_kept(transaction, name)
+        covered = max(((place + 1) << level for level, place in kept), default=0)
+        try:
+            for value in _all_hashes(transaction, name):
+                for level, place, node in tree.add(hash_leaf(bytes.fromhex(value))):
+                    known = kept.pop((level, place), "") if level >= _LEVEL else node.hex()
+                    if known != node.hex() and tree.size <= covered:
+                        problems.append(f"{name_chain(name)}: its tree is not that of its rows, at row {tree.size}")
+                if tree.size in wanted:
+                    roots[name, tree.size] = tree.root().hex()
+        except ValueError:
+            problems.append(f"{name_chain(name)}, row {tree.size + 1}: its hash is none")
+        if kept:
+            problems.append(f"{name_chain(name)}: its tree has rows that are not there: the chain was cut")
+        sizes[name] = tree.size
+    strange = {str(row[0]) for row in transaction.all("SELECT DISTINCT dataset FROM tree")} - set(names)
+    problems += [f"{name_chain(name)}: it has a tree and no rows" for name in sorted(strange)]
+    if heads:
+        signer = Signer.of(transaction)
+        for head in heads:
+            size, root = sizes.get(head.dataset, 0), roots.get((head.dataset, head.size), "")
+            if (problem := _contradict(head, signer, size=size, root=root)) is not None:
+                problems.append(problem)
+    return problems
+
+
+def _contradict(head: Head, signer: Signer, *, size: int, root: str) -> str | None:
+    """What a head contradicts: a chain of so many rows, whose first ones, as many as the head has, have a root."""
+    if head.store != signer.store or not is_signed(head, signer.public):
+        return f"{head.words}: it was not signed by this store"
+    if size < head.size:
+        return f"{head.words}: {size} rows are there: the chain was cut, or is an older copy"
+    if root != head.root:
+        return f"{head.words}: its rows are not those that are there: the chain was written anew"
+    return None
+
+
+def _contradict_receipt(transaction: Transaction, receipt: Receipt, signer: Signer) -> str | None:
+    where = f"{name_chain(receipt.dataset)}, receipt of row {receipt.seq}"
+    if not signer.is_signed(receipt):
+        return f"{where}: it was not signed by this store"
+    asked = (receipt.dataset, receipt.seq, receipt.hash)
+    if transaction.one("SELECT 1 FROM entry WHERE dataset = ? AND seq = ? AND hash = ?", asked) is None:
+        return f"{where}: its row is not there: the chain was cut, written anew, or is an older copy"
+    return None
+
+
+def _count_rows(transaction: Transaction, dataset: str) -> int:
+    row = transaction.one("SELECT MAX(seq) FROM entry WHERE dataset = ?", (dataset,))
+    return 0 if row is None else int(row[0] or 0)
+
+
+def _count_kept(transaction: Transaction, dataset: str) -> int:
+    """How many of the smallest subtrees are kept."""
+    row = transaction.one("SELECT MAX(place) FROM tree WHERE dataset = ? AND level = ?", (dataset, _LEVEL))
+    return 0 if row is None or row[0] is None else int(row[0]) + 1
+
+
+def _read_kept(transaction: Transaction, dataset: str) -> dict[tuple[int, int], str]:
+    found = transaction.all("SELECT level, place, hash FROM tree WHERE dataset = ?", (dataset,))
+    return {(int(level or 0), int(place or 0)): str(value) for level, place, value in found}
+
+
+def _hashes(transaction: Transaction, dataset: str, *, after: int, most: int) -> list[Row]:
+    asked: tuple[Field, ...] = (dataset, after, most)
+    return transaction.all("SELECT seq, hash FROM entry WHERE dataset = ? AND seq > ? ORDER BY seq LIMIT ?", asked)
+
+
+def _all_hashes(transaction: Transaction, dataset: str) -> Iterator[str]:
+    after = 0
+    while page := _hashes(transaction, dataset, after=after, most=_PAGE):
+        yield from (str(row[1]) for row in page)
+        after = int(page[-1][0] or 0)
+
+
+def _write(path: Sequence[bytes]) -> tuple[str, ...]:
+    return tuple(value.hex() for value in path)

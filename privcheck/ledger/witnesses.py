@@ -1,0 +1,294 @@
+"""Second places that keep what the ledger says of itself: a file, an HTTP endpoint, a git repository's notes.
+
+A witness need not be trusted to check anything, only to keep lines that are added: whoever reads them compares the
+signed heads in them (`privcheck.ledger.heads`). It is worth as much as it is out of reach of who may write the ledger.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from shutil import which
+from typing import Any, Final, Protocol
+
+from privcheck.errors import ParameterError, StoreError
+from privcheck.hiding import hide_passwords
+from privcheck.ledger.heads import Evidence, Head
+
+_SECONDS: Final = 10.0  # of one request or command
+_BYTES: Final = 64 * 2**20  # that are read
+_REF: Final = "privcheck"  # of git notes
+_GIT: Final = "git:"
+
+
+class Witness(Protocol):
+    """A second place.
+
+    Attributes:
+        url: Where it is, without secrets.
+    """
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+
+    def push(self, lines: Sequence[str]) -> None:
+        """Add lines, each one JSON; they are kept once this returns.
+
+        Raises:
+            StoreError: They may not be.
+        """
+
+    def read(self) -> str:
+        """All lines that were ever pushed; empty where there are none.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+
+
+def open_witness(place: str) -> Witness:
+    """The witness at a place: `https://…` (or http), `git:REPOSITORY`, or a file's path.
+
+    Raises:
+        ParameterError: It is none of these.
+    """
+    if place.startswith(("http://", "https://")):
+        return HttpWitness(place)
+    if place.startswith(_GIT):
+        return GitWitness(Path(place.removeprefix(_GIT)))
+    if not place or "://" in place or "\0" in place:
+        message = "expected a place as a file's path, https://host/path or git:REPOSITORY"
+        raise ParameterError(f"{message}, got {hide_passwords(place)[:80]!r}", name="push", given=hide_passwords(place))
+    return FileWitness(Path(place))
+
+
+def read_evidence(witness: Witness) -> Evidence:
+    """What a witness keeps.
+
+    Raises:
+        ParameterError: It is no evidence.
+        StoreError: It cannot be read.
+    """
+    text = witness.read()
+    return Evidence.parse(text, name=witness.url) if text.strip() else Evidence()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    """What became of a push.
+
+    Attributes:
+        place: Where.
+        heads: Those that were pushed: of chains that have grown since the last time.
+        unchanged: How many chains have not grown.
+        problems: What the store contradicts of what the witness keeps, one sentence each; then nothing is pushed.
+    """
+
+    place: str
+    heads: tuple[Head, ...]
+    unchanged: int
+    problems: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields."""
+        heads = [head.to_dict() for head in self.heads]
+        return {"place": self.place, "heads": heads, "unchanged": self.unchanged, "problems": list(self.problems)}
+
+
+def push_heads(prove: Callable[[Evidence], tuple[Evidence, list[str]]], witness: Witness) -> Pushed:
+    """Push the heads of now, each with the proof that it follows the last one that the witness keeps.
+
+    Args:
+        prove: As `Book.prove`: the heads of now, with proofs of those that were kept.
+        witness: Where to.
+
+    Raises:
+        ParameterError: The witness keeps something else.
+        StoreError: It cannot be read or written, or no head can be made.
+    """
+    store = prove(Evidence())[0].heads[0].store
+    last: dict[str, Head] = {}
+    for head in read_evidence(witness).heads:
+        if head.store == store and head.size >= (last[head.dataset].size if head.dataset in last else 0):
+            last[head.dataset] = head
+    found, problems = prove(Evidence(heads=tuple(last.values())))
+    new = [head for head in found.heads if head.dataset not in last or head.size > last[head.dataset].size]
+    if problems:
+        return Pushed(place=witness.url, heads=(), unchanged=0, problems=tuple(problems))
+    proofs = tuple(one for one in found.consistency if one.first < one.second)
+    if new:
+        witness.push(Evidence(heads=tuple(new), consistency=proofs).lines())
+    return Pushed(place=witness.url, heads=tuple(new), unchanged=len(found.heads) - len(new), problems=())
+
+
+@dataclass(frozen=True, slots=True)
+class FileWitness:
+    """Lines of a file, best on another disk; each push is on the disk before it is acknowledged."""
+
+    path: Path
+
+    @property
+    def url(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    def push(self, lines: Sequence[str]) -> None:
+        """Append lines."""
+        try:
+            new = not self.path.exists()
+            descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
+            with os.fdopen(descriptor, "r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                kept = _whole(file.read())
+                os.ftruncate(descriptor, len(kept))
+                if kept and not kept.endswith(b"\n"):
+                    file.write(b"\n")
+                file.write("".join(f"{line}\n" for line in lines).encode())
+                file.flush()
+                os.fsync(descriptor)
+            if new:
+                _sync_folder(self.path.parent)
+        except OSError as error:
+            raise StoreError(f"{self.url}: heads cannot be kept there: {error.strerror}") from error
+
+    def read(self) -> str:
+        """The file's text; a last line that was cut short is left out."""
+        try:
+            with self.path.open("rb") as file:
+                data = file.read(_BYTES + 1)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise StoreError(f"{self.url}: heads cannot be read there: {error.strerror}") from error
+        return _decode(data if len(data) > _BYTES else _whole(data), self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpWitness:
+    """An endpoint: POST adds the lines of its body (`application/jsonl`), GET answers with all of them."""
+
+    address: str
+
+    @property
+    def url(self) -> str:
+        """The address, without a password."""
+        return hide_passwords(self.address)
+
+    def push(self, lines: Sequence[str]) -> None:
+        """Send lines."""
+        body = "".join(f"{line}\n" for line in lines).encode()
+        headers = {"Content-Type": "application/jsonl"}
+        self._ask(urllib.request.Request(self.address, data=body, headers=headers, method="POST"))  # noqa: S310 - checked
+
+    def read(self) -> str:
+        """Ask for all lines."""
+        return _decode(self._ask(urllib.request.Request(self.address)), self.url)  # noqa: S310 - checked
+
+    def _ask(self, request: urllib.request.Request) -> bytes:
+        until, data = time.monotonic() + _SECONDS, bytearray()
+        opener = urllib.request.build_opener(_NoRedirect())
+        try:
+            with opener.open(request, timeout=_SECONDS) as answer:
+                while part := answer.read1(2**16):
+                    data += part
+                    if time.monotonic() > until or len(data) > _BYTES:
+                        message = f"{self.url}: no answer of at most {_BYTES} bytes within {_SECONDS:g} s"
+                        raise StoreError(message)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise StoreError(f"{self.url}: heads were not taken or given: {error.code} {error.reason}") from error
+        except (OSError, HTTPException, ValueError) as error:
+            said = str(getattr(error, "reason", error))[:200]
+            raise StoreError(f"{self.url}: cannot be reached: {said}") from error
+        return bytes(data)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: where heads are kept is what the address says, not what an answer says."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitWitness:
+    """Notes of a git repository, under `refs/notes/privcheck`: each push is one on the commit of that moment.
+
+    They travel with `git push ORIGIN refs/notes/privcheck`; whoever fetched them has a witness.
+    """
+
+    repository: Path
+
+    @property
+    def url(self) -> str:
+        """The repository."""
+        return f"{_GIT}{self.repository}"
+
+    def push(self, lines: Sequence[str]) -> None:
+        """Append a note to HEAD."""
+        self._run("notes", f"--ref={_REF}", "append", "--file=-", "HEAD", given="".join(f"{line}\n" for line in lines))
+
+    def read(self) -> str:
+        """The text of all notes."""
+        noted = [line.split()[0] for line in self._run("notes", f"--ref={_REF}", "list").splitlines() if line.strip()]
+        return "\n".join(self._run("cat-file", "blob", one) for one in dict.fromkeys(noted))
+
+    def _run(self, *arguments: str, given: str = "") -> str:
+        program = which("git")
+        if program is None:
+            raise StoreError(f"{self.url}: git is not installed")
+        command = [program, "-C", str(self.repository), *arguments]
+        try:
+            done = subprocess.run(  # noqa: S603 - no shell, and its arguments are ours
+                command, input=given.encode(), capture_output=True, timeout=_SECONDS, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise StoreError(f"{self.url}: git did not answer: {str(error)[:200]}") from error
+        if done.returncode:
+            said = " ".join(done.stderr.decode(errors="replace").split())[:200]
+            raise StoreError(f"{self.url}: git refused: {said}")
+        return _decode(done.stdout, self.url)
+
+
+def _whole(data: bytes) -> bytes:
+    """A file's lines without the last one where a push was cut short there, which was never acknowledged."""
+    start = data.rfind(b"\n") + 1
+    if not data[start:].startswith(b"{"):
+        return data
+    try:
+        json.loads(data[start:])
+    except ValueError:
+        return data[:start]
+    return data
+
+
+def _decode(data: bytes, url: str) -> str:
+    """The text of lines.
+
+    Raises:
+        StoreError: It is too long, or no text.
+    """
+    if len(data) > _BYTES:
+        raise StoreError(f"{url}: it is longer than {_BYTES} bytes; begin a new place, and keep this one")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise StoreError(f"{url}: expected lines of JSON, got bytes that are no text") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
