@@ -67,6 +67,14 @@ def find_actor(transaction: Transaction, digest: str, *, now: str) -> Actor:
     return Actor(name=str(row[0]), role=role, grants=tuple(json.loads(str(row[2]))))
 
 
+def list_holders(transaction: Transaction, *, now: str) -> dict[str, Role]:
+    """The role of every token that may be used, by the token's digest."""
+    found = transaction.all(
+        "SELECT hash, role FROM token WHERE revoked IS NULL AND (expires IS NULL OR expires > ?)", (now,)
+    )
+    return {str(value): next(role for role in ROLES if role == name) for value, name in found}
+
+
 def revoke_token(transaction: Transaction, name: str, *, now: str) -> None:
     """Ends a token.
 

@@ -22,7 +22,7 @@ from privcheck.ledger.keys import find_claim, keep_claim, once
 from privcheck.ledger.values import CurrencyName
 from privcheck.ledger.writer import Writer
 from privcheck.service.checks import Checks
-from privcheck.service.limits import Buckets
+from privcheck.service.holders import Holders
 from privcheck.service.problems import ProblemError
 
 _THREADS: Final = 32  # what waits in them is written together
@@ -39,12 +39,11 @@ class Desk:
     Attributes:
         book: The ledger.
         writer: Writes its charges and reservations, many at a time.
-        buckets: By actor.
     """
 
     book: Book
     writer: Writer
-    buckets: Buckets
+    holders: Holders = field(init=False)
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "privcheck-ledger"))
     _waiting: int = 0
     _seen: OrderedDict[tuple[str, str], str] = field(default_factory=OrderedDict)
@@ -54,6 +53,20 @@ class Desk:
     _judged: set[str] = field(default_factory=set)
     _telling: threading.Lock = field(default_factory=threading.Lock)
     _checks: Checks = field(default_factory=Checks)
+
+    def __post_init__(self) -> None:
+        self.holders = Holders(self.book)
+
+    async def find_holder(self, digest: str, *, known: bool) -> Actor:
+        """Whose token has a digest; one that is not known is looked up apart, however many there are.
+
+        Raises:
+            AuthorityError: It is unknown, revoked or over.
+            ProblemError: Too many wait already: 429.
+        """
+        if known:
+            return await self.call(self.book.find_holder, digest)
+        return await self.holders.look_up(digest)
 
     async def call(self, function: Callable[..., T], *args: Any, **more: Any) -> T:
         """Returns what a function of the ledger returns, called in one of a few threads.
@@ -138,6 +151,7 @@ class Desk:
         self.writer.close(timeout=_CLOSING)
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._checks.close()
+        self.holders.close()
         self.book.store.close()
 
 
@@ -149,7 +163,7 @@ def desk_of(request: Request) -> Desk:
     """
     desk: Desk | None = request.app.state.desk
     if desk is None:
-        raise ProblemError(503, "this service keeps no ledger; expected one started with --store URL")
+        raise ProblemError(503, "this service keeps no ledger; expected one started with --store URL", public=True)
     return desk
 
 

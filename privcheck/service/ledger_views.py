@@ -14,6 +14,7 @@ from privcheck.ledger import Actor, Receipt, rows
 from privcheck.ledger.exporting import join_charged
 from privcheck.ledger.values import Grant
 from privcheck.service import ledger_models as models
+from privcheck.service.calculator import Calculators
 from privcheck.service.desk import Desk
 from privcheck.service.ledger_routes import At
 from privcheck.service.limits import MOST_EVENTS
@@ -31,15 +32,16 @@ _READS = responses(401, 403)
 
 
 @router.get("/readyz", responses=responses(), tags=["calculations"])
-async def ready(request: Request, calculator: Calculates) -> Health:
+async def ready(request: Request) -> Health:
     """Returns that the service is ready: it calculates, and its ledger, where it has one, is read and written."""
     desk: Desk | None = request.app.state.desk
     if desk is not None:
         if desk.book.store.read_only or desk.book.store.doubt:
             raise ProblemError(503, "the ledger is read-only; an officer has to look at it")
-        await desk.call(_try_store, desk)
-    if not calculator.is_up():
-        raise ProblemError(503, "calculations are not ready yet: ask again")
+        await desk.holders.check()
+    calculators: Calculators = request.app.state.calculators
+    if not (calculators.strangers if desk is None else calculators.holders).is_up():
+        raise ProblemError(503, "calculations are not ready yet: ask again", public=True)
     return Health(status="ok", version=__version__)
 
 
@@ -128,11 +130,6 @@ async def verify(body: models.VerifyBody, desk: At, actor: Acting) -> Response:
 async def list_tokens(desk: At, actor: Acting) -> models.Tokens:
     """Returns whose tokens there are."""
     return models.Tokens.model_validate({"tokens": await desk.call(desk.book.list_tokens, actor)})
-
-
-def _try_store(desk: Desk) -> None:
-    with desk.book.store.read() as transaction:
-        rows.datasets(transaction)
 
 
 def _dataset(desk: Desk, actor: Actor, name: str) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def opened(tmp_path_factory):
     token = open_or_create(url)
     assert open_or_create(url) is None
     app = create_app(Settings(store=url, rate=1e6, burst=10**6, processes=1, calculation_seconds=30))
-    app.state.calculator.patience = 0.3  # what is not there yet is asked for again
+    app.state.calculators.holders.patience = 0.3  # what is not there yet is asked for again
     with served(app) as client:
         yield app, Person(client, token)
 

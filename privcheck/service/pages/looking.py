@@ -143,7 +143,7 @@ def actions_on(actor: Actor, charge: Charge) -> list[str]:
 
 async def ask_curve(request: Request, desk: Desk, shown: Json) -> dict[str, Any]:
     """Returns ε at every δ of all that a dataset's grants will ever admit, and at the policy's; or why not now."""
-    calculator: Calculator = request.app.state.calculator
+    calculator: Calculator = request.app.state.calculators.holders
     own = next((d for d in DELTAS if Fraction(d) == Fraction(shown["policy"]["delta"])), shown["policy"]["delta"])
     deltas = [*DELTAS, *([own] if own not in DELTAS else [])]
     grants = [{name: grant[name] for name in GRANT_FIELDS} for grant in shown["grants"]]
