@@ -10,6 +10,7 @@ import click
 
 from privcheck.commands.failures import Front
 from privcheck.commands.kinds import Count, Place
+from privcheck.commands.ledger_backup import backup, restore
 from privcheck.commands.ledger_options import (
     block_option,
     condition_option,
@@ -38,7 +39,7 @@ def ledger() -> None:
     """
 
 
-for _rule in (block, evidence, freeze, grant, policy, token):
+for _rule in (backup, block, evidence, freeze, grant, policy, restore, token):
     ledger.add_command(_rule)
 
 

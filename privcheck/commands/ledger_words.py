@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from privcheck.commands.widths import columns, wrapped_columns
@@ -112,6 +113,34 @@ def describe_accepted(result: dict[str, Any]) -> str:
         return "\n".join([*told, f"not accepted, and read-only: {what}"])
     frozen = f"; frozen: {', '.join(result['frozen'])}" if result["frozen"] else ""
     return "\n".join([*told, f"accepted: the ledger is written again{frozen}"])
+
+
+def describe_backup(result: dict[str, Any]) -> str:
+    """Returns what a backup has."""
+    count = result["rows"]["entry"]
+    first = (
+        f"{result['file']}: {count:,} rows of the ledger {result['store']}, of {result['at']}; its chains fit together"
+    )
+    heads = [(name, str(head["seq"]), head["hash"]) for name, head in result["datasets"].items()]
+    doubt = [f"it was in doubt when it was copied: {result['doubt']}"] if result["doubt"] else []
+    return "\n".join([first, *doubt, "", columns([("dataset", "rows", "head"), *heads])])
+
+
+def describe_restored(result: dict[str, Any]) -> str:
+    """Returns what was put back, and how it is written again."""
+    kept = [f"what was there is kept: {result['kept']}"] if result["kept"] else []
+    first = f"{result['store']}: put back, as of {result['backup']['at']}"
+    if not result["doubt"]:
+        return "\n".join([first, *kept, "nothing was acknowledged after it: the ledger is written on"])
+    verify = f"privcheck ledger verify --store {shlex.quote(result['url'])} --receipts receipts.jsonl --accept"
+    return "\n".join([
+        first,
+        *kept,
+        f"read-only: {result['doubt']}",
+        "an officer compares it with all receipts that were kept, and where rows are lost freezes their datasets:",
+        f"  {verify}",
+        f"  {verify} --freeze-lost",
+    ])  # fmt: skip
 
 
 def describe_token(result: dict[str, Any]) -> str:

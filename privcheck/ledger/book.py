@@ -10,12 +10,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from privcheck.errors import LedgerError
-from privcheck.ledger import accepting, chains, changing, granting, requests, showing, tokens
+from privcheck.ledger import accepting, backups, chains, changing, granting, requests, showing, tokens
 from privcheck.ledger.accepting import Accepted
 from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
+from privcheck.ledger.backups import Backup
 from privcheck.ledger.blocks import Block, choose_blocks
 from privcheck.ledger.deciding import quote_of
 from privcheck.ledger.exact import read_text
@@ -346,6 +348,16 @@ class Book:
         except LedgerError as error:
             self.store.stop_writing(str(error))
             raise
+
+    def back_up(self, actor: Actor, file: Path) -> Backup:
+        """Writes what is committed into a new file, right while others write; `backups.restore` puts it back.
+
+        Raises:
+            LedgerError: A chain does not fit together; there is no backup.
+            StoreError: There is such a file already, or it cannot be written.
+        """
+        require(actor, "backup")
+        return backups.back_up(self.store, file, at=self.now())
 
     def _give(self, actor: Actor, grant: Grant, *, unit: object = None) -> tuple[Grant, Policy]:
         with self.write() as transaction:

@@ -10,14 +10,14 @@ from privcheck.errors import AuthorityError
 Role = Literal["reader", "analyst", "ci", "officer", "admin"]
 Action = Literal[
     "show", "verify", "export", "quote", "reserve", "commit", "release", "charge", "import", "evidence",
-    "policy", "grant", "attest", "freeze", "accept", "token",
+    "policy", "grant", "attest", "freeze", "accept", "backup", "token",
 ]  # fmt: skip
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 
 _LOOKS: Final[frozenset[Action]] = frozenset({"show", "verify", "export"})
 _SPENDS: Final[frozenset[Action]] = frozenset({"quote", "reserve", "commit", "release", "charge", "import", "evidence"})
-_RULES: Final[frozenset[Action]] = frozenset({"policy", "grant", "attest", "freeze", "accept"})
+_RULES: Final[frozenset[Action]] = frozenset({"policy", "grant", "attest", "freeze", "accept", "backup"})
 _MAY: Final[dict[Role, frozenset[Action]]] = {
     "reader": _LOOKS,
     "analyst": _LOOKS | _SPENDS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Protocol
 
 from privcheck.ledger.values import Entry
@@ -123,6 +124,13 @@ class Store(Protocol):
 
         Raises:
             StoreError: The store cannot be written now; the doubt stays.
+        """
+
+    def copy_to(self, path: Path) -> None:
+        """Writes what is committed, as of one moment, into an empty file, as a SQLite ledger's.
+
+        Raises:
+            StoreError: The store cannot be read now, or the file cannot be written.
         """
 
     def close(self) -> None:

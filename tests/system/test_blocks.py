@@ -91,7 +91,7 @@ def _commands(page):
     for block in blocks(page):
         if block.kind == "console" and not block.illustrates:
             for line in block.code.replace("\\\n", " ").splitlines():
-                call = line.removeprefix("$ ")
+                call = line.removeprefix("$ ").partition(" >> ")[0]
                 if call.startswith(("privcheck ", "make ")) and "…" not in call:
                     yield call
 
