@@ -65,22 +65,32 @@ class Book:
         return granting.write_time(self._clock())
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
-        """Yields a transaction that may write; a row that does not fit its chain makes the store read-only."""
+    def write(self, actor: Actor | None = None) -> Iterator[Transaction]:
+        """Yields a transaction that may write; a row that does not fit its chain makes the store read-only.
+
+        Args:
+            actor: Who writes: a token that has ended since it was looked up writes nothing, and one that is ended
+                while the transaction runs is ended after it.
+
+        Raises:
+            AuthorityError: The actor's token has ended.
+        """
         if (joined := getattr(self._joined, "transaction", None)) is not None:
+            self._check(joined, actor)
             yield joined
             return
         try:
             with self.store.write() as transaction:
+                self._check(transaction, actor)
                 yield transaction
         except LedgerError as error:
             self.store.stop_writing(str(error))
             raise
 
     @contextmanager
-    def together(self) -> Iterator[Transaction]:
+    def together(self, actor: Actor) -> Iterator[Transaction]:
         """Yields a transaction that all writes of this thread join until it ends."""
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             self._joined.transaction = transaction
             try:
                 yield transaction
@@ -114,7 +124,7 @@ class Book:
         """
         require(actor, "token")
         end = None if expires is None else granting.read_time("expires", expires)
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             return tokens.make_token(
                 transaction, name=name, role=role, grants=grants, expires=end, by=actor.name, at=self.now()
             )
@@ -126,7 +136,7 @@ class Book:
             ParameterError: There is none of the name.
         """
         require(actor, "token")
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             tokens.revoke_token(transaction, name, now=self.now())
 
     def list_tokens(self, actor: Actor) -> list[dict[str, Any]]:
@@ -145,7 +155,7 @@ class Book:
         """
         require(actor, "policy")
         policy = granting.read_policy(**fields, by=f"officer {actor.name}")
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             granting.write_policy(transaction, policy, actor=actor.name, at=self.now())
         return policy
 
@@ -163,7 +173,7 @@ class Book:
             ParameterError: A name is taken, nobody said that, or the dataset was granted as a whole.
         """
         require(actor, "policy")
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             return granting.write_blocks(
                 transaction, dataset, names, disjoint_users=disjoint_users, actor=actor.name, at=self.now()
             )
@@ -246,8 +256,10 @@ class Book:
         """Writes a prepared request, or refuses it; several may share a transaction of `write`.
 
         Raises:
+            AuthorityError: The token has ended since the request was prepared.
             IdempotencyError: The key came before, with another request.
         """
+        self._check(transaction, prepared.actor)
         return changing.apply(transaction, self._known, prepared, at=self.now())
 
     def commit(self, actor: Actor, charge: str) -> Decision:
@@ -257,7 +269,7 @@ class Book:
             AuthorityError: It is somebody else's.
             StateError: It was released.
         """
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             return changing.commit(transaction, self._known, actor, charge, at=self.now())
 
     def release(self, actor: Actor, charge: str, *, evidence: str) -> Decision:
@@ -270,7 +282,7 @@ class Book:
             StateError: It was committed, which is never refunded.
         """
         read_text("evidence", evidence, most=2000)
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             return changing.release(transaction, self._known, actor, charge, evidence=evidence, at=self.now())
 
     def add_evidence(
@@ -285,13 +297,13 @@ class Book:
             ParameterError: The verdict is none.
         """
         found = changing.read_finding(verdict, report)
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             return changing.add_evidence(transaction, self._known, actor, charge, found, at=self.now())
 
     def freeze(self, actor: Actor, grant: str, *, reason: str) -> str:
         """Stops all spending on a grant, for good; returns the row's hash."""
         require(actor, "freeze")
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             told = {"reason": read_text("reason", reason, most=2000)}
             return changing.note(transaction, self._known, actor, grant, kind="freeze", body=told, at=self.now()).hash
 
@@ -359,8 +371,12 @@ class Book:
         require(actor, "backup")
         return backups.back_up(self.store, file, at=self.now())
 
+    def _check(self, transaction: Transaction, actor: Actor | None) -> None:
+        if actor is not None:
+            tokens.check_holder(transaction, actor, now=self.now())
+
     def _give(self, actor: Actor, grant: Grant, *, unit: object = None) -> tuple[Grant, Policy]:
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             return granting.write_grant(transaction, grant, unit=unit, actor=actor.name, at=self.now())
 
     def _find(self, name: str) -> tuple[Grant, Policy]:

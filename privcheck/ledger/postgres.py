@@ -70,7 +70,7 @@ _BUSY: Final = ("40001", "40P01", "55P03", "23505")
 class PostgresTransaction:
     """One transaction on a PostgreSQL connection."""
 
-    __slots__ = ("_claimed", "_connection", "_locked", "_waiting", "heads", "keys")
+    __slots__ = ("_claimed", "_connection", "_locked", "_waiting", "heads", "holders", "keys")
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -78,6 +78,7 @@ class PostgresTransaction:
         self._waiting = Waiting(self._run_many)
         self.heads: dict[tuple[str, str], Entry] = {}
         self.keys: dict[tuple[str, str], list[tuple[str, Entry | None]]] = {}
+        self.holders: dict[str, bool] = {}
         self._claimed: set[str] = set()
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
@@ -130,6 +131,13 @@ class PostgresTransaction:
                 "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(%s::text[]) AS name", (new,)
             )
             self._claimed |= set(new)
+
+    def share(self, what: str, names: Sequence[str]) -> None:
+        """Keeps every other writer from claiming names until the transaction ends."""
+        self._connection.execute(
+            "SELECT pg_advisory_xact_lock_shared(hashtextextended(name, 0)) FROM unnest(%s::text[]) AS name",
+            (sorted(f"{what} {name}" for name in names),),
+        )
 
     def lock(self, dataset: str) -> None:
         """Keeps every other writer out of a dataset until the transaction ends."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from privcheck.errors import AuthorityError
@@ -35,11 +35,13 @@ class Actor:
         name: As written in every row.
         role: What he or she may do.
         grants: The grants that an analyst or a CI job may charge; officers may charge all.
+        holder: The digest of the token by which that is known, which every write looks up again; empty without one.
     """
 
     name: str
     role: Role
     grants: tuple[str, ...] = ()
+    holder: str = field(default="", repr=False, compare=False)
 
 
 def may(role: Role, action: Action) -> bool:

@@ -48,13 +48,14 @@ _GUARDS: Final = tuple(
 class SqliteTransaction:
     """One transaction on a SQLite connection."""
 
-    __slots__ = ("_connection", "_waiting", "heads", "keys")
+    __slots__ = ("_connection", "_waiting", "heads", "holders", "keys")
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._waiting = Waiting(connection.executemany)
         self.heads: dict[tuple[str, str], Entry] = {}
         self.keys: dict[tuple[str, str], list[tuple[str, Entry | None]]] = {}
+        self.holders: dict[str, bool] = {}
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
         """Runs a statement."""
@@ -87,6 +88,9 @@ class SqliteTransaction:
 
     def claim(self, what: str, names: Sequence[str]) -> None:
         """Does nothing: a SQLite file has one writer at a time."""
+
+    def share(self, what: str, names: Sequence[str]) -> None:
+        """Does nothing, for the same reason."""
 
     def lock(self, dataset: str) -> None:
         """Does nothing, for the same reason."""

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import secrets
+from collections.abc import Collection
 from typing import Any, Final
 
 from privcheck.errors import AuthorityError, ParameterError, StoreError
@@ -64,7 +65,33 @@ def find_actor(transaction: Transaction, digest: str, *, now: str) -> Actor:
     if row is None or row[4] is not None or (row[3] is not None and str(row[3]) <= now):
         raise AuthorityError(_UNKNOWN, known=False)
     role: Role = next(role for role in ROLES if role == row[1])
-    return Actor(name=str(row[0]), role=role, grants=tuple(json.loads(str(row[2]))))
+    return Actor(name=str(row[0]), role=role, grants=tuple(json.loads(str(row[2]))), holder=digest)
+
+
+def look_up(transaction: Transaction, digests: Collection[str], *, now: str) -> None:
+    """Looks up whether tokens may be used, for `check_holder`; none of them can be ended before the transaction has."""
+    new = sorted(set(digests) - {"", *transaction.holders})
+    if not new:
+        return
+    transaction.share("token", new)
+    marks = ", ".join("?" * len(new))
+    found = transaction.all(
+        f"SELECT hash FROM token WHERE revoked IS NULL AND (expires IS NULL OR expires > ?) AND hash IN ({marks})",  # noqa: S608
+        (now, *new),
+    )
+    valid = {row[0] for row in found}
+    transaction.holders.update({digest: digest in valid for digest in new})
+
+
+def check_holder(transaction: Transaction, actor: Actor, *, now: str) -> None:
+    """Refuses what was asked for with a token that has ended since it was looked up.
+
+    Raises:
+        AuthorityError: It has.
+    """
+    look_up(transaction, (actor.holder,), now=now)
+    if actor.holder and not transaction.holders[actor.holder]:
+        raise AuthorityError(_UNKNOWN, known=False)
 
 
 def list_holders(transaction: Transaction, *, now: str) -> dict[str, Role]:
@@ -76,13 +103,15 @@ def list_holders(transaction: Transaction, *, now: str) -> dict[str, Role]:
 
 
 def revoke_token(transaction: Transaction, name: str, *, now: str) -> None:
-    """Ends a token.
+    """Ends a token, once every transaction has ended that writes by it.
 
     Raises:
         ParameterError: There is none of the name.
     """
-    if transaction.one("SELECT 1 FROM token WHERE name = ?", (name,)) is None:
+    row = transaction.one("SELECT hash FROM token WHERE name = ?", (name,))
+    if row is None:
         raise ParameterError(f"expected the name of a token, got {name!r}", name="name", given=name)
+    transaction.claim("token", [str(row[0])])
     transaction.run("UPDATE token SET revoked = ? WHERE name = ? AND revoked IS NULL", (now, name))
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from fastapi import Request
 
-from privcheck.errors import IdempotencyError, StoreError
+from privcheck.errors import StateError, StoreError
 from privcheck.ledger import Actor, Book, Receipt
 from privcheck.ledger.exact import canonical, digest
 from privcheck.ledger.granting import find_grant
@@ -46,7 +46,6 @@ class Desk:
     holders: Holders = field(init=False)
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "privcheck-ledger"))
     _waiting: int = 0
-    _seen: OrderedDict[tuple[str, str], str] = field(default_factory=OrderedDict)
     _told: OrderedDict[tuple[str, str], dict[str, Any]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _claims: OrderedDict[str, dict[str, Any]] = field(default_factory=OrderedDict)
@@ -88,21 +87,6 @@ class Desk:
         found = await self._checks.ask(key, partial(self.book.verify, actor, receipts=receipts))
         return None if found is None else found.to_dict()
 
-    def check_key(self, actor: Actor, key: str, request: Mapping[str, Any]) -> None:
-        """Refuses a key that came with another request.
-
-        The store knows the keys of what it has written; this knows all that came since the service started.
-
-        Raises:
-            IdempotencyError: It did.
-        """
-        said = digest(canonical(request))
-        with self._lock:
-            earlier = self._seen.setdefault((actor.name, key), said)
-            _forget(self._seen)
-        if earlier != said:
-            raise IdempotencyError(f"the key {key!r} was used for another request; expected a new key")
-
     def once(
         self, actor: Actor, key: str, asked: Mapping[str, Any], write: Callable[[], dict[str, Any]], *,
         secret: bool = False,
@@ -111,10 +95,15 @@ class Desk:
         if not secret:
             return once(self.book, actor, key, asked, write)
         with self._telling:
-            if (actor.name, key) not in self._told:
-                self._told[actor.name, key] = once(self.book, actor, key, asked, write, secret=True)
-                _forget(self._told)
-            return self._told[actor.name, key]
+            try:
+                told = once(self.book, actor, key, asked, write, secret=True)
+            except StateError:  # it was told before
+                if (actor.name, key) not in self._told:
+                    raise
+                return self._told[actor.name, key]
+            self._told[actor.name, key] = told
+            _forget(self._told)
+            return told
 
     def remember_claim(self, name: str, about: Mapping[str, Any], *, judged: bool) -> None:
         """Keeps what a claim is about: once it was judged in the store, where that can be written."""
