@@ -172,6 +172,17 @@ def describe_export(result: dict[str, Any]) -> str:
     """Returns the statement, or the events."""
     if result["form"] == "dp-event":
         return str(result["event"])
+    shown, head = result["dataset"], result["head"]
+    composed = [f"{g['name']}: {g['theorem']}; covers {g['concurrency']}" for g in shown["grants"]]
+    between = "between grants, whose caps are fixed: releases and interactions that overlap too, Vadhan & Zhang 2023"
+    told = [
+        ("grant", "times", "noise", "sensitivity", "relation", "cost of one", "state", "stated by"),
+        *(
+            (one["grant"], str(one["times"]), one["noise"], one["sensitivity"], one["relation"],
+             _short(one["cost"]["amount"]), one["state"], str(one["stated_by"]))
+            for one in result["lines"]
+        ),
+    ]  # fmt: skip
     heading = ("charge", "grant", "state", "cost", "by", "when", "for", "unit")
     lines = [
         (c["id"], c["grant"], c["state"], _short(c["cost"]["amount"]), c["actor"], c["at"][:19],
@@ -180,7 +191,20 @@ def describe_export(result: dict[str, Any]) -> str:
         for c in result["charges"]
     ]  # fmt: skip
     return "\n".join(
-        [_dataset(result["dataset"]), "", columns([heading, *lines]), "", f"head: {result['head']['hash']}"]
+        [
+            _dataset(shown),
+            "",
+            "composition:",
+            *composed,
+            between,
+            "",
+            columns(told),
+            "",
+            columns([heading, *lines]),
+            "",
+            f"head: row {head['seq']} of {head['at']}, {head['hash']}",
+            f"signature: {head['signature']}",
+        ]
     )
 
 

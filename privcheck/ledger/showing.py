@@ -14,7 +14,7 @@ from privcheck.ledger.blocks import find_blocks
 from privcheck.ledger.deciding import read_charge
 from privcheck.ledger.describing import describe_all_taken, describe_balance, describe_support
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Entry, Grant
+from privcheck.ledger.values import Entry, Grant, concurrency_of
 
 
 def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
@@ -103,4 +103,5 @@ def find_receipt(transaction: Transaction, value: str) -> Receipt:
 
 def _show_grant(grant: Grant, balance: Balance) -> dict[str, Any]:
     shown = describe_balance(grant, balance)
-    return {**grant.to_dict(), "balance": shown, "remaining": shown["free"], "note": NOT_A_GUARANTEE}
+    told = {"concurrency": concurrency_of(grant), "balance": shown, "remaining": shown["free"]}
+    return {**grant.to_dict(), **told, "note": NOT_A_GUARANTEE}

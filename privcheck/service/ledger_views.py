@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 from privcheck import __version__
 from privcheck.accounting.currencies import NOT_A_GUARANTEE
 from privcheck.ledger import Actor, Receipt, rows
-from privcheck.ledger.exporting import join_charged
+from privcheck.ledger.exporting import charges_of_rows, join_charged, state_charges
 from privcheck.ledger.values import Grant
 from privcheck.service import ledger_models as models
 from privcheck.service.calculator import Calculators
@@ -102,7 +102,8 @@ async def export(
     """Returns what is guaranteed (statement) or what was charged and not given back (dp-event), of a dataset or all."""
     shown = await desk.call(desk.book.show, actor, dataset)
     if kind == "statement":
-        return JSONResponse({"kind": kind, "at": desk.book.now(), "note": NOT_A_GUARANTEE, **shown})
+        datasets = [{**one, "lines": await desk.call(lines_of, desk, one["name"])} for one in shown["datasets"]]
+        return JSONResponse({"kind": kind, "at": desk.book.now(), "note": NOT_A_GUARANTEE, "datasets": datasets})
     every = []
     for one in shown["datasets"]:
         events = await desk.call(events_of, desk, one["name"])
@@ -146,6 +147,15 @@ def _charges(desk: Desk, actor: Actor, dataset: str, after: int) -> dict[str, An
     found = desk.book.charges(actor, dataset, after=after, most=_PAGE + 1)
     shown = [one.to_dict() for one in found[:_PAGE]]
     return {"charges": shown, "next": shown[-1]["seq"] if len(found) > _PAGE else None}
+
+
+def lines_of(desk: Desk, dataset: str) -> list[dict[str, Any]]:
+    """Returns the lines of a dataset's statement."""
+    with desk.book.store.read() as transaction:
+        lines = state_charges(charges_of_rows(rows.rows_of_dataset(transaction, dataset)))
+    if len(lines) > MOST_EVENTS:
+        raise ProblemError(422, f"{len(lines)} different charges are more than fit into one statement")
+    return lines
 
 
 def events_of(desk: Desk, dataset: str) -> list[dict[str, Any]]:
