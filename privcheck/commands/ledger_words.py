@@ -174,7 +174,7 @@ def describe_export(result: dict[str, Any]) -> str:
         return str(result["event"])
     shown, head = result["dataset"], result["head"]
     composed = [f"{g['name']}: {g['theorem']}; covers {g['concurrency']}" for g in shown["grants"]]
-    between = "between grants, whose caps are fixed: releases and interactions that overlap too, Vadhan & Zhang 2023"
+    between = f"between grants: {shown['between_grants']}"
     told = [
         ("grant", "times", "noise", "sensitivity", "relation", "cost of one", "state", "stated by"),
         *(

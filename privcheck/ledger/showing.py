@@ -14,7 +14,7 @@ from privcheck.ledger.blocks import find_blocks
 from privcheck.ledger.deciding import read_charge
 from privcheck.ledger.describing import describe_all_taken, describe_balance, describe_support
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Entry, Grant, concurrency_of
+from privcheck.ledger.values import Entry, Grant, concurrency_between, concurrency_of
 
 
 def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
@@ -36,6 +36,7 @@ def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
         "policy": policy.to_dict(),
         "blocks": blocks,
         "grants": [_show_grant(grant, balance) for grant, balance in found],
+        "between_grants": concurrency_between(policy, [grant for grant, _ in found]),
         "taken_part_in_all": describe_all_taken(policy, found),
         "support": describe_support(policy, rows.rows_of_kind(transaction, name, "evidence")),
         "head": receipt.to_dict(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -244,6 +244,22 @@ def concurrency_of(grant: Grant) -> str:
     if grant.recorded:
         return "any: charges are recorded, not added"
     return _PLANNED if grant.currency == "events" else CONCURRENCY[CURRENCIES[grant.currency].name]
+
+
+def concurrency_between(policy: Policy, grants: Sequence[Grant]) -> str:
+    """Which interleaving of charges to different grants of a dataset the theorem covers by which grants compose.
+
+    Caps that were fixed before anything was released compose as mechanisms do. What is late may have been chosen from
+    answers: it is a part of the remainder, which is a filter in one currency. Of approximate zCDP nothing is cited
+    for interactions that overlap.
+    """
+    fixed = "releases and interactions that overlap too, where caps were fixed before any release (Vadhan & Zhang 2023)"
+    apart = [
+        grant.name
+        for grant in grants
+        if (grant.currency == "rho" and grant.lost) or (grant.late and policy.remainder == "rho")
+    ]
+    return f"{fixed}; interactions with {', '.join(apart)} one after the other" if apart else fixed
 
 
 def write_cost(cost: Cost) -> dict[str, str]:

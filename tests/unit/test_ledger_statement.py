@@ -2,6 +2,8 @@
 
 import html
 import json
+from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from click.testing import CliRunner
@@ -14,7 +16,9 @@ from privcheck.accounting.currencies import CONCURRENCY, THEOREMS
 from privcheck.commands.cli import main
 from privcheck.ledger import Book, create_store
 from privcheck.ledger.exporting import charges_of_rows, state_charges
+from privcheck.ledger.granting import read_adaptive, read_policy
 from privcheck.ledger.rows import rows_of_dataset
+from privcheck.ledger.values import concurrency_between
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
 from privcheck.service.problems import ProblemError
@@ -91,6 +95,25 @@ def test_every_charge_that_counts_is_in_one_line_and_no_other_is(drawn):
 def test_every_currency_says_which_concurrency_its_theorem_covers():
     assert set(CONCURRENCY) == set(THEOREMS)
     assert CONCURRENCY["zcdp"].startswith("interactions one after the other")
+
+
+@pytest.mark.parametrize(
+    ("fields", "late", "remainder", "apart"),
+    [
+        ({}, False, "rho", False),
+        ({"lost": Fraction(1, 10**9)}, False, "rho", True),
+        ({"lost": Fraction(1, 10**9), "currency": "mu2"}, False, "rho", False),
+        ({}, True, "rho", True),
+        ({"currency": "mu2"}, True, "mu2", False),
+    ],
+)
+def test_between_grants_no_more_concurrency_is_said_than_is_cited(fields, late, remainder, apart):
+    asked = {"name": "K", "dataset": "d", "currency": "rho", "cap": "1", "delta": "1e-6", **fields}
+    policy = read_policy(
+        dataset="d", epsilon="8", delta="1e-3", unit=budget_stores.UNIT, remainder=remainder, by="otto"
+    )
+    said = concurrency_between(policy, [replace(read_adaptive(**asked), late=late)])
+    assert ("interactions with K one after the other" in said) == apart
 
 
 @pytest.mark.parametrize("violated", [False, True])
