@@ -341,7 +341,7 @@ def _compare_heads(heads: Sequence[Head], proofs: Sequence[Consistency]) -> tupl
         tried = [second for first, second in failed if first == size]
         where = f"{sizes[size].words}: "
         if tried:
-            problems.append(f"{where}a fork: the proof that the head of {max(tried)} rows begins with it does not hold")
+            problems.append(f"{where}a fork, or a made-up proof: that the head of {max(tried)} rows begins with it does not follow")
         else:
             missing.append(f"{where}no proof that the head of {largest} rows begins with it: ledger heads prove")
     return problems, missing
@@ -366,7 +366,7 @@ def _compare_receipts(
         if any(proof.holds(head) for proof in proofs for head in heads if head.size == proof.size):
             continue
         if any(head.size == proof.size for proof in proofs for head in heads):
-            problems.append(f"{where}: a fork: the proof that its row is in a head does not hold")
+            problems.append(f"{where}: a fork, or a made-up proof: that its row is in a head does not follow")
         else:
             missing.append(f"{where}: no proof that its row is in a head: ledger heads prove")
     return problems, missing
