@@ -16,6 +16,7 @@ from privcheck.commands.ledger_work import TOKEN, local_officer, read_token
 from privcheck.errors import AuthorityError, ParameterError
 from privcheck.hiding import hide_passwords
 from privcheck.ledger import Actor, Book, Receipt, Spending, create_store, open_store
+from privcheck.ledger.checkpoints import read_checkpoint, write_checkpoint
 from privcheck.ledger.granting import read_time
 from privcheck.ledger.values import CurrencyName, read_currency
 from privcheck.ledger.wire import parse_event
@@ -68,8 +69,11 @@ class Desk(Protocol):
     def charges(self, dataset: str) -> list[Json]:
         """Returns all charges to a dataset, in order."""
 
-    def verify(self, receipts: Sequence[Receipt]) -> Json:
-        """Returns whether the chains fit together, and still have what receipts were given for."""
+    def verify(self, receipts: Sequence[Receipt], *, checkpoint: Path | None) -> Json:
+        """Returns whether the chains fit together, and still have what receipts were given for.
+
+        Where a file of an earlier check is given, what that has read is not read again, and the file goes on.
+        """
 
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:
         """Lets a store be written again that was put back, once it was compared."""
@@ -216,8 +220,12 @@ class _Store:
             found += [charge.to_dict() for charge in page]
         return found
 
-    def verify(self, receipts: Sequence[Receipt]) -> Json:
-        return self.book.verify(self.actor, receipts=receipts).to_dict()
+    def verify(self, receipts: Sequence[Receipt], *, checkpoint: Path | None) -> Json:
+        after = None if checkpoint is None else read_checkpoint(checkpoint)
+        found = self.book.verify(self.actor, receipts=receipts, after=after)
+        if checkpoint is not None and found.checkpoint is not None:
+            write_checkpoint(checkpoint, found.checkpoint)
+        return found.to_dict()
 
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:
         return self.book.accept(self.actor, receipts=receipts, freeze=freeze).to_dict()
@@ -306,7 +314,10 @@ class _Service:
             found, after = found + page["charges"], page["next"]
         return found
 
-    def verify(self, receipts: Sequence[Receipt]) -> Json:
+    def verify(self, receipts: Sequence[Receipt], *, checkpoint: Path | None) -> Json:
+        if checkpoint is not None:
+            message = f"{hide_passwords(self.client.url)} is a service, which reads its store itself: a checkpoint is"
+            raise ParameterError(f"{message} for who reads the store; leave it out", name="checkpoint")
         return self.client.verify([receipt.to_dict() for receipt in receipts])
 
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:

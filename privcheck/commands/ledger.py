@@ -227,20 +227,27 @@ def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id:
     "--receipt", "receipts", multiple=True, metavar="FILE|JSON", help="A receipt that you kept; may be repeated."
 )
 @click.option("--receipts", "file", type=Place(exists=True, dir_okay=False), help="A file of receipts, one per line.")
+@click.option(
+    "--checkpoint",
+    type=Place(dir_okay=False),
+    metavar="FILE",
+    help="Go on behind the rows that FILE, of your last check, has seen, and write it anew; from the start without it.",
+)
 @click.option("--accept", is_flag=True, help="After the comparison, open a restored copy for writing again.")
 @click.option(
     "--freeze-lost", is_flag=True, help="With --accept, even if rows are lost: freeze the grants of their datasets."
 )
 @json_option
 def verify(
-    *, store: str, token_file: Path | None, receipts: tuple[str, ...], file: Path | None, accept: bool,
-    freeze_lost: bool, as_json: bool,
+    *, store: str, token_file: Path | None, receipts: tuple[str, ...], file: Path | None, checkpoint: Path | None,
+    accept: bool, freeze_lost: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Check every chain, the sums against the caps and, given receipts, that nothing was cut off.
 
     \b
     Examples:
       privcheck ledger verify --store budget.db --receipt kept.json
+      privcheck ledger verify --store budget.db --checkpoint checked.json
       privcheck ledger verify --store budget.db --receipts receipts.jsonl --accept
     """
     from privcheck.commands.desks import open_desk
@@ -249,13 +256,15 @@ def verify(
 
     if freeze_lost and not accept:
         raise click.UsageError("--freeze-lost goes with --accept")
+    if checkpoint is not None and accept:
+        raise click.UsageError("--accept reads all rows: give it without --checkpoint")
     desk = open_desk(store, token_file)
     kept = [read_receipt(text) for text in receipts] + ([] if file is None else read_receipts(file))
     if accept:
         taken = desk.accept(kept, freeze=freeze_lost)
         finish(taken, describe_accepted, as_json=as_json)
         sys.exit(0 if taken["accepted"] else 1)
-    result = desk.verify(kept)
+    result = desk.verify(kept, checkpoint=checkpoint)
     finish(result, describe_checked, as_json=as_json)
     sys.exit(0 if result["ok"] else 1)
 

@@ -97,6 +97,11 @@ def describe_charge(result: dict[str, Any]) -> str:
 def describe_checked(result: dict[str, Any]) -> str:
     """Returns whether the chains fit together."""
     found = [f"problem: {problem}" for problem in result["problems"]] or ["no problems found"]
+    found += [f"note: {note}" for note in result.get("notes", ())]
+    if (since := result.get("since")) is not None:
+        found += [
+            f"{name}: read from row {seq + 1}; the rows before were checked earlier" for name, seq in since.items()
+        ]
     heads = [(name, str(head["seq"]), head["hash"]) for name, head in result["datasets"].items()]
     note = "a chain that was cut at its end fits together too: give a --receipt that was kept"
     return "\n".join([*found, "", columns([("dataset", "rows", "head"), *heads]), "", note])
@@ -186,6 +191,7 @@ def _dataset(one: dict[str, Any]) -> str:
         lost = f"a user who took part in all has lost ε ≤ {taken['epsilon']} at δ = {taken['delta']}"
         note = f"caps and the policy are those of one message; charges are recorded, not added: {lost}\n{note}"
     first = [f"{one['name']}: {_say_policy(one['policy'])}", one["support"]["sentence"]]
+    first += [one["clock"]] if one.get("clock") else []
     return "\n".join([*first, columns([heading, *lines]), *blocks, note])
 
 

@@ -17,6 +17,7 @@ from privcheck.ledger import accepting, chains, changing, granting, requests, sh
 from privcheck.ledger.accepting import Accepted
 from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
 from privcheck.ledger.blocks import Block, choose_blocks
+from privcheck.ledger.checkpoints import Checkpoint
 from privcheck.ledger.deciding import quote_of
 from privcheck.ledger.exact import read_text
 from privcheck.ledger.known import Known
@@ -320,13 +321,21 @@ class Book:
         """Returns all datasets, or one: policies, grants with their balances, heads."""
         require(actor, "show")
         with self.store.read() as transaction:
-            return showing.show_datasets(transaction, dataset)
+            return showing.show_datasets(transaction, dataset, at=self.now())
 
-    def verify(self, actor: Actor, *, receipts: Sequence[Receipt] = ()) -> chains.Checked:
-        """Returns whether the ledger is what was once written, and still has what receipts were given for."""
+    def verify(
+        self, actor: Actor, *, receipts: Sequence[Receipt] = (), after: Checkpoint | None = None
+    ) -> chains.Checked:
+        """Returns whether the ledger is what was once written, and still has what receipts were given for.
+
+        Args:
+            actor: Who asks.
+            receipts: That were kept.
+            after: The checkpoint of an earlier check, behind which this one begins; nothing before it is read again.
+        """
         require(actor, "verify")
         with self.store.read() as transaction:
-            return chains.check_chains(transaction, receipts=receipts)
+            return chains.check_chains(transaction, receipts=receipts, after=after, at=self.now())
 
     def accept(self, actor: Actor, *, receipts: Sequence[Receipt] = (), freeze: bool = False) -> Accepted:
         """Lets a store be written again that may be an older copy of itself, once it was compared.

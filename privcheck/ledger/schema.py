@@ -11,6 +11,8 @@ import secrets
 from typing import Final
 
 from privcheck.errors import StoreError
+from privcheck.ledger import projections
+from privcheck.ledger.rows import RARE
 from privcheck.ledger.store import Transaction
 
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
@@ -69,9 +71,16 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "INSERT INTO meta (name, value) VALUES ('turn', ''), ('forgone', ''), ('store', ''), ('epoch', '')",
         "INSERT INTO meta (name, value) VALUES ('lost', '[]')",  # datasets on which nothing more is granted
     ),
+    (
+        # what is read in place of whole chains: `privcheck.ledger.projections`
+        f"CREATE INDEX entry_rare ON entry (dataset, kind, seq) WHERE {RARE}",
+        "CREATE TABLE reservation (charge TEXT PRIMARY KEY, dataset TEXT NOT NULL, expires TEXT NOT NULL)",
+        "CREATE INDEX reservation_expires ON reservation (expires, charge)",
+    ),
 )
 VERSION: Final = len(MIGRATIONS)
 _NUMBERED: Final = 4  # the step from which a store has a number and an epoch
+_RESERVED: Final = 5  # … a table of what is reserved
 
 
 def migrate(transaction: Transaction, *, version: int) -> None:
@@ -93,6 +102,8 @@ def migrate(transaction: Transaction, *, version: int) -> None:
     if version < _NUMBERED:
         for name in ("store", "epoch"):
             transaction.run("UPDATE meta SET value = ? WHERE name = ?", (secrets.token_hex(16), name))
+    if version < _RESERVED:
+        projections.rebuild(transaction)
     if version < VERSION:
         transaction.run("DELETE FROM meta WHERE name = 'version'")
         transaction.run("INSERT INTO meta (name, value) VALUES ('version', ?)", (str(VERSION),))
