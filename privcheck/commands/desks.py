@@ -66,8 +66,8 @@ class Desk(Protocol):
     def show(self, dataset: str | None = None) -> Json:
         """Returns all datasets, or one."""
 
-    def charges(self, dataset: str) -> list[Json]:
-        """Returns all charges to a dataset, in order."""
+    def charges(self, dataset: str) -> Iterator[Json]:
+        """Yields all charges to a dataset, in order."""
 
     def verify(self, receipts: Sequence[Receipt], *, checkpoint: Path | None) -> Json:
         """Returns whether the chains fit together, and still have what receipts were given for.
@@ -212,13 +212,11 @@ class _Store:
     def show(self, dataset: str | None = None) -> Json:
         return self.book.show(self.actor, dataset)
 
-    def charges(self, dataset: str) -> list[Json]:
-        found: list[Json] = []
-        while page := self.book.charges(
-            self.actor, dataset, after=found[-1]["seq"] if found else 0, most=_PAGE
-        ):  # fmt: skip
-            found += [charge.to_dict() for charge in page]
-        return found
+    def charges(self, dataset: str) -> Iterator[Json]:
+        after = 0
+        while page := self.book.charges(self.actor, dataset, after=after, most=_PAGE):
+            yield from (charge.to_dict() for charge in page)
+            after = page[-1].seq
 
     def verify(self, receipts: Sequence[Receipt], *, checkpoint: Path | None) -> Json:
         after = None if checkpoint is None else read_checkpoint(checkpoint)
@@ -306,13 +304,12 @@ class _Service:
     def show(self, dataset: str | None = None) -> Json:
         return self.client.show(dataset)
 
-    def charges(self, dataset: str) -> list[Json]:
-        found: list[Json] = []
+    def charges(self, dataset: str) -> Iterator[Json]:
         after: int | None = 0
         while after is not None:
             page = self.client.charges(dataset, after=after)
-            found, after = found + page["charges"], page["next"]
-        return found
+            yield from page["charges"]
+            after = page["next"]
 
     def verify(self, receipts: Sequence[Receipt], *, checkpoint: Path | None) -> Json:
         if checkpoint is not None:

@@ -307,10 +307,15 @@ def export(dataset: str, *, store: str, token_file: Path | None, form: str, as_j
       privcheck ledger export trips --store budget.db --as statement
     """
     from privcheck.commands.desks import open_desk
-    from privcheck.commands.ledger_export import export_dataset
-    from privcheck.commands.ledger_words import describe_export
+    from privcheck.commands.ledger_export import export_event, write_statement
+    from privcheck.commands.ledger_words import describe_event
 
-    finish(export_dataset(open_desk(store, token_file), dataset, form), describe_export, as_json=as_json)
+    desk = open_desk(store, token_file)
+    if form == "dp-event":
+        finish(export_event(desk, dataset), describe_event, as_json=as_json)
+        return
+    for piece in write_statement(desk, dataset, as_json=as_json):
+        click.echo(piece, nl=False)
 
 
 def _end(decision: dict[str, Any], *, as_json: bool) -> NoReturn:

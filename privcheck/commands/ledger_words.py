@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from privcheck.commands.widths import columns, wrapped_columns
+from privcheck.commands.widths import columns, pages_of_columns, wrapped_columns
 from privcheck.ledger.values import Policy
 from privcheck.unit import Unit
 
@@ -69,7 +70,7 @@ def describe_shown(result: dict[str, Any]) -> str:
     """Returns datasets with their grants."""
     if not result["datasets"]:
         return "no datasets yet: privcheck ledger policy"
-    return "\n\n".join(_dataset(one) for one in result["datasets"])
+    return "\n\n".join(describe_dataset(one) for one in result["datasets"])
 
 
 def describe_charge(result: dict[str, Any]) -> str:
@@ -144,20 +145,23 @@ def describe_evidence(result: dict[str, Any]) -> str:
     return f"{result['charge']}: an audit found nothing against it"
 
 
-def describe_export(result: dict[str, Any]) -> str:
-    """Returns the statement, or the events."""
-    if result["form"] == "dp-event":
-        return str(result["event"])
+def describe_event(result: dict[str, Any]) -> str:
+    """Returns the events as one."""
+    return str(result["event"])
+
+
+def describe_charges(pages: Iterable[Sequence[dict[str, Any]]]) -> Iterator[str]:
+    """Yields a table of charges, a page of lines after the other."""
     heading = ("charge", "grant", "state", "cost", "by", "when", "for", "unit")
-    lines = [
-        (c["id"], c["grant"], c["state"], _short(c["cost"]["amount"]), c["actor"], c["at"][:19],
-         (c["claim"] or {}).get("algorithm") or str(c["event"]["type"]),
-         "never stated" if c["unit"] is None else Unit.of(c["unit"]).text)
-        for c in result["charges"]
-    ]  # fmt: skip
-    return "\n".join(
-        [_dataset(result["dataset"]), "", columns([heading, *lines]), "", f"head: {result['head']['hash']}"]
-    )
+    return pages_of_columns(heading, ([_charge_line(charge) for charge in page] for page in pages))
+
+
+def _charge_line(c: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        c["id"], c["grant"], c["state"], _short(c["cost"]["amount"]), c["actor"], c["at"][:19],
+        (c["claim"] or {}).get("algorithm") or str(c["event"]["type"]),
+        "never stated" if c["unit"] is None else Unit.of(c["unit"]).text,
+    )  # fmt: skip
 
 
 def _say_policy(policy: dict[str, Any]) -> str:
@@ -174,7 +178,8 @@ def _say_unit(unit: dict[str, Any]) -> str:
     return f"{read.words}; stated by {read.stated_by}"
 
 
-def _dataset(one: dict[str, Any]) -> str:
+def describe_dataset(one: dict[str, Any]) -> str:
+    """Returns a dataset with its grants."""
     heading = ("grant", "currency", "cap", "committed", "reserved", "free", "state", "ε of the cap")
     lines = [
         (g["name"], g["currency"], g["cap"], *(_short(g["balance"][n]) for n in ("committed", "reserved", "free")),

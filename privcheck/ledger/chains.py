@@ -175,7 +175,7 @@ class _Walk:
         self.policy: Policy | None = None
         self.rare: dict[str, list[int]] = {}
         self.reserved: dict[str, _Open] = {}
-        self._balances: dict[str, Balance] = {}
+        self.balances: dict[str, Balance] = {}
         self._blocks: set[str] = set()
         self._fitting: set[tuple[str, str, tuple[str, ...]]] = set()  # units that fit: who, what, relations
 
@@ -185,7 +185,7 @@ class _Walk:
             "seq": self.seq, "hash": self.hash, "at": self.at, "rare": self.rare, "blocks": sorted(self._blocks),
             "policy": None if self.policy is None else self.policy.to_dict(),
             "grants": [grant.to_dict() for grant in self.grants.values()],
-            "balances": {name: balance.to_dict() for name, balance in self._balances.items()},
+            "balances": {name: balance.to_dict() for name, balance in self.balances.items()},
             "reserved": {name: one.to_dict() for name, one in self.reserved.items()},
         }  # fmt: skip
 
@@ -202,7 +202,7 @@ class _Walk:
                            "lines": tuple(one["lines"])})
             for name, one in state["reserved"].items()
         }  # fmt: skip
-        walk._balances = {name: Balance.of(balance) for name, balance in state["balances"].items()}
+        walk.balances = {name: Balance.of(balance) for name, balance in state["balances"].items()}
         walk._blocks = set(state["blocks"])
         return walk
 
@@ -241,7 +241,7 @@ class _Walk:
         if grant is None:
             self._say(row, f"grant {row.grant!r} was never made")
             return
-        before = self._balances[row.grant]
+        before = self.balances[row.grant]
         after = self._follow(row, grant, before, begun)
         if row.kind == "freeze":
             after = replace(after, frozen=True)
@@ -260,7 +260,7 @@ class _Walk:
             self._say(row, "its share of the cap is not that of its balance")
         if told.frozen != after.frozen:
             self._say(row, f"grant {row.grant!r} is frozen or is not, without a row that says so")
-        self._balances[row.grant] = told
+        self.balances[row.grant] = told
 
     def _learn(self, row: Entry) -> None:
         """Takes what a row says of the dataset, or of a new grant or charge."""
@@ -277,7 +277,7 @@ class _Walk:
     def _open(self, row: Entry, name: str, grant: Grant) -> None:
         if grant.recorded and not (self.policy is not None and self.policy.trust == "local"):
             self._say(row, f"charges to grant {name!r} are not added, and the dataset is not of the local model")
-        self.grants[name], self._balances[name] = grant, Balance.new(grant)
+        self.grants[name], self.balances[name] = grant, Balance.new(grant)
         if not set(grant.blocks) <= self._blocks or bool(grant.blocks) != bool(self._blocks):
             self._say(row, f"grant {name!r} is to other blocks than the dataset has")
         if grant.kind == "plan":
@@ -377,6 +377,10 @@ def _compare(transaction: Transaction, dataset: str, walk: _Walk) -> list[str]:
         problems.append(f"{dataset}: its policy is not that of its chain")
     if granting.grants_of(transaction, dataset) != list(walk.grants.values()):
         problems.append(f"{dataset}: its grants are not those of its chain")
+    for name, balance in walk.balances.items():
+        last = rows.last_of_grant(transaction, name)
+        if last is None or Balance.of(last.body["balance"]) != balance:
+            problems.append(f"{dataset}: the last row about grant {name!r} is not that of its chain (REINDEX)")
     return problems
 
 

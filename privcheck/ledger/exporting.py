@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from privcheck.accounting.curve import compose
 from privcheck.accounting.to_dp_events import to_dp_event
 from privcheck.ledger.exact import canonical
-from privcheck.ledger.values import complete_event
+from privcheck.ledger.values import Entry, complete_event
 from privcheck.ledger.wire import parse_event
 
 
@@ -26,6 +26,21 @@ def join_charged(charges: Iterable[tuple[str, Mapping[str, Any]]]) -> list[dict[
             for part in complete_event(event).get("events", [complete_event(event)]):
                 counts[canonical({**part, "count": 1})] += part["count"]
     return [{**json.loads(text), "count": count} for text, count in sorted(counts.items())]
+
+
+def charges_of_rows(found: Iterable[Entry]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields the state of every charge with its event, from the rows of a chain; what is kept are open reservations."""
+    reserved: dict[str, Mapping[str, Any]] = {}
+    for row in found:
+        if row.charge is None:
+            continue
+        state = row.body["state"]
+        event = row.body["event"] if row.kind == "charge" else reserved.pop(row.charge)
+        if state == "reserved":
+            reserved[row.charge] = event
+        else:
+            yield state, event
+    yield from (("reserved", event) for event in reserved.values())
 
 
 def write_dp_event(events: Sequence[Mapping[str, Any]]) -> str:

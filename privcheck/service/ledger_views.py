@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
+from itertools import takewhile
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -11,7 +13,7 @@ from starlette.responses import JSONResponse
 from privcheck import __version__
 from privcheck.accounting.currencies import NOT_A_GUARANTEE
 from privcheck.ledger import Actor, Receipt, rows
-from privcheck.ledger.exporting import join_charged
+from privcheck.ledger.exporting import charges_of_rows, join_charged
 from privcheck.ledger.values import Grant
 from privcheck.service import ledger_models as models
 from privcheck.service.desk import Desk
@@ -89,7 +91,11 @@ async def show_receipt(hash: models.Hash, desk: At, actor: Acting) -> Response: 
     return JSONResponse((await desk.call(desk.book.find_receipt, actor, hash)).to_dict())
 
 
-@router.get("/export", response_model=models.Exported, responses=_READS)
+@router.get(
+    "/export",
+    response_model=models.Exported,
+    responses={202: {"model": Waiting, "description": "Not there yet: ask again."}, **_READS},
+)
 async def export(
     desk: At,
     actor: Acting,
@@ -97,13 +103,15 @@ async def export(
     kind: Annotated[Literal["dp-event", "statement"], Query(alias="as")] = "statement",
     dataset: Annotated[models.Name | None, Query()] = None,
 ) -> Response:
-    """Returns what is guaranteed (statement) or what was charged and not given back (dp-event), of a dataset or all."""
-    shown = await desk.call(desk.book.show, actor, dataset)
+    """Returns what is guaranteed (statement) or what was charged and not given back (dp-event); 202 while it reads."""
     if kind == "statement":
+        shown = await desk.call(desk.book.show, actor, dataset)
         return JSONResponse({"kind": kind, "at": desk.book.now(), "note": NOT_A_GUARANTEE, **shown})
+    read = await desk.read_later(f"export {actor.name} {dataset or ''}", partial(_read_all, desk, actor, dataset))
+    if read is None:
+        return JSONResponse(Waiting(state="running").model_dump(), 202, {"Retry-After": "2"})
     every = []
-    for one in shown["datasets"]:
-        events = await desk.call(events_of, desk, one["name"])
+    for one, events in read:
         text = (await desk.call(calculator.run, "dp_event", {"events": events}))["text"]
         unit = one["policy"]["unit"]
         every.append({"dataset": one["name"], "unit": unit, "events": events, "dp_event": text, "head": one["head"]})
@@ -151,17 +159,19 @@ def _charges(desk: Desk, actor: Actor, dataset: str, after: int) -> dict[str, An
     return {"charges": shown, "next": shown[-1]["seq"] if len(found) > _PAGE else None}
 
 
-def events_of(desk: Desk, dataset: str) -> list[dict[str, Any]]:
-    """Returns what was charged to a dataset and not released, equal events together."""
-    states: dict[str, str] = {}
-    charged: dict[str, dict[str, Any]] = {}
+def _read_all(desk: Desk, actor: Actor, dataset: str | None) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Returns a dataset, or all, each with its events up to the head that it is shown with."""
+    return [
+        (one, events_of(desk, one["name"], last=one["head"]["seq"]))
+        for one in desk.book.show(actor, dataset)["datasets"]
+    ]
+
+
+def events_of(desk: Desk, dataset: str, *, last: int) -> list[dict[str, Any]]:
+    """Returns what was charged to a dataset up to a row and not released by then, equal events together."""
     with desk.book.store.read() as transaction:
-        for row in rows.rows_of_dataset(transaction, dataset):
-            if row.charge is not None:
-                states[row.charge] = row.body["state"]
-                if row.kind == "charge":
-                    charged[row.charge] = row.body["event"]
-    events = join_charged((states[name], event) for name, event in charged.items())
+        found = takewhile(lambda row: row.seq <= last, rows.rows_of_dataset(transaction, dataset))
+        events = join_charged(charges_of_rows(found))
     if len(events) > MOST_EVENTS:
         raise ProblemError(422, f"{len(events)} different events are more than fit into one export")
     return events

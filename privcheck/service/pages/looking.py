@@ -103,7 +103,7 @@ async def show_statement(dataset: InPath, request: Request, visitor: Visiting) -
     desk, now = visitor.desk, visitor.desk.book.now()
     shown = await desk.call(_show_one, desk, visitor.actor, dataset)
     short = shown["head"]["seq"] <= _WALKED
-    events = await desk.call(events_of, desk, dataset) if short else []
+    events = await desk.call(events_of, desk, dataset, last=shown["head"]["seq"]) if short else []
     fields = {
         "dataset": _dress(shown, now),
         "guaranteed": await ask_curve(request, desk, shown),
