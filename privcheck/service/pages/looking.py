@@ -37,7 +37,7 @@ Json = Mapping[str, Any]
 _PAGE: Final = 25
 _QUICK: Final = 20  # events of plans whose curve there is at once, and not behind what takes long
 _DRAWN: Final = 6  # lines that can be told apart
-_WALKED: Final = 20_000  # rows of a chain that a statement sums up, in half a second
+_WALKED: Final = 5_000  # rows of a chain that a statement sums up, in a tenth of a second
 _LISTED: Final = 200  # different events on a statement
 _Before = Annotated[int | None, Query(ge=1, le=2**53)]
 InPath = Annotated[str, Path(min_length=1, max_length=80)]
