@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -49,14 +50,13 @@ class Checks:
             ProblemError: Too many are under way: 429.
         """
         answer = self._begin(key, check)
-        try:
-            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(answer)), _PATIENCE)
-        except TimeoutError:
+        with suppress(Exception):  # what it raises is told below, the end of our patience is not
+            await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(answer)), _PATIENCE)
+        if not answer.done():
             return None
-        finally:
-            if answer.done():
-                with self._lock:
-                    self._running.pop(key, None)
+        with self._lock:
+            self._running.pop(key, None)  # it is told now
+        return answer.result()
 
     def close(self) -> None:
         """Waits for the one that runs; the others are not begun."""

@@ -102,7 +102,9 @@ def lived(kind, history):
 
 def read_all(transaction):
     """The twin: every row as the store has it, by nothing but its table."""
-    found = transaction.all("SELECT dataset, seq, kind, budget, charge, body, written_at FROM entry ORDER BY dataset, seq")
+    found = transaction.all(
+        "SELECT dataset, seq, kind, budget, charge, body, written_at FROM entry ORDER BY dataset, seq"
+    )
     return [(*row[:5], json.loads(row[5]), row[6]) for row in found]
 
 
@@ -350,6 +352,10 @@ def test_what_is_asked_does_not_take_longer_after_many_charges(tmp_path):
         again = Book(book.store)
         again.charge(OTTO, grant="G", unit="dataset", event=event)
 
+    def too_much():
+        with pytest.raises(BudgetError):
+            book.grant(OTTO, name="I", dataset="d", currency="rho", cap="100000", delta="1e-6")
+
     questions = {
         "show": lambda: book.show(OTTO),
         "queue": read(lambda t: reading.queue_of(t, now=book.now())),
@@ -359,9 +365,8 @@ def test_what_is_asked_does_not_take_longer_after_many_charges(tmp_path):
         "quote": lambda: book.quote(OTTO, grant="G", unit="dataset", event=event),
         "charge": fresh,
         "is charged": read(lambda t: rows.is_charged(t, "d")),
-        "grant": lambda: pytest.raises(BudgetError, book.grant, OTTO, name="I", dataset="d", currency="rho",
-                                       cap="100000", delta="1e-6"),
-    }  # fmt: skip
+        "grant": too_much,
+    }
 
     def spend(count):
         asked = book.prepare(OTTO, "charge", grant="H", unit="dataset", event=event)
