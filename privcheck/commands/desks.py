@@ -75,6 +75,9 @@ class Desk(Protocol):
         Where a file of an earlier check is given, what that has read is not read again, and the file goes on.
         """
 
+    def rebuild(self) -> None:
+        """Writes the list of open reservations anew, from the rows."""
+
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:
         """Lets a store be written again that was put back, once it was compared."""
 
@@ -225,6 +228,9 @@ class _Store:
             write_checkpoint(checkpoint, found.checkpoint)
         return found.to_dict()
 
+    def rebuild(self) -> None:
+        self.book.rebuild(self.actor)
+
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:
         return self.book.accept(self.actor, receipts=receipts, freeze=freeze).to_dict()
 
@@ -316,6 +322,10 @@ class _Service:
             message = f"{hide_passwords(self.client.url)} is a service, which reads its store itself: a checkpoint is"
             raise ParameterError(f"{message} for who reads the store; leave it out", name="checkpoint")
         return self.client.verify([receipt.to_dict() for receipt in receipts])
+
+    def rebuild(self) -> None:
+        message = f"{hide_passwords(self.client.url)} is a service: its list is rebuilt where its store is"
+        raise ParameterError(message, name="rebuild")
 
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:
         return self.client.accept([receipt.to_dict() for receipt in receipts], freeze=freeze)

@@ -233,6 +233,7 @@ def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id:
     metavar="FILE",
     help="Go on behind the rows that FILE, of your last check, has seen, and write it anew; from the start without it.",
 )
+@click.option("--rebuild", is_flag=True, help="First write the list of open reservations anew, from the rows.")
 @click.option("--accept", is_flag=True, help="After the comparison, open a restored copy for writing again.")
 @click.option(
     "--freeze-lost", is_flag=True, help="With --accept, even if rows are lost: freeze the grants of their datasets."
@@ -240,7 +241,7 @@ def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id:
 @json_option
 def verify(
     *, store: str, token_file: Path | None, receipts: tuple[str, ...], file: Path | None, checkpoint: Path | None,
-    accept: bool, freeze_lost: bool, as_json: bool,
+    rebuild: bool, accept: bool, freeze_lost: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Check every chain, the sums against the caps and, given receipts, that nothing was cut off.
 
@@ -260,6 +261,8 @@ def verify(
         raise click.UsageError("--accept reads all rows: give it without --checkpoint")
     desk = open_desk(store, token_file)
     kept = [read_receipt(text) for text in receipts] + ([] if file is None else read_receipts(file))
+    if rebuild:
+        desk.rebuild()
     if accept:
         taken = desk.accept(kept, freeze=freeze_lost)
         finish(taken, describe_accepted, as_json=as_json)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Unpack
 
 from privcheck.errors import LedgerError
-from privcheck.ledger import accepting, chains, changing, granting, requests, showing, tokens
+from privcheck.ledger import accepting, chains, changing, granting, projections, requests, showing, tokens
 from privcheck.ledger.accepting import Accepted
 from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
 from privcheck.ledger.blocks import Block, choose_blocks
@@ -336,6 +336,15 @@ class Book:
         require(actor, "verify")
         with self.store.read() as transaction:
             return chains.check_chains(transaction, receipts=receipts, after=after, at=self.now())
+
+    def rebuild(self, actor: Actor) -> None:
+        """Writes the table of open reservations anew, from the rows, where `verify` says that it is not theirs.
+
+        A program of an earlier version that had the store open while a newer one brought it up to date leaves it so.
+        """
+        require(actor, "accept")
+        with self.write() as transaction:
+            projections.rebuild(transaction)
 
     def accept(self, actor: Actor, *, receipts: Sequence[Receipt] = (), freeze: bool = False) -> Accepted:
         """Lets a store be written again that may be an older copy of itself, once it was compared.

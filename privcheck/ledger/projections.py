@@ -33,9 +33,12 @@ def find_reserved(transaction: Transaction, *, most: int) -> tuple[dict[str, str
 
 
 def rebuild(transaction: Transaction) -> None:
-    """Writes the table of reservations anew, from the rows."""
+    """Writes the table of reservations anew, from the rows; nobody else writes meanwhile."""
+    names = sorted(rows.datasets(transaction))
+    for dataset in names:
+        transaction.lock(dataset)
     transaction.run("DELETE FROM reservation")
-    for dataset in rows.datasets(transaction):
+    for dataset in names:
         for charge, expires in _reserved(transaction, dataset):
             transaction.later(rows.OPENED, (charge, dataset, expires))
 
@@ -64,7 +67,9 @@ def compare(
         if listed.get(charge) != reserved.get(charge):
             there, is_open = charge in listed, charge in reserved
             wrong = "lacks it" if not there else "has another end of it" if is_open else "has it, and it is not open"
-            problems.append(f"{dataset}, charge {charge}: the table of reservations {wrong}")
+            problems.append(
+                f"{dataset}, charge {charge}: the table of reservations {wrong}: rebuild it (verify --rebuild)"
+            )
     return problems
 
 
