@@ -1,15 +1,17 @@
 """The budget ledger's goals, as ratios within one run.
 
-    PYTHONPATH=tests python benchmarks/ledger.py [--write] [--parts check,plans,stores,history,start]
+    PYTHONPATH=tests python benchmarks/ledger.py [--write] [--parts check,plans,stores,history,many,start]
 
 `check` is one question to a filter beside one incremental step of dp-accounting's PLD accountant (compose one more
 event, ask for ε) with the same releases behind both. `plans` is what it costs to charge a whole plan as one μ².
 `stores` is how many charges a second 64 clients get written, over how often a second the same disk writes one block
 through (fdatasync): short turns of one and the other, one after the other, each ratio of neighbours, because both the
 disk and the processor are shared. `history` is the rate with 10⁵ charges behind it over that with 10, in turns too; the
-10⁵ are written by `fill`, through the same calls as any charge, 1 000 in a transaction. `start` is what `import
-privcheck` takes. PostgreSQL is a server of the benchmark's own, as in the tests. `--write` puts the table beside this
-script, and replaces the parts that were run.
+10⁵ are written by `fill`, through the same calls as any charge, 1 000 in a transaction. `many` is what a charge,
+`show`, every page, the check of the chains and exports take with `--rows` rows of one dataset behind them, of mixed
+kinds (`grow`); the stores are made in `--keep FOLDER` where that is given, and used again from there. `start` is what
+`import privcheck` takes. PostgreSQL is a server of the benchmark's own, as in the tests. `--write` puts the table
+beside this script, and replaces the parts that were run.
 """
 
 import argparse
@@ -24,16 +26,20 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from dp_accounting import GaussianDpEvent, LaplaceDpEvent
 from dp_accounting.pld import PLDAccountant
 
+from page_visits import Looker
 from postgres_cluster import Cluster
 from privcheck import accounting as acc
 from privcheck.errors import ParameterError
-from privcheck.ledger import Actor, Book, Writer, create_store
+from privcheck.ledger import Actor, Book, Writer, create_store, open_store
+from privcheck.service.app import Settings, create_app
+from served import served
 
 DELTA = 1e-6
 CLIENTS, SECONDS, TURNS, LONG = 64, 1.5, 9, 100_000
@@ -259,6 +265,148 @@ def history():
             yield f"| {name} | {spread(first)} | {spread(then)} | {spread(ratios, 2)} | 0.6{bad} |"
 
 
+GRANTS = [f"G{number}" for number in range(10)]
+OTHER = Actor(name="otto", role="officer")
+
+
+def grow(book, number):
+    """Writes so many rows of one dataset: of a hundred charges one is reserved first, and some of these stay open."""
+    book.set_policy(OFFICER, dataset="D", epsilon="2e6", delta="1e-6", unit="user, 1 trajectory, replace-one, central")
+    for name in GRANTS:
+        book.grant(OFFICER, name=name, dataset="D", currency="rho", cap="1e5", delta="1e-6")
+    done = last = 0
+    while book.show(OFFICER, "D")["datasets"][0]["head"]["seq"] < number:
+        asked = [
+            book.prepare(
+                OFFICER, "reserve" if i % 100 == 0 else "charge", grant=GRANTS[i % 10], unit="dataset",
+                event={"type": "gaussian", "rho": f"0.00{1 + i % 40:02d}"}, key=f"before-{i}",
+            )
+            for i in range(done, done + min(1000, number))
+        ]  # fmt: skip
+        with book.write() as transaction:
+            made = [book.apply(transaction, one) for one in asked]
+        reserved = [one.charge for one in made if one.state == "reserved"]
+        for place, charge in enumerate(reserved[1 if done % 20_000 == 0 else 0 :]):
+            if place % 3:
+                book.release(OTHER, charge, evidence="it never ran")
+            else:
+                book.commit(OFFICER, charge)
+        last, done = made[-1].charge, done + len(asked)
+        if done % 10_000 == 0:
+            book.add_evidence(OFFICER, last, verdict="consistent", report="benchmarks/ledger.py")
+
+
+def one_by_one_seconds(book, count=100):
+    """Returns the median seconds of a charge that is on the disk, one after the other, with keys as people have."""
+    event = EVENT | {"rho": "0.0001"}
+    return seconds_each(
+        lambda _: book.charge(OFFICER, grant="G0", unit="dataset", event=event, key=os.urandom(8).hex()), count
+    )
+
+
+def page_seconds(url, book):
+    """Returns the median seconds of every page and of the lists of the API, by path."""
+    charge = book.charges(OFFICER, "D", most=1)[0].id
+    token = book.make_token(OFFICER, name=f"pages-{os.urandom(4).hex()}", role="officer")
+    paths = ["/", "/datasets/D", "/queue", f"/charges/{charge}", "/statement/D", "/v1/datasets",
+             "/v1/datasets/D/charges"]  # fmt: skip
+    app = create_app(Settings(store=url, rate=1e6, burst=10**6, processes=1, calculation_seconds=30))
+    with served(app) as client:
+        looker = Looker(str(client.base_url), token)
+        looker.settled("/datasets/D")
+        times = {}
+        for path in paths:
+            look = looker.ask if path.startswith("/v1") else looker.get
+            times[path.replace(charge, "ID")] = seconds_each(lambda _, look=look, path=path: look(path), 7)
+        started, slowest = time.perf_counter(), 0.0
+        state = 202
+        while state == 202:  # how long others wait while an export is read
+            begun = time.perf_counter()
+            with ThreadPoolExecutor(1) as pool:
+                answer = pool.submit(looker.ask, "/v1/export?as=dp-event&dataset=D")
+                waits = [seconds_each(lambda _: client.get("/v1/healthz"), 1)]
+                while not answer.done():
+                    waits.append(seconds_each(lambda _: client.get("/v1/healthz"), 1))
+                    time.sleep(0.05)
+            state = answer.result().status_code
+            slowest = max(slowest, time.perf_counter() - begun)
+        exported = (time.perf_counter() - started, slowest, max(waits))
+        assert state == 200, answer.result().text
+    return times, exported
+
+
+WATCHED = """
+import atexit, os, runpy, sys
+memory = lambda: open("/proc/self/status").read().split("VmHWM:")[1].split()[0]
+atexit.register(lambda: print(memory(), sum(os.times()[:2]), file=sys.stderr))
+sys.argv[0] = "privcheck"
+runpy.run_module("privcheck", run_name="__main__", alter_sys=True)
+"""
+
+
+def run_command(*arguments, env=None):
+    """Returns the processor's and all seconds of a command, its megabytes and the bytes that it has printed."""
+    with tempfile.TemporaryFile() as out:
+        started = time.perf_counter()
+        command = [sys.executable, "-c", WATCHED, "ledger", *arguments, "--json"]
+        told = subprocess.run(
+            command, stdout=out, stderr=subprocess.PIPE, text=True, check=True, env={**os.environ, **(env or {})}
+        ).stderr
+        took, (memory, cpu) = time.perf_counter() - started, told.split()[-2:]
+        return float(cpu), took, int(memory) / 1024, out.tell()
+
+
+def many(number, folder, stores):
+    """What everything takes with many rows behind it, beside ten; ratios are of neighbours."""
+    yield f"{number:,} rows of one dataset, 10 grants, of 100 charges one reserved first; {TURNS} turns for a charge,"
+    yield "medians; seconds of a shared machine, beside those of the processor where these are somebody's own.\n"
+    yield "| store | what | seconds | goal |"
+    yield "| --- | --- | --- | --- |"
+    with kinds() as every:
+        for name, _, new, _ in [one for one in every if one[0] in stores]:
+            kept = folder / f"{name}-{number}.db"
+            if folder != Path() and name == "SQLite" and kept.exists():
+                url, long = str(kept), Book(open_store(str(kept)))
+            else:
+                url = str(kept) if folder != Path() and name == "SQLite" else new()
+                long, _ = Book.init(create_store(url))
+                grow(long, number)
+            yield from (f"| {name} | {line} |" for line in measure(url, long, new))
+            long.store.close()
+
+
+def measure(url, long, new):
+    """Yields lines of what everything takes in one store."""
+    short, _ = Book.init(create_store(new()))
+    grow(short, 10)
+    turns = [(one_by_one_seconds(short), one_by_one_seconds(long)) for _ in range(TURNS)]
+    short.store.close()
+    ratios, bad = [b / a for a, b in turns], missed(statistics.median(b / a for a, b in turns) > 1.3)
+    first, then = (f"{spread([turn[i] * 1e3 for turn in turns], 1)} ms" for i in (0, 1))
+    yield f"a charge: after 10 rows, then here; ratio {spread(ratios, 2)} | {first}, then {then} | ratio 1.3{bad}"
+    show = seconds_each(lambda _: long.show(OFFICER), 7)
+    yield f"`show` | {show:.3f} | 0.3{missed(show > 0.3)}"
+    times, (took, slowest, waited) = page_seconds(url, long)
+    for path, seconds in times.items():
+        yield f"`{path}` | {seconds:.3f} | 0.3{missed(seconds > 0.3)}"
+    yield f"`/v1/export?as=dp-event`, asked until it is there | {took:.1f} |"
+    yield f"… the longest of its requests; of others beside it | {slowest:.1f}; {waited:.2f} | 10{missed(slowest > 10)}"
+    token = long.make_token(OFFICER, name=f"commands-{os.urandom(4).hex()}", role="officer")
+    env = {"PRIVCHECK_LEDGER_TOKEN": token}
+    with tempfile.TemporaryDirectory() as there:
+        verify = ("verify", "--store", url, "--checkpoint", f"{there}/checked.json")
+        cpu, took, size, _ = run_command(*verify, env=env)
+        bad = missed(took > 60 or size > 300)
+        yield f"`verify` of all, {size:.0f} MB | {took:.1f} ({cpu:.1f} of the processor) | 60, 300 MB{bad}"
+        one_by_one_seconds(long, 1000)
+        cpu, took, size, _ = run_command(*verify, env=env)
+        yield f"`verify --checkpoint`, 1,000 rows later, {size:.0f} MB | {took:.1f} ({cpu:.1f} of the processor) |"
+    for form in ("statement", "dp-event"):
+        cpu, took, size, printed = run_command("export", "D", "--store", url, "--as", form, env=env)
+        what = f"`export --as {form}`, {printed / 1e6:,.1f} MB printed, {size:.0f} MB held"
+        yield f"{what} | {took:.1f} ({cpu:.1f} of the processor) |"
+
+
 HEAVY = ("scipy", "sympy", "numba", "pandas", "fastapi", "sqlite3", "psycopg", "dp_accounting")
 
 
@@ -287,6 +435,7 @@ PARTS = {
     "plans": (plans, "Plans as one number"),
     "stores": (stores, "Charges a second"),
     "history": (history, "After a long history"),
+    "many": (many, "Many rows"),
     "start": (start, "Import"),
 }
 HEAD = """# The budget ledger
@@ -299,6 +448,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--rows", type=int, default=LONG)
+    parser.add_argument("--stores", default="SQLite,PostgreSQL")
+    parser.add_argument("--keep", type=Path, default=Path())
     asked = parser.parse_args()
     table = Path(__file__).with_suffix(".md")
     old = re.split(r"^## ", table.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:] if table.exists() else []
@@ -306,11 +458,16 @@ def main():
     for name in asked.parts.split(","):
         work, title = PARTS[name]
         where = f"{os.cpu_count()} cores, Python {platform.python_version()}"
-        text = f"{title}\n\n" + "\n".join(work()) + f"\n\n{where}.\n"
+        if name == "many":
+            title = f"{title}: {asked.rows:,}"
+        told = work(asked.rows, asked.keep, asked.stores) if name == "many" else work()
+        text = f"{title}\n\n" + "\n".join(told) + f"\n\n{where}.\n"
         print(f"## {text}")
         sections[title] = text
     if asked.write:
-        ordered = [sections[title] for _, title in PARTS.values() if title in sections]
+        ordered = [
+            text for _, title in PARTS.values() for name, text in sections.items() if name.split(":")[0] == title
+        ]
         table.write_text("\n".join([HEAD, *(f"## {text.rstrip()}\n" for text in ordered)]), encoding="utf-8")
 
 

@@ -180,9 +180,13 @@ class Client:
         return self._ask("GET", f"/datasets/{_part(dataset)}/charges?{urlencode({'after': after})}")
 
     def export(self, kind: str = "statement", *, dataset: str | None = None) -> Json:
-        """Returns what is guaranteed ("statement"), or what was charged ("dp-event")."""
+        """Returns what is guaranteed ("statement"), or what was charged ("dp-event").
+
+        Raises:
+            StoreError: It is not read within ten minutes.
+        """
         asked = {"as": kind, **({} if dataset is None else {"dataset": dataset})}
-        return self._ask("GET", f"/export?{urlencode(asked)}")
+        return self._wait("GET", f"/export?{urlencode(asked)}")
 
     def set_policy(self, **fields: object) -> Json:
         """Opens a dataset with its policy: dataset, epsilon, delta, unit, and the other fields of `Book.set_policy`.
@@ -223,7 +227,7 @@ class Client:
             StoreError: It is not read within ten minutes.
         """
         parts = [receipts[at : at + _RECEIPTS] for at in range(0, len(receipts), _RECEIPTS)] or [()]
-        found = [self._wait("/verify", {"receipts": [dict(one) for one in part]}) for part in parts]
+        found = [self._wait("POST", "/verify", {"receipts": [dict(one) for one in part]}) for part in parts]
         problems = list(dict.fromkeys(problem for one in found for problem in one["problems"]))
         return {**found[-1], "ok": not problems, "problems": problems}
 
@@ -266,10 +270,10 @@ class Client:
         """Ends a token."""
         self._ask("DELETE", f"/tokens/{_part(name)}", key=new_key())
 
-    def _wait(self, path: str, body: Mapping[str, Any]) -> Json:
+    def _wait(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Json:
         """Returns an answer that takes a while."""
         for _ in range(_TURNS):
-            told = self._ask("POST", path, body)
+            told = self._ask(method, path, body)
             if told.get("state") != "running":
                 return told
             self.sleep(1.0)

@@ -18,6 +18,7 @@ from privcheck.errors import AuthorityError, ParameterError
 from privcheck.hiding import hide_passwords
 from privcheck.ledger import Actor, Book, Receipt, Spending, create_store, open_store
 from privcheck.ledger.backups import restore
+from privcheck.ledger.checkpoints import read_checkpoint, write_checkpoint
 from privcheck.ledger.granting import read_time
 from privcheck.ledger.heads import Evidence, Head
 from privcheck.ledger.signing import check_installed
@@ -69,17 +70,25 @@ class Desk(Protocol):
     def show(self, dataset: str | None = None) -> Json:
         """Returns all datasets, or one."""
 
-    def charges(self, dataset: str) -> list[Json]:
-        """Returns all charges to a dataset, in order."""
+    def charges(self, dataset: str) -> Iterator[Json]:
+        """Yields all charges to a dataset, in order."""
 
-    def verify(self, receipts: Sequence[Receipt], heads: Sequence[Head] = ()) -> Json:
-        """Returns whether the chains fit together, and still have what receipts and heads were given for."""
+    def verify(
+        self, receipts: Sequence[Receipt], heads: Sequence[Head] = (), *, checkpoint: Path | None = None
+    ) -> Json:
+        """Returns whether the chains fit together, and still have what receipts and heads were given for.
+
+        Where a file of an earlier check is given, what that has read is not read again, and the file goes on.
+        """
 
     def public_key(self) -> Json:
         """Returns the key that checks receipts and heads: `key` in PEM, `fingerprint`."""
 
     def prove(self, kept: Evidence) -> tuple[Evidence, list[str]]:
         """Returns the signed heads of now, with proofs that what was kept is in them, and what contradicts it."""
+
+    def rebuild(self) -> None:
+        """Writes the list of open reservations anew, from the rows."""
 
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:
         """Lets a store be written again that was put back, once it was compared."""
@@ -247,22 +256,29 @@ class _Store:
     def show(self, dataset: str | None = None) -> Json:
         return self.book.show(self.actor, dataset)
 
-    def charges(self, dataset: str) -> list[Json]:
-        found: list[Json] = []
-        while page := self.book.charges(
-            self.actor, dataset, after=found[-1]["seq"] if found else 0, most=_PAGE
-        ):  # fmt: skip
-            found += [charge.to_dict() for charge in page]
-        return found
+    def charges(self, dataset: str) -> Iterator[Json]:
+        after = 0
+        while page := self.book.charges(self.actor, dataset, after=after, most=_PAGE):
+            yield from (charge.to_dict() for charge in page)
+            after = page[-1].seq
 
-    def verify(self, receipts: Sequence[Receipt], heads: Sequence[Head] = ()) -> Json:
-        return self.book.verify(self.actor, receipts=receipts, heads=heads).to_dict()
+    def verify(
+        self, receipts: Sequence[Receipt], heads: Sequence[Head] = (), *, checkpoint: Path | None = None
+    ) -> Json:
+        after = None if checkpoint is None else read_checkpoint(checkpoint)
+        found = self.book.verify(self.actor, receipts=receipts, heads=heads, after=after)
+        if checkpoint is not None and found.checkpoint is not None:
+            write_checkpoint(checkpoint, found.checkpoint)
+        return found.to_dict()
 
     def public_key(self) -> Json:
         return self.book.public_key(self.actor).to_dict()
 
     def prove(self, kept: Evidence) -> tuple[Evidence, list[str]]:
         return self.book.prove(self.actor, kept)
+
+    def rebuild(self) -> None:
+        self.book.rebuild(self.actor)
 
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:
         return self.book.accept(self.actor, receipts=receipts, freeze=freeze).to_dict()
@@ -343,16 +359,20 @@ class _Service:
     def show(self, dataset: str | None = None) -> Json:
         return self.client.show(dataset)
 
-    def charges(self, dataset: str) -> list[Json]:
-        found: list[Json] = []
+    def charges(self, dataset: str) -> Iterator[Json]:
         after: int | None = 0
         while after is not None:
             page = self.client.charges(dataset, after=after)
-            found, after = found + page["charges"], page["next"]
-        return found
+            yield from page["charges"]
+            after = page["next"]
 
-    def verify(self, receipts: Sequence[Receipt], heads: Sequence[Head] = ()) -> Json:
+    def verify(
+        self, receipts: Sequence[Receipt], heads: Sequence[Head] = (), *, checkpoint: Path | None = None
+    ) -> Json:
         self._refuse(heads)
+        if checkpoint is not None:
+            message = f"{hide_passwords(self.client.url)} is a service, which reads its store itself: a checkpoint is"
+            raise ParameterError(f"{message} for who reads the store; leave it out", name="checkpoint")
         return self.client.verify([receipt.to_dict() for receipt in receipts])
 
     def public_key(self) -> Json:
@@ -366,6 +386,10 @@ class _Service:
         if kept:
             message = "a service shows its heads, and compares none: ask where its store is, with --store PATH"
             raise ParameterError(message, name="store", given=self.client.url)
+
+    def rebuild(self) -> None:
+        message = f"{hide_passwords(self.client.url)} is a service: its list is rebuilt where its store is"
+        raise ParameterError(message, name="rebuild")
 
     def accept(self, receipts: Sequence[Receipt], *, freeze: bool) -> Json:
         return self.client.accept([receipt.to_dict() for receipt in receipts], freeze=freeze)

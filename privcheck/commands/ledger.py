@@ -230,6 +230,13 @@ def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id:
 )
 @click.option("--receipts", "file", type=Place(exists=True, dir_okay=False), help="A file of receipts, one per line.")
 @click.option("--heads", "place", metavar="PLACE", help="Where heads were pushed: a file, https://… or git:REPOSITORY.")
+@click.option(
+    "--checkpoint",
+    type=Place(dir_okay=False),
+    metavar="FILE",
+    help="Go on behind the rows that FILE, of your last check, has seen, and write it anew; from the start without it.",
+)
+@click.option("--rebuild", is_flag=True, help="First write the list of open reservations anew, from the rows.")
 @click.option("--accept", is_flag=True, help="After the comparison, open a restored copy for writing again.")
 @click.option(
     "--freeze-lost", is_flag=True, help="With --accept, even if rows are lost: freeze the grants of their datasets."
@@ -237,7 +244,7 @@ def show(dataset: str | None, *, store: str, token_file: Path | None, charge_id:
 @json_option
 def verify(
     *, store: str, token_file: Path | None, receipts: tuple[str, ...], file: Path | None, place: str | None,
-    accept: bool, freeze_lost: bool, as_json: bool,
+    checkpoint: Path | None, rebuild: bool, accept: bool, freeze_lost: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Check every chain, the sums against the caps and, given receipts or heads, that nothing was cut off.
 
@@ -245,6 +252,7 @@ def verify(
     Examples:
       privcheck ledger verify --store budget.db --receipt kept.json
       privcheck ledger verify --store budget.db --heads /mnt/elsewhere/heads.jsonl
+      privcheck ledger verify --store budget.db --checkpoint checked.json
       privcheck ledger verify --store budget.db --receipts receipts.jsonl --accept
     """
     from privcheck.commands.desks import open_desk
@@ -255,13 +263,17 @@ def verify(
         raise click.UsageError("--freeze-lost goes with --accept")
     if place is not None and accept:
         raise click.UsageError("give --heads without --accept: a copy is accepted by its receipts")
+    if checkpoint is not None and accept:
+        raise click.UsageError("--accept reads all rows: give it without --checkpoint")
     desk = open_desk(store, token_file)
     kept = [read_receipt(text) for text in receipts] + ([] if file is None else read_receipts(file))
+    if rebuild:
+        desk.rebuild()
     if accept:
         taken = desk.accept(kept, freeze=freeze_lost)
         finish(taken, describe_accepted, as_json=as_json)
         sys.exit(0 if taken["accepted"] else 1)
-    result = desk.verify(kept, read_heads(place))
+    result = desk.verify(kept, read_heads(place), checkpoint=checkpoint)
     finish(result, describe_checked, as_json=as_json)
     sys.exit(0 if result["ok"] else 1)
 
@@ -304,10 +316,15 @@ def export(dataset: str, *, store: str, token_file: Path | None, form: str, as_j
       privcheck ledger export trips --store budget.db --as statement
     """
     from privcheck.commands.desks import open_desk
-    from privcheck.commands.ledger_export import export_dataset
-    from privcheck.commands.ledger_words import describe_export
+    from privcheck.commands.ledger_export import export_event, write_statement
+    from privcheck.commands.ledger_words import describe_event
 
-    finish(export_dataset(open_desk(store, token_file), dataset, form), describe_export, as_json=as_json)
+    desk = open_desk(store, token_file)
+    if form == "dp-event":
+        finish(export_event(desk, dataset), describe_event, as_json=as_json)
+        return
+    for piece in write_statement(desk, dataset, as_json=as_json):
+        click.echo(piece, nl=False)
 
 
 def _end(decision: dict[str, Any], *, as_json: bool) -> NoReturn:

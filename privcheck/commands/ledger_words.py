@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from privcheck.commands.widths import columns, wrapped_columns
+from privcheck.commands.widths import columns, pages_of_columns, wrapped_columns
 from privcheck.ledger.rows import REGISTRY
 from privcheck.ledger.values import Policy
 from privcheck.unit import Unit
@@ -71,7 +72,7 @@ def describe_shown(result: dict[str, Any]) -> str:
     """Returns datasets with their grants."""
     if not result["datasets"]:
         return "no datasets yet: privcheck ledger policy"
-    return "\n\n".join(_dataset(one) for one in result["datasets"])
+    return "\n\n".join(describe_dataset(one) for one in result["datasets"])
 
 
 def describe_charge(result: dict[str, Any]) -> str:
@@ -99,6 +100,11 @@ def describe_charge(result: dict[str, Any]) -> str:
 def describe_checked(result: dict[str, Any]) -> str:
     """Returns whether the chains fit together."""
     found = [f"problem: {problem}" for problem in result["problems"]] or ["no problems found"]
+    found += [f"note: {note}" for note in result.get("notes", ())]
+    if (since := result.get("since")) is not None:
+        found += [
+            f"{name}: read from row {seq + 1}; the rows before were checked earlier" for name, seq in since.items()
+        ]
     heads = [(name, str(head["seq"]), head["hash"]) for name, head in result["datasets"].items()]
     note = "a chain that was cut at its end fits together too: give a --receipt that was kept"
     return "\n".join([*found, "", columns([("dataset", "rows", "head"), *heads]), "", note])
@@ -170,44 +176,38 @@ def describe_evidence(result: dict[str, Any]) -> str:
     return f"{result['charge']}: an audit found nothing against it"
 
 
-def describe_export(result: dict[str, Any]) -> str:
-    """Returns the statement, or the events."""
-    if result["form"] == "dp-event":
-        return str(result["event"])
-    shown, head = result["dataset"], result["head"]
-    composed = [f"{g['name']}: {g['theorem']}; covers {g['concurrency']}" for g in shown["grants"]]
-    between = f"between grants: {shown['between_grants']}"
+def describe_event(result: dict[str, Any]) -> str:
+    """Returns the events as one."""
+    return str(result["event"])
+
+
+def describe_lines(shown: dict[str, Any], lines: Sequence[dict[str, Any]]) -> str:
+    """Returns what a statement says of noise and composition."""
     told = [
         ("grant", "times", "noise", "sensitivity", "relation", "cost of one", "state", "stated by"),
         *(
             (one["grant"], str(one["times"]), one["noise"], one["sensitivity"], one["relation"],
              _short(one["cost"]["amount"]), one["state"], str(one["stated_by"]))
-            for one in result["lines"]
+            for one in lines
         ),
     ]  # fmt: skip
+    composed = [f"{g['name']}: {g['theorem']}; covers {g['concurrency']}" for g in shown["grants"]]
+    between = f"between grants: {shown['between_grants']}"
+    return "\n".join(["composition:", *composed, between, "", columns(told)])
+
+
+def describe_charges(pages: Iterable[Sequence[dict[str, Any]]]) -> Iterator[str]:
+    """Yields a table of charges, a page of lines after the other."""
     heading = ("charge", "grant", "state", "cost", "by", "when", "for", "unit")
-    lines = [
-        (c["id"], c["grant"], c["state"], _short(c["cost"]["amount"]), c["actor"], c["at"][:19],
-         (c["claim"] or {}).get("algorithm") or str(c["event"]["type"]),
-         "never stated" if c["unit"] is None else Unit.of(c["unit"]).text)
-        for c in result["charges"]
-    ]  # fmt: skip
-    return "\n".join(
-        [
-            _dataset(shown),
-            "",
-            "composition:",
-            *composed,
-            between,
-            "",
-            columns(told),
-            "",
-            columns([heading, *lines]),
-            "",
-            f"head: row {head['seq']} of {head['at']}, {head['hash']}",
-            f"signature: {head['signature']}",
-        ]
-    )
+    return pages_of_columns(heading, ([_charge_line(charge) for charge in page] for page in pages))
+
+
+def _charge_line(c: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        c["id"], c["grant"], c["state"], _short(c["cost"]["amount"]), c["actor"], c["at"][:19],
+        (c["claim"] or {}).get("algorithm") or str(c["event"]["type"]),
+        "never stated" if c["unit"] is None else Unit.of(c["unit"]).text,
+    )  # fmt: skip
 
 
 def _chain(name: str) -> str:
@@ -228,7 +228,8 @@ def _say_unit(unit: dict[str, Any]) -> str:
     return f"{read.words}; stated by {read.stated_by}"
 
 
-def _dataset(one: dict[str, Any]) -> str:
+def describe_dataset(one: dict[str, Any]) -> str:
+    """Returns a dataset with its grants."""
     heading = ("grant", "currency", "cap", "committed", "reserved", "free", "state", "ε of the cap")
     lines = [
         (g["name"], g["currency"], g["cap"], *(_short(g["balance"][n]) for n in ("committed", "reserved", "free")),
@@ -245,6 +246,7 @@ def _dataset(one: dict[str, Any]) -> str:
         lost = f"a user who took part in all has lost ε ≤ {taken['epsilon']} at δ = {taken['delta']}"
         note = f"caps and the policy are those of one message; charges are recorded, not added: {lost}\n{note}"
     first = [f"{one['name']}: {_say_policy(one['policy'])}", one["support"]["sentence"]]
+    first += [one["clock"]] if one.get("clock") else []
     return "\n".join([*first, columns([heading, *lines]), *blocks, note])
 
 

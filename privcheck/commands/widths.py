@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 _GAP: Final = "  "
@@ -17,6 +17,16 @@ Rows = Sequence[Sequence[str]]
 def columns(rows: Rows) -> str:
     """Returns rows as aligned columns, the first one as a heading."""
     return _join(rows, _widths(rows))
+
+
+def pages_of_columns(heading: Sequence[str], pages: Iterable[Rows]) -> Iterator[str]:
+    """Yields rows as columns that are as wide as the first page and the heading need; a longer cell stands out."""
+    left = iter(pages)
+    first = [heading, *next(left, ())]
+    widths = _widths(first)
+    yield _join(first, widths)
+    for page in left:
+        yield "\n".join(_lines(page, widths))
 
 
 def cut_columns(rows: Rows) -> str:
@@ -61,5 +71,9 @@ def _cut(cell: str, width: int) -> str:
 
 
 def _join(rows: Rows, widths: Sequence[int]) -> str:
-    lines = [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = _lines(rows, widths)
     return "\n".join([lines[0], _GAP.join("─" * width for width in widths), *lines[1:]])
+
+
+def _lines(rows: Rows, widths: Sequence[int]) -> list[str]:
+    return [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

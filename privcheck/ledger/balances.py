@@ -135,7 +135,7 @@ class Balance:
 
     def _change(self, grant: Grant, places: Sequence[str], change: Callable[[Sums], Sums]) -> Balance:
         changed = {place: change(self.at(grant, place)) for place in places}
-        return replace(self, sums={**self.sums, **changed})
+        return Balance(sums={**self.sums, **changed}, frozen=self.frozen)
 
 
 def balance_of(transaction: Transaction, grant: str) -> Balance:

@@ -20,6 +20,7 @@ from privcheck.ledger import (
     chains,
     changing,
     granting,
+    projections,
     registry,
     requests,
     showing,
@@ -31,6 +32,7 @@ from privcheck.ledger.accepting import Accepted
 from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
 from privcheck.ledger.backups import Backup
 from privcheck.ledger.blocks import Block, choose_blocks
+from privcheck.ledger.checkpoints import Checkpoint
 from privcheck.ledger.deciding import quote_of
 from privcheck.ledger.exact import read_text, write_time
 from privcheck.ledger.heads import Evidence, Head
@@ -365,15 +367,27 @@ class Book:
         """Returns all datasets, or one: policies, grants with their balances, heads."""
         require(actor, "show")
         with self.store.read() as transaction:
-            return showing.show_datasets(transaction, dataset)
+            return showing.show_datasets(transaction, dataset, at=self.now())
 
     def verify(
-        self, actor: Actor, *, receipts: Sequence[Receipt] = (), heads: Sequence[Head] = ()
-    ) -> chains.Checked:  # fmt: skip
-        """Returns whether the ledger is what was once written, and still has what receipts and heads were given for."""
+        self,
+        actor: Actor,
+        *,
+        receipts: Sequence[Receipt] = (),
+        heads: Sequence[Head] = (),
+        after: Checkpoint | None = None,
+    ) -> chains.Checked:
+        """Returns whether the ledger is what was once written, and still has what receipts and heads were given for.
+
+        Args:
+            actor: Who asks.
+            receipts: That were kept.
+            heads: That were kept.
+            after: The checkpoint of an earlier check, behind which this one begins; nothing before it is read again.
+        """
         require(actor, "verify")
         with self.store.read() as transaction:
-            return chains.check_chains(transaction, receipts=receipts, heads=heads)
+            return chains.check_chains(transaction, receipts=receipts, heads=heads, after=after, at=self.now())
 
     def heads(self, actor: Actor) -> tuple[Head, ...]:
         """Returns the signed heads of all chains: that of names and tokens, and the datasets'.
@@ -395,6 +409,15 @@ class Book:
             self._extend_trees()
         with self.store.read() as transaction:
             return trees.prove(transaction, signer, kept, at=self.now())
+
+    def rebuild(self, actor: Actor) -> None:
+        """Writes the table of open reservations anew, from the rows, where `verify` says that it is not theirs.
+
+        A program of an earlier version that had the store open while a newer one brought it up to date leaves it so.
+        """
+        require(actor, "accept")
+        with self.write(actor) as transaction:
+            projections.rebuild(transaction)
 
     def accept(self, actor: Actor, *, receipts: Sequence[Receipt] = (), freeze: bool = False) -> Accepted:
         """Lets a store be written again that may be an older copy of itself, once it was compared.

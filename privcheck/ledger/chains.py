@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
+from privcheck.accounting.currencies import Cost
 from privcheck.errors import LedgerError, ParameterError
-from privcheck.ledger import granting, registry, rows, trees
+from privcheck.ledger import granting, projections, registry, rows, trees
 from privcheck.ledger.answers import Receipt
 from privcheck.ledger.balances import Balance, Sums
+from privcheck.ledger.checkpoints import Checkpoint
+from privcheck.ledger.deciding import explain_clock
 from privcheck.ledger.exact import write_number
 from privcheck.ledger.heads import Head
+from privcheck.ledger.marks import Identity
 from privcheck.ledger.planning import count_lines
 from privcheck.ledger.policies import bound_whole
 from privcheck.ledger.signing import Signer
-from privcheck.ledger.store import Transaction
+from privcheck.ledger.store import Row, Transaction
 from privcheck.ledger.units import check_unit
-from privcheck.ledger.values import WHOLE, Entry, Grant, Policy, complete_event, read_cost
+from privcheck.ledger.values import WHOLE, Entry, Grant, Policy, complete_event, read_cost, write_cost
 from privcheck.ledger.wire import parse_event
+
+_OF_CHARGES: Final = frozenset({"charge", "commit", "release"})  # kinds of rows; all others are rare
+_FITTING: Final = 1000  # units that are remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,87 +39,222 @@ class Checked:
         rows: How many rows were read.
         datasets: The head of every chain, by dataset: its place and hash.
         problems: What is wrong, one sentence each.
+        notes: What is not wrong and should be known, one sentence each.
+        since: Of a check that went on from a checkpoint: after which row of each chain it began.
+        checkpoint: From which the next check may go on; None where there is a problem.
     """
 
     ok: bool
     rows: int
     datasets: dict[str, dict[str, Any]]
     problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    since: dict[str, int] | None = None
+    checkpoint: Checkpoint | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields."""
-        return {"ok": self.ok, "rows": self.rows, "datasets": self.datasets, "problems": list(self.problems)}
+        """Returns the fields, without the checkpoint, which is kept elsewhere."""
+        since = {} if self.since is None else {"since": self.since}
+        plain = {"ok": self.ok, "rows": self.rows, "datasets": self.datasets, "problems": list(self.problems)}
+        return {**plain, "notes": list(self.notes), **since}
 
 
-def check_chains(transaction: Transaction, *, receipts: Sequence[Receipt] = (), heads: Sequence[Head] = ()) -> Checked:
-    """Returns whether every chain fits together, adds up, and still has what receipts and heads were given for."""
-    problems: list[str] = []
-    last: dict[str, dict[str, Any]] = {}
-    seen: dict[tuple[str, int], str] = {}
-    count = 0
-    wanted = {(receipt.dataset, receipt.seq) for receipt in receipts}
-    for name in rows.datasets(transaction):
-        walk = _Walk(name)
+def check_chains(
+    transaction: Transaction,
+    *,
+    receipts: Sequence[Receipt] = (),
+    heads: Sequence[Head] = (),
+    after: Checkpoint | None = None,
+    at: str | None = None,
+) -> Checked:
+    """Returns whether every chain fits together, adds up, and still has what receipts and heads were given for.
+
+    Every row is read once, some at a time: what is kept of those before are balances, reservations that are open, and
+    the places of rows that are rare. The projections, `privcheck.ledger.projections`, are compared with that.
+
+    Args:
+        transaction: Reads.
+        receipts: That were kept.
+        heads: That were kept.
+        after: What an earlier check has come to: its rows are not read again, but for its heads.
+        at: What time it is by this machine's clock, in UTC, where it is to be compared with the newest rows.
+    """
+    store = Identity.of(transaction).store
+    begun, problems = _begin(transaction, store, after)
+    walks = {name: begun.get(name) or _Walk(name) for name in rows.datasets(transaction)}
+    since = {name: walk.seq for name, walk in walks.items()}
+    read, whole = 0, True
+    for name, walk in walks.items():
         try:
-            for row in rows.rows_of_dataset(transaction, name):
-                walk.take(row)
-                if (name, row.seq) in wanted:
-                    seen[name, row.seq] = row.hash
+            for page in rows.pages_of_dataset(transaction, name, after=walk.seq):
+                walk.take(page, rows.find_begun(transaction, page))
+                read += len(page)
+            problems += walk.problems or _check_policy(transaction, name) or _compare(transaction, name, walk)
         except LedgerError as error:
-            walk.problems.append(str(error))
-        problems += walk.problems or _check_policy(transaction, name)
-        count += walk.seq
-        last[name] = {"seq": walk.seq, "hash": walk.hash}
-    problems += _check_grants(transaction)
+            whole = False
+            problems += [*walk.problems, str(error)]
+    if whole:
+        grants = {grant: name for name, walk in walks.items() for grant in walk.grants}
+        problems += projections.compare_names(transaction, grants)
     problems += registry.find_problems(transaction)
     problems += trees.find_problems(transaction, heads)
+    last = {name: {"seq": walk.seq, "hash": walk.hash} for name, walk in walks.items()}
     if receipts:
         signer = Signer.of(transaction)
-        problems += [problem for receipt in receipts if (problem := _check_receipt(receipt, seen, signer))]
-    return Checked(ok=not problems, rows=count, datasets=last, problems=tuple(problems))
+        problems += [told for receipt in receipts if (told := _check_receipt(transaction, receipt, last, signer))]
+    chains = {name: walk.to_dict() for name, walk in walks.items()} if not problems else {}
+    clocks = [] if at is None or problems else [explain_clock(name, walk.at, at=at) for name, walk in walks.items()]
+    return Checked(
+        ok=not problems,
+        rows=read,
+        datasets=last,
+        problems=tuple(dict.fromkeys(problems)),
+        notes=tuple(note for note in clocks if note is not None),
+        since=None if after is None else since,
+        checkpoint=None if problems else Checkpoint(store=store, chains=chains),
+    )
+
+
+def _begin(transaction: Transaction, store: str, after: Checkpoint | None) -> tuple[dict[str, _Walk], list[str]]:
+    """Returns the walks that go on from a checkpoint, and where the store is not the one that it is of."""
+    if after is None:
+        return {}, []
+    if after.store != store:
+        return {}, ["the checkpoint is of another ledger; all was read from the start"]
+    begun: dict[str, _Walk] = {}
+    problems = []
+    for name, state in sorted(after.chains.items()):
+        where = f"{name}, row {state['seq']}: it was checked before"
+        try:
+            row = rows.row_at(transaction, name, state["seq"])
+        except LedgerError as error:
+            problems.append(str(error))
+            continue
+        if row is None:
+            problems.append(f"{where}, and is not there: the chain was cut, or is an older copy")
+        elif row.hash != state["hash"]:
+            problems.append(f"{where}, and another is in its place: the chain was written anew")
+        else:
+            begun[name] = _Walk.of(name, state)
+    return begun, problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Open:
+    """A reservation that was neither committed nor given back.
+
+    Attributes:
+        grant: Of what.
+        actor: Who reserved.
+        expires: When it ends.
+        cost: What it costs.
+        places: Where.
+        lines: How many of each event of a plan.
+    """
+
+    grant: str
+    actor: str
+    expires: str | None
+    cost: Cost
+    places: tuple[str, ...]
+    lines: tuple[int, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields, as JSON."""
+        return {
+            "grant": self.grant, "actor": self.actor, "expires": self.expires, "cost": write_cost(self.cost),
+            "places": list(self.places), "lines": list(self.lines),
+        }  # fmt: skip
 
 
 class _Walk:
-    """One way through a chain: hashes, places, and every balance summed again from the costs alone."""
+    """One way through a chain: hashes, places, and every balance summed again from the costs alone.
+
+    Of charges that are over nothing is kept: a row about one that is not open has to begin it, and `begun` says where
+    the first row about it is. That comes from an index; without it a charge that is begun twice would be added twice,
+    which is more than was spent.
+    """
 
     def __init__(self, dataset: str) -> None:
-        self.dataset, self.seq, self.hash = dataset, 0, ""
+        self.dataset, self.seq, self.hash, self.at = dataset, 0, "", ""
         self.problems: list[str] = []
-        self._grants: dict[str, Grant] = {}
-        self._balances: dict[str, Balance] = {}
-        self._states: dict[str, str] = {}
-        self._opened: dict[str, Entry] = {}
+        self.grants: dict[str, Grant] = {}
+        self.policy: Policy | None = None
+        self.rare: dict[str, list[int]] = {}
+        self.reserved: dict[str, _Open] = {}
+        self.balances: dict[str, Balance] = {}
         self._blocks: set[str] = set()
-        self._policy: Policy | None = None
-        # where, and how many of each event of a plan
-        self._charges: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
+        self._fitting: set[tuple[str, str, tuple[str, ...]]] = set()  # units that fit: who, what, relations
 
-    def take(self, row: Entry) -> None:
-        """Takes the next row."""
+    def to_dict(self) -> dict[str, Any]:
+        """Returns what the rows so far come to, as JSON."""
+        return {
+            "seq": self.seq, "hash": self.hash, "at": self.at, "rare": self.rare, "blocks": sorted(self._blocks),
+            "policy": None if self.policy is None else self.policy.to_dict(),
+            "grants": [grant.to_dict() for grant in self.grants.values()],
+            "balances": {name: balance.to_dict() for name, balance in self.balances.items()},
+            "reserved": {name: one.to_dict() for name, one in self.reserved.items()},
+        }  # fmt: skip
+
+    @staticmethod
+    def of(dataset: str, state: Mapping[str, Any]) -> _Walk:
+        """Returns the walk that goes on from what `to_dict` says."""
+        walk = _Walk(dataset)
+        walk.seq, walk.hash, walk.at = state["seq"], state["hash"], state["at"]
+        walk.rare = {kind: list(places) for kind, places in state["rare"].items()}
+        walk.policy = None if state["policy"] is None else Policy.of(state["policy"])
+        walk.grants = {grant["name"]: Grant.of(grant) for grant in state["grants"]}
+        walk.reserved = {
+            name: _Open(**{**one, "cost": read_cost(one["cost"]), "places": tuple(one["places"]),
+                           "lines": tuple(one["lines"])})
+            for name, one in state["reserved"].items()
+        }  # fmt: skip
+        walk.balances = {name: Balance.of(balance) for name, balance in state["balances"].items()}
+        walk._blocks = set(state["blocks"])
+        return walk
+
+    def take(self, page: Sequence[Row], begun: Mapping[str, int]) -> None:
+        """Takes the next rows.
+
+        Args:
+            page: As the store has them.
+            begun: Where the first row is about each charge that one of them is about.
+        """
+        for told in page:
+            self._take(told, rows.parse_row(told), begun)
+
+    def _take(self, told: Row, row: Entry, begun: Mapping[str, int]) -> None:
         self.seq += 1
         if row.seq != self.seq:
             self._say(row, f"row {self.seq} is missing")
             self.seq = row.seq
         if row.prev != self.hash:
             self._say(row, "the chain breaks: it does not follow the row before it")
-        if not rows.is_sealed(row):
+        if not rows.is_sealed(told):
             self._say(row, "it was changed after it was written: its hash does not fit")
-        self.hash = row.hash
+        self.hash, self.at = row.hash, row.at
+        if row.kind not in _OF_CHARGES:
+            self.rare.setdefault(row.kind, []).append(row.seq)
         try:
-            self._add_up(row)
+            self._add_up(row, begun)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             self._say(row, f"not a row of a ledger: {error!r:.80}")
 
-    def _add_up(self, row: Entry) -> None:
+    def _add_up(self, row: Entry, begun: Mapping[str, int]) -> None:
         self._learn(row)
         if row.grant is None:
             return
-        grant, told = self._grants.get(row.grant), Balance.of(row.body["balance"])
+        grant = self.grants.get(row.grant)
         if grant is None:
             self._say(row, f"grant {row.grant!r} was never made")
             return
-        before = self._balances[row.grant]
-        after = self._follow(row, grant, before)
+        before = self.balances[row.grant]
+        after = self._follow(row, grant, before, begun)
+        if row.kind == "freeze":
+            after = replace(after, frozen=True)
+        written = row.body["balance"]
+        # where it is written as we write it, it need not be read
+        told = after if written == after.to_dict() else Balance.of(written)
         if after.sums != told.sums:
             self._say(row, f"its balance is not the sum of what was charged to {row.grant!r}")
         for place in after.sums:
@@ -123,14 +265,15 @@ class _Walk:
                 self._say(row, f"it costs more than grant {grant.name!r} allows a charge")
         if (row.held, row.lost) != told.shares(grant):
             self._say(row, "its share of the cap is not that of its balance")
-        if told.frozen != (before.frozen or row.kind == "freeze"):
+        if told.frozen != after.frozen:
             self._say(row, f"grant {row.grant!r} is frozen or is not, without a row that says so")
-        self._balances[row.grant] = told
+        self.balances[row.grant] = told
 
     def _learn(self, row: Entry) -> None:
         """Takes what a row says of the dataset, or of a new grant or charge."""
         if row.kind == "policy":
-            self._policy = Policy.of(row.body)
+            self.policy = Policy.of(row.body)
+            self._fitting.clear()
         if row.kind == "blocks":
             self._blocks |= set(row.body["blocks"])
         if row.kind == "grant" and row.grant is not None:
@@ -139,9 +282,9 @@ class _Walk:
             self._check_unit(row, row.body.get("unit"), row.body["event"].get("events", [row.body["event"]]))
 
     def _open(self, row: Entry, name: str, grant: Grant) -> None:
-        if grant.recorded and not (self._policy is not None and self._policy.trust == "local"):
+        if grant.recorded and not (self.policy is not None and self.policy.trust == "local"):
             self._say(row, f"charges to grant {name!r} are not added, and the dataset is not of the local model")
-        self._grants[name], self._balances[name] = grant, Balance.new(grant)
+        self.grants[name], self.balances[name] = grant, Balance.new(grant)
         if not set(grant.blocks) <= self._blocks or bool(grant.blocks) != bool(self._blocks):
             self._say(row, f"grant {name!r} is to other blocks than the dataset has")
         if grant.kind == "plan":
@@ -149,13 +292,18 @@ class _Walk:
 
     def _check_unit(self, row: Entry, unit: object, events: Sequence[Mapping[str, Any]]) -> None:
         """What is charged or planned was priced for the dataset's unit; a policy from before units says nothing."""
-        if self._policy is None or self._policy.unit is None:
+        if self.policy is None or self.policy.unit is None:
             return
-        named = [str(event["relation"]) for event in events if "relation" in event]
-        try:
-            check_unit(self._policy, unit, by=f"{row.actor}, who charges", relations=named)
-        except ParameterError as error:
-            self._say(row, f"its unit of privacy is not the dataset's: {error}")
+        named = tuple(str(event["relation"]) for event in events if "relation" in event)
+        asked = (row.actor, repr(unit), named)
+        if asked not in self._fitting:  # most rows are as one before
+            try:
+                check_unit(self.policy, unit, by=f"{row.actor}, who charges", relations=named)
+            except ParameterError as error:
+                self._say(row, f"its unit of privacy is not the dataset's: {error}")
+            else:
+                if len(self._fitting) < _FITTING:
+                    self._fitting.add(asked)
 
     def _check_cap(self, row: Entry, grant: Grant, sums: Sums, where: str) -> None:
         held, counts = sums.held(grant.cap), [line["count"] for line in grant.plan]
@@ -165,34 +313,52 @@ class _Walk:
             over = float(Fraction(held.amount) / grant.cap)
             self._say(row, f"grant {grant.name!r} is overspent{where}: {over:.6g} of its cap {write_number(grant.cap)}")
 
-    def _follow(self, row: Entry, grant: Grant, before: Balance) -> Balance:
-        """Returns the balance after a row, from the row's cost, state and blocks."""
+    def _follow(self, row: Entry, grant: Grant, before: Balance, begun: Mapping[str, int]) -> Balance:
+        """Returns the balance after a row, from the row's cost and state, and where it was begun."""
         if row.charge is None:
             return before
-        cost, state, was = read_cost(row.body["cost"]), row.body["state"], self._states.get(row.charge)
-        self._states[row.charge] = state
-        if was is None:
-            lines = count_lines(grant.plan, parse_event(complete_event(row.body["event"]))) if grant.plan else ()
-            self._charges[row.charge] = (tuple(row.body.get("blocks", ())) or WHOLE, lines)
-            self._opened[row.charge] = row
-        places, lines = self._charges[row.charge]
-        if state == "released":
-            self._check_attested(row, self._opened[row.charge])
-        if not set(places) <= set(grant.places):
-            self._say(row, f"charge {row.charge} is to other blocks than grant {grant.name!r} covers")
-        if was is None and state in ("reserved", "committed"):
-            return before.spend(grant, places, cost, lines, state)
-        if (was, state) == ("reserved", "committed"):
-            return before.commit(grant, places, cost)
-        if (was, state) == ("reserved", "released"):
-            return before.release(grant, places, cost, lines)
-        self._say(row, f"charge {row.charge} cannot be {state} after it was {was or 'nothing'}")
+        cost, state = read_cost(row.body["cost"]), row.body["state"]
+        opened = self.reserved.pop(row.charge, None)
+        if opened is not None:
+            return self._end(row, opened, grant, before, cost)
+        if begun.get(row.charge, row.seq) < row.seq:
+            self._say(row, f"charge {row.charge} cannot be {state} after it was committed or released")
+            return before
+        return self._spend(row, row.charge, grant, before, cost)
+
+    def _end(self, row: Entry, opened: _Open, grant: Grant, before: Balance, cost: Cost) -> Balance:
+        """Returns the balance after a row about a reservation that is open."""
+        state = row.body["state"]
+        if (opened.grant, opened.cost) != (grant.name, cost):
+            self._say(row, f"charge {row.charge} was reserved of grant {opened.grant!r}, or at another cost")
+        elif state == "committed":
+            return before.commit(grant, opened.places, cost)
+        elif state == "released":
+            self._check_attested(row, opened)
+            return before.release(grant, opened.places, cost, opened.lines)
+        else:
+            self._say(row, f"charge {row.charge} cannot be {state} after it was reserved")
         return before
 
-    def _check_attested(self, row: Entry, opened: Entry) -> None:
+    def _spend(self, row: Entry, charge: str, grant: Grant, before: Balance, cost: Cost) -> Balance:
+        """Returns the balance after the first row about a charge."""
+        state = row.body["state"]
+        lines = count_lines(grant.plan, parse_event(complete_event(row.body["event"]))) if grant.plan else ()
+        places = tuple(row.body.get("blocks", ())) or WHOLE
+        if not set(places) <= set(grant.places):
+            self._say(row, f"charge {charge} is to other blocks than grant {grant.name!r} covers")
+        if state == "reserved":
+            self.reserved[charge] = _Open(
+                grant=grant.name, actor=row.actor, expires=row.body["expires"], cost=cost, places=places, lines=lines
+            )
+        if state in ("reserved", "committed"):
+            return before.spend(grant, places, cost, lines, state)
+        self._say(row, f"charge {charge} cannot be {state} after it was nothing")
+        return before
+
+    def _check_attested(self, row: Entry, opened: _Open) -> None:
         """What has expired is given back by another than who reserved it."""
-        ends = opened.body["expires"]
-        if row.actor == opened.actor and ends is not None and ends <= row.at:
+        if row.actor == opened.actor and opened.expires is not None and opened.expires <= row.at:
             self._say(row, f"charge {row.charge} had expired, and {row.actor}, who reserved it, attested it")
 
     def _say(self, row: Entry, what: str) -> None:
@@ -210,26 +376,33 @@ def _check_policy(transaction: Transaction, dataset: str) -> list[str]:
     return [f"{dataset}: its grants come to ε = {epsilon:.6g}, and its policy allows {float(policy.epsilon):.6g}"]
 
 
-def _check_grants(transaction: Transaction) -> list[str]:
-    """Returns problems of the table that finds a grant's dataset."""
-    problems = []
-    for name in rows.grants(transaction):
-        try:
-            row = rows.first_of_grant(transaction, name)
-        except LedgerError:
-            continue  # the chain's walk has said so
-        if row is None or row.kind != "grant":
-            problems.append(f"grant {name}: the row that made it is missing")
+def _compare(transaction: Transaction, dataset: str, walk: _Walk) -> list[str]:
+    """Returns where what decisions read of a dataset is not what its chain says."""
+    reserved = {name: str(one.expires) for name, one in walk.reserved.items()}
+    problems = projections.compare(transaction, dataset, rare=walk.rare, reserved=reserved)
+    if granting.find_policy(transaction, dataset) != walk.policy:
+        problems.append(f"{dataset}: its policy is not that of its chain")
+    if granting.grants_of(transaction, dataset) != list(walk.grants.values()):
+        problems.append(f"{dataset}: its grants are not those of its chain")
+    for name, balance in walk.balances.items():
+        last = rows.last_of_grant(transaction, name)
+        if last is None or Balance.of(last.body["balance"]) != balance:
+            problems.append(f"{dataset}: the last row about grant {name!r} is not that of its chain (REINDEX)")
     return problems
 
 
-def _check_receipt(receipt: Receipt, seen: dict[tuple[str, int], str], signer: Signer) -> str | None:
+def _check_receipt(
+    transaction: Transaction, receipt: Receipt, heads: Mapping[str, Mapping[str, Any]], signer: Signer
+) -> str | None:
     where = f"{receipt.dataset}, row {receipt.seq}"
     if not signer.is_signed(receipt):
         return f"the receipt of {where} was not signed by this store"
-    found = seen.get((receipt.dataset, receipt.seq))
-    if found is None:
+    try:
+        row = rows.row_at(transaction, receipt.dataset, receipt.seq) if receipt.dataset in heads else None
+    except LedgerError as error:
+        return str(error)
+    if row is None:
         return f"{where}: a receipt was given for it, and it is not there: the chain was cut, or is an older copy"
-    if found != receipt.hash:
+    if row.hash != receipt.hash:
         return f"{where}: a receipt was given for another row in its place: the chain was written anew"
     return None

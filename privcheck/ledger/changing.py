@@ -23,7 +23,7 @@ from privcheck.errors import AuthorityError, IdempotencyError, ParameterError, S
 from privcheck.ledger import rows
 from privcheck.ledger.answers import Charge, Decision
 from privcheck.ledger.balances import Balance, balance_of
-from privcheck.ledger.deciding import explain_refusal, lines_of, read_charge
+from privcheck.ledger.deciding import explain_refusal, is_behind, lines_of, read_charge
 from privcheck.ledger.describing import describe_balance, describe_message
 from privcheck.ledger.exact import read_text, write_time
 from privcheck.ledger.known import Known
@@ -71,6 +71,7 @@ def apply(transaction: Transaction, known: Known, prepared: Prepared, *, at: str
         "cost": write_cost(prepared.cost),
         "claim": prepared.claim,
         "expires": ends,
+        **({"clock": at} if ends is not None and is_behind(at, now) else {}),  # by which it ends, too
         "request": prepared.request,
         **_carry(prepared.blocks, prepared.claim),
         **({"message": describe_message(grant, prepared.cost)} if grant.recorded else {}),
@@ -188,7 +189,7 @@ def _own(
         AuthorityError: It is somebody else's, or the role may not.
         UnknownNameError: There is no such charge.
     """
-    found = read_charge(rows.rows_of_charge(transaction, charge), charge, now=at)
+    found = read_charge(rows.rows_of_charge(transaction, charge), charge, now=at, at=at)
     require(actor, action, grant=found.grant)
     if actor.name != found.actor and actor.role != "officer":
         message = f"{actor.name} may not {action} what {found.actor} charged or reserved"
@@ -196,7 +197,7 @@ def _own(
     transaction.lock(found.dataset)
     history = rows.rows_of_charge(transaction, charge)  # what was read before the lock may be over
     now = rows.read_clock(transaction, found.dataset, at)
-    return read_charge(history, charge, now=now), history, now
+    return read_charge(history, charge, now=now, at=at), history, now
 
 
 def _append(

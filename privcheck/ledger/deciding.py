@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 from privcheck.accounting.currencies import Cost
@@ -18,6 +19,7 @@ from privcheck.ledger.values import WHOLE, Entry, Grant, Policy, complete_event,
 from privcheck.ledger.wire import Spending
 from privcheck.unit import Unit
 
+SKEW: Final = timedelta(minutes=5)  # by which the clocks of machines that write differ without a word
 _MOST_TIMES: Final = 10**18
 
 
@@ -86,8 +88,14 @@ def _explain_place(grant: Grant, balance: Balance, after: Balance, place: str) -
     return None
 
 
-def read_charge(history: Sequence[Entry], name: str, *, now: str) -> Charge:
+def read_charge(history: Sequence[Entry], name: str, *, now: str, at: str) -> Charge:
     """Returns a charge as the rows about it say, in order.
+
+    Args:
+        history: The rows.
+        name: Of the charge.
+        now: The time of its dataset, in UTC.
+        at: That of the machine's clock.
 
     Raises:
         UnknownNameError: There are none.
@@ -95,7 +103,7 @@ def read_charge(history: Sequence[Entry], name: str, *, now: str) -> Charge:
     if not history:
         raise UnknownNameError("charge", name[:80], ())
     first, last = history[0], history[-1]
-    state, ends = last.body["state"], first.body["expires"]
+    state = last.body["state"]
     return Charge(
         id=name,
         dataset=first.dataset,
@@ -107,8 +115,8 @@ def read_charge(history: Sequence[Entry], name: str, *, now: str) -> Charge:
         unit=first.body.get("unit"),
         cost=read_cost(first.body["cost"]),
         state=state,
-        expires=ends,
-        expired=state == "reserved" and ends is not None and ends <= now,
+        expires=first.body["expires"],
+        expired=state == "reserved" and _is_over(first, now=now, at=at),
         claim=first.body["claim"],
         blocks=tuple(first.body.get("blocks", ())),
         message=first.body.get("message"),
@@ -117,6 +125,44 @@ def read_charge(history: Sequence[Entry], name: str, *, now: str) -> Charge:
         hash=last.hash,
         at=last.at,
     )
+
+
+def is_behind(at: str, now: str) -> bool:
+    """Returns whether a machine's clock is behind a dataset's time by more than clocks differ."""
+    return datetime.fromisoformat(now) - datetime.fromisoformat(at) > SKEW
+
+
+def explain_clock(dataset: str, newest: str, *, at: str) -> str | None:
+    """Returns what it means that a dataset's newest row is ahead of a machine's clock; None where it is not.
+
+    Args:
+        dataset: Its name.
+        newest: When its newest row was written, in UTC; empty where it has none.
+        at: The time by the machine's clock.
+    """
+    if not newest or not is_behind(at, newest):
+        return None
+    ahead = datetime.fromisoformat(newest) - datetime.fromisoformat(at)
+    far = f"{ahead.days} days" if ahead.days > 1 else f"{ahead.total_seconds() / 3600:.1f} hours"
+    return (
+        f"{dataset}: its newest row, of {newest[:19]}, is {far} ahead of this machine's clock, {at[:19]}: one of the "
+        "clocks that have written is wrong. Until this clock is there the dataset's time stands still: what has ended "
+        "stays ended, and a reservation ends by whichever clock is first"
+    )
+
+
+def _is_over(opened: Entry, *, now: str, at: str) -> bool:
+    """Returns whether a reservation has ended, by the dataset's time or by the machine's: nobody knows which is right.
+
+    One that was opened ahead of the machine's clock may have run for any time.
+    """
+    if opened.body["expires"] is None:
+        return False
+    if opened.body["expires"] <= now:
+        return True
+    clock, began = datetime.fromisoformat(at), datetime.fromisoformat(opened.body.get("clock", opened.at))
+    lasts = datetime.fromisoformat(opened.body["expires"]) - datetime.fromisoformat(opened.at)
+    return began + lasts <= clock or clock < began - SKEW
 
 
 def lines_of(grant: Grant, spending: Spending) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from privcheck.accounting.curve import compose
@@ -70,17 +70,23 @@ def state_charges(charges: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return list(lines.values())
 
 
-def charges_of_rows(rows: Iterable[Entry]) -> list[dict[str, Any]]:
-    """Returns the charges of a dataset's rows as `state_charges` reads them."""
-    opened: dict[str, dict[str, Any]] = {}
+def charges_of_rows(rows: Iterable[Entry]) -> Iterator[dict[str, Any]]:
+    """Yields the charges of a chain's rows as `state_charges` reads them; what is kept are open reservations."""
+    reserved: dict[str, dict[str, Any]] = {}
     for row in rows:
         if row.charge is None:
             continue
         if row.kind == "charge":
             told = {name: row.body.get(name) for name in ("event", "unit", "cost", "claim")}
-            opened[row.charge] = {"grant": row.grant, **told, "blocks": row.body.get("blocks", ())}
-        opened[row.charge]["state"] = row.body["state"]
-    return list(opened.values())
+            one = {"grant": row.grant, **told, "blocks": row.body.get("blocks", ())}
+        else:
+            one = reserved.pop(row.charge)
+        one["state"] = row.body["state"]
+        if one["state"] == "reserved":
+            reserved[row.charge] = one
+        else:
+            yield one
+    yield from reserved.values()
 
 
 def _join(said: Iterable[str]) -> str:

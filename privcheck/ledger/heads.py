@@ -341,7 +341,9 @@ def _compare_heads(heads: Sequence[Head], proofs: Sequence[Consistency]) -> tupl
         tried = [second for first, second in failed if first == size]
         where = f"{sizes[size].words}: "
         if tried:
-            problems.append(f"{where}a fork, or a made-up proof: that the head of {max(tried)} rows begins with it does not follow")
+            problems.append(
+                f"{where}a fork, or a made-up proof: that the head of {max(tried)} rows begins with it does not follow"
+            )
         else:
             missing.append(f"{where}no proof that the head of {largest} rows begins with it: ledger heads prove")
     return problems, missing

@@ -87,7 +87,7 @@ class PostgresTransaction:
         self._connection.execute(_marked(statement), parameters)
 
     def later(self, statement: str, parameters: Sequence[Field]) -> None:
-        """Runs a statement before the next one that is another, or when the transaction ends."""
+        """Runs a statement before the next answer is asked for, or when the transaction ends."""
         self._waiting.add(statement, parameters)
 
     def flush(self) -> None:

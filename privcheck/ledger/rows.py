@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from json.encoder import encode_basestring
 from typing import Any, Final
 
 from privcheck.errors import LedgerError
@@ -16,7 +17,11 @@ _COLUMNS: Final = "dataset, seq, kind, budget, charge, actor, request_key, held,
 _SELECT: Final = f"SELECT {_COLUMNS} FROM entry"  # noqa: S608 - a constant
 # in the same columns: the digest of the request in place of the body
 _ANSWERED: Final = "SELECT '', 0, 'answer', NULL, NULL, actor, request_key, 0, 0, request, '', '', '' FROM answer"
+OPENED: Final = "INSERT INTO reservation (charge, dataset, expires) VALUES (?, ?, ?)"
 _PAGE: Final = 1000
+# Rows that rules are read from: few, beside one or two a charge. Whoever asks for them repeats these words, by which a
+# store knows that the index `entry_rare` has them all; it has no row of a charge, and so costs a charge nothing.
+RARE: Final = "kind NOT IN ('charge', 'commit', 'release')"
 
 
 def append(
@@ -61,6 +66,7 @@ def append(
     )  # fmt: skip
     marks = ", ".join("?" * len(fields))
     transaction.later(f"INSERT INTO entry ({_COLUMNS}) VALUES ({marks})", fields)  # noqa: S608 - marks are constants
+    _follow_reservation(transaction, entry)
     transaction.heads["dataset", dataset] = entry
     if grant is not None:
         transaction.heads["grant", grant] = entry
@@ -75,10 +81,36 @@ def seal(**fields: Any) -> Entry:
 
 
 def _seal(text: str, **fields: Any) -> Entry:
-    """Returns the row, given its body's canonical form, which is not made twice: fields are hashed in their order."""
-    before = canonical({n: fields[n] for n in fields if n < "body"})
-    after = canonical({n: fields[n] for n in fields if n > "body" and n != "prev"})
-    return Entry(**fields, hash=digest(fields["prev"], f'{before[:-1]},"body":{text},{after[1:]}'))
+    """Returns the row, given its body's canonical form, which is not made twice."""
+    return Entry(**fields, hash=_hash(text, **{name: fields[name] for name in fields if name != "body"}))
+
+
+def _hash(
+    text: str, *, dataset: str, seq: int, kind: str, grant: str | None, charge: str | None, actor: str,
+    key: str | None, held: int, lost: int, at: str, prev: str,
+) -> str:  # fmt: skip
+    """Returns the hash of a row: of the one before, and of its fields in their order, as `canonical` writes them."""
+    return digest(
+        prev,
+        f'{{"actor":{_plain(actor)},"at":{_plain(at)},"body":{text},"charge":{_plain(charge)},'
+        f'"dataset":{_plain(dataset)},"grant":{_plain(grant)},"held":{_plain(held)},"key":{_plain(key)},'
+        f'"kind":{_plain(kind)},"lost":{_plain(lost)},"seq":{_plain(seq)}}}',
+    )
+
+
+def _plain(value: str | int | None) -> str:
+    """Returns what `canonical` does, of one value without parts, in a third of its time."""
+    if isinstance(value, str):
+        return encode_basestring(value)
+    return "null" if value is None else str(value) if type(value) is int else canonical(value)
+
+
+def _follow_reservation(transaction: Transaction, entry: Entry) -> None:
+    """Keeps the table of reservations that are open: `privcheck.ledger.projections`."""
+    if entry.kind == "charge" and entry.body["state"] == "reserved":
+        transaction.later(OPENED, (entry.charge, entry.dataset, entry.body["expires"]))
+    elif entry.kind in {"commit", "release"}:
+        transaction.later("DELETE FROM reservation WHERE charge = ?", (entry.charge,))
 
 
 def last_of_dataset(transaction: Transaction, dataset: str) -> Entry | None:
@@ -149,7 +181,17 @@ def earlier_requests(transaction: Transaction, actor: str, key: str) -> list[tup
 
 def rows_of_charge(transaction: Transaction, charge: str) -> list[Entry]:
     """Returns the rows about a charge, in order."""
-    return [_sure(row) for row in transaction.all(f"{_SELECT} WHERE charge = ? ORDER BY seq", (charge,))]
+    return rows_of_charges(transaction, [charge])[charge]
+
+
+def rows_of_charges(transaction: Transaction, charges: Sequence[str]) -> dict[str, list[Entry]]:
+    """Returns the rows about each of some charges, in order; at most a page of them."""
+    found: dict[str, list[Entry]] = {charge: [] for charge in charges}
+    if found:
+        marks = ", ".join("?" * len(found))
+        for row in transaction.all(f"{_SELECT} WHERE charge IN ({marks}) ORDER BY charge, seq", list(found)):
+            found[str(row[4])].append(_sure(row))
+    return found
 
 
 def find_hash(transaction: Transaction, value: str) -> Entry | None:
@@ -157,20 +199,43 @@ def find_hash(transaction: Transaction, value: str) -> Entry | None:
     return _read(transaction.one(f"{_SELECT} WHERE hash = ?", (value,)))
 
 
-def rows_of_dataset(transaction: Transaction, dataset: str, *, after: int = 0) -> Iterator[Entry]:
-    """Yields the rows of a dataset's chain, in order, unchecked."""
+def pages_of_dataset(transaction: Transaction, dataset: str, *, after: int = 0) -> Iterator[list[Row]]:
+    """Yields the rows of a dataset's chain as the store has them, in order, some at a time."""
     while True:
         page = transaction.all(f"{_SELECT} WHERE dataset = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}", (dataset, after))
-        for row in page:
-            yield parse_row(row)
+        if page:
+            yield page
         if len(page) < _PAGE:
             return
         after = int(page[-1][1] or 0)
 
 
+def rows_of_dataset(transaction: Transaction, dataset: str, *, after: int = 0) -> Iterator[Entry]:
+    """Yields the rows of a dataset's chain, in order, unchecked."""
+    for page in pages_of_dataset(transaction, dataset, after=after):
+        for row in page:
+            yield parse_row(row)
+
+
+def row_at(transaction: Transaction, dataset: str, seq: int) -> Entry | None:
+    """Returns the row at a place of a dataset's chain."""
+    return _read(transaction.one(f"{_SELECT} WHERE dataset = ? AND seq = ?", (dataset, seq)))
+
+
+def find_begun(transaction: Transaction, page: Sequence[Row]) -> dict[str, int]:
+    """Returns where the first row about each charge is that some rows, at most a page, are about."""
+    names = list(dict.fromkeys(str(row[4]) for row in page if row[4] is not None))
+    if not names:
+        return {}
+    marks = ", ".join("?" * len(names))
+    found = transaction.all(f"SELECT charge, MIN(seq) FROM entry WHERE charge IN ({marks}) GROUP BY charge", names)  # noqa: S608 - marks
+    return {str(charge): int(seq or 0) for charge, seq in found}
+
+
 def rows_of_kind(transaction: Transaction, dataset: str, kind: str) -> list[Entry]:
-    """Returns the rows of one kind of a dataset, in order."""
-    return [_sure(row) for row in transaction.all(f"{_SELECT} WHERE dataset = ? AND kind = ? ORDER BY seq",
+    """Returns the rows of one kind of a dataset, in order: of a kind that is rare."""
+    assert kind not in {"charge", "commit", "release"}
+    return [_sure(row) for row in transaction.all(f"{_SELECT} WHERE dataset = ? AND kind = ? AND {RARE} ORDER BY seq",
                                                   (dataset, kind))]  # fmt: skip
 
 
@@ -218,10 +283,17 @@ def parse_row(row: Row) -> Entry:
     return Entry(**fields)
 
 
-def is_sealed(entry: Entry) -> bool:
-    """Returns whether a row has the hash of its fields."""
-    fields = {name: getattr(entry, name) for name in entry.__slots__ if name != "hash"}
-    return seal(**fields).hash == entry.hash
+def is_sealed(row: Row) -> bool:
+    """Returns whether a row, as the store has it, has the hash of its fields."""
+    dataset, seq, kind, grant, charge, actor, key, held, lost, body, at, prev, told = row
+    fields: Any = {
+        "dataset": dataset, "seq": seq, "kind": kind, "grant": grant, "charge": charge, "actor": actor, "key": key,
+        "held": held, "lost": lost, "at": at, "prev": prev,
+    }  # fmt: skip
+    try:
+        return _hash(str(body), **fields) == told
+    except (TypeError, AttributeError):  # a column has what none of ours has
+        return False
 
 
 def _read(row: Row | None) -> Entry | None:
@@ -230,7 +302,7 @@ def _read(row: Row | None) -> Entry | None:
 
 def _sure(row: Row) -> Entry:
     entry = parse_row(row)
-    if not is_sealed(entry):
+    if not is_sealed(row):
         message = f"{entry.dataset}, row {entry.seq}: it was changed after it was written: its hash does not fit"
         raise LedgerError(message, line=entry.seq)
     return entry

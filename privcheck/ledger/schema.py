@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from privcheck.errors import StoreError
-from privcheck.ledger import registry
+from privcheck.ledger import projections, registry
 from privcheck.ledger.exact import write_time
+from privcheck.ledger.rows import RARE
 from privcheck.ledger.store import Transaction
 
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
@@ -84,10 +85,17 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             PRIMARY KEY (dataset, level, place)
         )""",
     ),
+    (
+        # what is read in place of whole chains: `privcheck.ledger.projections`
+        f"CREATE INDEX entry_rare ON entry (dataset, kind, seq) WHERE {RARE}",
+        "CREATE TABLE reservation (charge TEXT PRIMARY KEY, dataset TEXT NOT NULL, expires TEXT NOT NULL)",
+        "CREATE INDEX reservation_expires ON reservation (expires, charge)",
+    ),
 )
 VERSION: Final = len(MIGRATIONS)
 _NUMBERED: Final = 4  # the step from which a store has a number and an epoch
 _REGISTERED: Final = 5  # … and a registry
+_RESERVED: Final = 6  # … a table of what is reserved
 
 
 def migrate(transaction: Transaction, *, version: int) -> None:
@@ -112,6 +120,8 @@ def migrate(transaction: Transaction, *, version: int) -> None:
             transaction.run("UPDATE meta SET value = ? WHERE name = ?", (secrets.token_hex(16), name))
     if 0 < version < _REGISTERED and transaction.one("SELECT 1 FROM meta WHERE name = 'key'") is not None:
         registry.begin(transaction, actor="migration", at=write_time(datetime.now(UTC)))
+    if version < _RESERVED:
+        projections.rebuild(transaction)
     if version < VERSION:
         transaction.run("DELETE FROM meta WHERE name = 'version'")
         transaction.run("INSERT INTO meta (name, value) VALUES ('version', ?)", (str(VERSION),))

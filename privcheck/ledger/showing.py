@@ -11,15 +11,20 @@ from privcheck.ledger import granting, rows
 from privcheck.ledger.answers import Charge, Receipt
 from privcheck.ledger.balances import Balance, balance_of
 from privcheck.ledger.blocks import find_blocks
-from privcheck.ledger.deciding import read_charge
+from privcheck.ledger.deciding import explain_clock, read_charge
 from privcheck.ledger.describing import describe_all_taken, describe_balance, describe_support
 from privcheck.ledger.signing import Signer, is_installed, unsigned
 from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import Entry, Grant, concurrency_between, concurrency_of
 
 
-def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
+def show_dataset(transaction: Transaction, name: str, *, at: str) -> dict[str, Any]:
     """Returns a dataset: its policy, blocks, grants with their balances, and the head of its chain.
+
+    Args:
+        transaction: Reads.
+        name: Of the dataset.
+        at: The time by this machine's clock, in UTC, with which the newest row's is compared.
 
     Raises:
         UnknownNameError: There is none of the name.
@@ -40,17 +45,18 @@ def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
         "taken_part_in_all": describe_all_taken(policy, found),
         "support": describe_support(policy, rows.rows_of_kind(transaction, name, "evidence")),
         "head": _receipt_of(transaction, head).to_dict(),
+        "clock": explain_clock(name, head.at, at=at),
     }
 
 
-def show_datasets(transaction: Transaction, dataset: str | None) -> dict[str, Any]:
+def show_datasets(transaction: Transaction, dataset: str | None, *, at: str) -> dict[str, Any]:
     """Returns a dataset, or all, as `show_dataset` does.
 
     Raises:
         UnknownNameError: There is none of the name.
     """
     names = rows.datasets(transaction) if dataset is None else [dataset]
-    return {"datasets": [show_dataset(transaction, name) for name in names]}
+    return {"datasets": [show_dataset(transaction, name, at=at) for name in names]}
 
 
 def list_charges(transaction: Transaction, dataset: str, *, after: int, most: int, at: str) -> list[Charge]:
@@ -65,9 +71,10 @@ def list_charges(transaction: Transaction, dataset: str, *, after: int, most: in
 
 
 def charges_at(transaction: Transaction, dataset: str, names: Sequence[str], *, at: str) -> list[Charge]:
-    """Returns charges of one dataset as they stand."""
+    """Returns charges of one dataset as they stand: at most a page of them."""
     now = rows.read_clock(transaction, dataset, at)
-    return [read_charge(rows.rows_of_charge(transaction, name), name, now=now) for name in names]
+    found = rows.rows_of_charges(transaction, names)
+    return [read_charge(found[name], name, now=now, at=at) for name in names]
 
 
 def find_charge(transaction: Transaction, charge: str, *, at: str) -> Charge:
@@ -87,7 +94,7 @@ def find_history(transaction: Transaction, charge: str, *, at: str) -> tuple[Cha
     """
     history = rows.rows_of_charge(transaction, charge)
     now = rows.read_clock(transaction, history[0].dataset, at) if history else at
-    return read_charge(history, charge, now=now), history
+    return read_charge(history, charge, now=now, at=at), history
 
 
 def find_receipt(transaction: Transaction, value: str) -> Receipt:

@@ -36,7 +36,10 @@ class Transaction(Protocol):
         """
 
     def later(self, statement: str, parameters: Sequence[Field]) -> None:
-        """Runs a statement before the next one that is another, or when the transaction ends; many go at once."""
+        """Runs a statement before the next answer is asked for, or when the transaction ends; many go at once.
+
+        Those of one text keep their order; of different texts, whatever came between, the one that came first.
+        """
 
     def one(self, statement: str, parameters: Sequence[Field] = ()) -> Row | None:
         """Returns the first row of an answer, None where there is none."""
@@ -60,31 +63,28 @@ class Transaction(Protocol):
 
 
 class Waiting:
-    """Statements of one text that wait to be run at once.
+    """Statements that wait to be run at once, those of one text together.
 
     Args:
         run: Runs a statement for each of several parameters.
     """
 
-    __slots__ = ("_parameters", "_run", "_statement")
+    __slots__ = ("_parameters", "_run")
 
     def __init__(self, run: Callable[[str, Sequence[Sequence[Field]]], object]) -> None:
         self._run = run
-        self._statement = ""
-        self._parameters: list[Sequence[Field]] = []
+        self._parameters: dict[str, list[Sequence[Field]]] = {}
 
     def add(self, statement: str, parameters: Sequence[Field]) -> None:
-        """Lets a statement wait; runs those of another text before it."""
-        if statement != self._statement:
-            self.flush()
-        self._statement = statement
-        self._parameters.append(parameters)
+        """Lets a statement wait."""
+        self._parameters.setdefault(statement, []).append(parameters)
 
     def flush(self) -> None:
-        """Runs what waits."""
+        """Runs what waits: of several texts, in the order in which the first of each came."""
         if self._parameters:
-            waiting, self._parameters = self._parameters, []
-            self._run(self._statement, waiting)
+            waiting, self._parameters = self._parameters, {}
+            for statement, parameters in waiting.items():
+                self._run(statement, parameters)
 
 
 class Store(Protocol):

@@ -1,4 +1,7 @@
-"""Checks of the whole ledger: one after the other, each maybe longer than a request, so that it is asked for again."""
+"""What reads the whole ledger, checks and exports: one after the other, each maybe longer than a request.
+
+So each is asked for again until it is there.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,24 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from privcheck.ledger.chains import Checked
 from privcheck.service.problems import ProblemError
 
 _MOST: Final = 8  # under way
 _PATIENCE: Final = 5.0  # seconds that a request waits
+T = TypeVar("T")
 _FRESH: Final = 30.0  # seconds in which who asked comes back for the answer
 
 
 @dataclass(slots=True)
 class _Check:
-    answer: Future[Checked]
+    answer: Future[Any]
     ended: float | None = None
 
-    def end(self, _: Future[Checked]) -> None:
+    def end(self, _: Future[Any]) -> None:
         self.ended = time.monotonic()
 
     def is_old(self) -> bool:
@@ -32,34 +36,33 @@ class _Check:
 
 @dataclass(slots=True)
 class Checks:
-    """What is being checked, by what was asked; each reads every row, so that they do not run at once."""
+    """What is being read, by what was asked; each reads every row, so that they do not run at once."""
 
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "privcheck-ledger-check"))
     _running: dict[str, _Check] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    async def ask(self, key: str, check: Callable[[], Checked]) -> Checked | None:
-        """Returns what a check found; None while it reads: it is to be asked for again.
+    async def ask(self, key: str, check: Callable[[], T]) -> T | None:
+        """Returns what was read; None while it reads: it is to be asked for again.
 
         Raises:
-            PrivcheckError: What the check raises.
+            PrivcheckError: What the reading raises.
             ProblemError: Too many are under way: 429.
         """
         answer = self._begin(key, check)
-        try:
-            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(answer)), _PATIENCE)
-        except TimeoutError:
+        with suppress(Exception):  # what it raises is told below, the end of our patience is not
+            await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(answer)), _PATIENCE)
+        if not answer.done():
             return None
-        finally:
-            if answer.done():
-                with self._lock:
-                    self._running.pop(key, None)
+        with self._lock:
+            self._running.pop(key, None)  # it is told now
+        return answer.result()
 
     def close(self) -> None:
         """Waits for the one that runs; the others are not begun."""
         self._thread.shutdown(wait=True, cancel_futures=True)
 
-    def _begin(self, key: str, check: Callable[[], Checked]) -> Future[Checked]:
+    def _begin(self, key: str, check: Callable[[], T]) -> Future[T]:
         with self._lock:
             for old in [name for name, one in self._running.items() if one.is_old()]:
                 del self._running[old]  # nobody came back for it, and the ledger has gone on

@@ -84,8 +84,17 @@ class Desk:
     async def check_later(self, actor: Actor, receipts: tuple[Receipt, ...]) -> dict[str, Any] | None:
         """Returns whether the chains fit together; None while that is being read: it is to be asked for again."""
         key = digest(actor.name, canonical([receipt.to_dict() for receipt in receipts]))
-        found = await self._checks.ask(key, partial(self.book.verify, actor, receipts=receipts))
+        found = await self.read_later(key, partial(self.book.verify, actor, receipts=receipts))
         return None if found is None else found.to_dict()
+
+    async def read_later(self, key: str, read: Callable[[], T]) -> T | None:
+        """Returns what somebody finds who reads every row; None while that is being read: it is to be asked for again.
+
+        Args:
+            key: Who asks the same gets the same answer.
+            read: Reads.
+        """
+        return await self._checks.ask(key, read)
 
     def once(
         self, actor: Actor, key: str, asked: Mapping[str, Any], write: Callable[[], dict[str, Any]], *,

@@ -329,6 +329,7 @@ class Checked(Answer):
     rows: int
     datasets: dict[str, dict[str, Any]] = Field(description="The head of every chain: its place and hash.")
     problems: list[str]
+    notes: list[str] = Field(description="What is no problem and should be known, one sentence each.")
 
 
 class Accepted(Answer):
@@ -377,6 +378,7 @@ class ShownDataset(Answer):
     grants: list[dict[str, Any]]
     support: dict[str, Any]
     head: SignedHead
+    clock: str | None = Field(description="Where its newest row is ahead of this machine's clock: what that means.")
 
 
 class ShownDatasets(BaseModel):

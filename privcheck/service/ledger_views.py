@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
+from itertools import takewhile
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -108,7 +110,11 @@ async def show_heads(desk: At, actor: Acting) -> Response:
     return JSONResponse({"heads": [head.to_dict() for head in await desk.call(desk.book.heads, actor)]})
 
 
-@router.get("/export", response_model=models.Exported, responses=_READS)
+@router.get(
+    "/export",
+    response_model=models.Exported,
+    responses={202: {"model": Waiting, "description": "Not there yet: ask again."}, **_READS},
+)
 async def export(
     desk: At,
     actor: Acting,
@@ -116,14 +122,18 @@ async def export(
     kind: Annotated[Literal["dp-event", "statement"], Query(alias="as")] = "statement",
     dataset: Annotated[models.Name | None, Query()] = None,
 ) -> Response:
-    """Returns what is guaranteed (statement) or what was charged and not given back (dp-event), of a dataset or all."""
-    shown = await desk.call(desk.book.show, actor, dataset)
+    """Returns what is guaranteed (statement) or what was charged and not given back (dp-event); 202 while it reads."""
     if kind == "statement":
-        datasets = [{**one, "lines": await desk.call(lines_of, desk, one["name"])} for one in shown["datasets"]]
-        return JSONResponse({"kind": kind, "at": desk.book.now(), "note": NOT_A_GUARANTEE, "datasets": datasets})
+        key = f"statement {actor.name} {dataset or ''}"
+        stated = await desk.read_later(key, partial(_state_all, desk, actor, dataset))
+        if stated is None:
+            return JSONResponse(Waiting(state="running").model_dump(), 202, {"Retry-After": "2"})
+        return JSONResponse({"kind": kind, "at": desk.book.now(), "note": NOT_A_GUARANTEE, "datasets": stated})
+    read = await desk.read_later(f"export {actor.name} {dataset or ''}", partial(_read_all, desk, actor, dataset))
+    if read is None:
+        return JSONResponse(Waiting(state="running").model_dump(), 202, {"Retry-After": "2"})
     every = []
-    for one in shown["datasets"]:
-        events = await desk.call(events_of, desk, one["name"])
+    for one, events in read:
         text = (await desk.call(calculator.run, "dp_event", {"events": events}))["text"]
         unit = one["policy"]["unit"]
         every.append({"dataset": one["name"], "unit": unit, "events": events, "dp_event": text, "head": one["head"]})
@@ -166,26 +176,37 @@ def _charges(desk: Desk, actor: Actor, dataset: str, after: int) -> dict[str, An
     return {"charges": shown, "next": shown[-1]["seq"] if len(found) > _PAGE else None}
 
 
-def lines_of(desk: Desk, dataset: str) -> list[dict[str, Any]]:
-    """Returns the lines of a dataset's statement."""
+def _state_all(desk: Desk, actor: Actor, dataset: str | None) -> list[dict[str, Any]]:
+    """Returns a dataset, or all, each with the lines of its statement up to the head that it is shown with."""
+    return [
+        {**one, "lines": lines_of(desk, one["name"], last=one["head"]["seq"])}
+        for one in desk.book.show(actor, dataset)["datasets"]
+    ]
+
+
+def lines_of(desk: Desk, dataset: str, *, last: int) -> list[dict[str, Any]]:
+    """Returns the lines of a dataset's statement, of its charges up to a row."""
     with desk.book.store.read() as transaction:
-        lines = state_charges(charges_of_rows(rows.rows_of_dataset(transaction, dataset)))
+        found = takewhile(lambda row: row.seq <= last, rows.rows_of_dataset(transaction, dataset))
+        lines = state_charges(charges_of_rows(found))
     if len(lines) > MOST_EVENTS:
         raise ProblemError(422, f"{len(lines)} different charges are more than fit into one statement")
     return lines
 
 
-def events_of(desk: Desk, dataset: str) -> list[dict[str, Any]]:
-    """Returns what was charged to a dataset and not released, equal events together."""
-    states: dict[str, str] = {}
-    charged: dict[str, dict[str, Any]] = {}
+def _read_all(desk: Desk, actor: Actor, dataset: str | None) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Returns a dataset, or all, each with its events up to the head that it is shown with."""
+    return [
+        (one, events_of(desk, one["name"], last=one["head"]["seq"]))
+        for one in desk.book.show(actor, dataset)["datasets"]
+    ]
+
+
+def events_of(desk: Desk, dataset: str, *, last: int) -> list[dict[str, Any]]:
+    """Returns what was charged to a dataset up to a row and not released by then, equal events together."""
     with desk.book.store.read() as transaction:
-        for row in rows.rows_of_dataset(transaction, dataset):
-            if row.charge is not None:
-                states[row.charge] = row.body["state"]
-                if row.kind == "charge":
-                    charged[row.charge] = row.body["event"]
-    events = join_charged((states[name], event) for name, event in charged.items())
+        found = takewhile(lambda row: row.seq <= last, rows.rows_of_dataset(transaction, dataset))
+        events = join_charged((one["state"], one["event"]) for one in charges_of_rows(found))
     if len(events) > MOST_EVENTS:
         raise ProblemError(422, f"{len(events)} different events are more than fit into one export")
     return events

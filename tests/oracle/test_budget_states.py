@@ -26,6 +26,7 @@ GRANTS = {  # currency, cap, blocks
     "late": ("mu2", Fraction(3, 7), ("b2", "b3")),
     "local": ("rho", Fraction(1, 5), ()),
 }
+HOUR, FIVE_MINUTES = timedelta(hours=1), timedelta(minutes=5)
 ANA, OTTO = Actor(name="ana", role="analyst", grants=tuple(GRANTS)), Actor(name="otto", role="officer")
 parts = st.fractions(min_value=0, max_value=Fraction(2, 5), max_denominator=40).map(lambda f: Fraction(round(f, 3)))
 
@@ -57,8 +58,14 @@ class Model:
     def write(self, grant):
         self.last[dataset_of(grant)] = self.now(grant)
 
+    def begin(self, grant):
+        """When a reservation begins and ends: by the dataset's time, and by the clock that has written it."""
+        now = self.now(grant)
+        return now + HOUR, self.time if now - self.time > FIVE_MINUTES else now
+
     def expired(self, name):
-        return self.charges[name][3] <= self.now(self.charges[name][0])
+        grant, _, _, (end, began), _ = self.charges[name]
+        return end <= self.now(grant) or began + HOUR <= self.time or self.time < began - FIVE_MINUTES
 
 
 class Machine(RuleBasedStateMachine):
@@ -113,8 +120,8 @@ class Machine(RuleBasedStateMachine):
             assert (decision.state, decision.charge, decision.receipt) == ("refused", None, None)
             return "none"
         assert decision.state == ("reserved" if keep else "committed")
+        end = self.model.begin(grant)
         self.model.write(grant)
-        end = self.model.now(grant) + timedelta(seconds=3600)
         self.model.charges[decision.charge] = (grant, part, decision.state, end, places)
         self.model.keys[key] = (asked, decision)
         assert Fraction(decision.to_dict()["remaining"]) == min(self.model.free(grant).values())

@@ -178,7 +178,8 @@ def as_before_marks(transaction, *, sqlite):
     """Makes the tables of version 1, which had no marks."""
     transaction.run("DROP INDEX entry_key")
     transaction.run("CREATE UNIQUE INDEX entry_key ON entry (budget, actor, request_key)")
-    for table in ("answer", "claim", "tree"):
+    transaction.run("DROP INDEX entry_rare")
+    for table in ("answer", "claim", "tree", "reservation"):
         transaction.run(f"DROP TABLE {table}")
     transaction.run("DELETE FROM meta WHERE name NOT IN ('key')")
     transaction.run("INSERT INTO meta (name, value) VALUES ('version', '1')")

@@ -167,14 +167,63 @@ def test_a_clock_set_back_opens_nothing_that_a_row_saw_end(book, clock):
         book.release(ANA, over.charge, evidence="it never started")
     again = book.reserve(ANA, grant="G", unit="dataset", event={"type": "zcdp", "rho": "0.25"}, seconds=60)
     assert again.expires > over.expires
-    clock.time += timedelta(days=1, seconds=59)
+    clock.time += timedelta(seconds=59)
     assert not book.find_charge(ANA, again.charge).expired
-    assert book.release(ANA, again.charge, evidence="it never started").state == "released"
+    clock.time += timedelta(days=1)  # by this machine's clock it has run for a day, by the rows for a minute
+    assert book.find_charge(ANA, again.charge).expired
+    with pytest.raises(AuthorityError):
+        book.release(ANA, again.charge, evidence="it never started")
+    assert book.release(OFFICER, again.charge, evidence="the queue's log").state == "released"
     assert book.release(OFFICER, over.charge, evidence="the queue's log").state == "released"
     with book.store.read() as transaction:
         times = [row.at for row in rows.rows_of_dataset(transaction, "trips")]
     assert times == sorted(times)
     assert book.verify(ANA).ok
+
+
+def test_a_clock_that_was_once_ahead_keeps_no_reservation_open(book, clock):
+    event = {"type": "zcdp", "rho": "0.25"}
+    before = book.reserve(ANA, grant="G", unit="dataset", event=event, seconds=30 * 86400)
+    clock.time += timedelta(days=20)
+    over = book.reserve(ANA, grant="G", unit="dataset", event=event, seconds=1)
+    assert book.show(ANA)["datasets"][0]["clock"] is None
+    clock.time += timedelta(hours=1) - timedelta(days=20)
+    assert [one.expired for one in book.charges(ANA, "trips")] == [False, True]
+    with pytest.raises(AuthorityError):
+        book.release(ANA, over.charge, evidence="it never started")
+    running = book.reserve(ANA, grant="G", unit="dataset", event=event, seconds=600)
+    clock.time += timedelta(seconds=599)
+    assert not book.find_charge(ANA, running.charge).expired
+    clock.time += timedelta(seconds=1)
+    assert book.find_charge(ANA, running.charge).expired
+    told = book.show(ANA)["datasets"][0]["clock"]
+    assert "trips: its newest row, of 2027-01-21T00:00:00, is 19 days ahead of this machine's clock" in told
+    checked = book.verify(ANA)
+    assert (checked.ok, checked.notes) == (True, (told,))
+    with book.store.read() as transaction:
+        queue = reading.queue_of(transaction, now=book.now())
+    assert queue.clocks == (told,)
+    assert {one.id for one in queue.expired} == {over.charge, running.charge}
+    for name in (over, running):
+        assert book.release(OFFICER, name.charge, evidence="the queue's log").state == "released"
+    clock.time += timedelta(days=19)
+    assert book.show(ANA)["datasets"][0]["clock"] is not None
+    clock.time += timedelta(days=1)
+    assert book.show(ANA)["datasets"][0]["clock"] is None
+    assert book.release(ANA, before.charge, evidence="it never started").state == "released"
+    assert book.verify(ANA).ok
+
+
+def test_clocks_that_differ_by_minutes_end_a_reservation_by_the_rows(book, clock):
+    event = {"type": "zcdp", "rho": "0.25"}
+    spend(book, "0.25")
+    clock.time -= timedelta(minutes=4)
+    running = book.reserve(ANA, grant="G", unit="dataset", event=event, seconds=60)
+    assert not book.find_charge(ANA, running.charge).expired
+    assert book.show(ANA)["datasets"][0]["clock"] is None
+    clock.time += timedelta(minutes=3)
+    assert not book.find_charge(ANA, running.charge).expired
+    assert book.release(ANA, running.charge, evidence="it never started").state == "released"
 
 
 def test_a_clock_set_back_opens_no_policy_that_has_ended(book, clock):

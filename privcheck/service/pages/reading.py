@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from privcheck.ledger import rows
+from privcheck.ledger import projections, rows
 from privcheck.ledger.answers import Charge, Receipt
 from privcheck.ledger.balances import SHARES
 from privcheck.ledger.showing import charges_at, find_history, show_datasets
@@ -55,14 +55,18 @@ class Queue:
     Attributes:
         expired: Reservations of which nobody knows what became.
         running: Reservations that still run.
+        left_out: How many more are open, which end later than these.
         frozen: Grants with their datasets, and why they are frozen.
         violations: What audits found, with the charges.
+        clocks: Datasets whose newest row is ahead of this machine's clock, in words.
     """
 
     expired: tuple[Charge, ...]
     running: tuple[Charge, ...]
+    left_out: int
     frozen: tuple[dict[str, Any], ...]
     violations: tuple[Entry, ...]
+    clocks: tuple[str, ...]
 
 
 def course_of(transaction: Transaction, grant: str) -> Course:
@@ -119,14 +123,13 @@ def history_of(transaction: Transaction, charge: str, *, now: str) -> History:
 
 def queue_of(transaction: Transaction, *, now: str) -> Queue:
     """Returns what waits for an officer, of all datasets."""
-    shown = show_datasets(transaction, None)["datasets"]
-    grants = [(one["name"], grant) for one in shown for grant in one["grants"]]
-    reserved = [
-        charge
-        for name, grant in grants
-        if _is_reserved(grant)
-        for charge in _reservations(transaction, name, grant["name"], now=now)
-    ]
+    shown = show_datasets(transaction, None, at=now)["datasets"]
+    waiting, count = projections.find_reserved(transaction, most=_QUEUED)
+    of: dict[str, list[str]] = {}
+    for name, dataset in waiting.items():
+        of.setdefault(dataset, []).append(name)
+    found = {one.id: one for dataset, names in of.items() for one in charges_at(transaction, dataset, names, at=now)}
+    reserved = [found[name] for name in waiting]
     violations = [
         row
         for one in shown
@@ -134,34 +137,25 @@ def queue_of(transaction: Transaction, *, now: str) -> Queue:
         if row.body["verdict"] == "violation"
     ]
     frozen = [
-        {"dataset": name, "grant": grant["name"], "why": _why(transaction, name, grant["name"])}
-        for name, grant in grants
-        if grant["balance"]["state"] == "frozen"
+        {"dataset": one["name"], "grant": grant, "why": why}
+        for one in shown
+        for grant, why in _frozen(transaction, one).items()
     ]
     return Queue(
         expired=tuple(charge for charge in reserved if charge.expired),
         running=tuple(charge for charge in reserved if not charge.expired),
+        left_out=count - len(reserved),
         frozen=tuple(frozen),
         violations=tuple(violations),
+        clocks=tuple(one["clock"] for one in shown if one["clock"] is not None),
     )
 
 
-def _is_reserved(grant: Mapping[str, Any]) -> bool:
-    """Returns whether anything of a grant may be reserved, on any block; of a local one nothing is added up."""
-    sums = [grant["balance"], *grant["balance"]["blocks"].values()]
-    return bool(grant["recorded"]) or any(one["reserved"] != "0" for one in sums)
-
-
-def _reservations(transaction: Transaction, dataset: str, grant: str, *, now: str) -> list[Charge]:
-    """Returns the reservations of a grant that were neither committed nor released, the oldest first."""
-    found = transaction.all(
-        "SELECT charge FROM entry AS e WHERE budget = ? AND kind = 'charge' AND body LIKE ? AND NOT EXISTS ("
-        "SELECT 1 FROM entry AS f WHERE f.charge = e.charge AND f.seq > e.seq) ORDER BY seq LIMIT ?",
-        (grant, '%"state":"reserved"%', _QUEUED),
-    )
-    charges = charges_at(transaction, dataset, [str(row[0]) for row in found], at=now)
-    return [charge for charge in charges if charge.state == "reserved"]
-
-
-def _why(transaction: Transaction, dataset: str, grant: str) -> Sequence[Entry]:
-    return [row for row in rows.rows_of_kind(transaction, dataset, "freeze") if row.grant == grant]
+def _frozen(transaction: Transaction, shown: Mapping[str, Any]) -> dict[str, list[Entry]]:
+    """Returns the rows that have frozen grants of a dataset, by grant."""
+    frozen: dict[str, list[Entry]] = {
+        grant["name"]: [] for grant in shown["grants"] if grant["balance"]["state"] == "frozen"
+    }
+    for row in rows.rows_of_kind(transaction, shown["name"], "freeze") if frozen else ():
+        frozen[str(row.grant)].append(row)
+    return frozen
