@@ -342,6 +342,31 @@ def test_a_log_that_was_left_is_never_taken_for_that_of_another_file(tmp_path):
             assert by_hand
 
 
+@pytest.mark.parametrize(("others", "own", "late"), [(0, 1, 1), (1, 40, 3), (40, 1, 30), (40, 5, 1), (5, 40, 30)])
+def test_the_log_of_one_ledger_beside_the_file_of_another_is_refused_or_loses_nothing(tmp_path, others, own, late):
+    """SQLite cannot tell whose a log is: what comes of both is malformed, in doubt, or has all that was charged."""
+    path, other = tmp_path / "a.db", tmp_path / "b.db"
+    for file, count in ((path, own), (other, others)):
+        made = budget_stores.begin(str(file))
+        for _ in range(count):
+            charge(made)
+        made.store.close()
+    with opened(str(path)) as book:
+        receipts = [charge(book).receipt for _ in range(late)]
+        wal = Path(f"{path}-wal").read_bytes()
+    for left in tmp_path.glob("a.db*"):
+        if left != heads_path(path):
+            left.unlink()
+    path.write_bytes(other.read_bytes())
+    Path(f"{path}-wal").write_bytes(wal)
+    with contextlib.suppress(StoreError), opened(str(path)) as book:  # malformed
+        if book.store.doubt:
+            with pytest.raises(StoreError, match="read-only"):
+                charge(book)
+        else:
+            assert book.verify(OTTO, receipts=receipts).ok
+
+
 @pytest.mark.parametrize("store", ["https://host/ledger", "http://127.0.0.1:1"])
 def test_a_service_is_not_backed_up_from_afar(store, tmp_path):
     (tmp_path / "a").write_bytes(b"")
