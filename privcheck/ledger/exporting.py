@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from privcheck.accounting.curve import compose
@@ -34,7 +34,7 @@ def join_charged(charges: Iterable[tuple[str, Mapping[str, Any]]]) -> list[dict[
 
 
 def state_charges(charges: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns what counts as spent as the lines of a statement, equal charges together, in the order of the first.
+    """Returns what counts as spent as the lines of a statement, equal charges together, in the order as they come.
 
     Every line has what somebody who signs it has to be able to ask about: what noise was drawn, how much one person
     could change what it was added to, between which neighbours, on whose word, and at what cost.
@@ -70,17 +70,23 @@ def state_charges(charges: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return list(lines.values())
 
 
-def charges_of_rows(rows: Iterable[Entry]) -> list[dict[str, Any]]:
-    """Returns the charges of a dataset's rows as `state_charges` reads them."""
-    opened: dict[str, dict[str, Any]] = {}
+def rows_to_state(rows: Iterable[Entry]) -> Iterator[dict[str, Any]]:
+    """Yields the charges of a chain's rows as `state_charges` reads them; what is kept are open reservations."""
+    reserved: dict[str, dict[str, Any]] = {}
     for row in rows:
         if row.charge is None:
             continue
         if row.kind == "charge":
             told = {name: row.body.get(name) for name in ("event", "unit", "cost", "claim")}
-            opened[row.charge] = {"grant": row.grant, **told, "blocks": row.body.get("blocks", ())}
-        opened[row.charge]["state"] = row.body["state"]
-    return list(opened.values())
+            one = {"grant": row.grant, **told, "blocks": row.body.get("blocks", ())}
+        else:
+            one = reserved.pop(row.charge)
+        one["state"] = row.body["state"]
+        if one["state"] == "reserved":
+            reserved[row.charge] = one
+        else:
+            yield one
+    yield from reserved.values()
 
 
 def _join(said: Iterable[str]) -> str:

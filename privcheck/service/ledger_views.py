@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 from privcheck import __version__
 from privcheck.accounting.currencies import NOT_A_GUARANTEE
 from privcheck.ledger import Actor, Receipt, rows
-from privcheck.ledger.exporting import charges_of_rows, join_charged, state_charges
+from privcheck.ledger.exporting import join_charged, rows_to_state, state_charges
 from privcheck.ledger.values import Grant
 from privcheck.service import ledger_models as models
 from privcheck.service.calculator import Calculators
@@ -152,7 +152,7 @@ def _charges(desk: Desk, actor: Actor, dataset: str, after: int) -> dict[str, An
 def lines_of(desk: Desk, dataset: str) -> list[dict[str, Any]]:
     """Returns the lines of a dataset's statement."""
     with desk.book.store.read() as transaction:
-        lines = state_charges(charges_of_rows(rows.rows_of_dataset(transaction, dataset)))
+        lines = state_charges(rows_to_state(rows.rows_of_dataset(transaction, dataset)))
     if len(lines) > MOST_EVENTS:
         raise ProblemError(422, f"{len(lines)} different charges are more than fit into one statement")
     return lines

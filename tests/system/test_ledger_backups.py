@@ -131,7 +131,9 @@ def test_what_a_backup_says_is_what_it_has(ledger, tmp_path):
         receipt = charge(book).receipt
         made = book.back_up(OTTO, tmp_path / "a.backup")
         assert made.datasets["of-G"] == {"seq": receipt.seq, "hash": receipt.hash}
-        assert (made.rows["entry"], made.rows["token"], made.doubt) == (5, 1, "")
+        assert (made.rows["token"], made.doubt) == (1, "")
+        with book.store.read() as transaction:
+            assert transaction.one("SELECT COUNT(*) FROM entry") == (made.rows["entry"],)
         with pytest.raises(StoreError, match="already exists; give a new path"):
             book.back_up(OTTO, tmp_path / "a.backup")
         with pytest.raises(AuthorityError):
@@ -260,7 +262,7 @@ def test_what_is_newer_or_another_ledger_or_in_use_is_refused_and_kept(ledger, n
     with opened(ledger) as book:
         book.accept(OTTO, freeze=True)
         late = charge(book, "H").receipt
-    with pytest.raises(StoreError, match=r"newer than the backup, in (of-G, )?of-H"):
+    with pytest.raises(StoreError, match=r"newer than the backup, in .*of-H"):
         put_back(ledger, file)
     other = new_ledger()
     budget_stores.begin(other).store.close()
