@@ -111,6 +111,16 @@ def test_an_officer_logs_in_where_strangers_have_used_up_their_address(ledger):
         assert client.get("/").status_code == 200
 
 
+def test_headers_that_say_nothing_are_a_strangers(ledger):
+    url, _ = ledger
+    odd = {"Host": ("[", ""), "Authorization": ("Bearer", "\u00e9", "Basic eDp4"), "Cookie": ("=;\u00e9;privcheck",)}
+    with served(create_app(Settings(store=url))) as client:
+        for name, value in ((name, value) for name, values in odd.items() for value in values):
+            said = {"Cookie": b"privcheck=x", name: value.encode("latin-1")}
+            for path in ("/v1/datasets", "/v1/healthz", "/"):
+                assert client.get(path, headers=said).status_code in {200, 303, 400, 401}
+
+
 def test_strangers_who_wait_do_not_fill_the_service(ledger, monkeypatch):
     url, token = ledger
     app = create_app(Settings(store=url, rate=1e6, burst=10**6))
