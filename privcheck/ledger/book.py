@@ -109,7 +109,7 @@ class Book:
             raise
 
     @contextmanager
-    def together(self, actor: Actor) -> Iterator[Transaction]:
+    def together(self, actor: Actor | None = None) -> Iterator[Transaction]:
         """Yields a transaction that all writes of this thread join until it ends."""
         with self.write(actor) as transaction:
             self._joined.transaction = transaction

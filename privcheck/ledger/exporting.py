@@ -34,7 +34,7 @@ def join_charged(charges: Iterable[tuple[str, Mapping[str, Any]]]) -> list[dict[
 
 
 def state_charges(charges: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns what counts as spent as the lines of a statement, equal charges together, in the order of the first.
+    """Returns what counts as spent as the lines of a statement, equal charges together, in the order as they come.
 
     Every line has what somebody who signs it has to be able to ask about: what noise was drawn, how much one person
     could change what it was added to, between which neighbours, on whose word, and at what cost.

@@ -233,7 +233,7 @@ class Stopped:
 
     def __getattr__(self, name):
         found = getattr(self._transaction, name)
-        if name in ("heads", "keys"):
+        if name in ("heads", "holders", "keys"):
             return found
 
         def call(*args, **more):

@@ -74,7 +74,7 @@ def cookie_name(request: Request) -> str:
 
 def travels_safely(request: Request) -> bool:
     """Returns whether browsers reach the service by TLS: its own, or a proxy's."""
-    return request.url.scheme == "https" or bool(request.app.state.secure)
+    return request.scope.get("scheme") == "https" or bool(request.app.state.secure)  # whatever Host says
 
 
 def check_origin(headers: Mapping[str, str]) -> None:
