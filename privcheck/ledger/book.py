@@ -364,11 +364,12 @@ class Book:
         Errors as of `heads`.
         """
         require(actor, "verify")
-        signer = self._known.signer(self.store)
+        signing.check_installed()
         if not (self.store.read_only or self.store.doubt):
             self._extend_trees()
         with self.store.read() as transaction:
-            return trees.prove(transaction, signer, kept, at=self.now())
+            # the key of the store whose rows these are, which may be another than the one that was opened
+            return trees.prove(transaction, signing.Signer.of(transaction), kept, at=self.now())
 
     def accept(self, actor: Actor, *, receipts: Sequence[Receipt] = (), freeze: bool = False) -> Accepted:
         """Lets a store be written again that may be an older copy of itself, once it was compared.
