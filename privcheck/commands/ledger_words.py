@@ -99,7 +99,7 @@ def describe_checked(result: dict[str, Any]) -> str:
     """Returns whether the chains fit together."""
     found = [f"problem: {problem}" for problem in result["problems"]] or ["no problems found"]
     heads = [(name, str(head["seq"]), head["hash"]) for name, head in result["datasets"].items()]
-    note = "a chain that was cut at its end fits together too: give a --receipt that was kept"
+    note = "a chain that was cut at its end fits together too: give a --receipt or --heads that were kept"
     return "\n".join([*found, "", columns([("dataset", "rows", "head"), *heads]), "", note])
 
 
