@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import functools
 import sys
+import traceback
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
+from types import TracebackType
+from typing import Final
 
-from privcheck.errors import ParameterError, UnknownNameError
+from privcheck.errors import PackageError, ParameterError, PrivcheckError, UnknownNameError
+
+_OURS: Final = frozenset({"privcheck", "privcheck_algorithms", "privcheck_audits"})
+_GROUPS: Final = ("algorithms", "environments", "environment_families", "views", "auditors")
 
 
 def list_entries(group: str) -> dict[str, EntryPoint]:
@@ -30,6 +36,7 @@ def load_entry(group: str, name: str, *, kind: str = "") -> object:
     Raises:
         UnknownNameError: There is nothing of that name.
         ParameterError: Two packages register other things under it: the order of the path would decide what is audited.
+        PackageError: The package cannot be loaded.
     """
     points = _registered(f"privcheck.{group}", _installed()).select(name=name)
     kind = kind or group.rstrip("s")
@@ -41,7 +48,51 @@ def load_entry(group: str, name: str, *, kind: str = "") -> object:
         raise ParameterError(
             f"{kind} {name!r} is registered twice, as {places}: uninstall one", name="name", given=name
         )
-    return next(iter(points)).load()
+    point = next(iter(points))
+    try:
+        return point.load()
+    except PrivcheckError:
+        raise
+    except Exception as error:
+        owner = "" if point.dist is None else f" of package {point.dist.name}"
+        message = f"{kind} {name!r}{owner} ({point.value}) cannot be loaded: {describe_failure(error)}"
+        raise PackageError(f"{message}. Mend the package, or uninstall it") from error
+
+
+def find_culprit(error: BaseException) -> str | None:
+    """Returns where a registered package of somebody else's failed; None where an error is not of such a one's code."""
+    values = [point.value for group in _GROUPS for point in list_entries(group).values()]
+    roots = {value.partition(":")[0].partition(".")[0] for value in values} - _OURS
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    owners = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
+    # the last of theirs, unless it called back and ours failed below: then it may be ours
+    theirs = [at for at, owner in enumerate(owners) if owner in roots]
+    if not theirs or any(owner in _OURS for owner in owners[theirs[-1] + 1 :]):
+        return None
+    return f"package {owners[theirs[-1]]} failed: {describe_failure(error, inside=owners[theirs[-1]])}"
+
+
+def describe_failure(error: BaseException, *, inside: str = "") -> str:
+    """Returns an error with the file and line where it happened.
+
+    Args:
+        error: The error.
+        inside: The top-level package whose innermost frame is named; the innermost but Python's own where empty.
+    """
+    said = f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{type(error).__name__}: {error.msg} ({error.filename}, line {error.lineno})"
+    place = _find_place(error.__traceback__, inside)
+    return f"{said} ({place})" if place else said
+
+
+def _find_place(trace: TracebackType | None, inside: str) -> str:
+    found = ""
+    for frame, line in traceback.walk_tb(trace):
+        name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if name == inside if inside else name not in {"importlib", "privcheck"}:
+            found = f"{frame.f_code.co_filename}, line {line}"
+    return found
 
 
 def _installed() -> tuple[object, ...]:

@@ -60,6 +60,10 @@ class UnknownNameError(PrivcheckError, KeyError):
         return str(self.args[0])  # KeyError would show the repr
 
 
+class PackageError(PrivcheckError):
+    """A registered package of somebody else's cannot be loaded, or its code failed; with the file and the line."""
+
+
 class DeclarationError(PrivcheckError):
     """A declaration contradicts itself (two releases of one name, a symbol without a parameter, …)."""
 

@@ -14,6 +14,7 @@ from privcheck.ledger.granting import read_adaptive
 from privcheck.ledger.policies import above
 from privcheck.ledger.values import read_currency
 
+OTTO = Actor(name="otto", role="officer")
 UNIT = "user, 1 trajectory, replace-one, central"
 UNIT_BODY = {"who": "user", "trajectories": 1, "relation": "replace-one", "model": "central"}  # over HTTP
 

@@ -13,7 +13,6 @@ from privcheck.ledger import Actor, Book, Writer, create_store
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
 from privcheck.service.desk import Desk
-from privcheck.service.limits import Buckets
 from served import served
 
 NO_LIMIT = {"rate": 1e6, "burst": 10**6}
@@ -73,7 +72,7 @@ def serving_books(directory):
             def serve(book: Book, people):
                 if app.state.desk is not mine:
                     app.state.desk.writer.close()
-                app.state.desk = Desk(book=book, writer=Writer(book), buckets=Buckets(**NO_LIMIT))
+                app.state.desk = Desk(book=book, writer=Writer(book))
                 return HttpBook(str(client.base_url), book, people)
 
             yield serve

@@ -45,6 +45,13 @@ THEOREMS: Final[dict[Name, str]] = {
     "gdp": "Σμ², Smith & Thakurta 2022",
     "renyi": "ΣD at one order, Feldman & Zrnic 2021",
 }
+# which concurrency the theorems cover that are named above, beside interactions that each end before the next begins
+CONCURRENCY: Final[dict[Name, str]] = {
+    "pure": "interactions that overlap too (Haney et al. 2023, for filters of (ε, δ)-DP)",
+    "zcdp": "interactions one after the other: where two overlap, give each a grant",
+    "gdp": "interactions that overlap too (Haney et al. 2023, for filters of f-DP)",
+    "renyi": "interactions that overlap too (Haney et al. 2023, for filters at one Rényi order)",
+}
 NOT_A_GUARANTEE: Final = "the guarantee is the cap's; what is spent so far is none at a time chosen from the answers"
 UNITS: Final[dict[Name, str]] = {"pure": "ε", "zcdp": "ρ", "gdp": "μ²", "renyi": "D"}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -16,6 +17,7 @@ from privcheck.commands.ledger_work import TOKEN, local_officer, read_token
 from privcheck.errors import AuthorityError, ParameterError
 from privcheck.hiding import hide_passwords
 from privcheck.ledger import Actor, Book, Receipt, Spending, create_store, open_store
+from privcheck.ledger.backups import restore
 from privcheck.ledger.granting import read_time
 from privcheck.ledger.heads import Evidence, Head
 from privcheck.ledger.signing import check_installed
@@ -135,9 +137,19 @@ def open_desk(url: str, token_file: Path | None) -> Desk:
         AuthorityError: The token is unknown, revoked or over, or there is none and the store is not a file.
         StoreError: There is no ledger.
     """
-    token = read_token(token_file)
     if is_service(url):
-        return _open_service(url, token)
+        return _open_service(url, read_token(token_file))
+    return _Store(*open_book(url, token_file))
+
+
+def open_book(url: str, token_file: Path | None) -> tuple[Book, Actor]:
+    """Returns the ledger of a store, and who asks it; errors as of `open_desk`.
+
+    Raises:
+        ParameterError: It is a service.
+    """
+    _refuse_service(url)
+    token = read_token(token_file)
     book = Book(open_store(url))
     if not token and not book.store.url.startswith("sqlite:"):
         book.store.close()
@@ -146,7 +158,19 @@ def open_desk(url: str, token_file: Path | None) -> Desk:
     command = click.get_current_context(silent=True)
     if command is not None:
         command.call_on_close(book.store.close)
-    return _Store(book, book.find_actor(token) if token else local_officer())
+    return book, book.find_actor(token) if token else local_officer()
+
+
+def put_back(url: str, file: Path, *, replace_newer: bool) -> Json:
+    """Puts a backup in the place of a ledger; whoever may make one there may do so, and officers alone write to it.
+
+    Raises:
+        ParameterError: It is a service.
+        StoreError: What is there is in use, newer, another ledger or broken.
+    """
+    _refuse_service(url)
+    stamp = datetime.now(UTC).strftime("%Y%m%d_%H%M%S_%f")
+    return {**restore(url, file, replace_newer=replace_newer, stamp=stamp).to_dict(), "url": hide_passwords(url)}
 
 
 @contextmanager
@@ -162,6 +186,12 @@ def open_till(url: str) -> Iterator[Desk]:
 def is_service(url: str) -> bool:
     """Returns whether a ledger's URL is that of a service."""
     return url.lower().startswith(("http://", "https://"))
+
+
+def _refuse_service(url: str) -> None:
+    if is_service(url):
+        message = f"{hide_passwords(url)} is a service: its store is backed up and put back where that is"
+        raise ParameterError(f"{message}: give --store PATH or postgresql://…", name="store", given=hide_passwords(url))
 
 
 def _open_service(url: str, token: str) -> _Service:

@@ -19,6 +19,7 @@ from typing import Any, Final
 import click
 
 from privcheck.commands.spelling import spell_what_is_missing
+from privcheck.entry_points import find_culprit
 from privcheck.errors import BudgetError, PrivcheckError, UnknownNameError
 from privcheck.hiding import hide_passwords
 
@@ -101,6 +102,13 @@ def explain(error: BaseException, arguments: Sequence[str] = ()) -> Failure:
         return _failure("file", _with_notes(said, error), hint=_of_file(error))
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return _failure("interrupted", _with_notes("interrupted", error.__cause__ or error), code=INTERRUPTED)
+    return _of_code(error)
+
+
+def _of_code(error: BaseException) -> Failure:
+    """Returns that code failed, somebody else's that is registered, or ours."""
+    if (culprit := find_culprit(error)) is not None:
+        return _failure("package", culprit, hint="mend the package, or uninstall it")
     message = f"internal error, nothing was decided: {error!r}"
     return _failure("internal", message, hint="please report it", code=INTERNAL)
 

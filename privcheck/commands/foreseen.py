@@ -15,6 +15,7 @@ from privcheck.commands.sources import Place, source_to_run, usual_place, world_
 from privcheck.declaration import resolve
 from privcheck.registry import Algorithm
 from privcheck.reports.values import PlannedPart
+from privcheck.results import NoiseKind
 
 _UNREAD = {"H": 1, "S": 1, "A": 1}  # the least that data can be that are not read yet
 
@@ -90,13 +91,15 @@ def foresee_check(
     *,
     trials: int | None,
     replicates: int | None,
+    noise: NoiseKind,
     seed: int,
     workers: int | None,
     read: bool,
 ) -> Foreseen:
     """Returns the work of a check: its audits and its run; as `foresee_run`."""
     algorithm = registry.algorithm(name)
-    repeated = replicates or checking.REPLICATES
+    once = noise == "release" or usual_place(algorithm, place).environment is None  # as `checking.count_replicates`
+    repeated = replicates or (1 if once else checking.REPLICATES)
     if algorithm.runs or algorithm.declare is None:
         where = usual_place(algorithm, place)
         run = foresee_run([name], given, where, replicates=repeated, seed=seed, workers=workers, read=read)

@@ -10,6 +10,7 @@ import click
 
 from privcheck.commands.failures import Front
 from privcheck.commands.kinds import Count, Place
+from privcheck.commands.ledger_backup import backup, restore
 from privcheck.commands.ledger_options import (
     block_option,
     condition_option,
@@ -39,7 +40,7 @@ def ledger() -> None:
     """
 
 
-for _other in (block, evidence, freeze, grant, heads, key, policy, receipt, token):
+for _other in (backup, block, evidence, freeze, grant, heads, key, policy, receipt, restore, token):
     ledger.add_command(_other)
 
 

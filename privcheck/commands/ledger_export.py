@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privcheck.commands.desks import Desk
-from privcheck.ledger.exporting import join_charged, write_dp_event
+from privcheck.ledger.exporting import join_charged, state_charges, write_dp_event
 
 
 def export_dataset(desk: Desk, dataset: str, form: str) -> dict[str, Any]:
@@ -22,7 +22,8 @@ def export_dataset(desk: Desk, dataset: str, form: str) -> dict[str, Any]:
     shown = desk.show(dataset)["datasets"][0]
     if form == "statement":
         head = shown["head"]
-        return {"form": form, "dataset": shown, "charges": charges, "head": head}
+        lines = state_charges(charges)
+        return {"form": form, "dataset": shown, "lines": lines, "charges": charges, "head": head}
     events = join_charged((c["state"], c["event"]) for c in charges)
     return {
         "form": form,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from privcheck.commands.widths import columns, wrapped_columns
@@ -116,6 +117,34 @@ def describe_accepted(result: dict[str, Any]) -> str:
     return "\n".join([*told, f"accepted: the ledger is written again{frozen}{ended}"])
 
 
+def describe_backup(result: dict[str, Any]) -> str:
+    """Returns what a backup has."""
+    count = result["rows"]["entry"]
+    first = (
+        f"{result['file']}: {count:,} rows of the ledger {result['store']}, of {result['at']}; its chains fit together"
+    )
+    heads = [(name, str(head["seq"]), head["hash"]) for name, head in result["datasets"].items()]
+    doubt = [f"it was in doubt when it was copied: {result['doubt']}"] if result["doubt"] else []
+    return "\n".join([first, *doubt, "", columns([("dataset", "rows", "head"), *heads])])
+
+
+def describe_restored(result: dict[str, Any]) -> str:
+    """Returns what was put back, and how it is written again."""
+    kept = [f"what was there is kept: {result['kept']}"] if result["kept"] else []
+    first = f"{result['store']}: put back, as of {result['backup']['at']}"
+    if not result["doubt"]:
+        return "\n".join([first, *kept, "nothing was acknowledged after it: the ledger is written on"])
+    verify = f"privcheck ledger verify --store {shlex.quote(result['url'])} --receipts receipts.jsonl --accept"
+    return "\n".join([
+        first,
+        *kept,
+        f"read-only: {result['doubt']}",
+        "an officer compares it with all receipts that were kept, and where rows are lost freezes their datasets:",
+        f"  {verify}",
+        f"  {verify} --freeze-lost",
+    ])  # fmt: skip
+
+
 def describe_token(result: dict[str, Any]) -> str:
     """Returns the token."""
     if result.get("revoked"):
@@ -145,6 +174,17 @@ def describe_export(result: dict[str, Any]) -> str:
     """Returns the statement, or the events."""
     if result["form"] == "dp-event":
         return str(result["event"])
+    shown, head = result["dataset"], result["head"]
+    composed = [f"{g['name']}: {g['theorem']}; covers {g['concurrency']}" for g in shown["grants"]]
+    between = f"between grants: {shown['between_grants']}"
+    told = [
+        ("grant", "times", "noise", "sensitivity", "relation", "cost of one", "state", "stated by"),
+        *(
+            (one["grant"], str(one["times"]), one["noise"], one["sensitivity"], one["relation"],
+             _short(one["cost"]["amount"]), one["state"], str(one["stated_by"]))
+            for one in result["lines"]
+        ),
+    ]  # fmt: skip
     heading = ("charge", "grant", "state", "cost", "by", "when", "for", "unit")
     lines = [
         (c["id"], c["grant"], c["state"], _short(c["cost"]["amount"]), c["actor"], c["at"][:19],
@@ -153,7 +193,20 @@ def describe_export(result: dict[str, Any]) -> str:
         for c in result["charges"]
     ]  # fmt: skip
     return "\n".join(
-        [_dataset(result["dataset"]), "", columns([heading, *lines]), "", f"head: {result['head']['hash']}"]
+        [
+            _dataset(shown),
+            "",
+            "composition:",
+            *composed,
+            between,
+            "",
+            columns(told),
+            "",
+            columns([heading, *lines]),
+            "",
+            f"head: row {head['seq']} of {head['at']}, {head['hash']}",
+            f"signature: {head['signature']}",
+        ]
     )
 
 

@@ -32,7 +32,10 @@ from privcheck.reports.values import (
 from privcheck.reports.wording import ratio, say_given, spell_out
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from privcheck.preparing import Prepared
+    from privcheck.preparing.drafts import Draft
 
 
 def describe_algorithms(result: Listing) -> str:
@@ -154,6 +157,27 @@ def describe_audit(result: Audited) -> str:
 def describe_run(result: Ran) -> str:
     """Returns what was learned and spent."""
     return render_text(as_report(result))
+
+
+def describe_draft(result: Draft, raw: Path, recipe: Path) -> str:
+    """Returns what a raw table seems to be, its first rows as they will be read, and what to do next."""
+    found = [("ours", "in the file", "type", "missing"), *((*one[:3], f"{one[3]:,}") for one in result.guessed)]
+    counted = ", ".join(f"{what}: {count:,}" for what, count in result.counts.items())
+    known = f" after layout {result.layout}" if result.layout else ""
+    todo = f"fill in {', '.join(result.open)}; " if result.open else ""
+    return "\n".join(
+        [
+            f"{recipe}: a draft{known}. Next: {todo}look through it, set confirmed = true, and",
+            f"  privcheck prepare {raw} --recipe {recipe} --out trips.parquet",
+            "",
+            columns(found),
+            "",
+            counted,
+            "",
+            "the first rows as they will be read, private as all of this:",
+            columns(result.rows),
+        ]
+    )
 
 
 def describe_prepared(result: Prepared) -> str:

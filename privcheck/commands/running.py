@@ -175,6 +175,9 @@ def run(
             refuse_files([registry.algorithm(name) for name in names], place)
             command = ["privcheck", *sys.argv[1:]]
             result = api.compare(names, progress=bars, delta=delta, command=command, **how)
+    if out is not None:
+        made = "run.html" if isinstance(result, RanOnline | Compared) else "policy.npz, policy.json, run.json"
+        click.echo(f"written to {out}: {made}", err=True)
     if isinstance(result, RanOnline | Compared):
         finish(result, describe_online_runs, as_json=as_json)
     else:
@@ -228,7 +231,7 @@ def check(
     directory = out if out is not None else Path("runs") / name
     given, command = parse_sets(sets), ["privcheck", *sys.argv[1:]]
     place = Place(**{option: how[option] for option in ("env", "data", "rewards", "features", "users")})
-    amount = {option: how[option] for option in ("trials", "replicates", "seed", "workers")}
+    amount = {option: how[option] for option in ("trials", "replicates", "noise", "seed", "workers")}
     foreseen = foresee_check(name, given, place, read=dry_run, **amount)
     if dry_run:
         _tell_planned("check", foreseen, delta=how["delta"], out=directory, as_json=as_json)

@@ -51,12 +51,14 @@ def accept(store: Store, known: Known, actor: Actor, receipts: Sequence[Receipt]
     """Lets a store be written again, where nothing is lost of it, or what was lost is frozen: all in one transaction.
 
     Raises:
+        AuthorityError: The actor's token has ended.
         ParameterError: A receipt was not signed by this store.
         StoreError: It cannot be written now; what was in doubt still is.
     """
     answers: list[Accepted] = []
 
     def decide(transaction: Transaction, kept: Mapping[str, bool]) -> bool:
+        tokens.check_holder(transaction, actor, now=at)
         known.forget()  # it may have been read before another copy came in its place
         found = _compare(transaction, kept, receipts)
         if found.checked.ok and (freeze or not (found.lost or found.uncompared)):

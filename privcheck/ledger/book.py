@@ -10,12 +10,26 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from privcheck.errors import LedgerError
-from privcheck.ledger import accepting, chains, changing, granting, registry, requests, showing, signing, tokens, trees
+from privcheck.ledger import (
+    accepting,
+    backups,
+    chains,
+    changing,
+    granting,
+    registry,
+    requests,
+    showing,
+    signing,
+    tokens,
+    trees,
+)
 from privcheck.ledger.accepting import Accepted
 from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
+from privcheck.ledger.backups import Backup
 from privcheck.ledger.blocks import Block, choose_blocks
 from privcheck.ledger.deciding import quote_of
 from privcheck.ledger.exact import read_text, write_time
@@ -70,22 +84,32 @@ class Book:
         return write_time(self._clock())
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
-        """Yields a transaction that may write; a row that does not fit its chain makes the store read-only."""
+    def write(self, actor: Actor | None = None) -> Iterator[Transaction]:
+        """Yields a transaction that may write; a row that does not fit its chain makes the store read-only.
+
+        Args:
+            actor: Who writes: a token that has ended since it was looked up writes nothing, and one that is ended
+                while the transaction runs is ended after it.
+
+        Raises:
+            AuthorityError: The actor's token has ended.
+        """
         if (joined := getattr(self._joined, "transaction", None)) is not None:
+            self._check(joined, actor)
             yield joined
             return
         try:
             with self.store.write() as transaction:
+                self._check(transaction, actor)
                 yield transaction
         except LedgerError as error:
             self.store.stop_writing(str(error))
             raise
 
     @contextmanager
-    def together(self) -> Iterator[Transaction]:
+    def together(self, actor: Actor) -> Iterator[Transaction]:
         """Yields a transaction that all writes of this thread join until it ends."""
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             self._joined.transaction = transaction
             try:
                 yield transaction
@@ -119,7 +143,7 @@ class Book:
         """
         require(actor, "token")
         end = None if expires is None else granting.read_time("expires", expires)
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             return tokens.make_token(
                 transaction, name=name, role=role, grants=grants, expires=end, by=actor.name, at=self.now()
             )
@@ -131,7 +155,7 @@ class Book:
             ParameterError: There is none of the name.
         """
         require(actor, "token")
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             tokens.revoke_token(transaction, name, by=actor.name, now=self.now())
 
     def list_tokens(self, actor: Actor) -> list[dict[str, Any]]:
@@ -150,7 +174,7 @@ class Book:
         """
         require(actor, "policy")
         policy = granting.read_policy(**fields, by=f"officer {actor.name}")
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             granting.write_policy(transaction, policy, actor=actor.name, at=self.now())
         return policy
 
@@ -168,7 +192,7 @@ class Book:
             ParameterError: A name is taken, nobody said that, or the dataset was granted as a whole.
         """
         require(actor, "policy")
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             return granting.write_blocks(
                 transaction, dataset, names, disjoint_users=disjoint_users, actor=actor.name, at=self.now()
             )
@@ -252,8 +276,10 @@ class Book:
         """Writes a prepared request, or refuses it; several may share a transaction of `write`.
 
         Raises:
+            AuthorityError: The token has ended since the request was prepared.
             IdempotencyError: The key came before, with another request.
         """
+        self._check(transaction, prepared.actor)
         return changing.apply(transaction, self._known, prepared, at=self.now())
 
     def commit(self, actor: Actor, charge: str) -> Decision:
@@ -264,7 +290,7 @@ class Book:
             StateError: It was released.
         """
         self._known.signer(self.store)
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             return changing.commit(transaction, self._known, actor, charge, at=self.now())
 
     def release(self, actor: Actor, charge: str, *, evidence: str) -> Decision:
@@ -278,7 +304,7 @@ class Book:
         """
         read_text("evidence", evidence, most=2000)
         self._known.signer(self.store)
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             return changing.release(transaction, self._known, actor, charge, evidence=evidence, at=self.now())
 
     def add_evidence(
@@ -293,13 +319,13 @@ class Book:
             ParameterError: The verdict is none.
         """
         found = changing.read_finding(verdict, report)
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             return changing.add_evidence(transaction, self._known, actor, charge, found, at=self.now())
 
     def freeze(self, actor: Actor, grant: str, *, reason: str) -> str:
         """Stops all spending on a grant, for good; returns the row's hash."""
         require(actor, "freeze")
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             told = {"reason": read_text("reason", reason, most=2000)}
             return changing.note(transaction, self._known, actor, grant, kind="freeze", body=told, at=self.now()).hash
 
@@ -390,8 +416,22 @@ class Book:
             self.store.stop_writing(str(error))
             raise
 
+    def back_up(self, actor: Actor, file: Path) -> Backup:
+        """Writes what is committed into a new file, right while others write; `backups.restore` puts it back.
+
+        Raises:
+            LedgerError: A chain does not fit together; there is no backup.
+            StoreError: There is such a file already, or it cannot be written.
+        """
+        require(actor, "backup")
+        return backups.back_up(self.store, file, at=self.now())
+
+    def _check(self, transaction: Transaction, actor: Actor | None) -> None:
+        if actor is not None:
+            tokens.check_holder(transaction, actor, now=self.now())
+
     def _give(self, actor: Actor, grant: Grant, *, unit: object = None) -> tuple[Grant, Policy]:
-        with self.write() as transaction:
+        with self.write(actor) as transaction:
             return granting.write_grant(transaction, grant, unit=unit, actor=actor.name, at=self.now())
 
     def _extend_trees(self) -> None:

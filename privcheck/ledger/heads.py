@@ -337,7 +337,8 @@ def _compare_heads(heads: Sequence[Head], proofs: Sequence[Consistency]) -> tupl
             continue
         where = f"{sizes[size].words}: "
         if tried := failed[size]:
-            problems.append(f"{where}a fork: the proof that the head of {max(tried)} rows begins with it does not hold")
+            what = f"that the head of {max(tried)} rows begins with it does not follow"
+            problems.append(f"{where}a fork, or a made-up proof: {what}")
         else:
             missing.append(f"{where}no proof that the head of {largest} rows begins with it: ledger heads prove")
     return problems, missing
@@ -378,7 +379,7 @@ def _compare_receipts(
         if any(proof.holds(head) for proof, head in tried):
             continue
         if tried:
-            problems.append(f"{where}: a fork: the proof that its row is in a head does not hold")
+            problems.append(f"{where}: a fork, or a made-up proof: that its row is in a head does not follow")
         else:
             missing.append(f"{where}: no proof that its row is in a head: ledger heads prove")
     return problems, missing

@@ -1,8 +1,10 @@
-"""Idempotency keys of what is no charge: policies, blocks, grants, evidence, tokens; and what claims are about.
+"""Idempotency keys of what is no charge: policies, blocks, grants, commits, releases, evidence, tokens; and claims.
 
 The keys of charges and reservations are in their rows. Of everything else the request's digest and the answer are kept
 beside it, in the same transaction, so that asking again after an answer was lost gives that answer, whoever has started
-the service anew since then. An answer that tells a secret is not kept: it is told once.
+the service anew since then. An answer that tells a secret is not kept: it is told once. What is refused keeps no key,
+here as on the command line. Two requests have no key in the ledger: a claim is what it is about, and an acceptance is
+of the copy that is there, so that it is decided anew, whatever was answered of another one.
 """
 
 from __future__ import annotations
@@ -37,13 +39,16 @@ def once(
         write: Writes, and returns the answer.
         secret: The answer is not kept.
 
+    Returns:
+        The answer; one whose `state` is "refused" is decided anew when it is asked for again.
+
     Raises:
         IdempotencyError: The key came before, with another request.
         StateError: It came before, and its answer told a secret, which is not told again.
     """
     said = digest(canonical({name: value for name, value in asked.items() if value is not None}))
     read_text("key", key)
-    with book.together() as transaction:
+    with book.together(actor) as transaction:
         # whoever comes at the same time with the same key waits here
         if earlier := rows.earlier_requests(transaction, actor.name, key):
             if (said, None) not in earlier:
@@ -51,13 +56,12 @@ def once(
             found = transaction.one(f"SELECT body FROM answer {_WHERE}", (actor.name, key))  # noqa: S608 - a constant
             assert found is not None
             return _repeat(key, str(found[0]))
-        transaction.run(
-            "INSERT INTO answer (actor, request_key, request, body, written_at) VALUES (?, ?, ?, '', ?)",
-            (actor.name, key, said, book.now()),
-        )
         told = write()
-        if not secret:
-            transaction.run(f"UPDATE answer SET body = ? {_WHERE}", (_write(told), actor.name, key))  # noqa: S608 - a constant
+        if told.get("state") != "refused":
+            transaction.run(
+                "INSERT INTO answer (actor, request_key, request, body, written_at) VALUES (?, ?, ?, ?, ?)",
+                (actor.name, key, said, "" if secret else _write(told), book.now()),
+            )
         return told
 
 

@@ -8,7 +8,8 @@
 | older copy | a head of the marks or of this process, or a turn of the marks, is not there | no | in doubt |
 | foreign | another number, another file at the path, tables in another place (PostgreSQL) | no | in doubt |
 | unmarked | rows, and no marks that can be read | no | in doubt |
-| in doubt | one of these three was noticed, at opening or by a write | no | being accepted |
+| put back | from a backup, and no marks beside it reach as far | no | in doubt |
+| in doubt | one of these four was noticed, at opening or by a write | no | being accepted |
 | being accepted | one transaction without other writers: it compares, freezes, marks | by it | ours, or in doubt |
 | accepted elsewhere | its epoch is not the one that this process opened | not by this one | ours, opened again |
 
@@ -60,7 +61,7 @@ class Identity:
         turn: How many transactions have written to it (SQLite).
         tag: Of the last of them.
         forgone: The tag of marks that an officer has given up (SQLite).
-        place: Where its tables were made (PostgreSQL).
+        place: Where its tables were made (PostgreSQL); of a SQLite file not empty where it was put back.
     """
 
     store: str
@@ -170,10 +171,8 @@ def explain_lost(lost: Heads) -> str:
 
 def explain_marks(transaction: Transaction, identity: Identity, marks: Marks | None) -> str:
     """Why a SQLite file is not the newest copy of itself, by its marks; empty where they do not say so."""
-    if marks is None:
-        # a ledger with names and tokens alone has nothing that could be spent twice
-        any_row = transaction.one("SELECT 1 FROM entry WHERE dataset <> ? LIMIT 1", (REGISTRY,))
-        return "" if any_row is None else f"its heads, kept beside it in FILE.heads, are not there; {COMPARE}"
+    if marks is None or identity.place:
+        return _explain_unmarked(transaction, identity)
     if marks.store not in ("", identity.store):
         return f"its heads, kept beside it in FILE.heads, are those of another ledger; {COMPARE}"
     if marks.tag and marks.tag == identity.forgone:  # given up in the transaction that accepted this copy
@@ -183,6 +182,14 @@ def explain_marks(transaction: Transaction, identity: Identity, marks: Marks | N
     if identity.turn < marks.turn or (identity.turn == marks.turn and identity.tag != marks.tag):
         return f"it is an older copy: {marks.turn} transactions were acknowledged, and not all are there; {COMPARE}"
     return ""
+
+
+def _explain_unmarked(transaction: Transaction, identity: Identity) -> str:
+    if identity.place:
+        return f"it was put back from a backup; {COMPARE}"
+    # a ledger with names and tokens alone has nothing that could be spent twice
+    any_row = transaction.one("SELECT 1 FROM entry WHERE dataset <> ? LIMIT 1", (REGISTRY,))
+    return "" if any_row is None else f"its heads, kept beside it in FILE.heads, are not there; {COMPARE}"
 
 
 def heads_path(path: Path) -> Path:

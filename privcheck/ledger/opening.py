@@ -38,14 +38,24 @@ def create_store(url: str) -> Store:
 
 
 def _make(url: str, *, create: bool) -> Store:
-    if url.startswith(("postgresql://", "postgres://")):
+    if is_postgres(url):
         from privcheck.ledger.postgres import PostgresStore
 
         return PostgresStore(url, create=create)
-    return SqliteStore(_path(url), create=create)
+    return SqliteStore(read_path(url), create=create)
 
 
-def _path(url: str) -> Path:
+def is_postgres(url: str) -> bool:
+    """Whether a URL is that of a PostgreSQL database."""
+    return url.startswith(("postgresql://", "postgres://"))
+
+
+def read_path(url: str) -> Path:
+    """The path of a SQLite ledger.
+
+    Raises:
+        ParameterError: The URL is none of one.
+    """
     scheme, separator, rest = url.partition("://")
     if not separator:
         scheme, rest = "sqlite", f"/{url}" if url else ""

@@ -13,9 +13,10 @@ import re
 import secrets
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -23,13 +24,17 @@ from privcheck.errors import StoreError
 from privcheck.hiding import hide_passwords
 from privcheck.ledger.marks import COMPARE, IDENTITY, Identity, Memory, explain_lost
 from privcheck.ledger.schema import VERSION, migrate, read_version
-from privcheck.ledger.store import Field, Row, Waiting
+from privcheck.ledger.sqlite import make_copy, tables_of
+from privcheck.ledger.store import Field, Row, Transaction, Waiting
 from privcheck.ledger.values import Entry
 
 if TYPE_CHECKING:
+    import sqlite3
+
     import psycopg
 
 _WAIT: Final = 30  # seconds for another writer to finish, and for a server that does not answer
+_STREAMED: Final = 2000  # rows at a time
 _IDLE: Final = 8  # connections that are kept
 _SCHEMA_LOCK: Final = 4_611_686_018  # of the advisory lock under which tables are made
 _WRITE_LOCK: Final = 4_611_686_019  # … that every write shares, and an acceptance has alone
@@ -50,6 +55,10 @@ _GUARDS: Final = (
     """CREATE TRIGGER entry_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON entry
        FOR EACH STATEMENT EXECUTE FUNCTION entry_only_added()""",
 )
+_OTHERS: Final = (
+    "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+    "AND application_name = 'privcheck'"
+)
 _SECRET: Final = ("password", "sslpassword")  # of a URL's options
 _AGAIN: Final = "ask again with the same key"
 # SQLSTATE: disk full, I/O, corrupted data or index, read-only server
@@ -61,7 +70,7 @@ _BUSY: Final = ("40001", "40P01", "55P03", "23505")
 class PostgresTransaction:
     """One transaction on a PostgreSQL connection."""
 
-    __slots__ = ("_claimed", "_connection", "_locked", "_waiting", "heads", "keys")
+    __slots__ = ("_claimed", "_connection", "_locked", "_waiting", "heads", "holders", "keys")
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -69,6 +78,7 @@ class PostgresTransaction:
         self._waiting = Waiting(self._run_many)
         self.heads: dict[tuple[str, str], Entry] = {}
         self.keys: dict[tuple[str, str], list[tuple[str, Entry | None]]] = {}
+        self.holders: dict[str, bool] = {}
         self._claimed: set[str] = set()
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
@@ -99,6 +109,20 @@ class PostgresTransaction:
         self.flush()
         return self._connection.execute(_marked(statement), parameters).fetchall()
 
+    def stream(self, statement: str) -> Iterator[list[Row]]:
+        """Yields the rows of an answer, some thousands at a time; the server keeps the others."""
+        with self._connection.cursor(name="stream") as cursor:
+            cursor.execute(statement)
+            while rows := cursor.fetchmany(_STREAMED):
+                yield rows
+
+    def load(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        """Adds rows to a table as they come."""
+        statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
+        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+
     def claim(self, what: str, names: Sequence[str]) -> None:
         """Keeps every other writer from deciding about names until the transaction ends, there or not."""
         new = sorted({f"{what} {name}" for name in names} - self._claimed)
@@ -107,6 +131,13 @@ class PostgresTransaction:
                 "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(%s::text[]) AS name", (new,)
             )
             self._claimed |= set(new)
+
+    def share(self, what: str, names: Sequence[str]) -> None:
+        """Keeps every other writer from claiming names until the transaction ends."""
+        self._connection.execute(
+            "SELECT pg_advisory_xact_lock_shared(hashtextextended(name, 0)) FROM unnest(%s::text[]) AS name",
+            (sorted(f"{what} {name}" for name in names),),
+        )
 
     def lock(self, dataset: str) -> None:
         """Keeps every other writer out of a dataset until the transaction ends."""
@@ -122,6 +153,7 @@ class PostgresStore:
         url: `postgresql://user@host/database`, or anything else that libpq takes as a URI; a password is best left to
             `PGPASSWORD` or `~/.pgpass`.
         create: Whether the tables are to be made; they must not be there yet. Otherwise they have to be there.
+        connect: Whether to look at them at all: not where they are put back.
 
     Attributes:
         url: Where it is, without a password.
@@ -132,7 +164,7 @@ class PostgresStore:
         StoreError: psycopg is not installed, the database cannot be reached, has a ledger and should not, or none.
     """
 
-    def __init__(self, url: str, *, create: bool = False) -> None:
+    def __init__(self, url: str, *, create: bool = False, connect: bool = True) -> None:
         try:
             import psycopg
         except ImportError:
@@ -148,6 +180,8 @@ class PostgresStore:
         self._memory = Memory()
         self._place = ""
         weakref.finalize(self, _close_all, self._idle, self._process)
+        if not connect:
+            return
         if create:
             with self._transaction(_CHANGING) as transaction:
                 self._make_tables(transaction)
@@ -196,6 +230,91 @@ class PostgresStore:
         if accepted:
             self._memory.begin(identity)
             self.doubt = ""
+
+    def copy_to(self, path: Path) -> None:
+        """Writes what is committed, as of one moment, into an empty file, a few thousand rows at a time."""
+        with self.read() as transaction:
+
+            def fill(target: sqlite3.Connection) -> None:
+                for name, columns in tables_of(target):
+                    for rows in transaction.stream(f"SELECT {', '.join(columns)} FROM {name}"):  # noqa: S608 - ours
+                        marks = ", ".join("?" * len(columns))
+                        target.executemany(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks})", rows)  # noqa: S608
+
+            make_copy(path, fill)
+
+    @classmethod
+    def put_back(
+        cls, url: str, source: sqlite3.Connection, *, explain: Callable[[Transaction | None], None], stamp: str
+    ) -> str:  # fmt: skip
+        """Puts the tables of a SQLite ledger into a database, in one transaction.
+
+        Args:
+            url: Of the database.
+            source: The file.
+            explain: Refuses to do so by what is there; told None where that cannot be read, or is in use.
+            stamp: Names the schema to which the tables go that are there.
+
+        Returns:
+            That schema; empty where there were no tables.
+
+        Raises:
+            StoreError: The database cannot be written, or `explain` refuses.
+        """
+        store = cls(url, connect=False)
+        try:
+            with store._transaction(_ACCEPTING) as transaction:
+                return store._put_back(transaction, source, explain, stamp)
+        finally:
+            store.close()
+
+    def _put_back(
+        self,
+        transaction: PostgresTransaction,
+        source: sqlite3.Connection,
+        explain: Callable[[Transaction | None], None],
+        stamp: str,
+    ) -> str:
+        self._check_server(transaction)
+        transaction.run("SET LOCAL statement_timeout = 0")
+        transaction.run(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
+        tables, kept = tables_of(source), ""
+        there = [name for name, _ in tables if transaction.one("SELECT to_regclass(?)", (name,)) != (None,)]
+        if there:
+            if transaction.one(_OTHERS) != (0,):
+                self._refuse_used(explain)
+            whole = _find_tables(transaction) == (True, True) and read_version(transaction) == VERSION
+            explain(transaction if whole else None)
+            kept = f"replaced_{stamp}"
+            self._move_away(transaction, there, kept)
+        migrate(transaction, version=0)
+        for name, _ in reversed(tables):  # what a new ledger has
+            transaction.run(f"DELETE FROM {name}")  # noqa: S608 - names of tables
+        for name, columns in tables:
+            transaction.load(name, columns, source.execute(f"SELECT {', '.join(columns)} FROM {name}"))  # noqa: S608
+        for statement in _GUARDS:
+            transaction.run(statement)
+        return kept
+
+    def _refuse_used(self, explain: Callable[[Transaction | None], None]) -> None:
+        try:
+            explain(None)
+        except StoreError:
+            message = f"{self.url}: somebody has it open: stop the service and what charges it, or give --replace"
+            raise StoreError(message) from None
+
+    def _move_away(self, transaction: PostgresTransaction, tables: Sequence[str], schema: str) -> None:
+        """Moves tables, and the functions of their triggers, to a schema of their own."""
+        transaction.run(f"CREATE SCHEMA {schema}")
+        marks = ", ".join("?" * len(tables))
+        functions = transaction.all(
+            "SELECT DISTINCT tgfoid::regprocedure::text FROM pg_trigger "  # noqa: S608 - marks alone
+            f"WHERE NOT tgisinternal AND tgrelid IN (SELECT to_regclass(n) FROM unnest(ARRAY[{marks}]) AS n)",
+            tables,
+        )
+        for kind, names in (("TABLE", tables), ("FUNCTION", [str(function) for (function,) in functions])):
+            for name in names:
+                transaction.run(f"ALTER {kind} {name} SET SCHEMA {schema}")
 
     def close(self) -> None:
         """Closes the connections that are not in use."""

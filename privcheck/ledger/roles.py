@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from privcheck.errors import AuthorityError
@@ -10,14 +10,14 @@ from privcheck.errors import AuthorityError
 Role = Literal["reader", "analyst", "ci", "officer", "admin"]
 Action = Literal[
     "show", "verify", "export", "quote", "reserve", "commit", "release", "charge", "import", "evidence",
-    "policy", "grant", "attest", "freeze", "accept", "token",
+    "policy", "grant", "attest", "freeze", "accept", "backup", "token",
 ]  # fmt: skip
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 
 _LOOKS: Final[frozenset[Action]] = frozenset({"show", "verify", "export"})
 _SPENDS: Final[frozenset[Action]] = frozenset({"quote", "reserve", "commit", "release", "charge", "import", "evidence"})
-_RULES: Final[frozenset[Action]] = frozenset({"policy", "grant", "attest", "freeze", "accept"})
+_RULES: Final[frozenset[Action]] = frozenset({"policy", "grant", "attest", "freeze", "accept", "backup"})
 _MAY: Final[dict[Role, frozenset[Action]]] = {
     "reader": _LOOKS,
     "analyst": _LOOKS | _SPENDS,
@@ -35,11 +35,13 @@ class Actor:
         name: As written in every row.
         role: What he or she may do.
         grants: The grants that an analyst or a CI job may charge; officers may charge all.
+        holder: The digest of the token by which that is known, which every write looks up again; empty without one.
     """
 
     name: str
     role: Role
     grants: tuple[str, ...] = ()
+    holder: str = field(default="", repr=False, compare=False)
 
 
 def may(role: Role, action: Action) -> bool:

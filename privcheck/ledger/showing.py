@@ -15,7 +15,7 @@ from privcheck.ledger.deciding import read_charge
 from privcheck.ledger.describing import describe_all_taken, describe_balance, describe_support
 from privcheck.ledger.signing import Signer, is_installed, unsigned
 from privcheck.ledger.store import Transaction
-from privcheck.ledger.values import Entry, Grant
+from privcheck.ledger.values import Entry, Grant, concurrency_between, concurrency_of
 
 
 def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
@@ -36,6 +36,7 @@ def show_dataset(transaction: Transaction, name: str) -> dict[str, Any]:
         "policy": policy.to_dict(),
         "blocks": blocks,
         "grants": [_show_grant(grant, balance) for grant, balance in found],
+        "between_grants": concurrency_between(policy, [grant for grant, _ in found]),
         "taken_part_in_all": describe_all_taken(policy, found),
         "support": describe_support(policy, rows.rows_of_kind(transaction, name, "evidence")),
         "head": _receipt_of(transaction, head).to_dict(),
@@ -109,4 +110,5 @@ def _receipt_of(transaction: Transaction, row: Entry) -> Receipt:
 
 def _show_grant(grant: Grant, balance: Balance) -> dict[str, Any]:
     shown = describe_balance(grant, balance)
-    return {**grant.to_dict(), "balance": shown, "remaining": shown["free"], "note": NOT_A_GUARANTEE}
+    told = {"concurrency": concurrency_of(grant), "balance": shown, "remaining": shown["free"]}
+    return {**grant.to_dict(), **told, "note": NOT_A_GUARANTEE}

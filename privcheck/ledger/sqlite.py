@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -36,6 +36,8 @@ from privcheck.ledger.values import Entry
 
 _WAIT: Final = 30.0  # seconds for another writer to finish
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+BACKUP: Final = 0x70766362  # what the header of a backup's file says: `privcheck.ledger.backups`
+_PLACE: Final = 68  # of those four bytes
 _GUARDS: Final = tuple(
     f"CREATE TRIGGER entry_no_{verb.lower()} BEFORE {verb} ON entry "
     "BEGIN SELECT RAISE(ABORT, 'rows of the ledger are only added'); END"
@@ -46,13 +48,14 @@ _GUARDS: Final = tuple(
 class SqliteTransaction:
     """One transaction on a SQLite connection."""
 
-    __slots__ = ("_connection", "_waiting", "heads", "keys")
+    __slots__ = ("_connection", "_waiting", "heads", "holders", "keys")
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._waiting = Waiting(connection.executemany)
         self.heads: dict[tuple[str, str], Entry] = {}
         self.keys: dict[tuple[str, str], list[tuple[str, Entry | None]]] = {}
+        self.holders: dict[str, bool] = {}
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
         """Runs a statement."""
@@ -85,6 +88,9 @@ class SqliteTransaction:
 
     def claim(self, what: str, names: Sequence[str]) -> None:
         """Does nothing: a SQLite file has one writer at a time."""
+
+    def share(self, what: str, names: Sequence[str]) -> None:
+        """Does nothing, for the same reason."""
 
     def lock(self, dataset: str) -> None:
         """Does nothing, for the same reason."""
@@ -176,8 +182,8 @@ class SqliteStore:
             accepted = decide(transaction, {name: name not in lost for name in {*told, *lost}})
             if accepted:
                 if self.doubt or lost:
-                    identity = replace(identity, epoch=secrets.token_hex(16), forgone=marks.tag)
-                    for name in ("epoch", "forgone"):
+                    identity = replace(identity, epoch=secrets.token_hex(16), forgone=marks.tag, place="")
+                    for name in ("epoch", "forgone", "place"):
                         value = str(getattr(identity, name))
                         transaction.run("UPDATE meta SET value = ? WHERE name = ?", (value, name))
                 identity = _take_turn(transaction, replace(identity, turn=max(identity.turn, marks.turn)))
@@ -187,6 +193,11 @@ class SqliteStore:
             self.doubt = ""
             kept = Marks(store=identity.store, turn=identity.turn, tag=identity.tag, heads=heads)
             self._mark(lambda: replace_marks(self._path, kept))
+
+    def copy_to(self, path: Path) -> None:
+        """Writes what is committed, as of one moment, into an empty file; whoever writes does not wait for it."""
+        with self._translating(), closing(sqlite3.connect(path)) as target:
+            self._connect().backup(target)  # in one step: another writer would start it anew between two
 
     def close(self) -> None:
         """Closes the connections of all threads."""
@@ -278,7 +289,10 @@ class SqliteStore:
 
     def _bring_up_to_date(self) -> None:
         """Opens a file that is there; what copy of itself it is, bringing its tables up to date does not decide."""
-        if not os.access(self._path, os.W_OK) or not os.access(self._path.parent, os.W_OK):
+        if is_backup(self._path):
+            self.stop_writing("it is a backup, and no ledger: privcheck ledger restore FILE --store URL puts it back")
+            self._mode = "ro"
+        elif not os.access(self._path, os.W_OK) or not os.access(self._path.parent, os.W_OK):
             self.stop_writing("the file or its folder cannot be written by this user, or at all")
             self._mode = "ro"
         with self.read() as transaction:
@@ -358,6 +372,38 @@ class SqliteStore:
                 self.stop_writing(str(error))
                 raise StoreError(f"{self._path}: read-only from now on: {error}", read_only=True) from error
             raise StoreError(f"{self._path}: {error}") from error
+
+
+def is_backup(path: Path) -> bool:
+    """Whether a file says in its header that it is a backup, and not to be written."""
+    try:
+        with path.open("rb") as file:
+            file.seek(_PLACE)
+            return file.read(4) == BACKUP.to_bytes(4, "big")
+    except OSError:
+        return False
+
+
+def tables_of(connection: sqlite3.Connection) -> list[tuple[str, list[str]]]:
+    """The tables of a file with their columns, in the order in which they were made: none refers to a later one."""
+    names = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY rowid"
+    ).fetchall()
+    return [(name, [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]) for (name,) in names]
+
+
+def make_copy(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
+    """Writes a ledger's tables, with what a function puts into them, into an empty file."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        transaction = SqliteTransaction(connection)
+        migrate(transaction, version=0)
+        for name, _ in tables_of(connection):  # what a new ledger has
+            connection.execute(f"DELETE FROM {name}")  # noqa: S608 - names of tables
+        fill(connection)
+        for statement in _GUARDS:
+            connection.execute(statement)
+        connection.execute("COMMIT")
 
 
 def _take_turn(transaction: SqliteTransaction, identity: Identity) -> Identity:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Protocol
 
 from privcheck.ledger.values import Entry
@@ -20,10 +21,12 @@ class Transaction(Protocol):
             ("grant", name). Until it ends nobody else can follow such a row: the place after it is its own.
         keys: What is known of requests' keys, by actor and key: the digests of requests that had it, each with its row
             where it was one to spend.
+        holders: Whether tokens may be used, by their digests, as far as that was asked.
     """
 
     heads: dict[tuple[str, str], Entry]
     keys: dict[tuple[str, str], list[tuple[str, Entry | None]]]
+    holders: dict[str, bool]
 
     def run(self, statement: str, parameters: Sequence[Field] = ()) -> None:
         """Runs a statement, with `?` for parameters.
@@ -45,9 +48,12 @@ class Transaction(Protocol):
         """Keeps every other writer from deciding about names until the transaction ends; before datasets are locked.
 
         Args:
-            what: Of what: "key" before "name", which is that of a dataset, a grant or a token.
+            what: Of what: "token" before "key" before "name", which is that of a dataset, a grant or a token.
             names: Which; those of one transaction at once, where there are several.
         """
+
+    def share(self, what: str, names: Sequence[str]) -> None:
+        """Keeps every other writer from claiming names until the transaction ends; they may share them."""
 
     def lock(self, dataset: str) -> None:
         """Keeps every other writer out of a dataset until the transaction ends; datasets are locked in order."""
@@ -123,6 +129,13 @@ class Store(Protocol):
 
         Raises:
             StoreError: The store cannot be written now; the doubt stays.
+        """
+
+    def copy_to(self, path: Path) -> None:
+        """Writes what is committed, as of one moment, into an empty file, as a SQLite ledger's.
+
+        Raises:
+            StoreError: The store cannot be read now, or the file cannot be written.
         """
 
     def close(self) -> None:

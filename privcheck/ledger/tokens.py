@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from collections.abc import Collection
 from typing import Any, Final
 
 from privcheck.errors import AuthorityError, ParameterError
@@ -69,20 +70,56 @@ def find_actor(transaction: Transaction, digest: str, *, now: str) -> Actor:
     if row is None or row[4] is not None or (row[3] is not None and str(row[3]) <= now):
         raise AuthorityError(_UNKNOWN, known=False)
     role: Role = next(role for role in ROLES if role == row[1])
-    return Actor(name=str(row[0]), role=role, grants=tuple(json.loads(str(row[2]))))
+    return Actor(name=str(row[0]), role=role, grants=tuple(json.loads(str(row[2]))), holder=digest)
+
+
+def look_up(transaction: Transaction, digests: Collection[str], *, now: str) -> None:
+    """Looks up whether tokens may be used, for `check_holder`; none of them can be ended before the transaction has."""
+    new = sorted(set(digests) - {"", *transaction.holders})
+    if not new:
+        return
+    transaction.share("token", new)
+    marks = ", ".join("?" * len(new))
+    found = transaction.all(
+        f"SELECT hash FROM token WHERE revoked IS NULL AND (expires IS NULL OR expires > ?) AND hash IN ({marks})",  # noqa: S608
+        (now, *new),
+    )
+    valid = {row[0] for row in found}
+    transaction.holders.update({digest: digest in valid for digest in new})
+
+
+def check_holder(transaction: Transaction, actor: Actor, *, now: str) -> None:
+    """Refuses what was asked for with a token that has ended since it was looked up.
+
+    Raises:
+        AuthorityError: It has.
+    """
+    look_up(transaction, (actor.holder,), now=now)
+    if actor.holder and not transaction.holders[actor.holder]:
+        raise AuthorityError(_UNKNOWN, known=False)
+
+
+def list_holders(transaction: Transaction, *, now: str) -> dict[str, Role]:
+    """The role of every token that may be used, by the token's digest."""
+    found = transaction.all(
+        "SELECT hash, role FROM token WHERE revoked IS NULL AND (expires IS NULL OR expires > ?)", (now,)
+    )
+    return {str(value): next(role for role in ROLES if role == name) for value, name in found}
 
 
 def revoke_token(transaction: Transaction, name: str, *, by: str, now: str) -> None:
-    """Ends a token.
+    """Ends a token, once every transaction has ended that writes by it.
 
     Raises:
         ParameterError: There is none of the name.
     """
-    registry.lock(transaction)
-    row = transaction.one("SELECT revoked FROM token WHERE name = ?", (name,))
+    row = transaction.one("SELECT hash, revoked FROM token WHERE name = ?", (name,))
     if row is None:
         raise ParameterError(f"expected the name of a token, got {name!r}", name="name", given=name)
-    if row[0] is None:
+    transaction.claim("token", [str(row[0])])
+    registry.lock(transaction)
+    row = transaction.one("SELECT revoked FROM token WHERE name = ?", (name,))  # again: another may have been first
+    if row is not None and row[0] is None:
         transaction.run("UPDATE token SET revoked = ? WHERE name = ?", (now, name))
         registry.note(transaction, "revoke", {"name": name, "revoked": now}, actor=by, at=now)
 

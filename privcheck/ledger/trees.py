@@ -130,6 +130,9 @@ def prove(transaction: Transaction, signer: Signer, kept: Evidence, *, at: str) 
         if (problem := _contradict_receipt(transaction, receipt, signer)) is not None:
             problems.append(problem)
             continue
+        if receipt.dataset not in heads:  # its rows are there under a name that is not
+            problems.append(f"{name_chain(receipt.dataset)}, receipt of row {receipt.seq}: the dataset's name is gone")
+            continue
         of, now = {"store": signer.store, "dataset": receipt.dataset}, heads[receipt.dataset].size
         path = _write(prove_inclusion(receipt.seq - 1, now, nodes[receipt.dataset]))
         inclusions.append(Inclusion(**of, seq=receipt.seq, hash=receipt.hash, size=now, path=path))

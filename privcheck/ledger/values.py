@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from privcheck.accounting.currencies import THEOREMS, Cost, Currency, Name
+from privcheck.accounting.currencies import CONCURRENCY, THEOREMS, Cost, Currency, Name
 from privcheck.errors import ParameterError
 from privcheck.ledger.exact import write_number
 from privcheck.unit import Unit
@@ -16,6 +16,7 @@ from privcheck.unit import Unit
 CurrencyName = Literal["epsilon", "rho", "mu2", "events"]  # events: of a plan, which are counted down
 WHOLE: Final = ("",)  # what is spent on where a dataset is not divided into blocks
 PLANNED: Final = "composition of dominating pairs, of events fixed in advance"
+_PLANNED: Final = "releases in any order, whose parameters are fixed in advance"
 CURRENCIES: Final[dict[CurrencyName, Currency]] = {  # in which spending may depend on what was released before
     "epsilon": Currency(name="pure"),
     "rho": Currency(name="zcdp"),
@@ -236,6 +237,29 @@ def theorem_of(currency: CurrencyName) -> str:
         return PLANNED
     name: Name = CURRENCIES[currency].name
     return THEOREMS[name]
+
+
+def concurrency_of(grant: Grant) -> str:
+    """Which interleaving of a grant's charges the theorem covers by which they compose."""
+    if grant.recorded:
+        return "any: charges are recorded, not added"
+    return _PLANNED if grant.currency == "events" else CONCURRENCY[CURRENCIES[grant.currency].name]
+
+
+def concurrency_between(policy: Policy, grants: Sequence[Grant]) -> str:
+    """Which interleaving of charges to different grants of a dataset the theorem covers by which grants compose.
+
+    Caps that were fixed before anything was released compose as mechanisms do. What is late may have been chosen from
+    answers: it is a part of the remainder, which is a filter in one currency. Of approximate zCDP nothing is cited
+    for interactions that overlap.
+    """
+    fixed = "releases and interactions that overlap too, where caps were fixed before any release (Vadhan & Zhang 2023)"
+    apart = [
+        grant.name
+        for grant in grants
+        if (grant.currency == "rho" and grant.lost) or (grant.late and policy.remainder == "rho")
+    ]
+    return f"{fixed}; interactions with {', '.join(apart)} one after the other" if apart else fixed
 
 
 def write_cost(cost: Cost) -> dict[str, str]:

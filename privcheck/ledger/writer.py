@@ -17,8 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Unpack
 
-from privcheck.errors import FullError, IdempotencyError, StoreError
-from privcheck.ledger import rows
+from privcheck.errors import AuthorityError, FullError, IdempotencyError, StoreError
+from privcheck.ledger import rows, tokens
 from privcheck.ledger.answers import Decision
 from privcheck.ledger.book import Book
 from privcheck.ledger.requests import Asked, AskedFor, Prepared
@@ -133,14 +133,16 @@ class Writer:
 
     def _write(self, batch: list[_Request]) -> None:
         """Writes requests together; one by one where that fails."""
-        answers: list[Decision | IdempotencyError] = []
+        answers: list[Decision | AuthorityError | IdempotencyError] = []
         try:
             with self.book.write() as transaction:
+                holders = {request.prepared.actor.holder for request in batch}
+                tokens.look_up(transaction, holders, now=self.book.now())
                 _look_up_keys(transaction, batch)
                 for request in batch:
                     try:
                         answers.append(self.book.apply(transaction, request.prepared))
-                    except IdempotencyError as error:  # told before anything is written
+                    except (AuthorityError, IdempotencyError) as error:  # told before anything is written
                         answers.append(error)
         except BaseException as error:  # noqa: BLE001 - every one of them has to be answered
             lasting = isinstance(error, StoreError) and error.read_only
@@ -152,7 +154,7 @@ class Writer:
                 _fail(request, error)
             return
         for request, answer in zip(batch, answers, strict=True):
-            if isinstance(answer, IdempotencyError):
+            if isinstance(answer, (AuthorityError, IdempotencyError)):
                 _fail(request, answer)
             else:
                 with suppress(InvalidStateError):

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from privcheck.errors import TrajectoryError
 from privcheck.preparing.plan import PreparationPlan
-from privcheck.preparing.raw import Chunk
+from privcheck.preparing.raw import Change, Chunk
 from privcheck.reading.problems import Problems
 
-Change = tuple[int, str, str]  # row of the file, what was done, with what
 _REMEDY: Final = {
     "missing": "--missing drop leaves such episodes out",
     "unknown": "the codebook is the public list of all of them: add it there, or mend the data",
@@ -78,20 +77,20 @@ def shape_episodes(chunk: Chunk, plan: PreparationPlan, horizon: int, wanted: ND
     lengths = ends - starts
     episode = np.repeat(np.arange(starts.size), lengths)
     place = np.arange(chunk.rows) - starts[episode]
-    gaps = _find_gaps(chunk, starts, episode, place)
-    _refuse(chunk, (rows.missing | gaps) if plan.missing == "refuse" else np.zeros(chunk.rows, bool), rows, gaps)
-    _check_chain(chunk, rows, ends, gaps)
+    gaps = find_gaps(chunk, starts, episode, place)
+    _refuse(chunk, plan, (rows.missing | gaps) if plan.missing == "refuse" else np.zeros(chunk.rows, bool), rows, gaps)
+    _check_chain(chunk, plan, rows, ends, gaps)
     kept = np.ones(starts.size, bool) if wanted is None else wanted.copy()
-    changes: list[Change] = []
+    changes = list(chunk.changes)
     _note(changes, chunk, starts[~kept], "episode dropped", "others of its user are kept")
     broken = np.zeros(starts.size, bool)
     broken[episode[rows.missing | gaps]] = True
     short = lengths < horizon
     long = lengths > horizon
     if plan.short == "refuse" and (kept & ~broken & short).any():
-        _complain(chunk, starts[kept & ~broken & short], f"an episode of fewer than {horizon} steps", "short")
+        _complain(chunk, plan, starts[kept & ~broken & short], f"an episode of fewer than {horizon} steps", "short")
     if plan.horizon is None and (kept & ~broken & long).any():
-        _complain(chunk, starts[kept & ~broken & long], f"an episode of more than {horizon} steps", "short")
+        _complain(chunk, plan, starts[kept & ~broken & long], f"an episode of more than {horizon} steps", "short")
     _note(changes, chunk, starts[kept & broken], "episode dropped", "a value or a step is missing")
     kept &= ~broken
     if plan.short == "drop":
@@ -104,7 +103,7 @@ def shape_episodes(chunk: Chunk, plan: PreparationPlan, horizon: int, wanted: ND
     dense = _fill(rows, plan, kept, (starts, lengths, episode, place, used), horizon)
     users = chunk.columns.get("user")
     return Dense(
-        rows=chunk.first + starts[kept],
+        rows=chunk.numbers[starts[kept]],
         users=None if users is None else users.take(pa.array(starts[kept])).to_pylist(),
         states=dense[0],
         actions=dense[1],
@@ -145,13 +144,13 @@ def _read(chunk: Chunk, plan: PreparationPlan, ends: NDArray[np.intp]) -> _Rows:
     state = _codes(chunk, "state", states, plan)
     action = _codes(chunk, "action", actions, plan)
     following = _codes(chunk, "next_state", states, plan) if "next_state" in chunk.columns else None
-    reward = _numbers(chunk, "reward")
+    reward = _numbers(chunk, "reward", plan)
     low, high = plan.bounds
     scaled = (reward - low) / (high - low)
     with np.errstate(invalid="ignore"):
         beyond = (scaled < 0) | (scaled > 1)
     if beyond.any() and not plan.clip_rewards:
-        _complain(chunk, np.flatnonzero(beyond), f"a reward outside {low:g} to {high:g}", "reward", of="reward")
+        _complain(chunk, plan, np.flatnonzero(beyond), f"a reward outside {low:g} to {high:g}", "reward", of="reward")
     missing = (state < 0) | (action < 0) | np.isnan(reward)
     if following is not None:
         if plan.ended is not None:  # no state after the last step: the episode has ended
@@ -168,7 +167,7 @@ def _codes(chunk: Chunk, name: str, labels: tuple[str, ...] | None, plan: Prepar
     column = chunk.columns[name]
     if labels is None:
         if pa.types.is_floating(column.type):  # whole numbers beside missing ones
-            column = _whole(chunk, name, column)
+            column = _whole(chunk, plan, name, column)
         if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
             message = f"column {plan.find(name)} holds {column.type}, not codes: give the public list of labels with "
             raise TrajectoryError(f"{message}--codebook FILE, or have one drafted with --draft-codebook FILE")
@@ -176,36 +175,39 @@ def _codes(chunk: Chunk, name: str, labels: tuple[str, ...] | None, plan: Prepar
         negative = values < 0
         if (negative & ~_nulls(column)).any():
             at = np.flatnonzero(negative & ~_nulls(column))
-            _complain(chunk, at, f"a {name} below 0", "unknown", of=name)
+            _complain(chunk, plan, at, f"a {name} below 0", "unknown", of=name)
         if plan.states is not None and name != "action" and (values >= plan.states).any():
             at = np.flatnonzero(values >= plan.states)
-            _complain(chunk, at, f"a {name} that is not below --states {plan.states}", "unknown", of=name)
+            _complain(chunk, plan, at, f"a {name} that is not below --states {plan.states}", "unknown", of=name)
         return values
     texts = column if pa.types.is_string(column.type) else column.cast(pa.string())
-    found = pc.index_in(texts, value_set=pa.array(labels, pa.string()))
+    aliases = plan.aliases.get("action" if name == "action" else "state", {})
+    found = pc.index_in(texts, value_set=pa.array([*labels, *aliases], pa.string()))
     unknown = _nulls(found) & ~_nulls(texts)
     if unknown.any():
-        _complain(chunk, np.flatnonzero(unknown), f"a {name} that is not in the codebook", "unknown", of=name)
+        _complain(chunk, plan, np.flatnonzero(unknown), f"a {name} that is not in the codebook", "unknown", of=name)
     codes: NDArray[np.int64] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes
+    meant = np.array([*range(len(labels)), *(labels.index(label) for label in aliases.values())])
+    return np.where(codes < 0, -1, meant[codes])
 
 
-def _whole(chunk: Chunk, name: str, column: pa.Array) -> pa.Array:
+def _whole(chunk: Chunk, plan: PreparationPlan, name: str, column: pa.Array) -> pa.Array:
     values = pc.fill_null(column, np.nan).to_numpy(zero_copy_only=False)
     missing = np.isnan(values)
     with np.errstate(invalid="ignore"):
         odd = ~missing & ((values != np.floor(values)) | (np.abs(values) > 2**31))
     if odd.any():
-        _complain(chunk, np.flatnonzero(odd), f"a {name} that is no whole number", "unknown", of=name)
+        _complain(chunk, plan, np.flatnonzero(odd), f"a {name} that is no whole number", "unknown", of=name)
     return pa.array(np.where(missing, 0, values).astype(np.int64), mask=missing)
 
 
-def _numbers(chunk: Chunk, name: str) -> NDArray[np.float64]:
+def _numbers(chunk: Chunk, name: str, plan: PreparationPlan) -> NDArray[np.float64]:
     column = chunk.columns[name]
     try:
         numbers = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
     except pa.ArrowException as error:
-        raise TrajectoryError(f"column {name}: expected numbers; {str(error).splitlines()[0]}") from None
+        message = f"column {plan.find(name)} holds {column.type}, and some of it is no number: expected numbers"
+        raise TrajectoryError(message) from error
     values: NDArray[np.float64] = numbers
     return values
 
@@ -215,23 +217,28 @@ def _nulls(column: pa.Array) -> NDArray[np.bool_]:
     return nulls
 
 
-def _find_gaps(
+def find_gaps(
     chunk: Chunk, starts: NDArray[np.intp], episode: NDArray[np.intp], place: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
     """Returns which rows are not the step that their place asks for; steps count from 0 or from 1."""
     if "step" not in chunk.columns:
         return np.zeros(place.size, bool)
     column = chunk.columns["step"]
+    if pa.types.is_temporal(column.type):
+        message = "column step holds times, not 0, 1, 2, …: number the rows of an episode by them with --sort --times "
+        raise TrajectoryError(f"{message}order, or bin them: --sort --times 4h")
     try:
         step = pc.fill_null(column.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
     except pa.ArrowException as error:
-        raise TrajectoryError(f"column step: expected whole numbers; {str(error).splitlines()[0]}") from None
+        raise TrajectoryError("column step: expected whole numbers, or times with --sort --times order") from error
     first = step[starts][episode]
     gaps: NDArray[np.bool_] = (step - first != place) | (first < 0) | (first > 1)
     return gaps
 
 
-def _check_chain(chunk: Chunk, rows: _Rows, ends: NDArray[np.intp], gaps: NDArray[np.bool_]) -> None:
+def _check_chain(
+    chunk: Chunk, plan: PreparationPlan, rows: _Rows, ends: NDArray[np.intp], gaps: NDArray[np.bool_]
+) -> None:
     if rows.following is None:
         return
     inside = np.ones(chunk.rows, bool)
@@ -239,25 +246,32 @@ def _check_chain(chunk: Chunk, rows: _Rows, ends: NDArray[np.intp], gaps: NDArra
     at = np.flatnonzero(inside)
     wrong = at[(rows.following[at] != rows.state[at + 1]) & ~(rows.missing | gaps)[at] & ~(rows.missing | gaps)[at + 1]]
     if wrong.size:
-        _complain(chunk, wrong, "a next_state that is not the state of the next row", "chain", of="next_state")
+        _complain(chunk, plan, wrong, "a next_state that is not the state of the next row", "chain", of="next_state")
 
 
-def _refuse(chunk: Chunk, bad: NDArray[np.bool_], rows: _Rows, gaps: NDArray[np.bool_]) -> None:
+def _refuse(chunk: Chunk, plan: PreparationPlan, bad: NDArray[np.bool_], rows: _Rows, gaps: NDArray[np.bool_]) -> None:
     if (bad & rows.missing).any():
-        _complain(chunk, np.flatnonzero(bad & rows.missing), "a missing value", "missing")
+        _complain(chunk, plan, np.flatnonzero(bad & rows.missing), "a missing value", "missing")
     if (bad & gaps).any():
-        _complain(chunk, np.flatnonzero(bad & gaps), "a step that does not follow the one before", "step", of="step")
+        _complain(
+            chunk, plan, np.flatnonzero(bad & gaps), "a step that does not follow the one before", "step", of="step"
+        )
 
 
-def _complain(chunk: Chunk, at: NDArray[np.intp], what: str, kind: str, *, of: str | None = None) -> None:
+def _complain(
+    chunk: Chunk, plan: PreparationPlan, at: NDArray[np.intp], what: str, kind: str, *, of: str | None = None
+) -> None:
     def show(i: int) -> str:
-        return f"row {chunk.first + i}" + ("" if of is None else f" ({chunk.columns[of][i]})")
+        value = "" if of is None or not plan.show_values else f" ({chunk.columns[of][i]})"
+        return f"row {chunk.numbers[i]}{value}"
 
     problems = Problems()
     problems.add(f"{what} ({_REMEDY[kind]})", at, show)
-    read = chunk.first + chunk.rows - 1
+    read = chunk.numbers.max()
+    if of is not None and not plan.show_values:
+        problems.say("what stands there is shown with --show-values")
     raise TrajectoryError(f"the raw table cannot be prepared; among its rows 1 to {read:,}:", problems=problems.lines)
 
 
 def _note(changes: list[Change], chunk: Chunk, at: Iterable[np.intp], what: str, how: str) -> None:
-    changes.extend((chunk.first + int(i), what, how) for i in at)
+    changes.extend((int(chunk.numbers[int(i)]), what, how) for i in at)

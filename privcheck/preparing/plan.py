@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -11,17 +12,22 @@ from privcheck.errors import ParameterError
 from privcheck.preparing.codebooks import Codebook
 from privcheck.reading.users import NO_STATEMENT, Users
 
-COLUMNS: Final = ("episode", "step", "state", "action", "reward", "next_state", "user")
+COLUMNS: Final = ("episode", "step", "state", "action", "reward", "next_state", "user", "terminal")
 NEEDED: Final = ("episode", "state", "action", "reward")
 
 Missing = Literal["refuse", "drop"]
 Short = Literal["refuse", "pad", "drop"]
 Keep = Literal["refuse", "first", "random"]
+Several = Literal["refuse", "first", "last"]
+Malformed = Literal["refuse", "drop"]
 _WAYS: Final = {
     "missing": ("refuse", "drop"),
     "short": ("refuse", "pad", "drop"),
     "keep": ("refuse", "first", "random"),
+    "several": ("refuse", "first", "last"),
+    "malformed": ("refuse", "drop"),
 }
+_SECONDS: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +35,8 @@ class PreparationPlan:
     """How a raw table becomes trajectories.
 
     Attributes:
-        columns: What the file calls the columns, by our names; those not named are called as ours are.
+        columns: What the file calls the columns, by our names; those not named are called as ours are. Where a
+            `terminal` is named, true in the last row of each episode, there is no column of episodes.
         codebook: The public codes of states and actions; None where the file holds codes.
         states: S, where the file holds codes and episodes may end early: the ended state is one more.
         reward_range: The public bounds (low, high) of a step's reward, mapped to [0, 1]; None where it is there.
@@ -42,7 +49,17 @@ class PreparationPlan:
         keep: Which episodes stay of a user who has more than `users.max_trajectories` (1 where nothing was said): the
             first, or some at random; "refuse" refuses the table.
         seed: Of the random choice.
-        sort: Sort the rows by episode and step first, which holds the file in memory.
+        sort: Sort the rows by episode and step first, which holds the file in memory; rows of one step, and those of
+            a file without steps, keep the file's order.
+        times: The column of steps holds times: "order" numbers rows by them, and a width such as "4h" bins them from
+            the first of each episode.
+        time_format: How text says a time, as strptime writes it; None for ISO 8601.
+        several: Which row counts where several of an episode are of one step.
+        aliases: Other spellings of labels: by "state" and "action", the label by its spelling.
+        encoding: Of a text file.
+        delimiter: Of a text file; None for a comma, in .tsv a tab.
+        malformed: What becomes of rows of a text file with too few or too many values.
+        show_values: Whether messages show what stands in rows, which is private, beside their numbers.
 
     Raises:
         ParameterError: A choice means nothing, or two contradict each other; the message says what to do.
@@ -61,10 +78,29 @@ class PreparationPlan:
     keep: Keep = "refuse"
     seed: int = 0
     sort: bool = False
+    times: str | None = None
+    time_format: str | None = None
+    several: Several = "refuse"
+    aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    encoding: str = "utf-8"
+    delimiter: str | None = None
+    malformed: Malformed = "refuse"
+    show_values: bool = False
 
     def __post_init__(self) -> None:
         self._refuse_words()
         self._refuse_numbers()
+        self._refuse_aliases()
+        if not self.sort and (self.times is not None or self.several != "refuse"):
+            message = "--times and --several compare the rows of an episode in their order: add --sort"
+            raise ParameterError(message, name="sort")
+        if "terminal" in self.columns and "episode" in self.columns:
+            message = "--column terminal=… is for a file without a column of episodes: give one of the two"
+            raise ParameterError(message, name="columns", given=dict(self.columns))
+        if "terminal" in self.columns and self.sort:
+            raise ParameterError(
+                "--column terminal=… reads the rows in the file's order: leave out --sort", name="sort"
+            )
         if self.short != "refuse" and self.horizon is None:
             message = "--short goes with --horizon H: the longest episode's length is private, H has to be public"
             raise ParameterError(message, name="horizon")
@@ -88,7 +124,17 @@ class PreparationPlan:
                 message = f"--{name.replace('_', '-')}: expected {', '.join(ways)}; got {getattr(self, name)!r}"
                 raise ParameterError(message, name=name, given=getattr(self, name))
 
+    def _refuse_aliases(self) -> None:
+        for kind, spellings in self.aliases.items():
+            labels = () if self.codebook is None else getattr(self.codebook, f"{kind}s", ())
+            for spelling, label in spellings.items():
+                if label not in labels or spelling in labels:
+                    message = f"alias {spelling!r} of {kind} {label!r}: expected another spelling of a label"
+                    raise ParameterError(f"{message} in the codebook", name="aliases", given=spelling)
+
     def _refuse_numbers(self) -> None:
+        if self.times is not None:
+            read_seconds(self.times)
         for name in ("states", "horizon"):
             count = getattr(self, name)
             if count is not None and count < 1:
@@ -100,6 +146,11 @@ class PreparationPlan:
         if not low <= self.padded_with <= high:
             message = f"--pad-reward {self.padded_with:g}: expected within the rewards' bounds {low:g} to {high:g}"
             raise ParameterError(message, name="pad_reward", given=self.pad_reward)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that the file must have."""
+        return tuple("terminal" if name == "episode" and "terminal" in self.columns else name for name in NEEDED)
 
     @property
     def most(self) -> int:
@@ -135,6 +186,10 @@ class PreparationPlan:
                 "the codebook lists the states and actions that occur in the data: confirm that it is public "
                 "knowledge, or which values occur leaks without noise"
             )
+        if self.malformed == "drop":
+            said.append(
+                "rows with too few or too many values are left out: the number of rows that are left is private"
+            )
         if self.missing == "drop":
             said.append(
                 "episodes with missing values are dropped one by one, each by its own rows: this costs nothing, but "
@@ -154,3 +209,21 @@ class PreparationPlan:
         if self.clip_rewards and self.reward_range is None:
             said.append("rewards are clipped to [0, 1], which must be their public range")
         return tuple(said)
+
+
+def read_seconds(times: str) -> float:
+    """The width of a bin of times; 0 for "order".
+
+    Raises:
+        ParameterError: It is neither "order" nor a positive number with its unit.
+
+    >>> read_seconds("4h"), read_seconds("order")
+    (14400.0, 0.0)
+    """
+    if times == "order":
+        return 0.0
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|h|d)", times.strip())
+    if found is None or not float(found[1]) > 0:
+        message = f"--times {times[:40]}: expected order, or the width of a bin such as 30min, 4h or 1d"
+        raise ParameterError(message, name="times", given=times)
+    return float(found[1]) * _SECONDS[found[2]]

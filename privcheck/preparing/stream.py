@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, Self
@@ -20,10 +20,10 @@ from pyarrow import csv
 from privcheck.brief import Brief
 from privcheck.errors import FileFormatError, ParameterError, TrajectoryError
 from privcheck.preparing.codebooks import FILE_NAME, Codebook
-from privcheck.preparing.episodes import Change, Dense, shape_episodes
+from privcheck.preparing.episodes import Dense, shape_episodes
 from privcheck.preparing.plan import PreparationPlan
-from privcheck.preparing.raw import Chunk, read_chunks, refuse_unknown_users
-from privcheck.reading.users import METADATA, unit_of_table
+from privcheck.preparing.raw import Change, Chunk, read_chunks, refuse_unknown_users
+from privcheck.reading.users import METADATA, RECIPE, unit_of_table
 from privcheck.results import Progress, silent
 from privcheck.unit import Unit
 from privcheck.whole_files import whole_file
@@ -50,6 +50,7 @@ class Prepared(Brief):
         unit: Who the users are, and at most how many episodes one has.
         codebook: The file with the labels; None where the raw table holds codes.
         depends_on_data: Choices that looked at the data.
+        recipe: The digest of the recipe; empty without one.
     """
 
     data: str
@@ -61,15 +62,19 @@ class Prepared(Brief):
     unit: Unit
     codebook: str | None
     depends_on_data: tuple[str, ...]
+    recipe: str = ""
 
 
-def prepare(raw: Path, out: Path, plan: PreparationPlan, *, progress: Progress = silent) -> Prepared:
+def prepare(
+    raw: Path, out: Path, plan: PreparationPlan, *, recipe: str = "", progress: Progress = silent
+) -> Prepared:  # fmt: skip
     """Writes trajectories made of a raw table, with the codebook and the list of changes beside them.
 
     Args:
         raw: A table that pyarrow reads, a row a step.
         out: Where the trajectories go: .parquet or .csv.
         plan: What is asked for.
+        recipe: The digest of the recipe that says so, which the written file keeps; empty without one.
         progress: Called with (rows, rows) after each chunk; nobody knows how many there will be.
 
     Raises:
@@ -84,21 +89,24 @@ def prepare(raw: Path, out: Path, plan: PreparationPlan, *, progress: Progress =
     refuse_unknown_users(raw, plan)
     chosen = _choose_episodes(raw, plan)
     changed: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
     log = out.with_name(out.stem + ".changes.csv")
     out.parent.mkdir(parents=True, exist_ok=True)
     sizes = _Sizes()
     try:
         as_csv = out.suffix.lower() == ".csv"
-        with whole_file(out) as file, whole_file(log) as notes, _Writer(file, plan, as_csv=as_csv) as writer:
+        with whole_file(out) as file, whole_file(log) as notes, _Writer(file, plan, recipe, as_csv=as_csv) as writer:
             notes.write(b"row,what,how\n")
             for dense, rows in _shape(raw, plan, chosen):
                 changed.update(what for _, what, _ in dense.changes)
+                dropped.update(how for _, what, how in dense.changes if what in ("episode dropped", "row left out"))
                 notes.write("".join(map(_line, dense.changes)).encode())
                 sizes.add(dense, rows)
                 writer.write(dense)
                 progress(sizes.rows, sizes.rows)
             if not sizes.episodes:
-                raise ParameterError(f"no episode of {raw} is left: {dict(changed) or 'it has no rows'}")
+                why = ", ".join(f"{how} ({count:,})" for how, count in dropped.most_common())
+                raise ParameterError(f"no episode of {raw} is left; left out: {why or 'nothing, it has no rows'}")
     except OSError as error:
         raise FileFormatError(f"{out}: cannot be written: {error.strerror or error}") from error
     book = None if plan.codebook is None else out.with_name(FILE_NAME)
@@ -114,6 +122,7 @@ def prepare(raw: Path, out: Path, plan: PreparationPlan, *, progress: Progress =
         unit=_unit_of(plan, sizes.steps, named=writer.named),
         codebook=None if book is None else str(book),
         depends_on_data=plan.depends_on_data,
+        recipe=recipe,
     )
 
 
@@ -131,17 +140,17 @@ class _Sizes:
         self.steps = dense.actions.shape[1]
 
 
-def find_labels(raw: Path, columns: Mapping[str, str]) -> tuple[set[str], set[str]]:
+def find_labels(raw: Path, plan: PreparationPlan) -> tuple[set[str], set[str]]:
     """Returns the states and the actions that occur in a raw table, as texts: they are private until confirmed.
 
     Args:
         raw: The table.
-        columns: What it calls the columns, by our names.
+        plan: How it is read; its codebook and codes do not count.
     """
     states: set[str] = set()
     actions: set[str] = set()
-    everything = PreparationPlan(columns=columns, codebook=Codebook(states=("?",), actions=("?",)))  # read as texts
-    for chunk in read_chunks(raw, everything):
+    texts = Codebook(states=("?",), actions=("?",))
+    for chunk in read_chunks(raw, replace(plan, codebook=texts, states=None)):
         for name, found in (("state", states), ("next_state", states), ("action", actions)):
             if name in chunk.columns:
                 texts = pc.unique(chunk.columns[name].cast(pa.string())).to_pylist()
@@ -156,7 +165,7 @@ def _shape(raw: Path, plan: PreparationPlan, chosen: set[int] | None) -> Iterato
             horizon = int(chunk.starts[1] - chunk.starts[0]) if chunk.starts.size > 1 else chunk.rows
         wanted = None
         if chosen is not None:
-            wanted = np.array([chunk.first + int(start) in chosen for start in chunk.starts], dtype=bool)
+            wanted = np.isin(chunk.numbers[chunk.starts], list(chosen))
         yield shape_episodes(chunk, plan, horizon, wanted), chunk.rows
 
 
@@ -177,7 +186,7 @@ def _choose_episodes(raw: Path, plan: PreparationPlan) -> set[int] | None:
         users = chunk.columns["user"]
         _refuse_two_users(chunk, users)
         for start, user in zip(chunk.starts.tolist(), users.take(pa.array(chunk.starts)).to_pylist(), strict=True):
-            row = chunk.first + start
+            row = int(chunk.numbers[start])
             if plan.keep == "random":
                 rank = hashlib.blake2b(f"{plan.seed}|{user!r}|{seen[user]}".encode(), digest_size=16).digest()
             else:
@@ -214,7 +223,7 @@ def _refuse_two_users(chunk: Chunk, users: pa.Array) -> None:
     lengths = np.diff(np.append(chunk.starts, chunk.rows))
     other = np.flatnonzero((codes != np.repeat(codes[chunk.starts], lengths)) | (codes < 0))
     if other.size:
-        row = chunk.first + int(other[0])
+        row = chunk.numbers[other[0]]
         raise FileFormatError(f"row {row}: no user, or another one than in the rows of its episode before it")
 
 
@@ -231,8 +240,8 @@ def _line(change: Change) -> str:
 class _Writer:
     """Trajectories to a file, as `read_trajectories` reads them: episodes from 0, steps from 1."""
 
-    def __init__(self, file: BinaryIO, plan: PreparationPlan, *, as_csv: bool) -> None:
-        self._file, self._plan, self._csv = file, plan, as_csv
+    def __init__(self, file: BinaryIO, plan: PreparationPlan, recipe: str, *, as_csv: bool) -> None:
+        self._file, self._plan, self._recipe, self._csv = file, plan, recipe, as_csv
         self._writer: Any = None
         self.named = False
         self._episode = 0
@@ -255,7 +264,8 @@ class _Writer:
         if self._writer is None:
             self.named = dense.users is not None
             unit = _unit_of(self._plan, steps, named=self.named)
-            table = table.replace_schema_metadata({METADATA: json.dumps(unit.to_dict())})
+            said = {METADATA: json.dumps(unit.to_dict())}
+            table = table.replace_schema_metadata(said | ({RECIPE: self._recipe} if self._recipe else {}))
             made = csv.CSVWriter if self._csv else pq.ParquetWriter
             self._writer = made(self._file, table.schema)
         self._writer.write_table(table)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privcheck.errors import FileFormatError, ParameterError
 from privcheck.reading.problems import Problems
-from privcheck.reading.users import METADATA
+from privcheck.reading.users import METADATA, RECIPE
 
 CONVENTIONS = {"line": "lines count the header as line 1", "row": "rows count from 1"}
 
@@ -29,6 +29,7 @@ class Table:
         columns: Arrow columns by name; CSV columns are text. Taken out one by one, to free memory.
         ignored: The columns of the file that were not asked for.
         stored: The unit of privacy in a Parquet file's metadata, as JSON; None where there is none.
+        recipe: There too: the digest of the recipe that it was prepared by; empty without one.
     """
 
     format: str
@@ -37,6 +38,7 @@ class Table:
     columns: dict[str, Any]
     ignored: tuple[str, ...]
     stored: bytes | None = None
+    recipe: str = ""
 
     @property
     def rows(self) -> int:
@@ -139,7 +141,7 @@ def _read_parquet(path: Path, needed: Sequence[str], optional: Sequence[str]) ->
     try:
         with pq.ParquetFile(path) as file:
             names = [str(name) for name in file.schema_arrow.names]
-            stored = (file.schema_arrow.metadata or {}).get(METADATA)
+            metadata = file.schema_arrow.metadata or {}
             chosen = _choose(path, names, needed, optional)
             read = file.read(columns=chosen)
     except pa.ArrowException as error:
@@ -150,7 +152,8 @@ def _read_parquet(path: Path, needed: Sequence[str], optional: Sequence[str]) ->
         lines=np.arange(1, read.num_rows + 1),
         columns={name: read.column(name) for name in chosen},
         ignored=tuple(n for n in names if n not in chosen),
-        stored=stored,
+        stored=metadata.get(METADATA),
+        recipe=metadata.get(RECIPE, b"").decode("ascii", "replace"),
     )
 
 

@@ -141,6 +141,8 @@ def admit_table(
     facts: dict[str, str | int] = {"file": path.name, "format": table.format, "rows": table.rows}
     if table.ignored:
         facts["ignored columns"] = ", ".join(table.ignored)
+    if table.recipe:
+        facts["recipe"] = table.recipe
     unit = unit_of_table(users, stored, named=named, steps=admitted.horizon)
     return gather_facts(replace(admitted, unit=unit), facts, sizes)
 

@@ -16,6 +16,7 @@ from privcheck.unit import Unit, name_person
 
 COLUMN: Final = "user"
 METADATA: Final = b"privcheck.unit"  # of a Parquet file's schema
+RECIPE: Final = b"privcheck.recipe"  # there too: the digest of the recipe that it was prepared by
 SAY_SO: Final = "--one-episode-is-one-user (in Python users=Users(one_episode_is_one_user=True))"
 _PEOPLE: Final = re.compile(
     r"(patient|subject|person|people|user|member|client|customer|rider|driver|student|participant|individual|"

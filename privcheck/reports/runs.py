@@ -1,4 +1,4 @@
-"""Runs of online agents as files: run.json and run.html with regret, value, switching cost and privacy over time."""
+"""Runs as files: run.json and run.html, of online agents with regret, value, switching cost and privacy over time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 from privcheck.errors import FileFormatError, ParameterError
+from privcheck.reports.keeping import as_report
 from privcheck.reports.model import encode
 from privcheck.reports.store import refuse_other_ledger
-from privcheck.reports.values import Compared, RanOnline, from_json
+from privcheck.reports.values import Compared, Ran, RanOnline, from_json
 from privcheck.whole_files import write_together
 
 JSON_NAME, HTML_NAME = "run.json", "run.html"
@@ -31,27 +32,37 @@ def render_runs_again(directory: Path) -> Path:
     """Writes run.html from run.json alone and returns its path.
 
     Raises:
-        FileFormatError: There is no run of online agents that this version can read.
+        FileFormatError: There is no run that this version can read.
         LedgerError: A ledger beside it was changed, or is another run's.
         PrivcheckError: The page cannot be written; the old one is still there.
     """
     file = directory / JSON_NAME
     try:
         data = json.loads(file.read_bytes().decode("utf-8"))
-        several = isinstance(data, dict) and "results" in data
-        result = from_json(Compared, data, "run") if several else from_json(RanOnline, data, "run")
+        if not isinstance(data, dict):
+            raise ParameterError("got something else")  # noqa: TRY301 - one message for all that it is not
+        several = "results" in data
+        result: Compared | RanOnline | Ran
+        if several:
+            result = from_json(Compared, data, "run")
+        elif "regret" in data:
+            result = from_json(RanOnline, data, "run")
+        else:
+            result = from_json(Ran, data, "run")
         for run in result.results if isinstance(result, Compared) else (result,):
             refuse_other_ledger(directory / run.algorithm if several else directory, run.ledger)
         page = _page(result)
     except (OSError, ValueError, IndexError, ParameterError) as error:  # curves of unequal lengths among them
-        message = f"{file}: expected what `privcheck run NAME --out DIR` of online agents wrote; {error!s}"
+        message = f"{file}: expected what `privcheck run NAME --out DIR` wrote; {error!s}"
         raise FileFormatError(message) from None
     write_together(directory, {HTML_NAME: page})
     return directory / HTML_NAME
 
 
-def _page(result: RanOnline | Compared) -> str:
+def _page(result: RanOnline | Compared | Ran) -> str:
     from privcheck.reports.comparison import compared_page  # here, not above: they load matplotlib
-    from privcheck.reports.html import run_page
+    from privcheck.reports.html import render_html, run_page
 
+    if isinstance(result, Ran):
+        return render_html(as_report(result))
     return compared_page(result) if isinstance(result, Compared) else run_page((result,))

@@ -99,6 +99,8 @@ def verdict(report: Report) -> Verdict:
     own, verify = report.verdict or report.verify, report.verify
     if own is None and report.audit is not None:
         return _audit_verdict(report.audit)
+    if own is None and report.run is not None:
+        return _run_verdict(report.run)
     kind, method = ("", "") if own is None else (own.verdict, own.method)
     tones: dict[str, Tone] = {"holds": "good", "fails": "bad"}
     headline = {"holds": "Holds", "fails": "Fails", "undecided": "Undecided"}.get(kind, "No verdict")
@@ -113,6 +115,16 @@ def verdict(report: Report) -> Verdict:
         sentence="" if own is None else agree(report, own.sentence),
         repair=as_sentence(agree(report, verify.repair)) if verify else "",
         joint=_JOINT[verify.joint] if verify and verify.joint else "",
+    )
+
+
+def _run_verdict(run: Ran | RanOnline) -> Verdict:
+    """Returns what a run alone says: it judges no claim."""
+    sentence = f"A run judges no claim and tests no code: `privcheck check {run.algorithm}` does."
+    if run.ledger is not None and run.ledger.noise.startswith("release") and run.ledger.protects is not False:
+        sentence = f"Its noise was drawn for a release, at the cost below. {sentence}"
+    return Verdict(
+        headline="Not judged", tone="open", how="", claim="", ratios="", sentence=sentence, repair="", joint=""
     )
 
 

@@ -14,10 +14,11 @@ from privcheck.ledger import Book, open_store
 from privcheck.ledger.witnesses import open_witness
 from privcheck.ledger.writer import Writer
 from privcheck.service import ledger_routes, ledger_views, stateless
-from privcheck.service.calculator import Calculator
+from privcheck.service.calculator import Calculator, Calculators
 from privcheck.service.desk import Desk
 from privcheck.service.limits import Buckets, Guard
 from privcheck.service.pages.adding import add_pages
+from privcheck.service.pages.visitors import find_caller
 from privcheck.service.problems import ProblemDetails, answer_problems
 from privcheck.service.pushing import Pusher
 from privcheck.service.questions import allowed_methods, check_headers
@@ -31,9 +32,9 @@ class Settings:
         store: URL of the ledger's store; None for calculations alone.
         seconds: Of one request.
         calculation_seconds: Of one calculation.
-        rate: Requests a second of one address or token, in the long run.
+        rate: Requests a second of one token, or of all strangers at one address, in the long run.
         burst: Requests at once.
-        processes: That calculate.
+        processes: That calculate for those who hold a token; one more does for strangers. Without a store all do.
         push_heads: A second place that the ledger's heads are pushed to; None for none.
         push_seconds: From one push to the next.
         secure: Browsers reach the service by TLS, which a proxy ends; its own TLS shows by itself.
@@ -58,22 +59,25 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         StoreError: There is no ledger at the store's URL.
     """
     chosen = settings or Settings()
-    calculator = Calculator(processes=chosen.processes, seconds=chosen.calculation_seconds)
+    own = Calculator(processes=chosen.processes, seconds=chosen.calculation_seconds)
+    apart = own if chosen.store is None else Calculator(processes=1, seconds=chosen.calculation_seconds)
+    calculators = Calculators(holders=own, strangers=apart)
     desk = pusher = None
     if chosen.store is not None:
         book = Book(open_store(chosen.store))
         writer = Writer(book, timeout=0.9 * chosen.seconds)
-        desk = Desk(book=book, writer=writer, buckets=Buckets(rate=chosen.rate, burst=chosen.burst))
+        desk = Desk(book=book, writer=writer)
         if chosen.push_heads is not None:
             pusher = Pusher(book=book, witness=open_witness(chosen.push_heads), seconds=chosen.push_seconds)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        calculator.start()
+        own.start()  # those of strangers begin when the first one asks
         if pusher is not None:
             pusher.start()
         yield
-        calculator.close()
+        for one in {id(one): one for one in (own, apart)}.values():
+            one.close()
         if pusher is not None:
             pusher.close()
         if desk is not None:
@@ -89,15 +93,22 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,  # a redirect would name the host that the request named
         lifespan=lifespan,
     )
-    app.state.calculator = calculator
+    app.state.calculators = calculators
     app.state.desk = desk
     app.state.pusher = pusher
     answer_problems(app)
     for router in (stateless.router, ledger_routes.router, ledger_views.router):
         app.include_router(router)
     add_pages(app, secure=chosen.secure)
-    by_address = Buckets(rate=chosen.rate, burst=chosen.burst)
-    app.add_middleware(Guard, buckets=by_address, seconds=chosen.seconds, allowed=allowed_methods, check=check_headers)
+    app.state.buckets = Buckets(rate=chosen.rate, burst=chosen.burst)
+    app.add_middleware(
+        Guard,
+        buckets=app.state.buckets,
+        seconds=chosen.seconds,
+        allowed=allowed_methods,
+        check=check_headers,
+        whose=lambda scope: find_caller(scope, app),
+    )
     _document_problems(app)
     return app
 

@@ -89,7 +89,7 @@ class _Process:
         try:
             if not self.ready:
                 if not self.pipe.poll(begin):  # it goes on starting, for the next one
-                    raise ProblemError(503, "calculations are not ready yet: ask again")
+                    raise ProblemError(503, "calculations are not ready yet: ask again", public=True)
                 self.pipe.recv_bytes()
                 self.ready = True
             self.pipe.send_bytes(message)
@@ -231,6 +231,23 @@ class Calculator:
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calculators:
+    """Processes, queues and answers of those who hold a token, and those of strangers, who can use up only their own.
+
+    Attributes:
+        holders: Of those who hold a token of the ledger.
+        strangers: Of all others.
+    """
+
+    holders: Calculator
+    strangers: Calculator
+
+    def of(self, role: str | None) -> Calculator:
+        """Whose a calculation is, by the role of the caller's token."""
+        return self.strangers if role is None else self.holders
 
 
 def _key(task: str, body: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from fastapi import Request
 
-from privcheck.errors import IdempotencyError, StoreError
+from privcheck.errors import StateError, StoreError
 from privcheck.ledger import Actor, Book, Receipt
 from privcheck.ledger.exact import canonical, digest
 from privcheck.ledger.granting import find_grant
@@ -22,7 +22,7 @@ from privcheck.ledger.keys import find_claim, keep_claim, once
 from privcheck.ledger.values import CurrencyName
 from privcheck.ledger.writer import Writer
 from privcheck.service.checks import Checks
-from privcheck.service.limits import Buckets
+from privcheck.service.holders import Holders
 from privcheck.service.problems import ProblemError
 
 _THREADS: Final = 32  # what waits in them is written together
@@ -39,21 +39,33 @@ class Desk:
     Attributes:
         book: The ledger.
         writer: Writes its charges and reservations, many at a time.
-        buckets: By actor.
     """
 
     book: Book
     writer: Writer
-    buckets: Buckets
+    holders: Holders = field(init=False)
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "privcheck-ledger"))
     _waiting: int = 0
-    _seen: OrderedDict[tuple[str, str], str] = field(default_factory=OrderedDict)
     _told: OrderedDict[tuple[str, str], dict[str, Any]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _claims: OrderedDict[str, dict[str, Any]] = field(default_factory=OrderedDict)
     _judged: set[str] = field(default_factory=set)
     _telling: threading.Lock = field(default_factory=threading.Lock)
     _checks: Checks = field(default_factory=Checks)
+
+    def __post_init__(self) -> None:
+        self.holders = Holders(self.book)
+
+    async def find_holder(self, digest: str, *, known: bool) -> Actor:
+        """Whose token has a digest; one that is not known is looked up apart, however many there are.
+
+        Raises:
+            AuthorityError: It is unknown, revoked or over.
+            ProblemError: Too many wait already: 429.
+        """
+        if known:
+            return await self.call(self.book.find_holder, digest)
+        return await self.holders.look_up(digest)
 
     async def call(self, function: Callable[..., T], *args: Any, **more: Any) -> T:
         """Returns what a function of the ledger returns, called in one of a few threads.
@@ -75,21 +87,6 @@ class Desk:
         found = await self._checks.ask(key, partial(self.book.verify, actor, receipts=receipts))
         return None if found is None else found.to_dict()
 
-    def check_key(self, actor: Actor, key: str, request: Mapping[str, Any]) -> None:
-        """Refuses a key that came with another request.
-
-        The store knows the keys of what it has written; this knows all that came since the service started.
-
-        Raises:
-            IdempotencyError: It did.
-        """
-        said = digest(canonical(request))
-        with self._lock:
-            earlier = self._seen.setdefault((actor.name, key), said)
-            _forget(self._seen)
-        if earlier != said:
-            raise IdempotencyError(f"the key {key!r} was used for another request; expected a new key")
-
     def once(
         self, actor: Actor, key: str, asked: Mapping[str, Any], write: Callable[[], dict[str, Any]], *,
         secret: bool = False,
@@ -98,10 +95,15 @@ class Desk:
         if not secret:
             return once(self.book, actor, key, asked, write)
         with self._telling:
-            if (actor.name, key) not in self._told:
-                self._told[actor.name, key] = once(self.book, actor, key, asked, write, secret=True)
-                _forget(self._told)
-            return self._told[actor.name, key]
+            try:
+                told = once(self.book, actor, key, asked, write, secret=True)
+            except StateError:  # it was told before
+                if (actor.name, key) not in self._told:
+                    raise
+                return self._told[actor.name, key]
+            self._told[actor.name, key] = told
+            _forget(self._told)
+            return told
 
     def remember_claim(self, name: str, about: Mapping[str, Any], *, judged: bool) -> None:
         """Keeps what a claim is about: once it was judged in the store, where that can be written."""
@@ -138,6 +140,7 @@ class Desk:
         self.writer.close(timeout=_CLOSING)
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._checks.close()
+        self.holders.close()
         self.book.store.close()
 
 
@@ -149,7 +152,7 @@ def desk_of(request: Request) -> Desk:
     """
     desk: Desk | None = request.app.state.desk
     if desk is None:
-        raise ProblemError(503, "this service keeps no ledger; expected one started with --store URL")
+        raise ProblemError(503, "this service keeps no ledger; expected one started with --store URL", public=True)
     return desk
 
 

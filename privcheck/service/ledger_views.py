@@ -11,9 +11,10 @@ from starlette.responses import JSONResponse
 from privcheck import __version__
 from privcheck.accounting.currencies import NOT_A_GUARANTEE
 from privcheck.ledger import Actor, Receipt, rows
-from privcheck.ledger.exporting import join_charged
+from privcheck.ledger.exporting import charges_of_rows, join_charged, state_charges
 from privcheck.ledger.values import Grant
 from privcheck.service import ledger_models as models
+from privcheck.service.calculator import Calculators
 from privcheck.service.desk import Desk
 from privcheck.service.ledger_routes import At
 from privcheck.service.limits import MOST_EVENTS
@@ -32,15 +33,16 @@ _READS = responses(401, 403)
 
 
 @router.get("/readyz", responses=responses(), tags=["calculations"])
-async def ready(request: Request, calculator: Calculates) -> Health:
+async def ready(request: Request) -> Health:
     """Returns that the service is ready: it calculates, and its ledger, where it has one, is read and written."""
     desk: Desk | None = request.app.state.desk
     if desk is not None:
         if desk.book.store.read_only or desk.book.store.doubt:
             raise ProblemError(503, "the ledger is read-only; an officer has to look at it")
-        await desk.call(_try_store, desk)
-    if not calculator.is_up():
-        raise ProblemError(503, "calculations are not ready yet: ask again")
+        await desk.holders.check()
+    calculators: Calculators = request.app.state.calculators
+    if not (calculators.strangers if desk is None else calculators.holders).is_up():
+        raise ProblemError(503, "calculations are not ready yet: ask again", public=True)
     pusher: Pusher | None = request.app.state.pusher
     if pusher is None:
         return Health(status="ok", version=__version__)
@@ -117,7 +119,8 @@ async def export(
     """Returns what is guaranteed (statement) or what was charged and not given back (dp-event), of a dataset or all."""
     shown = await desk.call(desk.book.show, actor, dataset)
     if kind == "statement":
-        return JSONResponse({"kind": kind, "at": desk.book.now(), "note": NOT_A_GUARANTEE, **shown})
+        datasets = [{**one, "lines": await desk.call(lines_of, desk, one["name"])} for one in shown["datasets"]]
+        return JSONResponse({"kind": kind, "at": desk.book.now(), "note": NOT_A_GUARANTEE, "datasets": datasets})
     every = []
     for one in shown["datasets"]:
         events = await desk.call(events_of, desk, one["name"])
@@ -147,11 +150,6 @@ async def list_tokens(desk: At, actor: Acting) -> models.Tokens:
     return models.Tokens.model_validate({"tokens": await desk.call(desk.book.list_tokens, actor)})
 
 
-def _try_store(desk: Desk) -> None:
-    with desk.book.store.read() as transaction:
-        rows.datasets(transaction)
-
-
 def _dataset(desk: Desk, actor: Actor, name: str) -> dict[str, Any]:
     found: dict[str, Any] = desk.book.show(actor, name)["datasets"][0]
     return found
@@ -166,6 +164,15 @@ def _charges(desk: Desk, actor: Actor, dataset: str, after: int) -> dict[str, An
     found = desk.book.charges(actor, dataset, after=after, most=_PAGE + 1)
     shown = [one.to_dict() for one in found[:_PAGE]]
     return {"charges": shown, "next": shown[-1]["seq"] if len(found) > _PAGE else None}
+
+
+def lines_of(desk: Desk, dataset: str) -> list[dict[str, Any]]:
+    """Returns the lines of a dataset's statement."""
+    with desk.book.store.read() as transaction:
+        lines = state_charges(charges_of_rows(rows.rows_of_dataset(transaction, dataset)))
+    if len(lines) > MOST_EVENTS:
+        raise ProblemError(422, f"{len(lines)} different charges are more than fit into one statement")
+    return lines
 
 
 def events_of(desk: Desk, dataset: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What stands before every request: a length, a time, a rate; and headers behind every answer."""
+"""What stands before every request: who asks, a length, a time, a rate; and headers behind every answer."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from privcheck.service.bodies import rewrite_json
+from privcheck.service.holders import Caller
 from privcheck.service.problems import ProblemError, answer_problem, as_problem
 
 BODY_BYTES: Final = 64 * 1024
@@ -22,6 +23,8 @@ _DRAINED_BYTES: Final = 16 * BODY_BYTES
 MOST_EVENTS: Final = 10_000
 MOST_COUNT: Final = 10**9
 _BUCKETS: Final = 10_000  # addresses or tokens that are remembered
+# an answer costs no more than a refusal, and an officer at the address of a stranger who asks too often gets in
+_UNCOUNTED: Final = frozenset({"/login", "/page.css", "/icon.svg"})
 _LOG: Final = logging.getLogger("privcheck.service")
 
 _HEADERS: Final = {
@@ -71,16 +74,17 @@ class Buckets:
 
 @dataclass(slots=True)
 class Guard:
-    """ASGI middleware: rate by address, length of the body, time of the request, headers, and no error unanswered.
+    """ASGI middleware: rate by caller, length of the body, time of the request, headers, and no error unanswered.
 
     Attributes:
         app: What stands behind it.
-        buckets: By address.
+        buckets: By address, and by token.
         seconds: Of one request.
         allowed: The methods of an address.
         check: Refuses headers that cannot be understood in one way.
-        most: Requests under way at the same time.
-        under_way: How many there are now.
+        whose: Who sends a request.
+        most: Requests of strangers under way at the same time, and as many of those who hold a token.
+        under_way: How many there are now, of strangers and of holders.
     """
 
     app: ASGIApp
@@ -88,21 +92,25 @@ class Guard:
     seconds: float
     allowed: Callable[[str], str]
     check: Callable[[Scope], None]
-    most: int = 512
-    under_way: int = 0
+    whose: Callable[[Scope], Awaitable[Caller]]
+    most: int = 256
+    under_way: list[int] = field(default_factory=lambda: [0, 0])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        self.under_way += 1
+        caller = await self.whose(scope)
+        scope.setdefault("state", {})["caller"] = caller
+        holds = caller.role is not None
+        self.under_way[holds] += 1
         try:
-            await self._bounded(scope, receive, send)
+            await self._bounded(caller, scope, receive, send)
         finally:
-            self.under_way -= 1
+            self.under_way[holds] -= 1
 
-    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _bounded(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
 
         async def answer(message: Message) -> None:
@@ -113,9 +121,10 @@ class Guard:
             await send(message)
 
         try:
-            if self.under_way > self.most:
+            if self.under_way[caller.role is not None] > self.most:
                 raise ProblemError(429, f"{self.most} requests are under way: ask again")  # noqa: TRY301
-            self.buckets.take(str((scope.get("client") or ("unknown",))[0]))
+            if scope["path"] not in _UNCOUNTED:
+                self.buckets.take(caller.bucket)
             async with asyncio.timeout(self.seconds):
                 self.check(scope)
                 body = await _read(scope, receive)
@@ -136,7 +145,8 @@ class Guard:
         if isinstance(error, TimeoutError):
             detail = f"no answer within {self.seconds:g} s; whether anything was written is not known"
             closed = {"Connection": "close"}  # what it still sends is of nobody's interest
-            return ProblemError(503, f"{detail}: ask again, a write with the same Idempotency-Key", headers=closed)
+            again = f"{detail}: ask again, a write with the same Idempotency-Key"
+            return ProblemError(503, again, headers=closed, public=True)
         return as_problem(error)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -26,9 +27,14 @@ from privcheck.errors import (
     StoreError,
     UnknownNameError,
 )
+from privcheck.ledger.roles import Role
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_SECONDS: Final = 1
+UNAVAILABLE: Final = "not available: ask again later"  # all that strangers are told
+_READ_ONLY: Final = "the ledger is read-only; an officer has to look at it"
+_NOT_NOW: Final = "the ledger cannot be asked now: ask again, a write with the same Idempotency-Key"
+_LOG: Final = logging.getLogger("privcheck.service")
 _SHOWN: Final = 20  # fields of a body that is refused
 _LONGEST: Final = 300
 
@@ -86,6 +92,8 @@ class ProblemError(Exception):
         errors: The fields that are refused.
         more: Further members of the answer.
         headers: Further headers of the answer.
+        public: Whether anybody may read the detail of an answer from 500 on; of others everybody may.
+        inside: Whether the detail is what the store said, with its place: for officers alone.
     """
 
     def __init__(
@@ -96,6 +104,8 @@ class ProblemError(Exception):
         errors: Sequence[FieldProblem] = (),
         more: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        public: bool = False,
+        inside: bool = False,
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -103,6 +113,23 @@ class ProblemError(Exception):
         self.errors = tuple(errors)
         self.more = dict(more or {})
         self.headers = dict(headers or {})
+        self.public = public
+        self.inside = inside
+
+    def tell(self, role: Role | None) -> ProblemError:
+        """The problem as somebody may know it: where the store is, and what it says, is for officers alone.
+
+        Args:
+            role: Of the token that came with the request; None without one that is known.
+        """
+        if self.status < 500 or self.public or role == "officer":
+            return self
+        if role is None:
+            return ProblemError(self.status, UNAVAILABLE, headers=self.headers)
+        if not self.inside:
+            return self
+        detail = _READ_ONLY if self.more.get("read_only") else _NOT_NOW
+        return ProblemError(self.status, detail, headers=self.headers)
 
     def response(self) -> Response:
         """Returns the answer."""
@@ -122,7 +149,14 @@ class ProblemError(Exception):
 
 
 def answer_problem(problem: ProblemError, scope: Scope) -> Response:
-    """Returns the answer to a request that ends early: a page for a browser that asked for one, else the problem."""
+    """Returns the answer to a request that ends early: a page for a browser that asked for one, else the problem.
+
+    It says what the caller may know; the log has the rest.
+    """
+    told = problem.tell(getattr(scope.get("state", {}).get("caller"), "role", None))
+    if told is not problem:
+        _LOG.warning("%d at %s: %s", problem.status, _printed(scope), problem.detail)
+    problem = told
     accepted = dict(scope["headers"]).get(b"accept", b"")
     if scope["path"].startswith("/v1/") or b"text/html" not in accepted:
         return problem.response()
@@ -156,8 +190,12 @@ def as_problem(error: Exception) -> ProblemError:
         field = "" if isinstance(error, UnknownNameError) else str(getattr(error, "name", ""))
         errors = [FieldProblem(field=field[:100], message=_short(failure.message))] if field else []
         state = {"state": error.state} if isinstance(error, StateError) else {}
-        return ProblemError(status, _short(detail), errors=errors, more={"error": failure.error, **state})
-    return ProblemError(500, "internal error, nothing was decided: please report it")
+        more = {"error": failure.error, **state}
+        if status == 503:
+            lasting = isinstance(error, LedgerError) or getattr(error, "read_only", False)
+            return ProblemError(503, _short(detail), more={**more, "read_only": lasting}, inside=True)
+        return ProblemError(status, _short(detail), errors=errors, more=more)
+    return ProblemError(500, "internal error, nothing was decided: please report it", public=True)
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -202,6 +240,10 @@ def _field(error: Mapping[str, Any]) -> FieldProblem:
     """Returns a field with its problem; what was given is not repeated: it may be anything."""
     place = [str(part)[:100] for part in error["loc"] if part not in {"body", "query", "path", "header"}]
     return FieldProblem(field=".".join(place) or str(error["loc"][0]), message=_short(str(error["msg"])))
+
+
+def _printed(scope: Scope) -> str:
+    return str(scope.get("path", ""))[:100].encode("ascii", "replace").decode()
 
 
 def _short(text: str) -> str:

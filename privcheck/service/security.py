@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
@@ -10,7 +11,9 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from privcheck.errors import AuthorityError
 from privcheck.ledger.roles import Action, Actor, require
+from privcheck.ledger.tokens import digest_token
 from privcheck.service.desk import Desk, desk_of
+from privcheck.service.holders import Caller
 
 # every endpoint: the action of the roles' table (`privcheck.ledger.roles`) that it is; None: anybody may, without token
 ENDPOINTS: Final[Mapping[tuple[str, str], Action | None]] = {
@@ -81,8 +84,9 @@ async def _find_actor(
     """
     if given is None:
         raise AuthorityError("expected the header Authorization: Bearer TOKEN", known=False)
-    actor = await desk.call(desk.book.find_actor, given.credentials)
-    desk.buckets.take(actor.name)
+    caller: Caller = request.state.caller
+    actor = await desk.find_holder(digest_token(given.credentials), known=caller.role is not None)
+    request.state.caller = replace(caller, role=actor.role)
     action = ENDPOINTS[request.method, request.scope["route"].path]
     assert action is not None, "an endpoint without an action needs no token"
     require(actor, action)

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 
 from privcheck import __version__, registry
 from privcheck.service import models
-from privcheck.service.calculator import Calculator
+from privcheck.service.calculator import Calculator, Calculators
 from privcheck.service.problems import ProblemError, responses
 from privcheck.service.questions import check_query
 
@@ -17,8 +17,8 @@ router = APIRouter(prefix="/v1", tags=["calculations"], dependencies=[Depends(ch
 
 
 def _calculator(request: Request) -> Calculator:
-    found: Calculator = request.app.state.calculator
-    return found
+    calculators: Calculators = request.app.state.calculators
+    return calculators.of(request.state.caller.role)
 
 
 Calculates = Annotated[Calculator, Depends(_calculator)]
@@ -90,7 +90,7 @@ def health() -> models.Health:
 
 def _document(found: dict[str, Any] | None) -> Response:
     if found is None:
-        raise ProblemError(503, "not there yet: ask again")
+        raise ProblemError(503, "not there yet: ask again", public=True)
     return JSONResponse(found)
 
 

@@ -328,7 +328,7 @@ def test_nothing_is_refused_at_its_defaults():
     from privcheck.commands.foreseen import foresee_check
     from privcheck.commands.sources import Place
 
-    amount = {"trials": None, "replicates": None, "seed": 0, "workers": 1, "read": True}
+    amount = {"trials": None, "replicates": None, "noise": "simulated", "seed": 0, "workers": 1, "read": True}
     names = [name for name in registry.names("algorithms") if registry.algorithm(name).runs]
     assert len(names) > 20
     for name in names:

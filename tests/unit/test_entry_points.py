@@ -5,11 +5,14 @@ import os
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 from privcheck import PureDP, audit_agent, audit_float_noise, audit_mechanism, audit_one_run, registry
+from privcheck.commands.cli import main
 from privcheck.commands.doctor import diagnose
+from privcheck.commands.failures import explain
 from privcheck.entry_points import list_entries, load_entry
-from privcheck.errors import ParameterError, UnknownNameError
+from privcheck.errors import PackageError, ParameterError, UnknownNameError
 
 
 def laplace(given, runs, rng):
@@ -78,3 +81,47 @@ def test_what_is_installed_or_removed_later_is_seen_at_once(tmp_path, monkeypatc
     metadata.rename(tmp_path / "somebody-1.0.away")
     with pytest.raises(UnknownNameError, match="later"):
         load_entry("auditors", "later")
+
+
+BROKEN = {
+    "import no_such_thing\n": r"ModuleNotFoundError: No module named 'no_such_thing' \(.*broken_agents.py, line 1",
+    "def f(:\n    pass\n": r"SyntaxError: .* \(.*broken_agents.py, line 1\)",
+    "\n\nVALUE = 1 / 0\n": r"ZeroDivisionError: .* \(.*broken_agents.py, line 3\)",
+    "OTHER = 1\n": "AttributeError: .*VALUE",
+}
+
+
+@pytest.mark.parametrize("source", BROKEN)
+def test_a_package_that_cannot_be_loaded_is_one_error_with_its_file_and_line(tmp_path, monkeypatch, source):
+    (tmp_path / "broken_agents.py").write_text(source)
+    _install(tmp_path, monkeypatch)
+    with pytest.raises(PackageError, match=BROKEN[source]) as caught:
+        registry.algorithm("broken")
+    assert explain(caught.value).code == 2
+    assert "package somebody (broken_agents:VALUE) cannot be loaded" in str(caught.value)
+
+
+def test_a_package_that_fails_at_work_is_named_and_ours_is_not(tmp_path, monkeypatch):
+    source = (
+        "from privcheck.registry import Algorithm\n\n\ndef declare(chosen):\n    return {}['missing']\n\n\n"
+        "VALUE = Algorithm(name='broken', title='t', source='s', declare=declare)\n"
+    )
+    (tmp_path / "broken_agents.py").write_text(source)
+    _install(tmp_path, monkeypatch)
+    ended = CliRunner().invoke(main, ["verify", "broken"])
+    assert ended.exit_code == 2, ended.output
+    assert "privcheck: package broken_agents failed: KeyError: 'missing'" in ended.output
+    assert "broken_agents.py, line 5); mend the package, or uninstall it" in ended.output
+    assert "internal error" not in ended.output
+    monkeypatch.setattr("privcheck.api.calibrate", lambda *_, **__: {}["ours"])
+    ended = CliRunner().invoke(main, ["calibrate", "dp-apvi", "--epsilon", "1"])
+    assert (ended.exit_code, "please report it" in ended.output) == (70, True)
+
+
+def _install(folder, monkeypatch):
+    metadata = folder / "somebody-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: somebody\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[privcheck.algorithms]\nbroken = broken_agents:VALUE\n")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "broken_agents", raising=False)

@@ -142,7 +142,7 @@ LONG = {"episode": [1, 1, 1, 2], "step": [0, 1, 2, 0]}
         ({"step": [3, 4, 0, 1]}, {}, r"does not follow .* row 1 \(3\)"),
         (LONG, {}, r"fewer than 3 steps \(--horizon H .*\): row 4"),
         ({"episode": [1, 2, 2, 2], "step": [0, 0, 1, 2]}, {}, r"more than 1 steps \(.*\): row 2"),
-        ({"episode": [1, 2, 1, 2], "step": [0, 0, 1, 1]}, {}, r"row 3: episode 1 began before and ended; .* --sort"),
+        ({"episode": [1, 2, 1, 2], "step": [0, 0, 1, 1]}, {}, r"row 3: its episode began before and ended; .* --sort"),
         ({"episode": [None, 1, 2, 2]}, {}, "row 1 belongs to no episode"),
         ({"next_state": ["ill", "ill", "well", "gone"]}, {}, r"not the state of the next row \(.*\): row 3 \(well\)"),
         ({"action": None}, {}, "no column action; it has episode, step, state, reward"),
@@ -159,7 +159,7 @@ LONG = {"episode": [1, 1, 1, 2], "step": [0, 1, 2, 0]}
 )  # fmt: skip
 def test_what_the_plan_does_not_cover_is_refused_with_its_row(tmp_path, changes, plan, says):
     path = write(tmp_path / "raw.parquet", ROWS | changes)
-    asked = PreparationPlan(**({"codebook": BOOK, "users": ALONE} | plan))
+    asked = PreparationPlan(**({"codebook": BOOK, "users": ALONE, "show_values": True} | plan))
     with pytest.raises(PrivcheckError, match=says):
         prepare(path, tmp_path / "trips.parquet", asked)
     assert sorted(tmp_path.iterdir()) == [path]
@@ -168,7 +168,8 @@ def test_what_the_plan_does_not_cover_is_refused_with_its_row(tmp_path, changes,
 def test_of_many_bad_rows_the_first_five_are_shown(tmp_path):
     columns = {name: values * 2 for name, values in ROWS.items()} | {"episode": [1, 1, 2, 2, 3, 3, 4, 4]}
     path = write(tmp_path / "raw.parquet", columns | {"reward": [2.0] * 8})
-    with pytest.raises(TrajectoryError, match=r"among its rows 1 to 6:\n.* row 5 \(2\.0\); and 1 more$"):
+    said = r"among its rows 1 to 6:\n.* row 5; and 1 more\n  - what stands there is shown with --show-values$"
+    with pytest.raises(TrajectoryError, match=said):
         prepare(path, tmp_path / "trips.parquet", PreparationPlan(codebook=BOOK, users=ALONE))
 
 

@@ -11,6 +11,7 @@ from privcheck.accounting.conversions import zcdp_to_epsilon
 from privcheck.errors import StoreError
 from privcheck.ledger.roles import ROLES, may
 from privcheck.service.app import Settings, create_app
+from privcheck.service.calculator import Calculator, Calculators
 from privcheck.service.opening import open_or_create
 from privcheck.service.security import ENDPOINTS
 from served import refuse, served, wait_for
@@ -44,7 +45,9 @@ def opened(tmp_path_factory):
     token = open_or_create(url)
     assert open_or_create(url) is None
     app = create_app(Settings(store=url, rate=1e6, burst=10**6, processes=1, calculation_seconds=30))
-    app.state.calculator.patience = 0.3  # what is not there yet is asked for again
+    one = app.state.calculators.holders
+    one.patience = 0.3  # what is not there yet is asked for again
+    app.state.calculators = Calculators(holders=one, strangers=one)  # less to start
     with served(app) as client:
         yield app, Person(client, token)
 
@@ -134,6 +137,53 @@ def test_the_same_key_gives_the_same_answer_and_another_body_is_refused(officer)
     assert (balance["committed"], balance["reserved"]) == ("0.01", "0.01")
     nothing = officer.client.post("/v1/charges", json=body, headers={"Authorization": f"Bearer {officer.token}"})
     refuse(nothing, 422, "Idempotency-Key")
+
+
+def test_a_refused_request_keeps_no_key_and_one_that_is_written_does_also_after_a_restart(tmp_path, monkeypatch):
+    """The same over HTTP as on the command line, for charges, reservations, commits, releases and ends of tokens."""
+    monkeypatch.setattr(Calculator, "start", lambda *_: None)
+    url = str(tmp_path / "ledger.db")
+    token = open_or_create(url)
+    small = {"grant": "G", "unit": "dataset", "event": EVENT}
+    large = {**small, "event": {**EVENT, "count": 1000}}
+    with served(create_app(Settings(store=url))) as client:
+        officer = Person(client, token)
+        make_grant(officer, "G", dataset="d", cap="1")
+        for path in ("/v1/charges", "/v1/reservations"):
+            refuse(officer.post(path, large, key=path), 409)
+            assert officer.post(path, small, key=path).status_code == 201
+            refuse(officer.post(path, large, key=path), 422)
+        first, second = (officer.post("/v1/reservations", small).json()["id"] for _ in range(2))
+        assert officer.post("/v1/tokens", {"name": "t", "role": "reader"}).status_code == 201
+        asked = [
+            ("POST", f"/v1/reservations/{first}/commit", None),
+            ("POST", f"/v1/reservations/{second}/release", {"evidence": "x"}),
+            ("DELETE", "/v1/tokens/t", None),
+        ]
+        answers = [officer.ask(*one, key=f"key{i}") for i, one in enumerate(asked)]
+        assert [answer.status_code for answer in answers] == [200] * 3
+    with served(create_app(Settings(store=url))) as client:
+        officer = Person(client, token)
+        for i, (one, answer) in enumerate(zip(asked, answers, strict=True)):
+            assert officer.ask(*one, key=f"key{i}").text == answer.text
+            refuse(officer.post("/v1/charges", small, key=f"key{i}"), 422)
+        refuse(officer.post(f"/v1/reservations/{second}/commit", key="key0"), 422)
+
+
+def test_a_token_that_is_revoked_while_its_charge_is_under_way_charges_nothing(opened, monkeypatch):
+    """The request was let in; before it is written the token ends."""
+    app, officer = opened
+    make_grant(officer, "racing", dataset="racing")
+    made = officer.post("/v1/tokens", {"name": "racer", "role": "analyst", "grants": ["racing"]}).json()["token"]
+    analyst, charge = Person(officer.client, made), app.state.desk.writer.charge
+
+    def late(actor, **asked):
+        assert officer.ask("DELETE", "/v1/tokens/racer").status_code == 200
+        return charge(actor, **asked)
+
+    monkeypatch.setattr(app.state.desk.writer, "charge", late)
+    refuse(analyst.post("/v1/charges", {"grant": "racing", "unit": "dataset", "event": EVENT}), 401)
+    assert officer.get("/v1/grants/racing").json()["remaining"] == "1"
 
 
 def test_keys_and_claims_are_known_after_a_restart(tmp_path):

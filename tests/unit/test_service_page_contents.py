@@ -256,7 +256,16 @@ def test_a_statement_has_policy_grants_charges_and_the_signed_head(officer, monk
             grant["balance"]["cap"], grant["balance"]["committed"], grant["balance"]["reserved"],
         ]  # fmt: skip
         assert cells[-1].text() == grant["theorem"]
-    assert [int(row[1].text()) for row in rows(tables["Events"])] == [event["count"] for event in events]
+    lines = told["lines"]
+    shown = [[cell.text() for cell in row] for row in rows(tables["Charges"])]
+    assert [(cells[0], int(cells[1]), cells[3], cells[4]) for cells in shown] == [
+        (line["grant"], line["times"], line["sensitivity"], line["relation"]) for line in lines
+    ]
+    assert all(line["noise"] in cells[2] for line, cells in zip(lines, shown, strict=True))
+    counts = [sum(part["count"] for part in line["event"].get("events", [line["event"]])) for line in lines]
+    assert sum(n * line["times"] for n, line in zip(counts, lines, strict=True)) == sum(e["count"] for e in events)
+    for grant in told["grants"]:
+        assert f"{grant['theorem']}; covers {grant['concurrency']}." in words(page)
     assert officer.client.get("/statement/nowhere", headers=HTML).status_code == 404
     monkeypatch.setattr(looking, "_WALKED", 3)
     assert "The chain has 27 rows" in words(read(officer.get("/statement/icu-stays")))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from typing import Annotated, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Form, Request
 from starlette.responses import RedirectResponse, Response
 
-from privcheck.ledger.answers import Decision
 from privcheck.service.desk import Desk
 from privcheck.service.pages.looking import InPath, actions_on
 from privcheck.service.pages.reading import Queue, queue_of
@@ -37,9 +37,12 @@ async def show_queue(request: Request, visitor: Visiting) -> Response:
 @router.post("/charges/{charge}/commit")
 async def commit(charge: InPath, visitor: Submitting, key: _Key) -> Response:
     """Commits a reservation: from then on it stays spent."""
-    desk = visitor.desk
-    desk.check_key(visitor.actor, key, {"do": "commit", "charge": charge})
-    return _back(charge, await desk.call(desk.book.commit, visitor.actor, charge))
+    desk, actor = visitor.desk, visitor.actor
+
+    def write() -> dict[str, Any]:
+        return desk.book.commit(actor, charge).to_dict()
+
+    return _back(charge, await desk.call(desk.once, actor, key, {"do": "commit", "charge": charge}, write))
 
 
 @router.post("/charges/{charge}/release")
@@ -53,19 +56,23 @@ async def release(
     """Gives back a reservation of which nothing was drawn, which whoever does it says in a box and in words."""
     if attest != "yes":
         raise ProblemError(422, "expected the box ticked that says that no noise was drawn; nothing was changed")
-    desk = visitor.desk
-    desk.check_key(visitor.actor, key, {"do": "release", "charge": charge, "evidence": evidence})
-    return _back(charge, await desk.call(desk.book.release, visitor.actor, charge, evidence=evidence))
+    desk, actor = visitor.desk, visitor.actor
+
+    def write() -> dict[str, Any]:
+        return desk.book.release(actor, charge, evidence=evidence).to_dict()
+
+    asked = {"do": "release", "charge": charge, "evidence": evidence}
+    return _back(charge, await desk.call(desk.once, actor, key, asked, write))
 
 
-def _back(charge: str, decision: Decision) -> Response:
+def _back(charge: str, told: Mapping[str, Any]) -> Response:
     """Returns the way to the charge's page, where what was done stands.
 
     Raises:
         ProblemError: It was refused: 409.
     """
-    if decision.state == "refused":
-        raise ProblemError(409, f"{decision.reason}; nothing was changed")
+    if told["state"] == "refused":
+        raise ProblemError(409, f"{told['reason']}; nothing was changed")
     return RedirectResponse(f"/charges/{charge}", status_code=303)
 
 

@@ -89,7 +89,10 @@ async def what_if(request: Request, visitor: Visiting, asked: Annotated[Asked, Q
         try:
             answer |= await _answer(request, visitor, asked)
         except (ProblemError, PrivcheckError) as error:
-            answer["refused"] = as_problem(error).detail
+            problem = as_problem(error)
+            if problem.status >= 500:
+                raise problem from None
+            answer["refused"] = problem.detail
     status = 422 if answer["refused"] else 200
     fields = {"grants": grants, "noises": NOISES, "asked": asked, **answer}
     return render("what_if", request.scope, fields, status=status)
@@ -104,7 +107,7 @@ async def _answer(request: Request, visitor: Visitor, asked: Asked) -> dict[str,
     if grant.kind == "plan" or grant.recorded:
         return told
     try:
-        return told | {"least": await desk.call(_least, request.app.state.calculator, quote, grant, wanted)}
+        return told | {"least": await desk.call(_least, request.app.state.calculators.holders, quote, grant, wanted)}
     except ProblemError as problem:
         if problem.status not in {429, 503}:
             raise

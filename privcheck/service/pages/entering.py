@@ -17,6 +17,7 @@ from privcheck.service.pages.visitors import (
     NoLedgerError,
     check_origin,
     cookie_name,
+    find_address,
     session_of,
     submit,
     travels_safely,
@@ -63,8 +64,10 @@ async def log_in(
     desk = _desk(request)
     check_origin(request.headers)
     digest = digest_token(token.strip())
+    role = await desk.holders.find(digest)
+    request.app.state.buckets.take(find_address(request.scope) if role is None else digest)
     try:
-        await desk.call(desk.book.find_holder, digest)
+        await desk.find_holder(digest, known=role is not None)
     except AuthorityError as error:
         return render("login", request.scope, {"next": _local(next), "refused": str(error)}, status=401)
     request.app.state.sessions.close(request.cookies.get(cookie_name(request), ""))

@@ -17,7 +17,7 @@ from privcheck.ledger.roles import may
 from privcheck.ledger.values import Entry
 from privcheck.service.calculator import Calculator
 from privcheck.service.desk import Desk
-from privcheck.service.ledger_views import DELTAS, GRANT_FIELDS, events_of
+from privcheck.service.ledger_views import DELTAS, GRANT_FIELDS, lines_of
 from privcheck.service.pages import derivation
 from privcheck.service.pages.drawing import Drawing, draw_courses, draw_curve
 from privcheck.service.pages.reading import Course, History, course_of, history_of, newest_charges
@@ -38,7 +38,7 @@ _PAGE: Final = 25
 _QUICK: Final = 20  # events of plans whose curve there is at once, and not behind what takes long
 _DRAWN: Final = 6  # lines that can be told apart
 _WALKED: Final = 20_000  # rows of a chain that a statement sums up, in half a second
-_LISTED: Final = 200  # different events on a statement
+_LISTED: Final = 200  # lines of a statement
 _Before = Annotated[int | None, Query(ge=1, le=2**53)]
 InPath = Annotated[str, Path(min_length=1, max_length=80)]
 
@@ -103,13 +103,13 @@ async def show_statement(dataset: InPath, request: Request, visitor: Visiting) -
     desk, now = visitor.desk, visitor.desk.book.now()
     shown = await desk.call(_show_one, desk, visitor.actor, dataset)
     short = shown["head"]["seq"] <= _WALKED
-    events = await desk.call(events_of, desk, dataset) if short else []
+    lines = await desk.call(lines_of, desk, dataset) if short else []
     fields = {
         "dataset": _dress(shown, now),
         "guaranteed": await ask_curve(request, desk, shown),
-        "events": events[:_LISTED],
+        "lines": lines[:_LISTED],
         "listed": short,
-        "left_out": max(0, len(events) - _LISTED),
+        "left_out": max(0, len(lines) - _LISTED),
         "now": now,
         "note": NOT_A_GUARANTEE,
     }
@@ -143,7 +143,7 @@ def actions_on(actor: Actor, charge: Charge) -> list[str]:
 
 async def ask_curve(request: Request, desk: Desk, shown: Json) -> dict[str, Any]:
     """Returns ε at every δ of all that a dataset's grants will ever admit, and at the policy's; or why not now."""
-    calculator: Calculator = request.app.state.calculator
+    calculator: Calculator = request.app.state.calculators.holders
     own = next((d for d in DELTAS if Fraction(d) == Fraction(shown["policy"]["delta"])), shown["policy"]["delta"])
     deltas = [*DELTAS, *([own] if own not in DELTAS else [])]
     grants = [{name: grant[name] for name in GRANT_FIELDS} for grant in shown["grants"]]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -20,6 +20,9 @@ from privcheck.reports.jinja import environment
 from privcheck.reports.wording import Rounding, figure, percent
 from privcheck.service.pages import wording
 from privcheck.service.security import PAGES
+
+if TYPE_CHECKING:
+    from privcheck.service.pages.visitors import Visitor
 
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
@@ -41,18 +44,23 @@ def render(name: str, scope: Scope, fields: Mapping[str, Any], *, status: int = 
         status: The HTTP status.
     """
     visitor = scope.get("state", {}).get("visitor")
-    desk = None if visitor is None else visitor.desk
     template = _environment().get_template(f"{name}.html.j2")
     text = template.render(
         **fields,
         visitor=visitor,
         menu=[] if visitor is None else _menu(visitor.actor.role),
         here=scope.get("path", ""),
-        read_only="" if desk is None else desk.book.store.read_only or desk.book.store.doubt,
+        read_only="" if visitor is None else _explain_read_only(visitor),
         style=f"/page.css?{style_digest()}",
         version=__version__,
     )
     return HTMLResponse(text, status_code=status, headers=dict(_HEADERS))
+
+
+def _explain_read_only(visitor: Visitor) -> str:
+    """Why nothing is written any more, for officers; that it is so, for all others; empty where it can be."""
+    reason = visitor.desk.book.store.read_only or visitor.desk.book.store.doubt
+    return reason if visitor.actor.role == "officer" or not reason else "the reason is for officers"
 
 
 def _menu(role: Role) -> list[tuple[str, str]]:

@@ -4,19 +4,44 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Form, Request
+from fastapi import Depends, FastAPI, Form, Request
+from fastapi.security.utils import get_authorization_scheme_param
+from starlette.types import Scope
 
 from privcheck.errors import AuthorityError
 from privcheck.ledger import Actor
 from privcheck.ledger.roles import require
+from privcheck.ledger.tokens import digest_token
 from privcheck.service.desk import Desk
+from privcheck.service.holders import Caller
 from privcheck.service.pages.sessions import Session, Sessions
 from privcheck.service.problems import ProblemError
 from privcheck.service.security import PAGES
+
+
+async def find_caller(scope: Scope, app: FastAPI) -> Caller:
+    """Who sends a request: by the bearer token or the session that comes with it, else a stranger at an address."""
+    desk: Desk | None = app.state.desk
+    request = Request(scope)
+    digest = ""
+    if "authorization" in request.headers:
+        scheme, token = get_authorization_scheme_param(request.headers["authorization"])
+        digest = digest_token(token) if scheme.lower() == "bearer" else ""
+    elif request.cookies:
+        request.scope["app"] = app
+        session = session_of(request)
+        digest = "" if session is None else session.digest
+    role = await desk.holders.find(digest) if desk is not None and digest else None
+    return Caller(bucket=find_address(scope)) if role is None else Caller(bucket=digest, role=role)
+
+
+def find_address(scope: Scope) -> str:
+    """From where a request comes."""
+    return str((scope.get("client") or ("unknown",))[0])
 
 
 class LoginNeededError(Exception):
@@ -91,12 +116,13 @@ async def _visit(request: Request) -> Visitor:
     session = session_of(request)
     if session is None:
         raise LoginNeededError
+    caller: Caller = request.state.caller
     try:
-        actor = await desk.call(desk.book.find_holder, session.digest)
+        actor = await desk.find_holder(session.digest, known=caller.role is not None)
     except AuthorityError:
         request.app.state.sessions.close(request.cookies[cookie_name(request)])
         raise LoginNeededError from None
-    desk.buckets.take(actor.name)
+    request.state.caller = replace(caller, role=actor.role)
     visitor = Visitor(actor=actor, csrf=session.csrf, desk=desk)
     request.state.visitor = visitor  # a page that says why not has its way out too
     action = PAGES[request.method, request.scope["route"].path]

@@ -1,0 +1,304 @@
+"""Backups of a ledger that are right while others write, and how one is put back.
+
+A backup is one SQLite file, of either kind of store: what was committed at one moment, its chains checked, marked as a
+copy so that nobody writes to it by mistake. What is put back is judged as any other copy, by `privcheck.ledger.marks`:
+where anything may have been acknowledged after it, it is in doubt until an officer has compared it with receipts. What
+was in its place is kept beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from privcheck.errors import LedgerError, StoreError
+from privcheck.ledger.chains import check_chains
+from privcheck.ledger.marks import Identity, find_heads, find_lost, read_marks
+from privcheck.ledger.opening import is_postgres, open_store, read_path
+from privcheck.ledger.schema import VERSION, migrate, read_version
+from privcheck.ledger.sqlite import BACKUP, SqliteTransaction, is_backup, tables_of
+from privcheck.ledger.store import Store, Transaction
+
+_MADE: Final = "backup"  # the row of `meta` that says when a backup was made
+_PUT_BACK: Final = "put back"
+_USED: Final = "somebody has it open: stop the service and what charges it"
+_ANYWAY: Final = "put a newer backup back, or give --replace, which keeps what is there beside it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """What a backup has.
+
+    Attributes:
+        file: Where it is.
+        at: When it was made, in UTC.
+        store: The number of the ledger that it is of.
+        rows: How many rows each table has.
+        datasets: The head of every chain, by dataset: its place and hash.
+        doubt: Why the ledger was in doubt when it was made; empty where it was not.
+    """
+
+    file: str
+    at: str
+    store: str
+    rows: dict[str, int]
+    datasets: dict[str, dict[str, Any]]
+    doubt: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What was put back.
+
+    Attributes:
+        store: Where, without secrets.
+        backup: What it has.
+        doubt: Why it is not written before an officer has compared it; empty where nothing came after the backup.
+        kept: Where that is now which was in its place; empty where nothing was.
+    """
+
+    store: str
+    backup: Backup
+    doubt: str
+    kept: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields."""
+        return {"store": self.store, "backup": self.backup.to_dict(), "doubt": self.doubt, "kept": self.kept}
+
+
+def back_up(store: Store, file: Path, *, at: str) -> Backup:
+    """Writes what is committed, as of one moment, into a new file; it is there whole and checked, or not at all.
+
+    Raises:
+        LedgerError: A chain of the ledger does not fit together; there is no backup.
+        StoreError: There is such a file already, or it cannot be written.
+    """
+    try:
+        with _new_file(file) as part:
+            store.copy_to(part)
+            with _writing(part) as transaction:
+                transaction.run(f"PRAGMA application_id = {BACKUP}")
+                transaction.run("INSERT INTO meta (name, value) VALUES (?, ?)", (_MADE, at))
+            return replace(_inspect(part), file=str(file), doubt=store.doubt)
+    except OSError as error:
+        raise StoreError(f"{file}: cannot be written: {error.strerror}") from error
+
+
+def restore(url: str, file: Path, *, replace_newer: bool, stamp: str) -> Restored:
+    """Puts a backup in the place of a ledger that was lost, is broken, or is no newer than the backup.
+
+    Args:
+        url: Of the store, as of `open_store`.
+        file: The backup.
+        replace_newer: Whether to do so also where what is there is in use, newer, another ledger, or cannot be read.
+        stamp: Letters and digits that name what is kept of what was there.
+
+    Raises:
+        LedgerError: The backup's chains do not fit together.
+        ParameterError: The URL is none of a store.
+        StoreError: The file is no backup, or what is there is in use, newer, another ledger or broken.
+    """
+    if not is_backup(file):
+        raise StoreError(f"{file}: no backup; expected one made by: privcheck ledger backup {file}")
+    if is_postgres(url):
+        from privcheck.ledger.postgres import PostgresStore
+
+        with tempfile.TemporaryDirectory() as folder:
+            found = _unmark(file, Path(folder) / "part.db")
+            with closing(sqlite3.connect(Path(folder) / "part.db")) as source:
+                kept = PostgresStore.put_back(url, source, explain=_explain(source, replace_newer), stamp=stamp)
+    else:
+        found, kept = _put_back_file(read_path(url), file, replace_newer=replace_newer, stamp=stamp)
+    store = open_store(url)
+    try:
+        return Restored(store=store.url, backup=replace(found, file=str(file)), doubt=store.doubt, kept=kept)
+    finally:
+        store.close()
+
+
+def _put_back_file(path: Path, file: Path, *, replace_newer: bool, stamp: str) -> tuple[Backup, str]:
+    """Puts a backup at a path; returns what it has, and where that is which was there."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        found = _unmark(file, part)
+        with closing(sqlite3.connect(part)) as source, _holding(path, replace_newer=replace_newer) as there:
+            if there is not None:
+                _explain(source, replace_newer)(there)
+            _stay_in_doubt(source, path)
+            source.close()
+            return found, _exchange(part, path, stamp)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be put back: {error.strerror}") from error
+    finally:
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            Path(f"{part}{suffix}").unlink(missing_ok=True)
+
+
+def _explain(source: sqlite3.Connection, replace_newer: bool) -> Any:  # noqa: FBT001 - of this file
+    """What refuses to put a backup in the place of another ledger, or of a newer state of the same."""
+
+    def refuse(there: Transaction | None) -> None:
+        """None: it is there and cannot be read."""
+        if replace_newer:
+            return
+        if there is None:
+            raise StoreError(f"what is there cannot be read, so that nobody knows whether it is newer: {_ANYWAY}")
+        mine, theirs = Identity.of(SqliteTransaction(source)), Identity.of(there)
+        if mine.store != theirs.store:
+            raise StoreError(f"another ledger is there: {_ANYWAY}")
+        newer = find_lost(SqliteTransaction(source), find_heads(there))
+        if newer or theirs.turn > mine.turn:
+            of = f", in {', '.join(newer)}" if newer else ""
+            raise StoreError(f"what is there is newer than the backup{of}: {_ANYWAY}")
+
+    return refuse
+
+
+@contextmanager
+def _holding(path: Path, *, replace_newer: bool) -> Iterator[SqliteTransaction | None]:
+    """Keeps everybody else out of a file while it is compared and replaced; yields None where there is none.
+
+    Leaving write-ahead logging needs the file alone, and writes its log into it.
+
+    Raises:
+        StoreError: Somebody has it open, or it is no ledger that can be read; but for `replace_newer`.
+    """
+    if not path.exists():
+        yield None
+        return
+    with closing(sqlite3.connect(path, timeout=0.5, isolation_level=None)) as connection:
+        try:
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("BEGIN EXCLUSIVE")
+            version = read_version(SqliteTransaction(connection))
+            there = None if version is None or version < VERSION else SqliteTransaction(connection)
+        except sqlite3.Error as error:
+            if not replace_newer:
+                used = getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                why = _USED if used else f"what is there cannot be read ({error}): {_ANYWAY}"
+                raise StoreError(f"{path}: {why}") from error
+            there = None
+        else:
+            if there is None and not replace_newer:
+                raise StoreError(f"{path}: what is there is of another version, or no ledger: {_ANYWAY}")
+        yield there
+
+
+def _stay_in_doubt(source: sqlite3.Connection, path: Path) -> None:
+    """Says in the copy that it was put back, unless marks beside it reach as far as the copy: those say the rest."""
+    identity, marks = Identity.of(SqliteTransaction(source)), read_marks(path)
+    if marks is None or marks.store != identity.store or marks.turn < identity.turn:
+        source.execute("UPDATE meta SET value = ? WHERE name = 'place'", (_PUT_BACK,))
+        source.commit()
+
+
+def _exchange(part: Path, path: Path, stamp: str) -> str:
+    """Puts a file at a path; returns where that is which was there, with its log, which must not be there any more."""
+    kept = Path(f"{path}.replaced-{stamp}") if path.exists() else None
+    _write_through(part)
+    if kept is not None:
+        with suppress(FileExistsError):
+            os.link(path, kept)
+    for suffix in ("-wal", "-shm", "-journal"):  # of another file they would be taken for this one's
+        left = Path(f"{path}{suffix}")
+        if left.exists():
+            left.rename(f"{path}.replaced-{stamp}{suffix}")
+    part.replace(path)
+    _write_through(path.parent)
+    return "" if kept is None else str(kept)
+
+
+@contextmanager
+def _new_file(file: Path) -> Iterator[Path]:
+    """Yields a path to write to, which becomes a file that was not there before, once it is on the disk.
+
+    Raises:
+        StoreError: There is one already.
+    """
+    part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        raise StoreError(f"{file}: the file already exists; give a new path") from None
+    try:
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        yield part
+        _write_through(part)
+        part.replace(file)
+        _write_through(file.parent)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+    finally:
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            Path(f"{part}{suffix}").unlink(missing_ok=True)
+
+
+@contextmanager
+def _writing(part: Path) -> Iterator[SqliteTransaction]:
+    """Yields a transaction on a file that nobody else knows, which has no log of its own afterwards."""
+    with closing(sqlite3.connect(part, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("BEGIN IMMEDIATE")
+        transaction = SqliteTransaction(connection)
+        yield transaction
+        transaction.flush()
+        connection.execute("COMMIT")
+
+
+def _unmark(file: Path, part: Path) -> Backup:
+    """Copies a backup, to become a ledger: not marked, and of the newest version; returns what it has, checked."""
+    made = _inspect(file, check=False)
+    with part.open("xb") as target, file.open("rb") as source:
+        part.chmod(0o600)
+        shutil.copyfileobj(source, target)
+    with _writing(part) as transaction:
+        transaction.run("PRAGMA application_id = 0")
+        transaction.run("DELETE FROM meta WHERE name = ?", (_MADE,))
+        migrate(transaction, version=read_version(transaction) or 0)
+    return replace(_inspect(part), at=made.at)
+
+
+def _inspect(file: Path, *, check: bool = True) -> Backup:
+    """Returns what a file has that nobody writes.
+
+    Raises:
+        LedgerError: A chain does not fit together.
+        StoreError: It is no ledger.
+    """
+    url = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(url, uri=True, isolation_level=None)) as connection:
+            transaction = SqliteTransaction(connection)
+            if check and not (found := check_chains(transaction)).ok:
+                raise LedgerError(f"{file}: its chains do not fit together: {'; '.join(found.problems[:3])}")
+            heads = {name: {"seq": seq, "hash": value} for name, (seq, value) in find_heads(transaction).items()}
+            tables = [name for name, _ in tables_of(connection)]
+            rows = {name: int(connection.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0]) for name in tables}  # noqa: S608 - names of tables
+            at = transaction.one("SELECT value FROM meta WHERE name = ?", (_MADE,))
+            identity = Identity.of(transaction)
+    except sqlite3.Error as error:
+        raise StoreError(f"{file}: cannot be read: {error}") from error
+    return Backup(file=str(file), at=str(at[0]) if at else "", store=identity.store, rows=rows, datasets=heads)
+
+
+def _write_through(path: Path) -> None:
+    """Waits until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
