@@ -106,7 +106,7 @@ def describe_checked(result: dict[str, Any]) -> str:
             f"{name}: read from row {seq + 1}; the rows before were checked earlier" for name, seq in since.items()
         ]
     heads = [(name, str(head["seq"]), head["hash"]) for name, head in result["datasets"].items()]
-    note = "a chain that was cut at its end fits together too: give a --receipt that was kept"
+    note = "a chain that was cut at its end fits together too: give a --receipt or --heads that were kept"
     return "\n".join([*found, "", columns([("dataset", "rows", "head"), *heads]), "", note])
 
 

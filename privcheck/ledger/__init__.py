@@ -9,6 +9,7 @@ keeps its (ε, δ).
 from privcheck.ledger.answers import Charge, Decision, Quote, Receipt
 from privcheck.ledger.balances import Balance
 from privcheck.ledger.book import Book
+from privcheck.ledger.heads import Evidence, Head
 from privcheck.ledger.opening import create_store, open_store
 from privcheck.ledger.requests import Prepared
 from privcheck.ledger.roles import Actor, Role, may
@@ -23,7 +24,9 @@ __all__ = [
     "Book",
     "Charge",
     "Decision",
+    "Evidence",
     "Grant",
+    "Head",
     "Policy",
     "Prepared",
     "Quote",

@@ -404,11 +404,12 @@ class Book:
         Errors as of `heads`.
         """
         require(actor, "verify")
-        signer = self._known.signer(self.store)
+        signing.check_installed()
         if not (self.store.read_only or self.store.doubt):
             self._extend_trees()
         with self.store.read() as transaction:
-            return trees.prove(transaction, signer, kept, at=self.now())
+            # the key of the store whose rows these are, which may be another than the one that was opened
+            return trees.prove(transaction, signing.Signer.of(transaction), kept, at=self.now())
 
     def rebuild(self, actor: Actor) -> None:
         """Writes the table of open reservations anew, from the rows, where `verify` says that it is not theirs.

@@ -292,9 +292,11 @@ def compare(evidence: Evidence, key: PublicKey) -> Compared:
     for head in evidence.heads:
         if is_signed(head, key):
             chains[head.chain].append(head)
+    proofs: dict[Chain, list[Consistency]] = defaultdict(list)
+    for one in evidence.consistency:
+        proofs[one.store, one.dataset].append(one)
     for chain, heads in sorted(chains.items()):
-        proofs = [one for one in evidence.consistency if (one.store, one.dataset) == chain]
-        wrong, open_ = _compare_heads(heads, proofs)
+        wrong, open_ = _compare_heads(heads, proofs[chain])
         problems += wrong
         missing += open_
     wrong, open_ = _compare_receipts(evidence, chains, key)
@@ -320,33 +322,39 @@ def _compare_heads(heads: Sequence[Head], proofs: Sequence[Consistency]) -> tupl
         other = sizes.setdefault(head.size, head)
         if other.root != head.root:
             problems.append(f"{head.words}: a fork: the head of the same size signed {other.at} has other rows")
-    ordered = sorted(heads, key=lambda one: datetime.fromisoformat(one.at))
-    for i, head in enumerate(ordered):
-        before = [one for one in ordered[:i] if one.size > head.size and _moment(head) - _moment(one) > _CLOCKS]
-        if before:
-            most = max(before, key=lambda one: one.size)
-            problems.append(f"{head.words}: a rollback, or the clock was set: {most.size} rows were signed {most.at}")
+    problems += _find_rollbacks(heads)
     reached, (largest, *others) = {max(sizes)}, sorted(sizes, reverse=True)
-    held, failed = defaultdict(set), set()
+    held, failed = defaultdict(set), defaultdict(set)
     for proof in proofs:
         if proof.first in sizes and proof.second in sizes:
             if proof.holds(sizes[proof.first], sizes[proof.second]):
                 held[proof.first].add(proof.second)
             else:
-                failed.add((proof.first, proof.second))
+                failed[proof.first].add(proof.second)
     for size in others:  # from the largest down, so that what follows each is known
         if held[size] & reached:
             reached.add(size)
             continue
-        tried = [second for first, second in failed if first == size]
         where = f"{sizes[size].words}: "
-        if tried:
-            problems.append(
-                f"{where}a fork, or a made-up proof: that the head of {max(tried)} rows begins with it does not follow"
-            )
+        if tried := failed[size]:
+            what = f"that the head of {max(tried)} rows begins with it does not follow"
+            problems.append(f"{where}a fork, or a made-up proof: {what}")
         else:
             missing.append(f"{where}no proof that the head of {largest} rows begins with it: ledger heads prove")
     return problems, missing
+
+
+def _find_rollbacks(heads: Sequence[Head]) -> list[str]:
+    """Which heads of one chain are smaller than one that was signed before them, and not just before."""
+    problems, i = [], 0
+    ordered = sorted(((datetime.fromisoformat(head.at), head) for head in heads), key=lambda one: one[0])
+    most: Head | None = None  # the largest of those that were signed long enough before
+    for moment, head in ordered:
+        while moment - ordered[i][0] > _CLOCKS:
+            most, i = max(most or ordered[i][1], ordered[i][1], key=lambda one: one.size), i + 1
+        if most is not None and most.size > head.size:
+            problems.append(f"{head.words}: a rollback, or the clock was set: {most.size} rows were signed {most.at}")
+    return problems
 
 
 def _compare_receipts(
@@ -355,6 +363,10 @@ def _compare_receipts(
     """What receipts contradict, and of which nobody can tell whether their row is in a head."""
     problems, missing = [], []
     places: dict[tuple[str, str, int], Receipt] = {}
+    proofs: dict[tuple[str, str, int, str], list[Inclusion]] = defaultdict(list)
+    for one in evidence.inclusions:
+        proofs[one.store, one.dataset, one.seq, one.hash].append(one)
+    sizes = {(*chain, head.size): head for chain, heads in chains.items() for head in heads}
     for receipt in evidence.receipts:
         if not key.verifies(receipt_text(receipt.store, receipt), receipt.signature):
             continue  # told already
@@ -362,12 +374,11 @@ def _compare_receipts(
         other = places.setdefault((receipt.store, receipt.dataset, receipt.seq), receipt)
         if other.hash != receipt.hash:
             problems.append(f"{where}: a fork: another receipt is of another row in the same place")
-        heads = chains.get((receipt.store, receipt.dataset), ())
-        about = (receipt.store, receipt.dataset, receipt.seq, receipt.hash)
-        proofs = [one for one in evidence.inclusions if (one.store, one.dataset, one.seq, one.hash) == about]
-        if any(proof.holds(head) for proof in proofs for head in heads if head.size == proof.size):
+        about = proofs[receipt.store, receipt.dataset, receipt.seq, receipt.hash]
+        tried = [(one, head) for one in about if (head := sizes.get((one.store, one.dataset, one.size))) is not None]
+        if any(proof.holds(head) for proof, head in tried):
             continue
-        if any(head.size == proof.size for proof in proofs for head in heads):
+        if tried:
             problems.append(f"{where}: a fork, or a made-up proof: that its row is in a head does not follow")
         else:
             missing.append(f"{where}: no proof that its row is in a head: ledger heads prove")
@@ -378,10 +389,6 @@ def _blame(fingerprint: str, key: PublicKey) -> str:
     if fingerprint != key.fingerprint:
         return f"it was signed with another key ({fingerprint[:16] or 'which it does not name'}…), or by nobody"
     return "it was not signed with this key: it was changed, or made up"
-
-
-def _moment(head: Head) -> datetime:
-    return datetime.fromisoformat(head.at)
 
 
 def _flat(parts: Iterable[Evidence], take: Callable[[Evidence], tuple[T, ...]]) -> tuple[T, ...]:

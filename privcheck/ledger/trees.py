@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from privcheck.errors import LedgerError
 from privcheck.ledger import rows
-from privcheck.ledger.answers import Receipt
+from privcheck.ledger.answers import HEXADECIMAL, Receipt
 from privcheck.ledger.heads import Consistency, Evidence, Head, Inclusion, is_signed, name_chain
 from privcheck.ledger.merkle import (
     Growing,
@@ -72,7 +72,7 @@ def source(transaction: Transaction, dataset: str) -> Node:
             kept = transaction.one(
                 "SELECT hash FROM tree WHERE dataset = ? AND level = ? AND place = ?", (dataset, level, place)
             )
-            if kept is not None:
+            if kept is not None and HEXADECIMAL.fullmatch(str(kept[0])):  # else it is made anew; verify says so
                 return bytes.fromhex(str(kept[0]))
         if level == 0:
             return leaves(place >> _LEVEL)[place % _CHUNK]

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 from privcheck import __version__
 from privcheck.accounting.currencies import NOT_A_GUARANTEE
 from privcheck.ledger import Actor, Receipt, rows
-from privcheck.ledger.exporting import join_charged, rows_to_state, state_charges
+from privcheck.ledger.exporting import charges_of_rows, join_charged, state_charges
 from privcheck.ledger.values import Grant
 from privcheck.service import ledger_models as models
 from privcheck.service.calculator import Calculators

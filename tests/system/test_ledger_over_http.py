@@ -22,7 +22,11 @@ MADE = {  # of every ledger its own: places in chains stay
     "id": r"c-[0-9a-f]{16}",
     "hash": r"[0-9a-f]{64}",
     "row": r"[0-9a-f]{64}",
-    "signature": r"[0-9a-f]{64}",
+    "signature": r"[A-Za-z0-9+/]{86}==",
+    "store": r"[0-9a-f]{32}",
+    "key": r"[0-9a-f]{64}|-----BEGIN PUBLIC KEY-----[^-]*-----END PUBLIC KEY-----\n",
+    "fingerprint": r"[0-9a-f]{64}",
+    "root": r"[0-9a-f]{64}",
     "prev": r"[0-9a-f]{64}",
     "token": r"privcheck_[\w-]{43}",
     "at": r"20\d\d-.*Z",
@@ -108,6 +112,8 @@ def walk(url, folder):
     yield ask("token", "--name", "ana", "--role", "analyst", code=2)["error"]
     yield ask("token", "--name", "ana", "--revoke")
     yield ask("token", "--list")
+    yield ask("key")
+    yield call("ledger", "heads", "show", "--store", url)
     yield ask("show")
     yield ask("show", "people")
     yield ask("show", "nowhere", code=2)["error"]

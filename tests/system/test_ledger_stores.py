@@ -16,7 +16,7 @@ import budget_stores
 import ledger_client
 from ledger_client import EVENT, OFFICER
 from privcheck.errors import StoreError
-from privcheck.ledger import Book, create_store, open_store
+from privcheck.ledger import Book, create_store, open_store, rows
 from privcheck.ledger.writer import Writer
 
 ROUNDS = 20
@@ -249,10 +249,10 @@ def test_a_deadlock_with_others_is_an_error_that_one_may_ask_again_after(postgre
 def test_a_reader_sees_one_state_and_cannot_write(postgres):
     store = create_store(postgres.new())
     with store.read() as reader:
-        assert reader.all("SELECT name FROM dataset") == []
+        assert rows.datasets(reader) == []
         with store.write() as writer:
             writer.run("INSERT INTO dataset (name) VALUES (?)", ("later",))
-        assert reader.all("SELECT name FROM dataset") == []
+        assert rows.datasets(reader) == []
     with pytest.raises(StoreError, match="read-only"), store.read() as reader:
         reader.run("INSERT INTO dataset (name) VALUES (?)", ("never",))
     assert store.read_only

@@ -15,7 +15,7 @@ from budget_stores import OTTO
 from privcheck.accounting.currencies import CONCURRENCY, THEOREMS
 from privcheck.commands.cli import main
 from privcheck.ledger import Book, create_store
-from privcheck.ledger.exporting import rows_to_state, state_charges
+from privcheck.ledger.exporting import charges_of_rows, state_charges
 from privcheck.ledger.granting import read_adaptive, read_policy
 from privcheck.ledger.rows import rows_of_dataset
 from privcheck.ledger.values import concurrency_between
@@ -131,7 +131,7 @@ def test_show_json_page_and_statement_say_the_same_sentence(tmp_path, monkeypatc
         book.add_evidence(OTTO, first.charge, verdict="violation", report="epsilon at least .41, claimed .25")
     sentence = book.show(OTTO)["datasets"][0]["support"]["sentence"]
     with book.store.read() as transaction:
-        lines = state_charges(rows_to_state(rows_of_dataset(transaction, "d")))
+        lines = state_charges(charges_of_rows(rows_of_dataset(transaction, "d")))
     book.store.close()
     assert sentence.startswith("Not supported since" if violated else "Holds as declared")
     assert not violated or ".41" in sentence
