@@ -176,7 +176,7 @@ def test_a_quote_stands_while_nothing_calculates(opened, officer, monkeypatch):
     def fail(*_):
         raise ProblemError(503, "calculations are not ready yet: ask again")
 
-    monkeypatch.setattr(opened[0].state, "calculator", SimpleNamespace(run=fail))
+    monkeypatch.setattr(opened[0].state, "calculators", SimpleNamespace(holders=SimpleNamespace(run=fail)))
     answer = officer.get("/what-if?grant=icu-team&value=29&unit=dataset&wanted=7")
     assert answer.status_code == 200
     assert says(answer, "fits 1")
