@@ -37,6 +37,7 @@ _NEAR_ZERO: Final = 1e-11  # … near 0, of a cell a thousandth of a standard de
 _TILTS: Final = np.geomspace(1e-3, 1e3, 61)
 _EACH: Final = 1e-13  # rounding of one round's loss, in nats
 _HALVINGS: Final = 60
+_NEAR_ONE: Final = 1e-9  # α − 1 below which D_α is taken for that of α → 1, which is less
 
 Floats = NDArray[np.float64]
 Put = Callable[[Floats, Floats, float], tuple[NDArray[np.int64], Floats]]
@@ -80,6 +81,8 @@ def renyi_loss(outcomes: Outcomes, rounds: int, order: float) -> float:
     p, losses = outcomes.log_p[kept], _losses(outcomes)[kept]
     least = float(np.exp(p) @ losses)  # α → 1: where digits cancel in the other
     rest = order - 1
+    if rest < _NEAR_ONE:  # where all digits of the other cancel
+        return max(0.0, rounds * (least - 1e-12)) * _DOWN
     digits = 1e-12 * (1 + 1 / rest)
     return max(0.0, rounds * max(least - 1e-12, _log_sum(p + rest * losses) / rest - digits)) * _DOWN
 

@@ -24,6 +24,7 @@ from privcheck.verification.shuffled_loss import shuffled_delta, shuffled_epsilo
 from privcheck.verification.units import LossUnit, order_of, unit_of
 
 _ROUNDED = 1 - Fraction(1, 10**12)
+_NEAR_ONE = 1e-9  # α − 1 below which D_α is taken for that of α → 1, which is less
 
 
 def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]) -> float:
@@ -141,11 +142,13 @@ def _laplace_divergence(move: float, order: float) -> float:
     ln(α/(2α − 1)·e^((α−1)x) + (α − 1)/(2α − 1)·e^(−αx))/(α − 1) (Mironov 2017, Proposition 6); never below the
     Kullback–Leibler divergence x + e^(−x) − 1, which is taken where digits cancel.
     """
-    rest = order - 1
+    rest, least = order - 1, (move + math.expm1(-move)) * (1 - 1e-12) - 1e-15 * move
+    if rest < _NEAR_ONE:
+        return max(0.0, least)
     terms = (math.log(order / (2 * order - 1)) + rest * move, math.log(rest / (2 * order - 1)) - order * move)
     exponent = max(terms) + math.log1p(math.exp(min(terms) - max(terms)))
     rounding = 1e-14 * (1 + abs(terms[0]) + abs(terms[1]))
-    return max(0.0, (move + math.expm1(-move)) * (1 - 1e-12) - 1e-15 * move, (exponent - rounding) / rest)
+    return max(0.0, least, (exponent - rounding) / rest)
 
 
 def _laplace_moves(
