@@ -16,7 +16,6 @@ from privcheck.fields import number
 from privcheck.parameters import LEAST
 from privcheck.symbols import Domain, Exact, Expr, Rounding, expression
 
-
 _WAYS: Final[tuple[Rounding, ...]] = ("down", "up")
 
 

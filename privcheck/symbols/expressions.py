@@ -25,6 +25,7 @@ _MOST_FACTORED = 512  # bits of a polynomial's coefficient
 _MOST_WRITTEN = 4096  # bits of a number that is shown with all its digits
 _MOST_TERMS = 20_000  # of a sum without a closed form
 _FEW_TERMS = 50  # of one whose terms are irrational, which is hard to simplify
+_FEW_LOGS = 4  # logarithms and exponentials in a number that is tried to be seen as a fraction
 _BEYOND = 2000  # binary exponents outside ± this are out of a float's range whatever the digits
 
 
@@ -152,9 +153,11 @@ class Expr:
         return Expr(self.node.xreplace(known))
 
     def rational(self, values: Mapping[str, Fraction] | None = None) -> Fraction | None:
-        """Returns the value as a fraction, or None where it is irrational."""
+        """Returns the value as a fraction, or None where it is irrational or not seen to be rational."""
         node = self.at(values or {}).node
         if not node.is_Rational:
+            if len(node.atoms(sympy.log, sympy.exp)) > _FEW_LOGS:  # a search for identities takes minutes
+                return None
             node = sympy.expand(simplify(node))
         return Fraction(int(node.p), int(node.q)) if node.is_Rational else None
 
@@ -236,7 +239,7 @@ def check_node(node: Any) -> Mapping[str, Any]:
 def _refuse_height(node: Any) -> None:
     """Checks the exponent of e, a number: SymPy and mpmath write out as many digits as it has before the point."""
     size = node.args[0].evalf(5)
-    if size.is_Float and int(size._mpf_[2]) + int(size._mpf_[3]) > _BEYOND:  # noqa: SLF001 - its binary exponent
+    if size.is_Float and int(size._mpf_[2]) + int(size._mpf_[3]) > _BEYOND:
         message = f"the number {str(_legible(node))[:100]} is too large, or too near 0, to be computed"
         raise ParameterError(f"{message}; give other parameters, or a smaller exponent", given=node)
 

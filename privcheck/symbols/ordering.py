@@ -11,7 +11,6 @@ import sympy
 from privcheck.symbols.expressions import Expr, simplify
 from privcheck.symbols.functions import maximum
 
-
 Fact = tuple[str, tuple[Any, ...]]  # a step in words, with braces where its nodes are written
 
 
