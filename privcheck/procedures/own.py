@@ -102,7 +102,7 @@ class OwnMechanism:
             text(f"{what}, {where}", said, empty=what in {"users", "source"})
         one_of(f"model, {where}", model, get_args(Model))
         instance(f"relation, {where}", relation, get_args(Relation))
-        asked = {"sampler": sampler, "log_density": log_density, "price": price}
+        asked: dict[str, object] = {"sampler": sampler, "log_density": log_density, "price": price}
         if records is None:
             asked["neighbours"] = neighbours
         for what, asking in {

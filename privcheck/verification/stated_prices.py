@@ -298,10 +298,10 @@ def _find_fault(one: OwnMechanism, runs: OwnRuns, at: Mapping[str, float], rng: 
     """Returns what shows that the sampler does not draw its density on D or on D′; empty where nothing does.
 
     Outputs A with a loss L = ln p/q in a part of (0, 1), or of (−1, 0), are drawn on D as often as the mean of e^L on A
-    says under D′, whose terms are at most e (Hoeffding). The part ends where no loss is likely to lie, as all the mass
-    of one that is 1 but for a rounding would be on one side in D and on the other in D′. Equal outputs are looked for everywhere; where the outputs are
-    finitely many or one number, their law is compared as well (`_differ`). Of a sampler that draws its density each
-    comparison fails with a probability of `_FAILURE` at most: all of them below 1e-9.
+    says under D′, whose terms are at most e (Hoeffding). The part ends where no loss is likely to lie: all the mass of
+    one that is 1 but for a rounding would be inside in D and outside in D′. Equal outputs are looked for everywhere;
+    where the outputs are finitely many or one number, their law is compared as well (`_differ`). Of a sampler that
+    draws its density each comparison fails with a probability of `_FAILURE` at most: all of them below 1e-9.
     """
     losses = []
     for data in runs.pair:
