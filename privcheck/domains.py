@@ -82,7 +82,8 @@ def is_proved(condition: Condition, parameters: Sequence[Parameter]) -> bool:
         for step in _steps(condition, point, most=_CORNERS):
             node = condition.of.at(step).simplified()
             if is_in(condition.of, condition.domain, step) is False and not _zero_spread(condition, step):
-                raise DeclarationError(_message(condition, f"{condition.of} = {node}{_where(condition, step)}", point))
+                shown = f"{condition.of} = {node}{_where(condition, step)}"
+                raise DeclarationError(_message(condition, shown, _find_least(condition, point, parameters)))
     return False
 
 
@@ -142,8 +143,16 @@ def _where(condition: Condition, values: Mapping[str, Fraction]) -> str:
     return " at " + ", ".join(f"{name} = {values[name]}" for name in used) if used else ""
 
 
-def _message(condition: Condition, given: str, point: Mapping[str, Fraction] | None = None) -> str:
-    remedy = _REMEDIES[condition.domain]
-    if point is not None and condition.domain != "part of one":
-        remedy += ", or give the Parameter a `least`"
+def _find_least(condition: Condition, point: Mapping[str, Fraction], parameters: Sequence[Parameter]) -> str:
+    """Returns which `least` of a count would do, in words, where a slightly larger one keeps the condition."""
+    counts = [p.name for p in parameters if p.kind == "count" and p.name in condition.of.symbols & point.keys()]
+    for name, more in itertools.product(counts, range(1, _CORNERS + 1)):
+        later = {**point, name: point[name] + more}
+        if all(is_in(condition.of, condition.domain, step) for step in _steps(condition, later, most=_CORNERS)):
+            return f", or give the Parameter {name} `least={later[name]}`"
+    return "" if condition.domain == "part of one" else ", or give the Parameter a `least`"
+
+
+def _message(condition: Condition, given: str, least: str = "") -> str:
+    remedy = _REMEDIES[condition.domain] + least
     return f"{condition.where}: expected {condition.what} {WORDS[condition.domain]}, got {given}; {remedy}"

@@ -68,6 +68,19 @@ class DeclarationError(PrivcheckError):
     """A declaration contradicts itself (two releases of one name, a symbol without a parameter, …)."""
 
 
+class ProofError(PrivcheckError):
+    """A number contradicts a proof: one of the two is wrong, so that neither is reported.
+
+    Attributes:
+        steps: The steps of the proof, in words.
+    """
+
+    def __init__(self, message: str, *, steps: Sequence[str] = ()) -> None:
+        shown = "".join(f"; {step}" for step in steps)
+        super().__init__(f"{message}. The proof{shown or ' has no steps to show'}. Neither is reported: report it")
+        self.steps = tuple(steps)
+
+
 class TrajectoryError(PrivcheckError, ValueError):
     """Trajectories that are malformed or break a precondition.
 

@@ -5,13 +5,18 @@ Exact values in, exact values out; conversions to floats are in `privcheck.accou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
 
 from privcheck.domains import Condition
-from privcheck.errors import DeclarationError
+from privcheck.errors import DeclarationError, ParameterError
 from privcheck.fields import number
-from privcheck.symbols import Domain, Exact, Expr, expression
+from privcheck.parameters import LEAST
+from privcheck.symbols import Domain, Exact, Expr, Rounding, expression
+
+_WAYS: Final[tuple[Rounding, ...]] = ("down", "up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +191,26 @@ def guarantee_conditions(guarantee: Guarantee) -> tuple[Condition, ...]:
         Condition(what=f"{slot}, of {name},", of=getattr(guarantee, slot), domain=domain)
         for slot, domain in domains.items()
     )
+
+
+def check_range(where: str, guarantee: Guarantee, values: Mapping[str, Fraction]) -> None:
+    """Checks that floats hold the numbers of a guarantee, which are compared with computed ones.
+
+    Args:
+        where: Whose guarantee, for the message.
+        guarantee: The guarantee.
+        values: The parameters.
+
+    Raises:
+        ParameterError: A number is neither 0 nor between 1e-300 and 1e300.
+    """
+    for condition in guarantee_conditions(guarantee):
+        low, high = (condition.of.number(values, rounding=way) for way in _WAYS)
+        if not (low == high == 0 or float(LEAST) <= low <= high <= float(1 / LEAST)):
+            at = ", ".join(f"{name} = {values[name]}" for name in sorted(condition.of.symbols & values.keys()))
+            message = f"{where}: expected {condition.what} between 1e-300 and 1e300, got {high:.3g}"
+            remedy = "claim a number that floats can be compared with, or give other parameters"
+            raise ParameterError(f"{message}{' at ' if at else ''}{at}; {remedy}", given=str(condition.of)[:100])
 
 
 def claimed_delta(guarantee: Guarantee) -> Expr | None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections import Counter
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privcheck.procedures.base import Array, Outcomes
 
 _CELLS: Final = 2**13  # of a Gaussian number
 _REACH: Final = 9.0  # standard deviations beyond both values
 _INNER: Final = 24  # cells between both values of a Laplace number
-_BINS: Final = 2**12  # of the loss, into which outcomes of several numbers are merged
+LOOKED: Final = 200  # Laplace numbers that are told up to cells, the likeliest to tell; an attacker may stop there
+_BINS: Final = 2**11  # of the loss, into which outcomes of several numbers are merged
+
+Law = tuple[Array, Array]  # ln of the probabilities of the same outcomes in D and in D′
 
 
 def gaussian_outcomes(mu: float) -> Outcomes:
@@ -25,16 +29,35 @@ def gaussian_outcomes(mu: float) -> Outcomes:
 def laplace_outcomes(moves: Array) -> Outcomes:
     """Returns the laws of what independent Laplace numbers tell together, each told up to cells.
 
-    Outcomes whose losses are next to each other are merged as numbers are added: who is told less learns less.
+    Outcomes whose losses are next to each other are merged as numbers are added: who is told less learns less. The
+    largest and the smallest loss, Σ moves either way, stay as they are. Of more numbers than `LOOKED` those that move
+    least are told apart only where all of them are above both of their values, or below.
 
     Args:
         moves: (m,) by how many scales each moves, above 0.
     """
-    joint: tuple[Array, Array] = (np.ones(1), np.ones(1))
-    for move, count in Counter(moves.tolist()).items():
-        joint = _merge(joint, _power(_laplace_cells(move), count))
-    log_p, log_q = (np.log(law) for law in joint)
-    return Outcomes(log_p=log_p, log_q=log_q)
+    ordered = np.sort(moves)[::-1]
+    joint = _together(tuple(ordered[:LOOKED].tolist()))
+    if (rest := ordered[LOOKED:]).size:
+        joint = _merge(joint, _all_beyond(rest))
+    return Outcomes(log_p=joint[0], log_q=joint[1])
+
+
+@functools.lru_cache(maxsize=16)  # the extreme pairs of a table move as many numbers as far
+def _together(moves: tuple[float, ...]) -> Law:
+    joint: Law = (np.zeros(1), np.zeros(1))
+    for move in moves:
+        joint = _merge(joint, _laplace_cells(move))
+    return joint
+
+
+def _all_beyond(moves: Array) -> Law:
+    """Returns the laws of: all numbers above both of their values, neither, all below both; D has the larger ones."""
+    likely = -moves.size * math.log(2)
+    rare = likely - float(moves.sum())
+    neither = math.log1p(-math.exp(likely) - math.exp(rare))
+    p = np.array([likely, neither, rare])
+    return p, p[::-1]
 
 
 def _log_cells(edges: Array) -> Array:
@@ -48,35 +71,31 @@ def _log_cells(edges: Array) -> Array:
     return logs
 
 
-def _laplace_cells(move: float) -> tuple[Array, Array]:
-    """Returns the laws of the cell: below both values, cells between them, above both; D has the larger value."""
+def _laplace_cells(move: float) -> Law:
+    """Returns the laws of the cell: above both values, cells between them, below both; D has the larger value."""
     at = np.linspace(0.0, move, _INNER + 1)
-    width = -math.expm1(-move / _INNER) / 2
-    q = np.concatenate([[0.5], np.exp(-at[:-1]) * width, [math.exp(-move) / 2]])
+    width = math.log(-math.expm1(-move / _INNER) / 2)
+    q = np.concatenate([[-math.log(2)], width - at[:-1], [-move - math.log(2)]])
     return q[::-1], q
 
 
-def _power(law: tuple[Array, Array], times: int) -> tuple[Array, Array]:
-    raised: tuple[Array, Array] = (np.ones(1), np.ones(1))
-    while times:
-        raised = _merge(raised, law) if times & 1 else raised
-        times >>= 1
-        law = _merge(law, law) if times else law
-    return raised
-
-
-def _merge(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Returns the laws of two independent outcomes together, merged into bins of the loss."""
-    p, q = (np.multiply.outer(a, b).ravel() for a, b in zip(one, other, strict=True))
-    kept = (p > 0) & (q > 0)  # what underflows tells nothing that counts
-    p, q = p[kept], q[kept]
+def _merge(one: Law, other: Law) -> Law:
+    """Returns the laws of two independent outcomes together, merged into bins of the loss; its two ends stay apart."""
+    p, q = ((a[:, np.newaxis] + b).ravel() for a, b in zip(one, other, strict=True))
     if p.size <= _BINS:
         return p, q
-    losses = np.log(p) - np.log(q)
+    losses = p - q
     low, high = float(losses.min()), float(losses.max())
-    bins = np.minimum(((losses - low) * (_BINS / (high - low))).astype(np.int64), _BINS - 1)
-    merged = np.zeros((2, _BINS))
-    for row, law in zip(merged, (p, q), strict=True):
-        np.add.at(row, bins, law)
-    some = merged[0] > 0
-    return merged[0][some], merged[1][some]
+    bins = 1 + np.minimum(((losses - low) * (_BINS / (high - low))).astype(np.int64), _BINS - 1)
+    bins[int(losses.argmin())], bins[int(losses.argmax())] = 0, _BINS + 1
+    order = np.argsort(bins, kind="stable")
+    first = np.flatnonzero(np.diff(bins[order], prepend=-1))
+    sizes = np.diff(first, append=order.size)
+    return _sums(p[order], first, sizes), _sums(q[order], first, sizes)
+
+
+def _sums(logs: Array, first: NDArray[np.int64], sizes: NDArray[np.int64]) -> Array:
+    """Returns ln Σ e^x of consecutive groups."""
+    top = np.maximum.reduceat(logs, first)
+    summed: Array = top + np.log(np.add.reduceat(np.exp(logs - np.repeat(top, sizes)), first))
+    return summed

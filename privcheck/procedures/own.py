@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,20 +11,27 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from privcheck.corners import corner_records
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError, PrivcheckError
 from privcheck.fields import function, instance, number, one_of, text
 from privcheck.guarantees import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, guarantee_conditions, guarantee_symbols
 from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes
 from privcheck.procedures.cells import integrate_cells
-from privcheck.relations import Relation
+from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics.base import Sensitivity
+from privcheck.statistics.searching import furthest_pairs
 from privcheck.symbols import INFINITE, Exact, Expr, expression, minimum
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
 
 Model = Literal["central", "local"]
+_USERS: Final = 4  # drawn, of whom data sets are made beside those at corners
+_CORNERS: Final = 10
+_ASKED: Final = 100  # outputs at which densities of neighbours are compared, about
+_FURTHEST: Final = 4  # pairs that a search finds and that are compared exactly
+_LEAST: Final = -700.0  # of ln of a density: what cannot leave is that rare in a search
 _REASON: Final = "its price is stated of the whole mechanism, not of a value that noise is added to"
 _STATED: Final = "stated by its author; `verify` compares it with what pairs of neighbours lose"
 
@@ -43,7 +51,10 @@ class OwnMechanism:
         log_density: From outputs, data and the arguments to (size,) ln of their density, or probability, on the data.
         price: From the exact arguments to what it satisfies: `PureDP(…)`, `ZCDP(…)`, `GaussianDP(…)` or `ApproxDP(…)`.
         relation: The neighbours of whom the price is stated.
-        neighbours: From the arguments to pairs of neighbouring data, as hard to hide as its author knows.
+        neighbours: From the arguments to pairs of neighbouring data, as hard to hide as its author knows; None where
+            `records` say what a user has.
+        records: From rng and the arguments to one user's record, corners preferred: the data is then a tuple of
+            records, and neighbours among data sets of them are searched for, beside those that are given.
         outputs: From the arguments to all outputs of a mechanism that has finitely many, along the first axis.
         edges: From the arguments to ascending numbers that hold all outputs of a mechanism with one real output, but
             for a negligible part; between two of them the densities are smooth.
@@ -65,7 +76,8 @@ class OwnMechanism:
     log_density: Callable[..., Array]
     price: Callable[..., Budget | GaussianDP]
     relation: Relation
-    neighbours: Callable[..., Iterable[tuple[Any, Any]]]
+    neighbours: Callable[..., Iterable[tuple[Any, Any]]] | None
+    records: Callable[..., Any] | None
     outputs: Callable[..., NDArray[Any]] | None
     edges: Callable[..., Array] | None
     event: Callable[..., Event] | None
@@ -78,7 +90,8 @@ class OwnMechanism:
     def __init__(
         self, name: str, *, arguments: Mapping[str, Exact | Expr], spread: str, sampler: Callable[..., NDArray[Any]],
         log_density: Callable[..., Array], price: Callable[..., Budget | GaussianDP], relation: Relation,
-        neighbours: Callable[..., Iterable[tuple[Any, Any]]], outputs: Callable[..., NDArray[Any]] | None = None,
+        neighbours: Callable[..., Iterable[tuple[Any, Any]]] | None = None,
+        records: Callable[..., Any] | None = None, outputs: Callable[..., NDArray[Any]] | None = None,
         edges: Callable[..., Array] | None = None, event: Callable[..., Event] | None = None,
         words: str = "a mechanism of one's own", output: str = "its output", model: Model = "central",
         users: str = "", source: str = "",
@@ -89,8 +102,17 @@ class OwnMechanism:
             text(f"{what}, {where}", said, empty=what in {"users", "source"})
         one_of(f"model, {where}", model, get_args(Model))
         instance(f"relation, {where}", relation, get_args(Relation))
-        asked = {"sampler": sampler, "log_density": log_density, "price": price, "neighbours": neighbours}
-        for what, asking in {**asked, "outputs": outputs, "edges": edges, "event": event}.items():
+        asked: dict[str, object] = {"sampler": sampler, "log_density": log_density, "price": price}
+        if records is None:
+            asked["neighbours"] = neighbours
+        for what, asking in {
+            **asked,
+            "neighbours": neighbours,
+            "records": records,
+            "outputs": outputs,
+            "edges": edges,
+            "event": event,
+        }.items():
             function(f"{what}, {where}", asking, f"write def {what}(…): …")
             if asking is None and what in asked:
                 raise DeclarationError(f"{what}, {where}: expected a function, got None; write def {what}(…): …")
@@ -232,7 +254,10 @@ class OwnMechanism:
             DeclarationError: A function of its author raises something, or a density is none.
         """
         at, known = self.at(values), []
-        pairs = self._own("neighbours", lambda **given: list(self.neighbours(**given)), **at)
+        asked = self.neighbours
+        pairs = [] if asked is None else self._own("neighbours", lambda **given: list(asked(**given)), **at)
+        if self.records is not None:
+            pairs = [*pairs, *self._search(relation, at)]
         for pair in pairs:
             if not (isinstance(pair, tuple) and len(pair) == 2):
                 raise DeclarationError(f"{self.name}: expected neighbours as pairs (D, D′), got {pair!r:.100}")
@@ -271,6 +296,34 @@ class OwnMechanism:
             message = f"{self.name}: expected one logarithm of a density for each of {outputs.shape[0]} outputs"
             raise DeclarationError(f"{message}, got an array of shape {logs.shape}, NaN or ∞; −∞ is what cannot leave")
         return logs
+
+    def _search(self, relation: Relation, at: Mapping[str, float]) -> list[tuple[Any, Any]]:
+        """Returns neighbours among data sets of records, those whose densities differ most at some outputs.
+
+        Raises:
+            DeclarationError: The author's records, or all data sets of them, raise something.
+        """
+        records = self.records
+        assert records is not None
+        rng = np.random.default_rng(0)
+        users = [self._own("records", records, rng, **at) for _ in range(_USERS)]
+        asked = self._ask(tuple(users[:3]), at)
+        corners = corner_records(lambda generator: records(generator, **at))[:_CORNERS]
+        searched = furthest_pairs(
+            lambda rows: np.maximum(self.log_densities(asked, rows, at), _LEAST), users, corners,
+            replaced=isinstance(relation, ReplaceOne),
+        )  # fmt: skip
+        return list(deque(searched, maxlen=_FURTHEST))
+
+    def _ask(self, data: tuple[Any, ...], at: Mapping[str, float]) -> NDArray[Any]:
+        """Returns outputs at which densities are compared: all, points between the edges, or drawn ones."""
+        if self.outputs is not None:
+            return np.asarray(self._own("outputs", self.outputs, **at))
+        if self.edges is None:
+            return self.draw(np.random.default_rng(0), data, _ASKED, at)
+        edges = self._numbers("edges", self._own("edges", self.edges, **at))
+        middles = (edges[:-1] + edges[1:]) / 2
+        return middles[:: max(1, middles.size // _ASKED)]
 
     def _laws(self, pair: tuple[Any, Any], at: Mapping[str, float]) -> list[Array]:
         if self.outputs is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from privcheck.accounting.events import Event
 
 MaxNoise = Literal["laplace", "exponential", "gumbel"]
-_GAPS: Final = (0.0, 1.0, 3.0, 10.0, 1e4)  # by how many scales the candidate that gains is behind at best
+_GAPS: Final = (0.0, 1.0, 3.0, 10.0, 1e4, 1e7)  # by how many scales the candidate that gains is behind at best
 _STDS: Final[Mapping[str, float]] = {"laplace": math.sqrt(2), "exponential": 1.0, "gumbel": math.pi / math.sqrt(6)}
 _THEOREMS: Final[Mapping[str, str]] = {
     "laplace": "Dwork & Roth 2014, Claim 3.9: ε = 2Δ/b (Δ/b for monotone scores), however many candidates",

@@ -20,7 +20,7 @@ from privcheck.charges import charge_of
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.procedures.base import Array, Cost, KnownPair
-from privcheck.procedures.moved import gaussian_outcomes, laplace_outcomes
+from privcheck.procedures.moved import LOOKED, gaussian_outcomes, laplace_outcomes
 from privcheck.relations import LARGEST, LONGEST, Relation, extreme_pairs, most_trajectories
 from privcheck.releases import Release
 from privcheck.schedules import Once, Outputs
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from privcheck.accounting.events import Event
 
 _MOST: Final = 4096  # Laplace outputs of different noise that are composed one by one; of more the pure sum is charged
-_LOOKED: Final = 200  # Laplace numbers that a pair is told apart by, the likeliest to tell; an attacker may stop there
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +210,12 @@ class VaryingRelease:
             moves = np.sort(np.outer(change / scale, 1 / factors).ravel())[::-1]
             first, second = ("absent" if user is None else str(user) for user in pair)
             gaussian = self.release.mechanism.law.gaussian
-            told = moves if gaussian else moves[:_LOOKED]
+            told = moves if gaussian else moves[:LOOKED]
             known.append(
                 KnownPair(
                     words=f"in D the user is {first}; in D′ {second}; all other users are the same",
                     data=pair,
-                    outcomes=gaussian_outcomes(float(np.linalg.norm(moves))) if gaussian else laplace_outcomes(told),
+                    outcomes=gaussian_outcomes(float(np.linalg.norm(moves))) if gaussian else laplace_outcomes(moves),
                     sampler=VaryingRuns(moves=tuple(told.tolist()), gaussian=gaussian),
                 )
             )

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from privcheck.accounting.events import Event
 
 VoteNoise = Literal["laplace", "gaussian"]
-_SPREADS: Final = (1, 3)  # by how many spreads the candidate that gains is ahead in D, beside 0 and 1 vote
+# By how many spreads the candidate that gains is ahead in D, beside 0 and 1 vote. The loss rises with it: of Laplace
+# noise to 2/b, which it misses by a millionth at a million scales, of Gaussian noise without bound.
+_SPREADS: Final = (1, 3, 100, 10**6)
 _THEOREMS: Final[Mapping[str, str]] = {
     "laplace": "Dwork & Roth 2014, Claim 3.9: 2/b a query (PATE, Papernot et al. 2017); ρ ≤ ε²/2 (Bun & Steinke 2016)",
     "gaussian": "Papernot et al. 2018, Proposition 8: the noisy counts, of ℓ₂ sensitivity √2, are 1/σ²-zCDP a query",

@@ -40,12 +40,12 @@ from privcheck.symbols.functions import (
     total,
     tree_levels,
 )
-from privcheck.symbols.ordering import at_most, largest, same
+from privcheck.symbols.ordering import Proof, at_most, largest, prove_at_most, same
 from privcheck.symbols.ranges import Domain, Span, is_in, keeps
 
 __all__ = [
-    "COUNTS", "INFINITE", "A", "Domain", "Exact", "Expr", "H", "K", "Rounding", "S", "Span", "at_most", "before",
-    "beta", "ceil", "ceil_log2", "computed", "d", "delta", "epsilon", "exact", "exp", "expression", "failure",
-    "floor", "h", "in_step", "is_in", "keeps", "largest", "log", "maximum", "minimum", "n", "rho", "same", "sqrt",
-    "sum_over", "sum_steps", "symbol", "to_float", "total", "tree_levels",
+    "COUNTS", "INFINITE", "A", "Domain", "Exact", "Expr", "H", "K", "Proof", "Rounding", "S", "Span", "at_most",
+    "before", "beta", "ceil", "ceil_log2", "computed", "d", "delta", "epsilon", "exact", "exp", "expression",
+    "failure", "floor", "h", "in_step", "is_in", "keeps", "largest", "log", "maximum", "minimum", "n", "prove_at_most",
+    "rho", "same", "sqrt", "sum_over", "sum_steps", "symbol", "to_float", "total", "tree_levels",
 ]  # fmt: skip

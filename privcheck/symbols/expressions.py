@@ -21,8 +21,11 @@ _SLACK = Fraction(1, 10 ** (_DIGITS - 5))  # relative; covers what `_DIGITS` dig
 _CANCELLED = 2000  # digits that may cancel before they are reached
 _FEW = 12  # operations that SymPy simplifies at leisure
 _MOST_BITS = 2**16  # of a power that is written out; fractions of longer numbers take minutes
+_MOST_FACTORED = 512  # bits of a polynomial's coefficient
+_MOST_WRITTEN = 4096  # bits of a number that is shown with all its digits
 _MOST_TERMS = 20_000  # of a sum without a closed form
 _FEW_TERMS = 50  # of one whose terms are irrational, which is hard to simplify
+_FEW_LOGS = 4  # logarithms and exponentials in a number that is tried to be seen as a fraction
 _BEYOND = 2000  # binary exponents outside ± this are out of a float's range whatever the digits
 
 
@@ -32,9 +35,23 @@ class Expr:
 
     `==` and `hash` are structural; ask `same` or `at_most` whether two expressions are equal or ordered for all
     parameter values.
+
+    Attributes:
+        node: In SymPy's numbers and functions, of symbols that `privcheck.symbols.symbol` makes: a proof is for all
+            values that a symbol may take, and these are the values that a parameter of its kind takes.
+
+    Raises:
+        ParameterError: The node is none of SymPy's, is of a symbol with other assumptions (an even number), of a
+            function without a value, or of a float.
     """
 
     node: Any
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.node, sympy.Basic):
+            message = f"expected a node of SymPy, got {self.node!r:.100} of type {type(self.node).__name__}"
+            raise ParameterError(f"{message}; use `expression(…)`, which takes exact numbers", given=self.node)
+        check_node(self.node)
 
     def __add__(self, other: Expr | Exact) -> Expr:
         return Expr(self.node + node_of(other))
@@ -49,13 +66,13 @@ class Expr:
         return Expr(self.node / node_of(other))
 
     def __pow__(self, other: Expr | Exact) -> Expr:
-        return Expr(self.node ** node_of(other))
+        return Expr(_power(self.node, node_of(other)))
 
     def __neg__(self) -> Expr:
         return Expr(-self.node)
 
     def __rpow__(self, other: Exact) -> Expr:
-        return Expr(node_of(other) ** self.node)
+        return Expr(_power(node_of(other), self.node))
 
     def __radd__(self, other: Exact) -> Expr:
         return Expr(node_of(other) + self.node)
@@ -89,7 +106,7 @@ class Expr:
         return f"Expr({self})"
 
     def __str__(self) -> str:
-        return str(self.node)
+        return str(_legible(self.node))
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -108,11 +125,11 @@ class Expr:
 
     def latex(self) -> str:
         """Returns the expression in LaTeX."""
-        return str(sympy.latex(self.node))
+        return str(sympy.latex(_legible(self.node)))
 
     def mathml(self) -> str:
         """Returns the expression as presentation MathML, which browsers render without a network."""
-        return str(_mathml(self.node, printer="presentation"))
+        return str(_mathml(_legible(self.node), printer="presentation"))
 
     def simplified(self) -> Expr:
         """Returns an equal expression in simplest form."""
@@ -136,9 +153,11 @@ class Expr:
         return Expr(self.node.xreplace(known))
 
     def rational(self, values: Mapping[str, Fraction] | None = None) -> Fraction | None:
-        """Returns the value as a fraction, or None where it is irrational."""
+        """Returns the value as a fraction, or None where it is irrational or not seen to be rational."""
         node = self.at(values or {}).node
         if not node.is_Rational:
+            if len(node.atoms(sympy.log, sympy.exp)) > _FEW_LOGS:  # a search for identities takes minutes
+                return None
             node = sympy.expand(simplify(node))
         return Fraction(int(node.p), int(node.q)) if node.is_Rational else None
 
@@ -171,6 +190,71 @@ class Expr:
         return to_float(near + slack, rounding=rounding)
 
 
+# What a node may be made of, by the module of its class. Left out are placeholders (Dummy, Wild), what has assumptions
+# of its own (undefined functions, indexed symbols, matrix elements, random symbols) and what is not evaluated by
+# putting numbers in (Derivative, Subs, Lambda, Integral).
+_KNOWN = (
+    "sympy.core.add", "sympy.core.mul", "sympy.core.power", "sympy.core.numbers", "sympy.core.containers",
+    "sympy.core.relational", "sympy.logic.boolalg", "sympy.functions.", "sympy.concrete.summations",
+)  # fmt: skip
+_OURS = "privcheck.symbols."
+_KINDS: tuple[dict[str, bool], ...] = ({"integer": True, "positive": True}, {"positive": True})
+
+
+@functools.lru_cache(maxsize=65536)
+def check_node(node: Any) -> Mapping[str, Any]:
+    """Checks that a node is made of nothing but known numbers, functions and parameters; for this folder only.
+
+    Returns:
+        The symbols by name.
+
+    Raises:
+        ParameterError: It is not; the message names the part and what to write.
+    """
+    if isinstance(node, sympy.Symbol):
+        if type(node) is sympy.Symbol and any(node == sympy.Symbol(node.name, **kind) for kind in _KINDS):
+            return {node.name: node}
+        assumed = ", ".join(name for name, true in sorted(node.assumptions0.items()) if true and name != "commutative")
+        message = f"the symbol {node.name} is a {type(node).__name__} assumed {assumed or 'nothing'}; a parameter is"
+        message += " assumed a positive integer, or positive, and nothing more"
+        remedy = f"write symbol({node.name!r}, 'count') or symbol({node.name!r}, 'positive') of privcheck.symbols"
+        raise ParameterError(f"{message}: {remedy}", name=node.name, given=node)
+    kind = type(node).__module__ or ""
+    undefined = isinstance(node, sympy.core.function.AppliedUndef | sympy.Float)
+    if undefined or not kind.startswith((*_KNOWN, _OURS)):
+        message = "expected exact numbers, parameters and functions of privcheck.symbols"
+        message += f", got {str(node)[:100]} ({type(node).__name__} of SymPy)"
+        raise ParameterError(f"{message}; write it with exp, log, sqrt, maximum, … and exact numbers", given=node)
+    named: dict[str, Any] = {}
+    for part in node.args:
+        for name, one in check_node(part).items():
+            if named.setdefault(name, one) != one:
+                message = f"{name} is a count in one place and any positive number in another: one parameter, one kind"
+                raise ParameterError(f"{message}; write symbol({name!r}, …) once", name=name, given=node)
+    if isinstance(node, sympy.exp) and not named:
+        _refuse_height(node)
+    return named
+
+
+def _refuse_height(node: Any) -> None:
+    """Checks the exponent of e, a number: SymPy and mpmath write out as many digits as it has before the point."""
+    size = node.args[0].evalf(5)
+    if size.is_Float and int(size._mpf_[2]) + int(size._mpf_[3]) > _BEYOND:
+        message = f"the number {str(_legible(node))[:100]} is too large, or too near 0, to be computed"
+        raise ParameterError(f"{message}; give other parameters, or a smaller exponent", given=node)
+
+
+def _legible(node: Any) -> Any:
+    """Returns the node with numbers too long to be written out, which Python refuses to do, by their powers of ten."""
+    long = [r for r in node.atoms(sympy.Rational) if max(int(r.p).bit_length(), int(r.q).bit_length()) > _MOST_WRITTEN]
+    return node.xreplace({number: sympy.Symbol(_in_tens(number)) for number in long}) if long else node
+
+
+def _in_tens(number: Any) -> str:
+    power = (abs(int(number.p)).bit_length() - int(number.q).bit_length()) * math.log10(2)
+    return f"{'-' if number < 0 else ''}10^{power:.0f}"
+
+
 @functools.lru_cache(maxsize=8192)
 def _free(node: Any) -> tuple[Any, ...]:
     return tuple(sorted(node.free_symbols, key=lambda symbol: symbol.name))
@@ -200,12 +284,18 @@ def _powers(node: Any) -> tuple[Any, ...]:
     return tuple(power for power in node.atoms(sympy.Pow) if power.exp.free_symbols)
 
 
-def _refuse_digits(power: Any, known: Mapping[Any, Any], of: Expr) -> None:
+def _power(base: Any, exponent: Any) -> Any:
+    _refuse_digits(sympy.Pow(base, exponent, evaluate=False), {}, None)
+    return base**exponent
+
+
+def _refuse_digits(power: Any, known: Mapping[Any, Any], of: Expr | None) -> None:
     base, exponent = (part.xreplace(known) for part in power.args)
     if base.is_Rational and exponent.is_Integer:
         bits = max(abs(int(base.p)).bit_length(), int(base.q).bit_length()) - 1
         if bits * abs(int(exponent)) > _MOST_BITS:
-            raise ParameterError(f"{of}: {base} to the power of {exponent} has too many digits to be written out")
+            where = "" if of is None else f"{of}: "
+            raise ParameterError(f"{where}{base} to the power of {exponent} has too many digits to be written out")
 
 
 def _without_sums(node: Any, of: Expr) -> Any:
@@ -292,7 +382,11 @@ def simplify(node: Any) -> Any:
             stand_in = sympy.Dummy(positive=function.is_positive, nonnegative=function.is_nonnegative)
             hidden[stand_in] = function
             node = node.xreplace({function: stand_in})
-    simple = sympy.factor(sympy.cancel(sympy.together(node)))
+    simple = sympy.cancel(sympy.together(node))
+    if not any(
+        max(int(r.p).bit_length(), int(r.q).bit_length()) > _MOST_FACTORED for r in simple.atoms(sympy.Rational)
+    ):
+        simple = sympy.factor(simple)  # which looks for primes as long as the longest coefficient
     for stand_in, function in reversed(hidden.items()):
         simple = simple.xreplace({stand_in: function})
     return simple

@@ -44,8 +44,8 @@ def minimum(*values: Expr | Exact) -> Expr:
 def _compare(of: Any, values: tuple[Expr | Exact, ...]) -> Any:
     try:
         return of(*map(node_of, values))
-    except ValueError as error:  # zoo, NaN or a complex number
-        shown = ", ".join(map(str, values))
+    except (ValueError, OverflowError) as error:  # zoo, NaN, a complex number, or one too large for SymPy to compare
+        shown = ", ".join(map(str, values))[:200]
         raise ParameterError(f"expected real numbers to compare, got {shown}", given=shown) from error
 
 

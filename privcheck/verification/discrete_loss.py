@@ -1,4 +1,4 @@
-"""What a pair loses by noise on the integers, from below: the exact law of the coordinates that move alike."""
+"""What a pair loses by noise on the integers, from below: the exact laws of the coordinates, together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from privcheck.declaration import Release
 from privcheck.mechanisms import DiscreteGaussianNoise, DiscreteLaplaceNoise
 from privcheck.procedures import Outcomes
 from privcheck.statistics import SparseDifference
-from privcheck.verification.outcome_loss import pair_delta, pair_epsilon
+from privcheck.verification.outcome_loss import Part, pair_delta, pair_epsilon
 
 
 def discrete_loss(
@@ -20,9 +20,9 @@ def discrete_loss(
     values: Mapping[str, Fraction],
     delta: float | None,
 ) -> float:
-    """Returns ε at δ of the coordinates that lose most among those with one noise and one change, rounded down.
+    """Returns ε at δ of all coordinates with noise on the integers together, rounded down.
 
-    An attacker may look at those alone; the laws are independent and alike, and their sum is that of so many rounds.
+    An attacker may look at those alone; their laws are independent, and their losses add up.
 
     Args:
         releases: Of a pair, those that are looked at.
@@ -30,6 +30,19 @@ def discrete_loss(
         values: The parameters.
         delta: In (0, 1), rounded up; None asks for δ at ε = 0.
     """
+    parts = discrete_parts(releases, moved, values)
+    if not parts:
+        return 0.0
+    (outcomes, rounds), *beside = parts
+    if delta is None:
+        return pair_delta(outcomes, rounds, 0.0, beside)
+    return pair_epsilon(outcomes, rounds, delta, beside)
+
+
+def discrete_parts(
+    releases: Sequence[Release], moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]
+) -> list[Part]:
+    """Returns the law of a coordinate of each noise on the integers and each change, with how many there are."""
     counts: dict[tuple[DiscreteGaussianNoise | DiscreteLaplaceNoise, int], int] = {}
     for release in releases:
         noise, change = release.mechanism.at(values), moved[release.name]
@@ -39,10 +52,5 @@ def discrete_loss(
         for size, count in zip(sizes.tolist(), times.tolist(), strict=True):
             if size:
                 counts[noise, int(size)] = counts.get((noise, int(size)), 0) + count * change.times
-    losses = [0.0]
-    for (noise, size), rounds in counts.items():
-        law = noise.moved_law(size)
-        if law is not None:
-            outcomes = Outcomes(log_p=law[0], log_q=law[1])
-            losses.append(pair_delta(outcomes, rounds, 0.0) if delta is None else pair_epsilon(outcomes, rounds, delta))
-    return max(losses)
+    laws = [(noise.moved_law(size), rounds) for (noise, size), rounds in counts.items()]
+    return [(Outcomes(log_p=law[0], log_q=law[1]), rounds) for law, rounds in laws if law is not None]

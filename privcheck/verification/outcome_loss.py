@@ -6,12 +6,14 @@ composition): outcomes next to each other are merged, parts of one if need be, u
 lattice. So no round's mean loss is rounded away, however many there are. Of users who are hardly ever sampled that
 merges the rounds in which they are with all others: there losses rounded down say more. The larger bound counts. What
 the transform may round, and what the lattice leaves out at its ends, is taken off.
+
+Outputs of other mechanisms `beside` it add their losses likewise: all draws are independent given the data.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,84 +37,119 @@ _LEAST: Final = 1e-290  # mass below which an outcome is left out, where many ro
 _ROUNDED: Final = 2.0**-48  # of a logarithm of a probability, far from 0
 _NEAR_ZERO: Final = 1e-11  # … near 0, of a cell a thousandth of a standard deviation wide
 _TILTS: Final = np.geomspace(1e-3, 1e3, 61)
+_DIRECT: Final = 2**18  # outcomes of several rounds that are told apart one by one
+_FEW: Final = 64  # rounds that may be
 _EACH: Final = 1e-13  # rounding of one round's loss, in nats
 _HALVINGS: Final = 60
+_NEAR_ONE: Final = 1e-9  # α − 1 below which D_α is taken for that of α → 1, which is less
 
 Floats = NDArray[np.float64]
+Part = tuple[Outcomes, int]  # the laws of one round, and how many rounds
+_Shared = tuple[Floats, Floats, int]  # losses that both neighbours may make, their masses under D, and the rounds
 Put = Callable[[Floats, Floats, float], tuple[NDArray[np.int64], Floats]]
 
 
-def pure_loss(outcomes: Outcomes, rounds: int) -> float:
-    """Returns the largest loss of so many rounds, in nats, rounded down; ∞ where D′ cannot do what D can."""
+def pure_loss(outcomes: Outcomes, rounds: int, beside: Sequence[Part] = ()) -> float:
+    """Returns the largest loss of so many rounds, in nats, rounded down; ∞ where D′ cannot do what D can.
+
+    Args:
+        outcomes: The laws of one round.
+        rounds: How many.
+        beside: Further independent outcomes, with their rounds.
+    """
+    ways = [largest_losses(part) for part in ((outcomes, rounds), *beside)]
+    return max(0.0, math.fsum(first for first, _ in ways), math.fsum(second for _, second in ways)) * _DOWN
+
+
+def largest_losses(part: Part) -> tuple[float, float]:
+    """Returns the largest loss of D against D′ and of D′ against D, of all rounds, each rounded down."""
+    outcomes, rounds = part
     possible = np.isfinite(outcomes.log_p) | np.isfinite(outcomes.log_q)
     p, q = outcomes.log_p[possible], outcomes.log_q[possible]
     digits = np.where(np.isfinite(p) & np.isfinite(q), np.abs(p) + np.abs(q), 0.0) * 2.0**-50
-    most = float((np.abs(_losses(outcomes)[possible]) - digits).max(initial=0.0))
-    return max(0.0, rounds * (most - _NEAR_ZERO)) * _DOWN
+    losses = _losses(outcomes)[possible]
+    first, second = (max(0.0, float((way - digits).max()) - _NEAR_ZERO) for way in (losses, -losses))
+    return rounds * first, rounds * second
 
 
-def rho_loss(outcomes: Outcomes, rounds: int) -> float:
+def rho_loss(outcomes: Outcomes, rounds: int, beside: Sequence[Part] = ()) -> float:
     """Returns the least ρ that zCDP allows these rounds: sup over orders of D_α/α, rounded down."""
-    if _impossible(outcomes):
+    parts = [(outcomes, rounds), *beside]
+    if any(_impossible(one) for one, _ in parts):
         return math.inf
+    sums = np.sum([_divergences(one) * many for one, many in parts], axis=0)
+    return max(0.0, float(sums.max())) * _DOWN
+
+
+def _divergences(outcomes: Outcomes) -> Floats:
+    """Returns D_α/α of one round, first for α → 1, then for `_ORDERS`; each rounded down."""
     kept = np.isfinite(outcomes.log_p)
     p, q, losses = outcomes.log_p[kept], outcomes.log_q[kept], _losses(outcomes)[kept]
     digits = (np.abs(p) + np.abs(q)) * _ROUNDED + _NEAR_ZERO
     with np.errstate(under="ignore"):
-        best = float(np.exp(p) @ losses)  # α → 1
+        found = [float(np.exp(p) @ losses)]  # α → 1
     p, losses = p - digits, losses - digits
-    for order in _ORDERS.tolist():
-        best = max(best, _log_sum(p + (order - 1) * losses) / (order - 1) / order)
-    return max(0.0, rounds * (best - _NEAR_ZERO)) * _DOWN
+    found += [_log_sum(p + (order - 1) * losses) / (order - 1) / order for order in _ORDERS.tolist()]
+    return np.array(found) - _NEAR_ZERO
 
 
-def renyi_loss(outcomes: Outcomes, rounds: int, order: float) -> float:
+def renyi_loss(outcomes: Outcomes, rounds: int, order: float, beside: Sequence[Part] = ()) -> float:
     """Returns D_α of so many rounds, rounded down.
 
     Args:
         outcomes: The laws of one.
         rounds: How many.
         order: α, above 1, rounded down.
+        beside: As of `pure_loss`.
     """
-    if _impossible(outcomes):
+    parts = [(outcomes, rounds), *beside]
+    if any(_impossible(one) for one, _ in parts):
         return math.inf
+    return max(0.0, math.fsum(many * _divergence(one, order) for one, many in parts)) * _DOWN
+
+
+def _divergence(outcomes: Outcomes, order: float) -> float:
     kept = np.isfinite(outcomes.log_p)
     p, losses = outcomes.log_p[kept], _losses(outcomes)[kept]
-    least = float(np.exp(p) @ losses)  # α → 1: where digits cancel in the other
+    least = float(np.exp(p) @ losses) - 1e-12  # α → 1: where digits cancel in the other
     rest = order - 1
-    digits = 1e-12 * (1 + 1 / rest)
-    return max(0.0, rounds * max(least - 1e-12, _log_sum(p + rest * losses) / rest - digits)) * _DOWN
+    if rest < _NEAR_ONE:  # where all of them do
+        return least
+    return max(least, _log_sum(p + rest * losses) / rest - 1e-12 * (1 + 1 / rest))
 
 
-def mu_loss(outcomes: Outcomes, rounds: int) -> float:
+def mu_loss(outcomes: Outcomes, rounds: int, beside: Sequence[Part] = ()) -> float:
     """Returns a μ below which so many rounds are not μ-GDP: a point of their curve lies above that of μ."""
-    if _impossible(outcomes):
+    parts = ((outcomes, rounds), *beside)
+    if any(_impossible(one) for one, _ in parts):
         return math.inf
-    sums = _Sums(outcomes, rounds)
+    sums = _Sums(parts)
     last = max((float(law.losses.max(initial=0.0)) for law in sums.laws), default=0.0)
     return refuted_mu(sums.delta, last)
 
 
-def pair_delta(outcomes: Outcomes, rounds: int, epsilon: float) -> float:
+def pair_delta(outcomes: Outcomes, rounds: int, epsilon: float, beside: Sequence[Part] = ()) -> float:
     """Returns δ(ε) of so many rounds, rounded down.
 
     Args:
         outcomes: The laws of one.
         rounds: How many.
         epsilon: In nats, at least 0.
+        beside: As of `pure_loss`.
     """
-    return _Sums(outcomes, rounds).delta(epsilon)
+    return _Sums(((outcomes, rounds), *beside)).delta(epsilon)
 
 
-def pair_epsilon(outcomes: Outcomes, rounds: int, delta: float) -> float:
+def pair_epsilon(outcomes: Outcomes, rounds: int, delta: float, beside: Sequence[Part] = ()) -> float:
     """Returns an ε at which δ(ε) is above δ, so that no smaller one holds at δ; 0 where none is known, ∞ for all.
 
     Args:
         outcomes: The laws of one round.
         rounds: How many.
         delta: In (0, 1), rounded up.
+        beside: As of `pure_loss`.
     """
-    sums = _Sums(outcomes, rounds)
+    sums = _Sums(((outcomes, rounds), *beside))
     if not sums.delta(0.0) > delta:
         return 0.0
     if sums.delta(math.inf) > delta:
@@ -147,19 +184,25 @@ class _Law:
 
 
 class _Sums:
-    """The sum of the rounds' losses under D, put on a lattice in two ways, and what D′ cannot do at all."""
+    """The sum of the rounds' losses under D, exactly or on a lattice in two ways, and what D′ cannot do at all."""
 
-    def __init__(self, outcomes: Outcomes, rounds: int) -> None:
-        possible = np.isfinite(outcomes.log_p)
-        losses, masses = _losses(outcomes)[possible], np.exp(outcomes.log_p[possible])
-        certain = float(masses[np.isposinf(losses)].sum())
-        self.certain = -math.expm1(rounds * math.log1p(-min(certain, 1.0))) if certain < 1 else 1.0
-        shared = np.isfinite(losses) & (masses > (_LEAST if rounds > 1 else 0.0))
-        losses, masses = losses[shared], masses[shared]
-        if rounds == 1 or not losses.size:
-            self.laws: tuple[_Law, ...] = (_Law(losses=losses, masses=masses),)
+    def __init__(self, given: Sequence[Part]) -> None:
+        parts: list[_Shared] = []
+        hidden = 0.0
+        several = len(given) > 1 or given[0][1] > 1
+        for outcomes, rounds in given:
+            possible = np.isfinite(outcomes.log_p)
+            losses, masses = _losses(outcomes)[possible], np.exp(outcomes.log_p[possible])
+            certain = float(masses[np.isposinf(losses)].sum())
+            hidden += rounds * math.log1p(-certain) if certain < 1 else -math.inf
+            shared = np.isfinite(losses) & (masses > (_LEAST if several else 0.0))
+            parts.append((losses[shared], masses[shared], min(rounds, _MOST)))  # fewer rounds lose no more
+        self.certain = -math.expm1(hidden)
+        size = math.prod(losses.size**rounds if rounds < _FEW else math.inf for losses, _, rounds in parts)
+        if size <= _DIRECT or not several or not size:
+            self.laws: tuple[_Law, ...] = (_add_directly(parts),)
         else:
-            self.laws = tuple(_add_up(losses, masses, rounds, put=put) for put in (merge_outcomes, _round_down))
+            self.laws = tuple(_add_up(parts, put=put) for put in (merge_outcomes, _round_down))
 
     def delta(self, epsilon: float) -> float:
         """Returns δ(ε), rounded down."""
@@ -168,42 +211,60 @@ class _Sums:
         return max(0.0, self.certain + max(law.delta(epsilon) for law in self.laws)) * _DOWN
 
 
-def _add_up(losses: Floats, masses: Floats, rounds: int, *, put: Put) -> _Law:
-    """Returns the law of the sum of so many losses, each put on the lattice.
+def _add_directly(parts: Sequence[_Shared]) -> _Law:
+    """Returns the law of the sum of few losses, every outcome apart."""
+    losses, masses = np.zeros(1), np.ones(1)
+    for one, law, rounds in parts:
+        for _ in range(rounds):
+            losses, masses = np.add.outer(losses, one).ravel(), np.multiply.outer(masses, law).ravel()
+    several = sum(rounds for _, _, rounds in parts) > 1
+    return _Law(losses=losses - np.abs(losses) * 1e-14 - _EACH if several else losses, masses=masses)
+
+
+def _add_up(parts: Sequence[_Shared], *, put: Put) -> _Law:
+    """Returns the law of the sum of all losses, each put on the lattice.
 
     The lattice spans what the sum leaves with a probability of at most `_LEFT_OUT` at either end (Chernoff's bound); a
     sum beyond it comes back at the other end, so that this much is taken off.
     """
-    rounds = min(rounds, _MOST)  # fewer rounds lose no more
-    low, high = _ends(losses, masses, rounds)
+    low, high = _ends(parts)
     step = max((high - low) / (_POINTS - _SPARE), 1e-12)
     while True:
         placed = put if step <= _COARSE else _round_down
-        points, merged = placed(losses, masses, step)
-        low, high = _ends(step * points.astype(np.float64), merged, rounds)  # of these, whose low end may lie lower
-        if high - low <= step * (_POINTS - 8):
+        on_points = [(*placed(losses, masses, step), rounds) for losses, masses, rounds in parts]
+        low, high = _ends([(step * points.astype(np.float64), merged, n) for points, merged, n in on_points])
+        if high - low <= step * (_POINTS - 8):  # of these, whose low end may lie lower
             break
         step *= 1.25
     start = math.floor(low / step) - 4
-    law = np.zeros(_POINTS)
-    np.add.at(law, points % _POINTS, merged)
-    transform = np.fft.rfft(law)
-    summed: Floats = np.fft.irfft(transform**rounds, _POINTS).astype(np.float64)
+    transformed = []
+    for points, merged, rounds in on_points:
+        law = np.zeros(_POINTS)
+        np.add.at(law, points % _POINTS, merged)
+        transformed.append((np.fft.rfft(law), rounds))
+    total = sum(rounds for _, rounds in transformed)
+    powers = [transform**rounds for transform, rounds in transformed]
+    summed: Floats = np.fft.irfft(math.prod(powers[1:], start=powers[0]), _POINTS).astype(np.float64)
     values: Floats = step * (start + np.arange(_POINTS, dtype=np.float64))
-    values -= np.abs(values) * 1e-14 + rounds * _EACH
+    values -= np.abs(values) * 1e-14 + total * _EACH
     ordered: Floats = np.roll(summed, -(start % _POINTS))
-    # one error a coefficient, grown by the power, then back: ‖·‖₁ is at most √points times ‖·‖₂ (Parseval)
-    grown = rounds * (np.abs(transform) + _TRANSFORMED) ** (rounds - 1) * _TRANSFORMED
+    # one error a coefficient, grown by the powers, then back: ‖·‖₁ is at most √points times ‖·‖₂ (Parseval)
+    largest = [np.abs(transform) + _TRANSFORMED for transform, _ in transformed]
+    whole = [size**rounds for size, (_, rounds) in zip(largest, transformed, strict=True)]
+    grown = np.zeros_like(largest[0])
+    for i, (size, (_, rounds)) in enumerate(zip(largest, transformed, strict=True)):
+        others = math.prod(whole[:i] + whole[i + 1 :], start=np.ones_like(size))
+        grown += rounds * size ** (rounds - 1) * _TRANSFORMED * others
     back = math.sqrt(2 * float(grown @ grown) / _POINTS) + _TRANSFORMED * float(np.linalg.norm(summed))
     kept = ordered > 0
     return _Law(losses=values[kept], masses=ordered[kept], off=2 * _LEFT_OUT + math.sqrt(_POINTS) * back)
 
 
-def _ends(losses: Floats, masses: Floats, rounds: int) -> tuple[float, float]:
-    """Returns what the sum of so many losses leaves with a probability of at most `_LEFT_OUT` at either end."""
-    law = masses / float(masses.sum())
-    low = max(rounds * float(losses.min()), -_reach(-losses, law, rounds))
-    return low, min(rounds * float(losses.max()), _reach(losses, law, rounds))
+def _ends(parts: Sequence[_Shared]) -> tuple[float, float]:
+    """Returns what the sum of all losses leaves with a probability of at most `_LEFT_OUT` at either end."""
+    least = math.fsum(rounds * float(losses.min()) for losses, _, rounds in parts)
+    most = math.fsum(rounds * float(losses.max()) for losses, _, rounds in parts)
+    return max(least, -_reach(parts, -1)), min(most, _reach(parts, 1))
 
 
 def _round_down(losses: Floats, masses: Floats, step: float) -> tuple[NDArray[np.int64], Floats]:
@@ -251,10 +312,13 @@ def merge_outcomes(losses: Floats, masses: Floats, step: float) -> tuple[NDArray
     return np.array(points, dtype=np.int64), np.array(merged)
 
 
-def _reach(losses: Floats, law: Floats, rounds: int) -> float:
-    """Returns a bound that the sum of so many losses exceeds with a probability of at most `_LEFT_OUT`."""
-    logs = np.log(law)
-    bounds = [(rounds * _log_sum(logs + t * losses) - math.log(_LEFT_OUT)) / t for t in _TILTS.tolist()]
+def _reach(parts: Sequence[_Shared], sign: int) -> float:
+    """Returns a bound that the sum of all losses, or of all losses negated, exceeds so rarely (`_LEFT_OUT`)."""
+    known = [(np.log(masses / float(masses.sum())), sign * losses, rounds) for losses, masses, rounds in parts]
+    bounds = [
+        (math.fsum(rounds * _log_sum(logs + t * losses) for logs, losses, rounds in known) - math.log(_LEFT_OUT)) / t
+        for t in _TILTS.tolist()
+    ]
     return float(min(bounds))
 
 

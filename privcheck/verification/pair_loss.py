@@ -14,16 +14,20 @@ from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.declaration import Declaration, Release
 from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import PRICED, LaplaceNoise
+from privcheck.procedures.moved import gaussian_outcomes, laplace_outcomes
 from privcheck.schedules import Batches, PerUser
 from privcheck.statistics import SparseDifference
 from privcheck.symbols import exact, to_float
-from privcheck.verification.discrete_loss import discrete_loss
+from privcheck.verification.discrete_loss import discrete_loss, discrete_parts
 from privcheck.verification.gaussian_order import refuted_mu
 from privcheck.verification.hockey_stick import pair_delta, pair_epsilon
+from privcheck.verification.outcome_loss import Part
 from privcheck.verification.shuffled_loss import shuffled_delta, shuffled_epsilon
 from privcheck.verification.units import LossUnit, order_of, unit_of
 
 _ROUNDED = 1 - Fraction(1, 10**12)
+_MOST_MOVES = 100_000  # numbers with Laplace noise that are told beside procedures; an attacker may look at no more
+_NEAR_ONE = 1e-9  # α − 1 below which D_α is taken for that of α → 1, which is less
 
 
 def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]) -> float:
@@ -62,6 +66,37 @@ def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], v
     if any(term is None for term in terms):
         return math.inf
     return to_float(sum((t for t in terms if t is not None), Fraction(0)), rounding="down")
+
+
+def told_parts(
+    declaration: Declaration, moved: Mapping[str, SparseDifference], values: Mapping[str, Fraction]
+) -> tuple[Part, ...]:
+    """Returns the laws of what the noisy statistics tell of one pair, to be composed with those of procedures.
+
+    Of Gaussian noise that is the coordinate along the change, of Laplace noise every number that moves, both told up to
+    cells; messages behind a shuffler, and noise that no theorem prices, are left out, as an attacker may.
+
+    Args:
+        declaration: Whose releases.
+        moved: As of `pair_loss`.
+        values: The parameters.
+    """
+    known = [r for r in declaration.releases if r.name in moved and type(r.mechanism) in PRICED]
+    known = [r for r in known if not r.mechanism.law.shuffled]
+    releases, moved = _independent(known, moved)
+    on_reals = [r for r in releases if not r.mechanism.law.whole]
+    noisy = _gaussian_and_laplace(on_reals, moved, values)
+    if noisy is None:
+        return ()  # the pair is told apart for certain, which `pair_loss` says
+    mu, moves = noisy
+    parts = discrete_parts(releases, moved, values)
+    if mu:
+        parts.append((gaussian_outcomes(mu), 1))
+    if moves:
+        most = min(sum(moves.values()), _MOST_MOVES)
+        scales = np.repeat(list(moves), [min(count, most) for count in moves.values()])
+        parts.append((laplace_outcomes(np.sort(scales)[::-1][:most]), 1))
+    return tuple(parts)
 
 
 def _on_the_curve(
@@ -141,11 +176,13 @@ def _laplace_divergence(move: float, order: float) -> float:
     ln(α/(2α − 1)·e^((α−1)x) + (α − 1)/(2α − 1)·e^(−αx))/(α − 1) (Mironov 2017, Proposition 6); never below the
     Kullback–Leibler divergence x + e^(−x) − 1, which is taken where digits cancel.
     """
-    rest = order - 1
+    rest, least = order - 1, (move + math.expm1(-move)) * (1 - 1e-12) - 1e-15 * move
+    if rest < _NEAR_ONE:
+        return max(0.0, least)
     terms = (math.log(order / (2 * order - 1)) + rest * move, math.log(rest / (2 * order - 1)) - order * move)
     exponent = max(terms) + math.log1p(math.exp(min(terms) - max(terms)))
     rounding = 1e-14 * (1 + abs(terms[0]) + abs(terms[1]))
-    return max(0.0, (move + math.expm1(-move)) * (1 - 1e-12) - 1e-15 * move, (exponent - rounding) / rest)
+    return max(0.0, least, (exponent - rounding) / rest)
 
 
 def _laplace_moves(

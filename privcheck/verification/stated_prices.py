@@ -33,10 +33,16 @@ from privcheck.verification.stated import Tried
 
 Comparison = Callable[..., None]  # raises a DeclarationError where a pair loses more than `near` times what is stated
 
-_DRAWN: Final = 100_000  # outputs on each of two neighbours, compared with the density
+_DRAWN: Final = 200_000  # outputs on each of two neighbours, compared with the density
+_DRAWN_ELSEWHERE: Final = 20_000  # the same at other parameters
 _FEW: Final = 2_000  # of them at other parameters, where only the ratio of densities is looked at
-_FAILURE: Final = 1e-11  # probability that the comparison accuses a sampler that draws its density
-_FAR: Final = math.sqrt(math.log(2 / _FAILURE) / (2 * _DRAWN))  # Dvoretzky, Kiefer & Wolfowitz; Massart's constant
+_FAILURE: Final = 1e-11  # probability that one comparison accuses a sampler that draws its density
+_PART: Final = (0.0123456789, 0.9876543211)  # nats: losses of which draws on D and on D′ are compared
+_DEEP: Final = 12.0  # nats below its largest value at which ln of a density is cut off, whose mean is compared
+_INEXACT: Final = 1e-4  # of that mean, where masses of cells are integrated; and relative, of a cell's mass
+_BEYOND: Final = 1e-6  # mass that may lie beyond the edges or in a cell that is not resolved
+_REPEATED: Final = 10  # equal outputs among draws from a density
+_EQUALS: Final = 1000  # equal outputs that are compared with a probability where nothing says what the outputs are
 _NEAR: Final = 1 + 1e-6  # of a law that is told by its author's own floats
 _FAR_FROM: Final = 1 + 1e-3  # the same at other parameters, where cells and edges were not chosen for the purpose
 _LEAST: Final = 1e-8  # mass of a cell that is told apart, of a law that only its distribution function tells
@@ -71,7 +77,8 @@ def try_mechanism(declaration: Declaration, one: OwnMechanism, values: Mapping[s
     at, rng, tried = one.at(values), np.random.default_rng(0), 0
     for known in pairs:
         assert isinstance(known.sampler, OwnRuns)
-        _check_sampler(one, known.sampler, at, rng)
+        if fault := _find_fault(one, known.sampler, at, rng, _DRAWN):
+            raise DeclarationError(f"{one.name}: {fault}")
         if known.outcomes is not None:
             _check_price((one.name, known.words), (known.outcomes, 1), cost, events, values, near=_NEAR)
             tried += 1
@@ -80,8 +87,14 @@ def try_mechanism(declaration: Declaration, one: OwnMechanism, values: Mapping[s
             _check_points(one.name, known.words, worst, cost.pure.number(values, rounding="up"), near=_NEAR)
             tried += 1
     how = "the laws of its outputs against the price, its sampler against its density"
+    if one.outputs is None and one.edges is None:
+        how += " by its losses and repeated outputs, not by its scale: that takes `outputs` or `edges`"
     if not tried:
-        how = "give `neighbours`" if not pairs else "give all its `outputs`, or `edges` between which they lie"
+        how = (
+            "give `neighbours`, or `records`"
+            if not pairs
+            else "give all its `outputs`, or `edges` between which they lie"
+        )
     if tried:
         how += _try_elsewhere(declaration, one.symbols, values, lambda at: _compare_laws(declaration, one, at))
     return Tried(release=one.name, statistic=one.name, pairs=tried, how=how, of="price")
@@ -91,11 +104,14 @@ def _compare_laws(declaration: Declaration, one: OwnMechanism, values: Mapping[s
     """Returns what compares a mechanism's price with what its pairs lose: by exact laws, or where outputs fall."""
     cost, events = one.cost(declaration.relation), one.events(declaration.relation, values)
     found: list[Comparison] = []
-    for known in one.pairs(declaration.relation, values):
+    at, rng = one.at(values), np.random.default_rng(0)
+    for number, known in enumerate(one.pairs(declaration.relation, values)):
+        assert isinstance(known.sampler, OwnRuns)
+        if number == 0 and (fault := _find_fault(one, known.sampler, at, rng, _DRAWN_ELSEWHERE)):
+            found.append(partial(_accuse, f"{one.name}: {fault}"))
         if known.outcomes is not None:
             found.append(partial(_check_price, (one.name, known.words), (known.outcomes, 1), cost, events, values))
         elif cost.pure is not None:
-            assert isinstance(known.sampler, OwnRuns)
             worst = _worst_at_points(one, known.sampler, np.random.default_rng(0), _FEW)
             epsilon = cost.pure.number(values, rounding="up")
             found.append(partial(_check_points, one.name, known.words, worst, epsilon))
@@ -148,13 +164,15 @@ def _elsewhere(
 
 
 def _around(parameter: Parameter, value: Fraction) -> list[Fraction]:
-    """Returns values in a parameter's range, the least first: an order of magnitude to either side."""
+    """Returns values in a parameter's range, the least first: two orders of magnitude to either side."""
     if parameter.kind == "count":
         least = Fraction(parameter.least)
         return sorted({least, least + 1, *(v for v in (value + 1, 2 * value) if v <= _COUNTED)})
     if parameter.kind == "probability":
         return sorted({value / 10, Fraction(1, 2), Fraction(9, 10)})
-    return sorted({value / 10, value / 3, 3 * value, 10 * value} - {Fraction(0)} or {Fraction(1)})
+    return sorted(
+        {value / 100, value / 10, value / 3, 3 * value, 10 * value, 100 * value} - {Fraction(0)} or {Fraction(1)}
+    )
 
 
 def try_noise(declaration: Declaration, release: Release, values: Mapping[str, Fraction]) -> Tried:
@@ -261,55 +279,148 @@ def _number(cost: Expr, values: Mapping[str, Fraction]) -> float:
     return cost.number(values, rounding="up")
 
 
-def _check_sampler(one: OwnMechanism, runs: OwnRuns, at: Mapping[str, float], rng: np.random.Generator) -> None:
-    """Checks that what is drawn on D and on D′ has the density, as far as the ratio of the two shows.
-
-    Outputs A with a loss L = ln p/q in (0, 1), or in (−1, 0), are drawn on D as often as the mean of e^L on A says
-    under D′, whose terms are at most e (Hoeffding). Where the outputs are finitely many or one number, their
-    distribution functions are compared as well.
+def _accuse(fault: str, *, near: float) -> None:
+    """Raises what was found of a sampler, of which nothing is nearly so.
 
     Raises:
-        DeclarationError: It has not; a sampler that draws its density is accused with a probability below 1e-10.
+        DeclarationError: Always.
+    """
+    del near
+    raise DeclarationError(fault)
+
+
+def _far(draws: int) -> float:
+    """Returns how far two distribution functions may be apart (Dvoretzky, Kiefer & Wolfowitz; Massart's constant)."""
+    return math.sqrt(math.log(2 / _FAILURE) / (2 * draws))
+
+
+def _find_fault(one: OwnMechanism, runs: OwnRuns, at: Mapping[str, float], rng: np.random.Generator, size: int) -> str:
+    """Returns what shows that the sampler does not draw its density on D or on D′; empty where nothing does.
+
+    Outputs A with a loss L = ln p/q in a part of (0, 1), or of (−1, 0), are drawn on D as often as the mean of e^L on A
+    says under D′, whose terms are at most e (Hoeffding). The part ends where no loss is likely to lie: all the mass of
+    one that is 1 but for a rounding would be inside in D and outside in D′. Equal outputs are looked for everywhere;
+    where the outputs are finitely many or one number, their law is compared as well (`_differ`). Of a sampler that
+    draws its density each comparison fails with a probability of `_FAILURE` at most: all of them below 1e-9.
     """
     losses = []
     for data in runs.pair:
-        drawn = one.draw(rng, data, _DRAWN, at)
+        drawn = one.draw(rng, data, size, at)
         if np.isneginf(one.log_densities(drawn, data, at)).any():
-            raise DeclarationError(f"{one.name}: its sampler draws outputs whose log_density is −∞ on {data!s:.120}")
+            return f"its sampler draws outputs whose log_density is −∞ on {data!s:.120}"
         losses.append(runs.log_ratio(drawn))
-        _check_marginal(one, drawn, data, at)
-    for low in (0.0, -1.0):
-        on_first, on_second = ((low < loss) & (loss < low + 1) for loss in losses)
-        found, said = float(on_first.mean()), float(np.exp(losses[1][on_second]).sum()) / _DRAWN
-        if abs(found - said) > (1 + math.e) * _FAR:
-            message = f"{one.name}: what its sampler draws has not the density that log_density says: a loss in"
-            message += (
-                f" ({low:g}, {low + 1:g}) has probability {found:.4g} by the draws on D, {said:.4g} by those on D′"
+        if why := _differ(one, drawn, data, at):
+            return f"what its sampler draws has not the density that log_density says, on {data!s:.120}: {why}"
+    for low, high in (_PART, (-_PART[1], -_PART[0])):
+        on_first, on_second = ((low < loss) & (loss < high) for loss in losses)
+        found, said = float(on_first.mean()), float(np.exp(losses[1][on_second]).sum()) / size
+        if abs(found - said) > (1 + math.e) * _far(size):
+            return (
+                f"what its sampler draws has not the density that log_density says: a loss in ({low:g}, {high:g}) "
+                f"has probability {found:.4g} by the draws on D, {said:.4g} by those on D′"
             )
-            raise DeclarationError(message)
+    return ""
 
 
-def _check_marginal(one: OwnMechanism, drawn: NDArray[Any], data: Any, at: Mapping[str, float]) -> None:
+def _differ(one: OwnMechanism, drawn: NDArray[Any], data: Any, at: Mapping[str, float]) -> str:
+    """Returns how what is drawn differs from its density, in words; empty where it does not.
+
+    Equal values among draws from a density; a number of draws in a cell that its mass does not allow (Chernoff); the
+    distribution functions; and the mean of ln p, which falls by s where a scale is s too small (Bernstein).
+    """
     if one.outputs is not None:
         outputs = np.asarray(one.outputs(**at))
         places = {row: place for place, row in enumerate(_rows(outputs))}
-        found_at = [places.get(row, -1) for row in _rows(drawn)]
-        if -1 in found_at:
-            raise DeclarationError(f"{one.name}: its sampler draws outputs that are not among its `outputs`")
-        found = np.bincount(found_at, minlength=len(outputs)).cumsum() / _DRAWN
-        true = np.exp(one.log_densities(outputs, data, at)).cumsum()
-    elif one.edges is not None:
-        edges = np.asarray(one.edges(**at), dtype=np.float64)
-        points, weights = np.polynomial.legendre.leggauss(12)
-        half = np.diff(edges) / 2
-        x = (edges[:-1] + half)[:, np.newaxis] + half[:, np.newaxis] * points
-        masses = (np.exp(one.log_densities(x.ravel(), data, at)).reshape(x.shape) @ weights) * half
-        found, true = np.searchsorted(np.sort(drawn.ravel()), edges[1:], side="right") / _DRAWN, masses.cumsum()
-    else:
-        return
-    if (far := float(np.abs(found - true).max())) > _FAR:
-        message = f"{one.name}: what its sampler draws has not the density that log_density says, on {data!s:.120}"
-        raise DeclarationError(f"{message}: their distribution functions are {far:.3g} apart")
+        found_at = np.array([places.get(row, -1) for row in _rows(drawn)])
+        if (found_at == -1).any():
+            return "an output is not among its `outputs`"
+        logs = one.log_densities(outputs, data, at)
+        masses = np.exp(logs)
+        counts = np.bincount(found_at, minlength=len(outputs))
+        return _compare_cells(counts, masses, 0.0) or _compare_means(logs[found_at], logs, masses)
+    if one.edges is None:
+        return _find_equals(one, drawn, data, at)
+    if why := _find_repeated(drawn):
+        return why
+    edges = np.asarray(one.edges(**at), dtype=np.float64)
+    points, weights = np.polynomial.legendre.leggauss(12)
+    half = np.diff(edges) / 2
+    x = (edges[:-1] + half)[:, np.newaxis] + half[:, np.newaxis] * points
+    logs = one.log_densities(x.ravel(), data, at).reshape(x.shape)
+    each = np.exp(logs) * weights * half[:, np.newaxis]
+    cells = np.searchsorted(edges, drawn.ravel(), side="left")
+    counts = np.bincount(cells, minlength=edges.size + 1)
+    why = _compare_cells(counts, np.concatenate([[0.0], each.sum(axis=1), [0.0]]), _BEYOND)
+    return why or _compare_means(one.log_densities(drawn, data, at), logs.ravel(), each.ravel())
+
+
+def _compare_cells(counts: NDArray[np.int64], masses: NDArray[np.float64], inexact: float) -> str:
+    """Returns where counts contradict the cells' masses, or their sums the distribution function."""
+    size = int(counts.sum())
+    if (far := float(np.abs(counts.cumsum() / size - masses.cumsum()).max())) > _far(size) + inexact:
+        return f"their distribution functions are {far:.3g} apart"
+    shares, limit = counts / size, math.log(2 * masses.size / _FAILURE)
+    slack = masses * _INEXACT if inexact else 0.0
+    for most, bound in ((True, masses + slack + inexact), (False, masses - slack - inexact)):
+        allowed = np.clip(bound, 0.0, 1.0)
+        wrong = shares > allowed if most else shares < allowed
+        unlikely = size * _divergence(shares, allowed)
+        if (wrong & (unlikely > limit)).any():
+            worst = int(np.where(wrong, unlikely, -1.0).argmax())
+            return f"{counts[worst]} of {size} draws are in a cell of probability {masses[worst]:.3g}"
+    return ""
+
+
+def _divergence(found: NDArray[np.float64], true: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns KL of a coin of one bias from that of another: e^(−n·KL) bounds how probable so many are."""
+    from scipy.special import rel_entr
+
+    divergence: NDArray[np.float64] = rel_entr(found, true) + rel_entr(1 - found, 1 - true)
+    return divergence
+
+
+def _compare_means(drawn: NDArray[np.float64], logs: NDArray[np.float64], masses: NDArray[np.float64]) -> str:
+    """Returns whether the mean of ln p of what is drawn is not that of the law."""
+    least = float(logs.max()) - _DEEP
+    law, kept = masses / masses.sum(), np.maximum(logs, least)
+    true = float(law @ kept)
+    variance = float(law @ np.square(kept - true))
+    found, limit = float(np.maximum(drawn, least).mean()), math.log(2 / _FAILURE)
+    allowed = math.sqrt(2 * variance * limit / drawn.size) + _DEEP * limit / (3 * drawn.size) + _INEXACT
+    if abs(found - true) <= allowed:
+        return ""
+    return f"the mean of ln p is {found:.5g} over the draws and {true:.5g} over the density: a wrong scale does that"
+
+
+def _find_repeated(drawn: NDArray[Any]) -> str:
+    """Returns whether one value is drawn so often that no density draws it: floats are rounded, to 24 bits at worst."""
+    values, counts = np.unique(np.asarray(drawn, dtype=np.float64).ravel(), return_counts=True)
+    if counts.max() < _REPEATED:
+        return ""
+    return f"{counts.max()} of {drawn.size} draws are {values[counts.argmax()]:.6g}, which has probability 0"
+
+
+def _find_equals(one: OwnMechanism, drawn: NDArray[Any], data: Any, at: Mapping[str, float]) -> str:
+    """Returns whether an output comes as often as no probability of its own says, where nothing else is known of it."""
+    size = len(drawn)
+    rows = np.asarray(drawn, dtype=np.float64).reshape(size, -1) + 0.0
+    _, places, counted = np.unique(
+        rows if rows.shape[1] > 1 else rows[:, 0], axis=0, return_index=True, return_counts=True
+    )
+    often = np.argsort(-counted)[:_EQUALS]
+    often = often[counted[often] >= _REPEATED]
+    if not often.size:
+        return ""
+    counts = counted[often]
+    logs = one.log_densities(drawn[places[often]], data, at)
+    shares, masses = counts / size, np.minimum(np.exp(np.minimum(logs, 0.0)), 1.0)
+    # the values were chosen by their counts: a bound for each of all that could have been
+    unlikely = size * _divergence(shares, masses) - math.log(2 * size / _FAILURE)
+    wrong = (shares > masses) & (unlikely > 0)
+    if not wrong.any():
+        return ""
+    worst = int(np.where(wrong, unlikely, -np.inf).argmax())
+    return f"{counts[worst]} of {size} draws are equal, and log_density gives that output {math.exp(logs[worst]):.3g}"
 
 
 def _rows(outputs: NDArray[Any]) -> list[bytes]:
@@ -348,6 +459,6 @@ def _moved_law(noise: Noise, move: float) -> Outcomes:
 def _check_distribution(name: str, noise: Noise) -> None:
     drawn = np.sort(noise.draw(np.random.default_rng(0), _DRAWN))
     found = (np.arange(_DRAWN) + 0.5) / _DRAWN
-    if (far := float(np.abs(noise.cdf(drawn) - found).max())) > _FAR + 1 / _DRAWN:
+    if (far := float(np.abs(noise.cdf(drawn) - found).max())) > _far(_DRAWN) + 1 / _DRAWN:
         message = f"{name}: noise of the law {noise.name!r} is not drawn from its distribution function"
         raise DeclarationError(f"{message}: the two are {far:.3g} apart")

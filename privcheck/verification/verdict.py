@@ -16,11 +16,12 @@ from privcheck.brief import Brief
 from privcheck.calibration import least_factor
 from privcheck.declaration import Declaration, check_declaration
 from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
-from privcheck.guarantees import ApproxDP, PrivacyProfile
+from privcheck.guarantees import ApproxDP, PrivacyProfile, check_range
+from privcheck.procedures import OwnMechanism
 from privcheck.symbols import Expr, same, to_float
 from privcheck.unit import Unit
 from privcheck.verification.claim import DATA_DEPENDENT_REMEDY, NEAR, Case
-from privcheck.verification.deciding import decide
+from privcheck.verification.deciding import Decision, decide, refute
 from privcheck.verification.findings import Finding
 from privcheck.verification.grounds import Doubt, Ground, doubts, for_all_parameters, grounds, list_given
 from privcheck.verification.rules import RULES
@@ -94,12 +95,17 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
     Raises:
         UnknownNameError: A name is not a parameter.
         ParameterError: A value is not of its parameter's kind, or the declaration means nothing there.
+        ProofError: A number contradicts a proof.
         DeclarationError: A statistic moves further than its author states, a pair loses more than the price that is
             stated of a mechanism, or a witness more than the composed cost: the two contradict each other, and neither
             is reported.
     """
     check_declaration("verify", declaration)
     values = declaration.values(values)
+    check_range(f"{declaration.name}: the claim", declaration.claim.guarantee, values)
+    for procedure in declaration.procedures:
+        if isinstance(procedure, OwnMechanism):
+            check_range(f"{procedure.name}: its price", procedure.guarantee, values)
     if isinstance(declaration.claim.guarantee, PrivacyProfile):
         return _at_every_point(declaration, declaration.claim.guarantee.points, values)
     if sized := settle_sizes(declaration, values):
@@ -113,7 +119,7 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
     cost, claimed = cost_in(unit, declaration, composed, values), claimed_in(unit, declaration)
     decision = decide(cost, claimed, declaration.parameters) if isinstance(cost, Expr) and not cost.infinite else None
     proved = decision is not None and decision.method == "proved" and for_all_parameters(declaration)
-    apart = min(_upper(cost, claimed, values, proved=proved), _upper_moving(declaration, composed, values))
+    apart = min(_upper(cost, claimed, values, decision), _upper_moving(declaration, composed, values))
     upper = min(apart, _upper_together(declaration, claimed, values))
     target = claimed.number(values)
     lower = 0.0 if witness is None else _ratio_down(witness.loss, target)
@@ -193,8 +199,14 @@ def _dearest(declaration: Declaration, verifications: list[Verification]) -> Ver
     return replace(worst, method=method, account=account(declaration))
 
 
-def _upper(cost: Expr | float, claimed: Expr, values: Mapping[str, Fraction], *, proved: bool) -> float:
-    """Returns cost/claim, rounded up except where it is exactly 1 or at most 1 is proved."""
+def _upper(
+    cost: Expr | float, claimed: Expr, values: Mapping[str, Fraction], decision: Decision | None = None
+) -> float:
+    """Returns cost/claim, rounded up except where it is exactly 1, or so near that a proof decides.
+
+    Raises:
+        ProofError: Cost ≤ claim is proved, and the numbers say that it is more.
+    """
     if isinstance(cost, float):
         return over(cost, claimed.number(values, rounding="down"))
     if cost.infinite:
@@ -203,8 +215,13 @@ def _upper(cost: Expr | float, claimed: Expr, values: Mapping[str, Fraction], *,
         return 1.0
     if claimed.rational(values) == 0:
         return over(cost.number(values, rounding="up"), 0.0)
-    upper = (cost / claimed).simplified().number(values, rounding="up")
-    return min(upper, 1.0) if proved else upper
+    ratio = (cost / claimed).simplified()
+    upper = ratio.number(values, rounding="up")
+    if upper <= 1 or decision is None or decision.proof is None:
+        return upper
+    if ratio.number(values, rounding="down") > 1:
+        refute(cost, claimed, values, decision.proof)
+    return 1.0  # the number is 1 as far as it is known, and the proof says that it is not above
 
 
 def _upper_moving(declaration: Declaration, composed: Account, values: Mapping[str, Fraction]) -> float:
@@ -229,7 +246,7 @@ def _upper_moving(declaration: Declaration, composed: Account, values: Mapping[s
         cost_here, claimed = cost_in(unit, fewer, account(fewer), values), claimed_in(unit, fewer)
     except PrivcheckError:  # what is left is no declaration: everything is charged
         return math.inf
-    return _upper(cost_here, claimed, values, proved=False)
+    return _upper(cost_here, claimed, values)
 
 
 def _upper_together(declaration: Declaration, claimed: Expr, values: Mapping[str, Fraction]) -> float:
@@ -275,7 +292,7 @@ def _least_change(
         return "; ".join(remedies)
     if verdict == "holds" and (upper > 1 - NEAR or upper == 0):
         why = "the claim holds with equality" if lower > 1 - NEAR else "the composed cost is exactly what is claimed"
-        why = why if upper else "nothing about any user is released at these parameters"
+        why = why if upper else "the releases cost nothing in the claim's unit at these parameters"
         return f"nothing to change: {why}"
     if not math.isfinite(upper):
         unknown = verdict == "undecided" and unit_of(declaration, values) == "mu"

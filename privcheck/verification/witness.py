@@ -16,9 +16,9 @@ from privcheck.rows import take_rows
 from privcheck.statistics import SparseDifference
 from privcheck.trajectories import Trajectories
 from privcheck.verification.candidates import UserPair, candidate_pairs
-from privcheck.verification.known_pairs import known_pairs
+from privcheck.verification.known_pairs import PricedPair, Shown, joint_pairs, known_pairs
 from privcheck.verification.neighbours import fault
-from privcheck.verification.pair_loss import pair_loss
+from privcheck.verification.pair_loss import pair_loss, told_parts
 from privcheck.verification.shuffled_loss import shuffled_epsilon
 from privcheck.verification.units import unit_of
 
@@ -35,6 +35,8 @@ class Witness(Brief):
             down; ∞ where outputs reveal an exact difference.
         changes: Per release that holds the user, of one contribution, ‖f(D) − f(D′)‖₁ and ‖f(D) − f(D′)‖₂².
         words: The pair in words.
+        by: What tells the two apart, where not everything does: the names of procedures and releases; empty for all
+            noisy statistics together.
         group: The user's group in a partition of the users; empty without one.
     """
 
@@ -43,6 +45,7 @@ class Witness(Brief):
     changes: Mapping[str, tuple[float, float]]
     words: str
     group: str = ""
+    by: tuple[str, ...] = ()
 
 
 def find_witness(
@@ -50,8 +53,9 @@ def find_witness(
 ) -> Witness | None:
     """Returns the worst of the extreme pairs for all releases together, or None where no user can move anything.
 
-    Beside them stand the pairs that the procedures know: an attacker may look at one of them alone. The loss is that of
-    one concrete pair (see `pair_loss`), therefore a lower bound on the declaration's.
+    Beside them stand the pairs that the procedures know: an attacker may look at one of them alone, at several, or at
+    procedures and noisy statistics together. The loss is that of one concrete pair (see `pair_loss` and `joint_pairs`),
+    therefore a lower bound on the declaration's.
 
     Args:
         declaration: What is attacked.
@@ -60,22 +64,36 @@ def find_witness(
     """
     values = declaration.values(values)
     best: Witness | None = None
+    together: list[PricedPair] = []
     for group in declaration.groups:
         releases = declaration.seen_by(group)
         allowed = (pair for pair in more if not fault(declaration.relation, releases, pair, values))
+        worst: Witness | None = None
         for pair in itertools.chain(candidate_pairs(declaration, values, group), allowed):
             moved = {r.name: r.moved(pair, values) for r in releases}
             loss = pair_loss(declaration, moved, values)
-            if best is None or loss > best.loss:
+            if worst is None or loss > worst.loss:
                 differences = {r.name: r.statistic.difference(r.one_contribution(pair)) for r in releases}
                 changes = {name: (d.l1, d.l2_squared) for name, d in differences.items()}
                 words = describe(pair) + _how(declaration, releases, moved, values)
-                best = Witness(pair=pair, loss=loss, changes=changes, words=words, group=group)
-    for known in known_pairs(declaration, values):
+                worst = Witness(pair=pair, loss=loss, changes=changes, words=words, group=group)
+        if worst is not None and (best is None or worst.loss > best.loss):
+            best = worst
+        together += joint_pairs(declaration, values, group, _shown(declaration, worst, values))
+    for known in (*known_pairs(declaration, values), *together):
         if best is None or known.loss > best.loss:
-            words = f"{known.pair.words} ({known.procedure.name})"
-            best = Witness(pair=known.pair.data, loss=known.loss, changes={}, words=words, group=known.procedure.users)
+            words = known.words if len(known.names) > 1 else f"{known.words} ({known.names[0]})"
+            best = Witness(pair=known.data, loss=known.loss, changes={}, words=words, group=known.users, by=known.names)
     return best if best is not None and best.loss > 0 else None
+
+
+def _shown(declaration: Declaration, worst: Witness | None, values: Mapping[str, Fraction]) -> list[Shown]:
+    """Returns what the noisy statistics show of the pair that is worst for them, where procedures stand beside them."""
+    if worst is None or not worst.loss > 0 or not declaration.procedures_seen_by(worst.group):
+        return []
+    moved = {r.name: r.moved(worst.pair, values) for r in declaration.seen_by(worst.group)}
+    parts = told_parts(declaration, moved, values)
+    return [Shown(names=tuple(moved), data=worst.pair, words=worst.words, parts=parts)] if parts else []
 
 
 def _how(

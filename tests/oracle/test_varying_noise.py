@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -19,13 +20,13 @@ from privcheck.declaration import Claim, Declaration, Draw, Parameter, Release
 from privcheck.errors import PrivcheckError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
-from privcheck.procedures.moved import gaussian_outcomes, laplace_outcomes
+from privcheck.procedures.moved import LOOKED, gaussian_outcomes, laplace_outcomes
 from privcheck.procedures.varying import VaryingRuns
 from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.schedules import Outputs
 from privcheck.statistics import ClippedSums, Column, GramMatrices, VisitCounts
-from privcheck.symbols import A, H, S, d, rho, sqrt, symbol
-from privcheck.verification.outcome_loss import pair_delta
+from privcheck.symbols import A, H, S, d, log, rho, sqrt, symbol
+from privcheck.verification.outcome_loss import pair_delta, pure_loss
 from privcheck_audits.releases.audit import audit_releases
 
 T = symbol("T", "count")
@@ -192,3 +193,69 @@ def test_a_symmetric_matrix_varies_too():
     # ‖φφᵀ‖_F = 1, GOE noise of variance 2 off the diagonal: ρ = 1/(4·2) of the first output
     truth = sum(1 / (8 * t * t) for t in range(1, 6))
     assert verify(judged, {}).upper_ratio == pytest.approx(truth)
+
+
+def held(moves, epsilon):
+    """δ(ε) of few Laplace numbers by a sum over a fine grid of each: a naive twin, within its grid."""
+    law = {0.0: 1.0}
+    for move in moves:
+        steps = 400
+        cells = [(move, 0.5), (-move, math.exp(-move) / 2)]
+        cells += [
+            (move * (1 - 2 * (k + 0.5) / steps), (math.exp(-move * k / steps) - math.exp(-move * (k + 1) / steps)) / 2)
+            for k in range(steps)
+        ]
+        together: dict[float, float] = {}
+        for (one, mass), (two, more) in itertools.product(law.items(), cells):
+            loss = round(one + two, 2)
+            together[loss] = together.get(loss, 0.0) + mass * more
+        law = together
+    return math.fsum(mass * -math.expm1(min(0.0, epsilon - loss)) for loss, mass in law.items())
+
+
+@pytest.mark.parametrize("moves", [(240.0,), (2000.0, 3.0), (900.0, 900.0, 1.5), (3.0, 2.0, 1.0)])
+def test_the_law_of_numbers_that_move_far_is_two_laws(moves):
+    """Of moves beyond 745 scales the probabilities of D underflow under D′: they were left out of both laws."""
+    outcomes = laplace_outcomes(np.array(moves))
+    assert pure_loss(outcomes, 1) == pytest.approx(math.fsum(moves), rel=1e-8)
+    assert pure_loss(outcomes, 1) <= math.fsum(moves)
+    for epsilon in (0.0, 0.3 * sum(moves), 0.8 * sum(moves)):
+        found, truth = pair_delta(outcomes, 1, epsilon), held(moves, epsilon)
+        assert found <= truth + 0.01
+        assert found >= 0.9 * truth - 0.02
+
+
+def test_more_numbers_than_are_looked_at_are_told_apart_at_the_ends():
+    moves = np.random.default_rng(0).uniform(0.01, 3, size=LOOKED + 300)
+    outcomes = laplace_outcomes(moves)
+    assert pure_loss(outcomes, 1) == pytest.approx(moves.sum(), rel=1e-8)
+    assert pure_loss(outcomes, 1) <= moves.sum()
+
+
+@pytest.mark.parametrize(("scale", "exact"), [(1, 820 * 6), (100, Fraction(820 * 6, 100))])
+def test_noise_that_falls_as_1_over_t_is_decided(scale, exact):
+    """It was refused: "expected probabilities that add up to 1, got 9.4e-22"."""
+    falling = Outputs(count=40, times_std=lambda t: 1 / t)
+    release = Release("v", VisitCounts(3, 2, 2), Laplace(scale=scale), schedule=falling)
+    for share, verdict in ((1, "holds"), (Fraction(97, 100), "fails")):
+        declaration = Declaration(
+            name="x", title="x", source="a test", relation=ReplaceOne(), releases=(release,), parameters=(),
+            claim=Claim(PureDP(exact * share), source="a test"),
+        )  # fmt: skip
+        assert verify(declaration, {}).verdict == verdict
+
+
+def test_a_sum_of_logarithms_is_decided_in_seconds():
+    """It took more than 95 s: nine irrational terms were searched for identities at every point."""
+    rising = Outputs(count=T, times_std=lambda t: 1 + log(t))
+    counted = Parameter(name="T", default=3, kind="count", meaning="outputs")
+    declaration = Declaration(
+        name="x", title="x", source="a test", relation=ReplaceOne(), parameters=(counted,),
+        releases=(Release("v", VisitCounts(3, 2, 2), Laplace(scale=6), schedule=rising),),
+        claim=Claim(PureDP("2.07"), source="a test"),
+    )  # fmt: skip
+    began = time.perf_counter()
+    found = verify(declaration, declaration.values())
+    assert time.perf_counter() - began < 10
+    assert (found.verdict, found.method) == ("holds", "checked")
+    assert found.upper_ratio == pytest.approx((1 + 1 / (1 + math.log(2)) + 1 / (1 + math.log(3))) / 2.07, rel=1e-9)

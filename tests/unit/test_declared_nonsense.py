@@ -589,3 +589,19 @@ def test_rewards_that_are_bits_and_all_zero_sensitivities_are_declared():
 def test_a_million_steps_take_seconds():
     made = declared(release(statistic=sums(), noise=Gaussian(variance=2 * H**3 / rho)))
     assert verify(made, made.values({"H": 10**6})).verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("claim", "least"),
+    [
+        (ApproxDP(1, 1 / n**2), "n `least=2`"),
+        (ApproxDP(1, 3 / (n * n + 1)), "n `least=2`"),
+        (ZCDP(n - 3), "n `least=4`"),
+    ],
+)
+def test_a_claim_that_means_nothing_for_the_smallest_counts_says_which_least_would_do(claim, least):
+    counted = Parameter(name="n", default=100, kind="count", meaning="users")
+    with pytest.raises(DeclarationError, match=f"or give the Parameter {least}"):
+        declared(claim=claim, parameters=(*PARAMETERS, counted))
+    larger = Parameter(name="n", default=100, kind="count", meaning="users", least=int(least[-2]))
+    assert verify(declared(claim=claim, parameters=(*PARAMETERS, larger)), {}).verdict in ("holds", "fails")

@@ -1,0 +1,229 @@
+"""One pair for several outputs: a claim that forgets to compose them is refuted, and no true claim is.
+
+The oracle adds up independent losses outcome by outcome, in rational numbers or mpmath, and knows nothing of lattices.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from privcheck import verify
+from privcheck.declaration import Claim, Declaration, Parameter, Release
+from privcheck.guarantees import ZCDP, ApproxDP, PureDP, RenyiDP
+from privcheck.mechanisms import DiscreteLaplace, Gaussian, Laplace
+from privcheck.procedures import (
+    NoisyMax,
+    NoisyVotes,
+    Outcomes,
+    RandomisedResponse,
+    ScoredChoice,
+    SparseVector,
+    StabilityHistogram,
+)
+from privcheck.relations import AddRemoveOne, ReplaceOne
+from privcheck.schedules import Poisson
+from privcheck.statistics import VisitCounts
+from privcheck.symbols import epsilon
+from privcheck.verification.outcome_loss import pair_delta, pair_epsilon, pure_loss, renyi_loss, rho_loss
+from privcheck.verification.witness import find_witness
+
+BUDGET = (Parameter(name="epsilon", default="1/2", kind="positive", meaning="ε"),)
+
+
+def chosen(name, by="exponential mechanism", **more):
+    return ScoredChoice(name, by=by, epsilon=epsilon, candidates=5, **more)
+
+
+def largest(name, noise="laplace", **more):
+    return NoisyMax(name, noise=noise, scale=2 / epsilon, candidates=5, **more)
+
+
+def sparse(name, **more):
+    return SparseVector(name, threshold_scale=2 / epsilon, query_scale=4 / epsilon, queries=5, positives=1, **more)  # ε
+
+
+def response(name):
+    return RandomisedResponse(name, epsilon=epsilon, categories=2)
+
+
+def declared(claim, *procedures, releases=(), model="central", relation=None):
+    return Declaration(
+        name="several", title="several outputs", source="a test", relation=relation or ReplaceOne(),
+        releases=releases, procedures=procedures, claim=Claim(claim, source="a test"), parameters=BUDGET, model=model,
+    )  # fmt: skip
+
+
+FORGOTTEN = {
+    "two exponential mechanisms": ((chosen("a"), chosen("b")), 2, "central"),
+    "two permute-and-flips": ((chosen("a", "permute-and-flip"), chosen("b", "permute-and-flip")), 2, "central"),
+    "two noisy maxima": ((largest("a"), largest("b")), 2, "central"),
+    "two monotone ones": ((largest("a", monotone=True), largest("b", monotone=True)), 1, "central"),
+    "two sparse vectors": ((sparse("a"), sparse("b")), 2, "central"),
+    "three randomised responses": ((response("a"), response("b"), response("c")), 3, "local"),
+    "one of each": ((chosen("a"), largest("b", "exponential"), sparse("c")), 3, "central"),
+    "a vote beside": ((NoisyVotes("a", noise="laplace", spread=2 / epsilon, queries=2), chosen("b")), 3, "central"),
+}
+
+
+@pytest.mark.parametrize("name", FORGOTTEN)
+def test_forgotten_composition_is_refuted_with_one_pair_for_all(name):
+    """All were undecided: every procedure's pair was looked at alone."""
+    procedures, times, model = FORGOTTEN[name]
+    found = verify(declared(PureDP(epsilon * times * "0.98"), *procedures, model=model), {})
+    assert (found.verdict, found.method) == ("fails", "witness")
+    assert found.witness.by == tuple(one.name for one in procedures)
+    assert all(f"{one.name}: in" in found.witness.words for one in procedures)
+    whole = verify(declared(PureDP(epsilon * times), *procedures, model=model), {})
+    assert whole.verdict == "holds"
+    assert 0.99 < whole.lower_ratio <= 1
+
+
+@pytest.mark.parametrize(
+    "releases",
+    [
+        (Release("v", VisitCounts(2, 2, 2), Laplace(scale=4 / epsilon)),),
+        (Release("v", VisitCounts(2, 2, 2), DiscreteLaplace(scale=4 / epsilon)),),
+    ],
+)
+def test_a_table_beside_a_choice_is_one_pair(releases):
+    assert verify(declared(PureDP(2 * epsilon * "0.98"), chosen("b"), releases=releases), {}).verdict == "fails"
+    assert verify(declared(PureDP(2 * epsilon), chosen("b"), releases=releases), {}).verdict == "holds"
+
+
+def test_a_gaussian_table_beside_a_choice_adds_its_divergence():
+    table = Release("v", VisitCounts(2, 2, 2), Gaussian(variance=16))
+    alone = find_witness(declared(RenyiDP(2, 1), releases=(table,)), {}).loss
+    beside = find_witness(declared(RenyiDP(2, 1), chosen("b")), {}).loss
+    together = find_witness(declared(RenyiDP(2, 1), chosen("b"), releases=(table,)), {}).loss
+    assert together == pytest.approx(alone + beside, rel=1e-3)
+    assert together <= alone + beside
+
+
+def test_samples_that_are_drawn_apart_add_up_and_other_users_do_not():
+    sampled = [
+        Release(name, VisitCounts(1, 2, 2), Gaussian(variance=1), schedule=Poisson(rate="1/10")) for name in "ab"
+    ]
+    one = find_witness(declared(ApproxDP(1, "1e-5"), releases=(sampled[0],), relation=AddRemoveOne()), {})
+    both = find_witness(declared(ApproxDP(1, "1e-5"), releases=tuple(sampled), relation=AddRemoveOne()), {})
+    assert both.by == ("a", "b")
+    assert both.loss > 1.1 * one.loss
+    assert verify(declared(ApproxDP(1, "1e-5"), releases=tuple(sampled), relation=AddRemoveOne()), {}).upper_ratio >= (
+        both.loss
+    )
+
+
+def test_monotone_scores_of_two_kinds_are_not_moved_against_each_other():
+    """Whether a user raises the one where it lowers the other is not said, so that no pair claims it."""
+    mixed = declared(PureDP(epsilon), largest("a", monotone=True), chosen("b", monotone=True))
+    found = find_witness(mixed, {})
+    assert len(found.by) == 1
+
+
+@pytest.mark.parametrize(("noise", "share"), [("laplace", "0.97"), ("laplace", "0.9999"), ("gaussian", 50)])
+def test_the_supremum_of_a_vote_lies_far_out(noise, share):
+    """It was looked for up to three spreads: .97 of 2T/b was undecided, and any ε of Gaussian noise is too small."""
+    votes = NoisyVotes("votes", noise=noise, spread=20, queries=10)
+    found = verify(declared(PureDP(Fraction(share)), votes), {})
+    assert found.verdict == "fails"
+    if noise == "laplace":
+        assert found.lower_ratio * float(Fraction(share)) <= 1
+        assert verify(declared(PureDP(1), votes), {}).verdict == "holds"
+
+
+# the law of several outcomes together
+
+
+def random_law(rng, size):
+    p, q = (np.array([rng.randint(1, 60) for _ in range(size)], dtype=float) for _ in range(2))
+    return [Fraction(int(x), int(p.sum())) for x in p], [Fraction(int(x), int(q.sum())) for x in q]
+
+
+def logs(law):
+    return Outcomes(*(), log_p=np.log([float(x) for x in law[0]]), log_q=np.log([float(x) for x in law[1]]))
+
+
+def delta_of(laws, epsilon_at):
+    """δ(ε) by all outcomes of all rounds, in mpmath."""
+    total = mpmath.mpf(0)
+    for picked in itertools.product(*(range(len(p)) for p, _ in laws)):
+        p = math.prod((laws[i][0][k] for i, k in enumerate(picked)), start=Fraction(1))
+        q = math.prod((laws[i][1][k] for i, k in enumerate(picked)), start=Fraction(1))
+        gain = mpmath.mpf(p.numerator) / p.denominator - mpmath.exp(epsilon_at) * q.numerator / q.denominator
+        total += max(gain, 0)
+    return total
+
+
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("seed", range(8))
+def test_losses_of_different_laws_add_up(monkeypatch, seed, direct):
+    from privcheck.verification import outcome_loss
+
+    monkeypatch.setattr(outcome_loss, "_DIRECT", 2**18 if direct else 0)
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    kinds = [(random_law(rng, rng.randint(2, 4)), rng.randint(1, 3)) for _ in range(rng.randint(2, 3))]
+    each = [law for law, rounds in kinds for _ in range(rounds)]
+    (first, rounds), *rest = ((logs(law), many) for law, many in kinds)
+    with mpmath.workdps(40):
+        for at in (0.0, 0.5, 1.5):
+            truth = delta_of(each, at)
+            found = pair_delta(first, rounds, at, rest)
+            assert found <= truth
+            assert found == pytest.approx(float(truth), rel=2e-4, abs=1e-7)
+        low = pair_epsilon(first, rounds, 0.01, rest)
+        assert delta_of(each, low) >= 0.01 * (1 - 1e-12)
+        ratios = [
+            [
+                mpmath.log(mpmath.mpf(p.numerator * q.denominator) / (p.denominator * q.numerator))
+                for p, q in zip(*law, strict=True)
+            ]
+            for law in each
+        ]
+        most = max(sum(max(r) for r in ratios), -sum(min(r) for r in ratios))
+        assert most * (1 - 1e-7) <= pure_loss(first, rounds, rest) <= most
+        for order in (1.5, 2.0, 8.0):
+            divergence = sum(
+                mpmath.log(
+                    sum(
+                        mpmath.mpf(p.numerator) / p.denominator * mpmath.exp((order - 1) * r)
+                        for p, r in zip(law[0], ratio, strict=True)
+                    )
+                )
+                / (order - 1)
+                for law, ratio in zip(each, ratios, strict=True)
+            )
+            assert divergence * (1 - 1e-6) <= renyi_loss(first, rounds, order, rest) <= divergence
+            assert rho_loss(first, rounds, rest) >= divergence / order * (1 - 1e-2) - 1e-9
+
+
+MAKES = (
+    chosen, largest, sparse,
+    lambda name: chosen(name, "permute-and-flip"),
+    lambda name: largest(name, "gumbel", monotone=True),
+    lambda name: chosen(name, monotone=True),
+    lambda name: NoisyVotes(name, noise="gaussian", spread=3 / epsilon, queries=3),
+    lambda name: StabilityHistogram(name, scale=2 / epsilon, threshold=20 / epsilon, keys=1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_pair_of_several_loses_more_than_all_are_charged(seed):
+    """`verify` raises where a witness loses more than the composed cost; 1 in 3 claims is true by construction."""
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    procedures = tuple(rng.choice(MAKES)(f"p{i}") for i in range(rng.randint(2, 4)))
+    tables = (Release("v", VisitCounts(1, 2, 2), rng.choice((Laplace(scale=6), Gaussian(variance=9)))),)
+    releases = tables if rng.random() < 0.4 else ()
+    for claim in (
+        PureDP(epsilon * rng.randint(1, 5)),
+        ZCDP(epsilon**2),
+        ApproxDP(epsilon, rng.choice(("1e-6", "1e-2"))),
+    ):
+        found = verify(declared(claim, *procedures, releases=releases, relation=AddRemoveOne()), {})
+        assert found.lower_ratio <= found.upper_ratio * (1 + 1e-9)
+        assert found.verdict != "fails" or found.upper_ratio > 1
