@@ -12,7 +12,7 @@ import numpy as np
 
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError, ParameterError
-from privcheck.fields import instance, number, text, words_of
+from privcheck.fields import instance, number, text, truth, words_of
 from privcheck.guarantees import Budget, guarantee_conditions, guarantee_symbols
 from privcheck.mechanisms import Mechanism, SymmetricGaussian
 from privcheck.mechanisms.checking import check_mechanism, mechanism_conditions
@@ -81,7 +81,8 @@ class Release:
         stated: The sensitivity of one contribution as the paper states it, or None where it states none. Charged is
             always the derived one.
         source: Where the paper says so.
-        schedule: How often it leaves.
+        schedule: How often it leaves; where its users are sampled, how, or the `Sample` that it shares with others.
+        fresh: That its samples are drawn independently of all others', where others are drawn alike.
         users: Of one of the declaration's `partitions` of the users, the group whose data this is; empty where it is
             everybody's.
         draw: Which noise is shared.
@@ -95,6 +96,7 @@ class Release:
     stated: L1 | L2 | None = field(default=None, kw_only=True)
     source: str = field(default="", kw_only=True)
     schedule: Schedule = field(default=Once(), kw_only=True)
+    fresh: bool = field(default=False, kw_only=True)
     users: str = field(default="", kw_only=True)
     draw: Draw = field(default=Draw(), kw_only=True)
     counted: Expr | None = field(default=None, kw_only=True)
@@ -108,6 +110,7 @@ class Release:
         instance(f"{where}, stated", self.stated, (L1, L2), none=True)
         text(f"{where}, source", self.source, empty=True)
         instance(f"{where}, schedule", self.schedule, get_args(Schedule))
+        truth(f"{where}, fresh", self.fresh)
         text(f"{where}, users", self.users, empty=True)
         instance(f"{where}, draw", self.draw, (Draw,))
         if self.counted is not None:
