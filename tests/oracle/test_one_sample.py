@@ -83,7 +83,9 @@ def test_two_laplace_sums_of_one_batch_are_amplified_together():
 
 def test_two_samples_of_their_own_have_to_say_so_and_the_verdict_names_it():
     alike = [vector(name, Gaussian(variance=1), ONE) for name in "ab"]
-    with pytest.raises(DeclarationError, match=r"'a' and 'b' are of samples that are drawn alike.*schedule=batch.*fresh"):
+    with pytest.raises(
+        DeclarationError, match=r"'a' and 'b' are of samples that are drawn alike.*schedule=batch.*fresh"
+    ):
         declared(*alike)
     apart = declared(alike[0], replace(alike[1], fresh=True), claim=ApproxDP(2, "1/100000"))
     found = verify(apart, {})
@@ -125,7 +127,10 @@ def test_whatever_may_be_one_sample_is_asked_about(released):
 
 def test_rates_that_may_be_equal_are_asked_about_and_others_are_not():
     q = Parameter(name="q", default="1/3", kind="positive", meaning="rate")
-    first, other = vector("a", Laplace(scale=1), ONE), vector("b", Laplace(scale=1), Poisson(rate=symbol("q", "positive")))
+    first, other = (
+        vector("a", Laplace(scale=1), ONE),
+        vector("b", Laplace(scale=1), Poisson(rate=symbol("q", "positive"))),
+    )
     with pytest.raises(DeclarationError, match="drawn alike"):
         declared(first, other, parameters=(q,))
     declared(first, vector("b", Laplace(scale=1), Poisson(rate="1/9")))
@@ -146,7 +151,10 @@ def test_what_contradicts_itself_is_refused():
             lambda: declared(first, vector("b", Laplace(scale=1), batch, users="odd"), partitions=(("odd", "even"),)),
             "a Sample for each group",
         ),
-        (lambda: declared(vector("a", Laplace(scale=1), Outputs(count=2, times_std=lambda t: t), fresh=True)), "fresh=True is said of samples"),
+        (
+            lambda: declared(vector("a", Laplace(scale=1), Outputs(count=2, times_std=lambda t: t), fresh=True)),
+            "fresh=True is said of samples",
+        ),
         (lambda: MatrixMechanism("a", encoder=prefix_sums(2), noise_multiplier=2, fresh=True), "no user is sampled"),
         (
             lambda: declared(
@@ -161,7 +169,7 @@ def test_what_contradicts_itself_is_refused():
         (lambda: Sample(ONE, of="users"), "of, of Sample"),
         (lambda: Sample(batch), "sampling, of Sample"),
         (lambda: choice(rate="1/2", sample=batch), "expected sample= or rate=, got both"),
-        (lambda: choice(), "expected sample= or rate=, got neither"),
+        (choice, "expected sample= or rate=, got neither"),
         (lambda: choice(sample=Sample(WithoutReplacement(users=9, batch=2))), "priced on Poisson samples"),
         (lambda: OnSample("x", procedures=(first,), sample=batch), r"Release\(…, schedule=batch\)"),
     ):
@@ -190,9 +198,7 @@ def output_laws(kind, spread, moves):
 def mixture(parts, q):
     """Returns the laws of all outputs with a user who is sampled with probability q, and without the user."""
     laws = [output_laws(*part) for part in parts]
-    without, sampled = (
-        np.prod(np.meshgrid(*(law[i] for law in laws), indexing="ij"), axis=0).ravel() for i in (0, 1)
-    )
+    without, sampled = (np.prod(np.meshgrid(*(law[i] for law in laws), indexing="ij"), axis=0).ravel() for i in (0, 1))
     return (1 - q) * without + q * sampled, without
 
 
@@ -320,7 +326,9 @@ def test_two_laplace_outputs_are_bounded_from_both_sides(sampling, relation):
     assert cost(both).pure >= cost(alone).pure
 
 
-@pytest.mark.parametrize("sampling", [ShuffledEpochs(batches=2), BallsInBins(bins=2)], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "sampling", [ShuffledEpochs(batches=2), BallsInBins(bins=2)], ids=lambda one: type(one).__name__
+)
 def test_the_batches_of_one_epoch_are_shared_too(sampling):
     """Nothing is amplified there: two Laplace outputs of the same batches cost what two of all users do."""
     batch, relation = Sample(sampling), ZeroOut("user")

@@ -37,7 +37,7 @@ from privcheck.procedures import (
 )
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.releases import Release
-from privcheck.schedules import Outputs, Poisson
+from privcheck.schedules import Outputs, Poisson, Sample
 from privcheck.statistics import VisitCounts
 
 MOST = (1, 2, 3)  # records of a user

@@ -45,8 +45,8 @@ TABLE, REPLACED = VisitCounts(1, 2, 2), ReplaceOne()
 WHY = "the parity of a user's number"
 
 
-def released(name="visits", schedule=None, users="", scale=1 / epsilon):
-    return Release(name, TABLE, Laplace(scale=scale), schedule=schedule or Once(), users=users)
+def released(name="visits", schedule=None, users="", scale=1 / epsilon, **more):
+    return Release(name, TABLE, Laplace(scale=scale), schedule=schedule or Once(), users=users, **more)
 
 
 def declared(*releases, relation=REPLACED, claim=None, **changes):
