@@ -1,7 +1,7 @@
 """Systems whose releases see one Poisson sample of the users, or a sample each: drawn, changed, and what they cost.
 
-The oracle mixes laws written down cell by cell, as `declarations.truth` does; it imports nothing of privcheck. Users are
-added, removed or zeroed out: the sampled pair is then (1 − q)Q + qP against Q, both ways round.
+The oracle mixes laws written down cell by cell, as `declarations.truth` does; it imports nothing of privcheck. Users
+are added, removed or zeroed out: the sampled pair is then (1 − q)Q + qP against Q, both ways round.
 """
 
 from __future__ import annotations
