@@ -18,10 +18,19 @@ from privcheck.mechanisms import Mechanism, SymmetricGaussian
 from privcheck.mechanisms.checking import check_mechanism, mechanism_conditions
 from privcheck.relations import Relation, of_one_trajectory
 from privcheck.rows import count_rows, take_rows
-from privcheck.schedules import Batches, Once, Schedule, Tree, load_of, schedule_conditions, schedule_symbols
+from privcheck.schedules import (
+    Batches,
+    EveryEpisode,
+    Once,
+    Schedule,
+    Tree,
+    load_of,
+    schedule_conditions,
+    schedule_symbols,
+)
 from privcheck.statistics import Sensitivity, SparseDifference, Statistic
 from privcheck.statistics.checking import check_statistic
-from privcheck.statistics.derived import is_whole
+from privcheck.statistics.derived import is_derived, is_whole
 from privcheck.symbols import Exact, Expr, exact, expression
 
 
@@ -136,6 +145,17 @@ class Release:
         where, sizes = f"release {self.name!r}", self.batch_sizes
         noise = (one.at(where, sizes, self.schedule.times) for one in mechanism_conditions(self.mechanism))
         return (*(one.at(where, sizes) for one in conditions), *noise)
+
+    @property
+    def reuses_noise(self) -> bool:
+        """Returns whether one of its draws hides two values: of several outputs, or of several cells of a table."""
+        across, one = self.draw.across, expression(1)
+        schedule = self.schedule
+        alone = isinstance(schedule, Once) or (isinstance(schedule, EveryEpisode) and schedule.outputs == one)
+        alone = alone or (isinstance(schedule, Tree) and schedule.leaves == one and schedule.trees == one)
+        known = is_derived(self.statistic) and not self.statistic.symbols
+        scalar = known and math.prod(self.statistic.shape({})) == 1
+        return ("outputs" in across and not alone) or ("cells" in across and not scalar)
 
     @property
     def symbols(self) -> frozenset[str]:

@@ -11,10 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from privcheck import Sample, account, verify
+from privcheck import accounting as acc
 from privcheck.calibration import least_noise
+from privcheck.commands.charging import event_of
 from privcheck.declaration import Claim, Declaration, Parameter, Release
 from privcheck.errors import DeclarationError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
+from privcheck.ledger.wire import parse_event
 from privcheck.mechanisms import Gaussian, Laplace
 from privcheck.procedures import MatrixMechanism, NoisyMax, OnSample, SharedSample, prefix_sums
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
@@ -26,6 +29,7 @@ from privcheck.schedules import (
     WithoutReplacement,
     WithReplacement,
 )
+from privcheck.setting import Setting
 from privcheck.statistics import ClippedSums, VisitCounts
 from privcheck.symbols import symbol
 from privcheck.verification.outcome_loss import pair_delta
@@ -361,3 +365,26 @@ def test_a_claim_in_zcdp_is_of_both_outputs():
     both = declared(*(vector(name, Gaussian(variance=1), batch) for name in "ab"), claim=ZCDP(1))
     assert verify(both, {}).verdict == "holds"
     assert verify(replace(both, claim=Claim(ZCDP(Fraction(96, 100)), source="a test")), {}).verdict != "holds"
+
+
+def test_what_a_ledger_is_charged_and_what_a_plan_holds_is_of_both_outputs():
+    both, values = declared_actor_and_critic()
+    (events,) = account(both).at(values).branches
+    mu = math.sqrt(1 + 1 / 4)
+    as_written = {"type": "poisson_gaussian", "std": "1", "sensitivity": repr(mu), "rate": "0.1", "count": "5"}
+    (on_the_wire,) = parse_event({**as_written, "relation": "add-remove"}).events()
+    plan = acc.Plan.of(*events)
+    for delta_ in (1e-3, 1e-6):
+        certified = acc.compose(on_the_wire).epsilon(delta=delta_).upper
+        assert acc.compose(*events).epsilon(delta=delta_).upper == pytest.approx(certified, rel=1e-9)
+        assert plan.epsilon(delta=delta_).upper == pytest.approx(certified, rel=1e-9)
+    charged = event_of(Setting(declaration=both, values=values), "rho")
+    assert charged["type"] == "zcdp"
+    assert float(charged["rho"]) == pytest.approx(5 * mu**2 / 2)
+
+
+def declared_actor_and_critic():
+    batch = Sample(Poisson(rate="1/10", rounds=5))
+    releases = (vector("actor", Gaussian(variance=1), batch), vector("critic", Gaussian(variance=4), batch))
+    both = declared(*releases, claim=ApproxDP(9, "1/1000"))
+    return both, both.values()

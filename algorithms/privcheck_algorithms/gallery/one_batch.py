@@ -205,8 +205,8 @@ def one_round(
             continue
         for selection in part.procedures:
             assert isinstance(selection, NoisyMax)
-            draw = {"laplace": rng.laplace, "exponential": rng.exponential, "gumbel": rng.gumbel}[selection.noise]
-            noise = draw(scale=selection.scale.number(values), size=exact.shape)
+            assert selection.noise == "laplace"
+            noise = rng.laplace(scale=selection.scale.number(values), size=exact.shape)
             outputs.append((exact + noise).argmax(axis=1)[:, np.newaxis].astype(np.float64))
     return np.concatenate(outputs, axis=1)
 
