@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
     from privcheck.runtime import Billboard, Channel, Ledger, Privatizer, SimulatedNoise, read_ledger
     from privcheck.runtime.release_noise import ReleaseNoise
+    from privcheck.schedules import Sample
     from privcheck.trajectories import Trajectories
     from privcheck.unit import Unit
     from privcheck.verification import verify
@@ -47,6 +48,7 @@ _HOMES = {
     "privcheck.relations": ("AddRemoveOne", "ReplaceOne", "ZeroOut"),
     "privcheck.runtime": ("Billboard", "Channel", "Ledger", "Privatizer", "SimulatedNoise", "read_ledger"),
     "privcheck.runtime.release_noise": ("ReleaseNoise",),
+    "privcheck.schedules": ("Sample",),
     "privcheck.trajectories": ("Trajectories",),
     "privcheck.unit": ("Unit",),
     "privcheck.verification": ("verify",),
@@ -83,6 +85,7 @@ __all__ = [
     "ReleaseNoise",
     "RenyiDP",
     "ReplaceOne",
+    "Sample",
     "SimulatedNoise",
     "Trajectories",
     "Unit",

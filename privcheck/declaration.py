@@ -18,7 +18,7 @@ from privcheck.errors import DeclarationError, UnknownNameError
 from privcheck.fields import instance, one_of, text, truth, words_of
 from privcheck.guarantees import Guarantee
 from privcheck.parameters import Kind, Parameter, resolve
-from privcheck.procedures import Procedure, SampledRelease, VaryingRelease
+from privcheck.procedures import OnSample, Procedure, SampledRelease, SharedSample, VaryingRelease, draw_together
 from privcheck.public import PublicFact
 from privcheck.relations import Relation
 from privcheck.releases import L1, L2, Assumption, Draw, Release
@@ -33,6 +33,7 @@ from privcheck.wellformed import (
     check_model,
     check_order,
     check_partitions,
+    check_samples,
     check_symbols,
     check_trajectories,
     check_values,
@@ -132,7 +133,8 @@ class Declaration:
         source: Paper, algorithm, equation.
         relation: Which datasets are neighbours.
         releases: Every value plus noise that leaves the curator, at the bounds that are attained where an assumption is
-            broken. Those whose schedule samples the users, or varies the noise, are moved to `procedures`.
+            broken. Those whose schedule samples the users, or varies the noise, are moved to `procedures`; those of one
+            `Sample` become one procedure.
         claim: What the paper says of it.
         parameters: Every symbol that occurs, with default and range.
         model: Where the channel stands.
@@ -183,6 +185,7 @@ class Declaration:
         check_order(self)
         check_trajectories(self)
         check_draws(self)
+        check_samples(self)
         self._part_sampled(attained_releases(self.statistics_released, self.assumptions))
         check_symbols(self)
         object.__setattr__(
@@ -191,24 +194,35 @@ class Declaration:
         self.values()
 
     def _part_sampled(self, releases: tuple[Release, ...]) -> None:
-        """Sets the releases, those whose schedule samples the users or varies the noise among the procedures."""
+        """Sets the releases, those whose schedule samples the users or varies the noise among the procedures.
+
+        What refers to one sample is one procedure.
+        """
         sampled = tuple(SampledRelease(r) for r in releases if isinstance(r.schedule, Sampled))
         varying = tuple(VaryingRelease(r) for r in releases if isinstance(r.schedule, Outputs))
-        others = tuple(p for p in self.procedures if not isinstance(p, SampledRelease | VaryingRelease))
+        selecting = tuple(p for p in self.procedures_one_by_one if isinstance(p, OnSample))
+        made = SampledRelease | VaryingRelease | OnSample | SharedSample
+        others = tuple(p for p in self.procedures if not isinstance(p, made))
         alone = tuple(r for r in releases if not isinstance(r.schedule, Sampled | Outputs))
         object.__setattr__(self, "releases", alone)
-        object.__setattr__(self, "procedures", (*sampled, *varying, *others))
+        object.__setattr__(self, "procedures", (*draw_together((*sampled, *selecting)), *varying, *others))
+
+    @property
+    def procedures_one_by_one(self) -> tuple[Procedure, ...]:
+        """Returns the procedures, each that shares a sample with others by itself."""
+        parts = ((p.parts if isinstance(p, SharedSample) else (p,)) for p in self.procedures)
+        return tuple(itertools.chain.from_iterable(parts))
 
     @property
     def statistics_released(self) -> tuple[Release, ...]:
         """Returns every noisy statistic: the releases, those of a sample of the users, those of varying noise."""
-        others = (p.release for p in self.procedures if isinstance(p, SampledRelease | VaryingRelease))
+        others = (p.release for p in self.procedures_one_by_one if isinstance(p, SampledRelease | VaryingRelease))
         return (*self.releases, *others)
 
     @property
     def everything_released(self) -> tuple[Release | Procedure, ...]:
-        """Returns the releases and the procedures."""
-        return (*self.releases, *self.procedures)
+        """Returns the releases and the procedures, each that shares a sample with others by itself."""
+        return (*self.releases, *self.procedures_one_by_one)
 
     @property
     def claim_words(self) -> str:

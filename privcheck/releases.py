@@ -12,16 +12,25 @@ import numpy as np
 
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError, ParameterError
-from privcheck.fields import instance, number, text, words_of
+from privcheck.fields import instance, number, text, truth, words_of
 from privcheck.guarantees import Budget, guarantee_conditions, guarantee_symbols
 from privcheck.mechanisms import Mechanism, SymmetricGaussian
 from privcheck.mechanisms.checking import check_mechanism, mechanism_conditions
 from privcheck.relations import Relation, of_one_trajectory
 from privcheck.rows import count_rows, take_rows
-from privcheck.schedules import Batches, Once, Schedule, Tree, load_of, schedule_conditions, schedule_symbols
+from privcheck.schedules import (
+    Batches,
+    EveryEpisode,
+    Once,
+    Schedule,
+    Tree,
+    load_of,
+    schedule_conditions,
+    schedule_symbols,
+)
 from privcheck.statistics import Sensitivity, SparseDifference, Statistic
 from privcheck.statistics.checking import check_statistic
-from privcheck.statistics.derived import is_whole
+from privcheck.statistics.derived import is_derived, is_whole
 from privcheck.symbols import Exact, Expr, exact, expression
 
 
@@ -81,7 +90,8 @@ class Release:
         stated: The sensitivity of one contribution as the paper states it, or None where it states none. Charged is
             always the derived one.
         source: Where the paper says so.
-        schedule: How often it leaves.
+        schedule: How often it leaves; where its users are sampled, how, or the `Sample` that it shares with others.
+        fresh: That its samples are drawn independently of all others', where others are drawn alike.
         users: Of one of the declaration's `partitions` of the users, the group whose data this is; empty where it is
             everybody's.
         draw: Which noise is shared.
@@ -95,6 +105,7 @@ class Release:
     stated: L1 | L2 | None = field(default=None, kw_only=True)
     source: str = field(default="", kw_only=True)
     schedule: Schedule = field(default=Once(), kw_only=True)
+    fresh: bool = field(default=False, kw_only=True)
     users: str = field(default="", kw_only=True)
     draw: Draw = field(default=Draw(), kw_only=True)
     counted: Expr | None = field(default=None, kw_only=True)
@@ -108,6 +119,7 @@ class Release:
         instance(f"{where}, stated", self.stated, (L1, L2), none=True)
         text(f"{where}, source", self.source, empty=True)
         instance(f"{where}, schedule", self.schedule, get_args(Schedule))
+        truth(f"{where}, fresh", self.fresh)
         text(f"{where}, users", self.users, empty=True)
         instance(f"{where}, draw", self.draw, (Draw,))
         if self.counted is not None:
@@ -133,6 +145,17 @@ class Release:
         where, sizes = f"release {self.name!r}", self.batch_sizes
         noise = (one.at(where, sizes, self.schedule.times) for one in mechanism_conditions(self.mechanism))
         return (*(one.at(where, sizes) for one in conditions), *noise)
+
+    @property
+    def reuses_noise(self) -> bool:
+        """Returns whether one of its draws hides two values: of several outputs, or of several cells of a table."""
+        across, one = self.draw.across, expression(1)
+        schedule = self.schedule
+        alone = isinstance(schedule, Once) or (isinstance(schedule, EveryEpisode) and schedule.outputs == one)
+        alone = alone or (isinstance(schedule, Tree) and schedule.leaves == one and schedule.trees == one)
+        known = is_derived(self.statistic) and not self.statistic.symbols
+        scalar = known and math.prod(self.statistic.shape({})) == 1
+        return ("outputs" in across and not alone) or ("cells" in across and not scalar)
 
     @property
     def symbols(self) -> frozenset[str]:

@@ -1,5 +1,8 @@
 """Schedules that sample: a round holds a random part of the users, and who is in it stays secret.
 
+What several outputs are computed from is a `Sample`: it is drawn once a round, and they are priced together. Given that
+the user is in it, all of them hold the user; two samples of their own would have to hit the user twice.
+
 Which sampling is run decides the price: the same rate costs differently as a Poisson sample, as a batch of a fixed
 size, and as one batch of a shuffled epoch (Chua et al. 2024; Lebeda, Regehr, Kamath & Steinke 2024).
 """
@@ -7,11 +10,11 @@ size, and as one batch of a shuffled epoch (Chua et al. 2024; Lebeda, Regehr, Ka
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
-from privcheck.fields import number
+from privcheck.fields import instance, number, one_of
 from privcheck.public import PublicFact, take_public
 from privcheck.symbols import Exact, Expr
 
@@ -265,7 +268,62 @@ class BallsInBins:
 
 
 Placed = ShuffledEpochs | BallsInBins  # a user is in exactly one batch of every epoch
-Sampled = Poisson | WithoutReplacement | WithReplacement | Placed
+Sampling = Poisson | WithoutReplacement | WithReplacement | Placed
+SampledOf = Literal["user", "trajectory"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A random part of the users, drawn once a round, to which all that is computed from it refers.
+
+    It is this object that says what is one sample: releases and selections that are given the same one see the same
+    users in every round. Another object with the same numbers is another sample.
+
+    Attributes:
+        sampling: How it is drawn, and in how many rounds.
+        of: What is drawn: each "user" with all that they have, or each "trajectory" by itself, which is the same where
+            a user has one.
+
+    >>> from privcheck.schedules import Poisson, Sample
+    >>> batch = Sample(Poisson(rate="1/10", rounds=100), of="user")
+    >>> batch.words
+    '100 rounds, each about a Poisson sample of the users at rate 1/10'
+    """
+
+    sampling: Sampling
+    of: SampledOf = field(default="user", kw_only=True)
+
+    def __post_init__(self) -> None:
+        instance("sampling, of Sample", self.sampling, get_args(Sampling))
+        one_of("of, of Sample", self.of, get_args(SampledOf))
+
+    @property
+    def times(self) -> Expr:
+        """Returns the number of rounds, or of epochs."""
+        return self.sampling.times
+
+    @property
+    def words(self) -> str:
+        """Returns the schedule in words."""
+        return self.sampling.words
+
+    @property
+    def facts(self) -> Facts:
+        """Returns why each of its numbers is public."""
+        return self.sampling.facts
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Returns the parameters that occur in it."""
+        return self.sampling.symbols
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Returns its numbers and what each must be."""
+        return self.sampling.conditions
+
+
+Sampled = Sampling | Sample
 
 
 def _symbols(*given: Expr | None) -> frozenset[str]:

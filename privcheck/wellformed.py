@@ -5,7 +5,9 @@ Each check is one kind of nonsense; whatever is refused names the release, the v
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +18,40 @@ from privcheck.guarantees import guarantee_conditions
 from privcheck.mechanisms import ShuffledBits
 from privcheck.mechanisms.checking import check_charges
 from privcheck.parameters import Parameter
-from privcheck.procedures import OF_SEVERAL, OURS, Procedure, SampledRelease, VaryingRelease, check_procedures
+from privcheck.procedures import (
+    OF_SEVERAL,
+    OURS,
+    MatrixMechanism,
+    OnSample,
+    Procedure,
+    SampledRelease,
+    SharedSample,
+    VaryingRelease,
+    check_procedures,
+    sample_of,
+)
+from privcheck.procedures.sampling_costs import sampling_of
 from privcheck.public import take_public
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.releases import Assumption, Release
-from privcheck.schedules import Batches, EveryEpisode, Once, PerUser, Tree, public_facts
+from privcheck.schedules import (
+    BallsInBins,
+    Batches,
+    EveryEpisode,
+    Once,
+    PerUser,
+    Poisson,
+    Sample,
+    Sampled,
+    Tree,
+    WithoutReplacement,
+    WithReplacement,
+    public_facts,
+)
 from privcheck.statistics import FeatureSums, GramMatrices, Sensitivity
 from privcheck.statistics.checking import check_zeros, sensitivity_conditions, sensitivity_of, shape_of
 from privcheck.statistics.derived import is_derived, tabular_sizes
-from privcheck.symbols import COUNTS, expression, same
+from privcheck.symbols import COUNTS, Expr, expression, same
 
 if TYPE_CHECKING:
     from privcheck.declaration import Declaration
@@ -60,11 +87,15 @@ def check_fields(declaration: Declaration) -> None:
     remedy = "write records=lambda values, rng: …, one user's data"
     function(f"{owner}, records", declaration.records, remedy)
     for what, names in (
-        ("releases", [one.name for one in declaration.everything_released]),
+        ("releases", [one.name for one in declaration.everything_released] + _shared_names(declaration)),
         ("parameters", [parameter.name for parameter in declaration.parameters]),
     ):
         if len(set(names)) != len(names) or (what == "releases" and not names):
             raise DeclarationError(f"{owner}: expected {what} with distinct names, got {names}")
+
+
+def _shared_names(declaration: Declaration) -> list[str]:
+    return [one.name for one in declaration.procedures if isinstance(one, SharedSample)]
 
 
 def check_partitions(declaration: Declaration) -> None:
@@ -229,6 +260,99 @@ def check_draws(declaration: Declaration) -> None:
             raise DeclarationError(f"{declaration.name}: {message}; give each a draw of its own")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drawn:
+    """What sees a random part of the users: whose, by which sample if it names one, and how it is drawn."""
+
+    name: str
+    users: str
+    sample: Sample | None
+    fresh: bool
+    numbers: tuple[str, tuple[Expr, ...]]
+
+
+def check_samples(declaration: Declaration) -> None:
+    """Checks that wherever two outputs may see the same sample, it is said whether they do.
+
+    Two releases of one sample cost another amount than two samples of their own, and neither is always the dearer. So
+    what is drawn alike either refers to one `Sample`, which is priced once, or says that it is `fresh`.
+
+    Raises:
+        DeclarationError: It is not said; or both are; or one sample is of several groups, or of trajectories where a
+            user has several of them; or `fresh` is said of what is not sampled.
+    """
+    owner = declaration.name
+    for release in declaration.statistics_released:
+        if release.fresh and not isinstance(release.schedule, Sampled):
+            message = f"release {release.name!r}: fresh=True is said of samples, got {release.schedule.words!r}"
+            raise DeclarationError(f"{owner}: {message}; leave it out: every output has noise of its own")
+    drawn = [_drawn(one) for one in declaration.procedures_one_by_one if _sees_part(one)]
+    for one in drawn:
+        if one.sample is not None and one.sample.of == "trajectory":
+            several = declaration.relation.trajectories
+            if several != expression(1):
+                message = f"{one.name!r}: trajectories are sampled one by one, and a user has up to {several} of them"
+                remedy = 'nothing is derived for that; declare Sample(…, of="user"), who comes with all of them'
+                raise DeclarationError(f"{owner}: {message}: {remedy}")
+    for first, second in itertools.combinations(drawn, 2):
+        names = f"{first.name!r} and {second.name!r}"
+        if first.sample is not None and first.sample is second.sample:
+            if first.fresh or second.fresh:
+                message = f"{names} refer to one sample, and fresh=True says that one of them has its own"
+                raise DeclarationError(f"{owner}: {message}; leave fresh out, or give it another Sample")
+            if first.users != second.users:
+                message = f"{names} refer to one sample and are about the users {first.users!r} and {second.users!r}"
+                raise DeclarationError(f"{owner}: {message}; declare a Sample for each group")
+        elif not (first.fresh or second.fresh or _disjoint(declaration, first, second)) and _alike(first, second):
+            message = f"{names} are of samples that are drawn alike, and nobody says whether they are the same sample"
+            remedy = "give both the one object, batch = Sample(Poisson(rate=…)) in schedule=batch (OnSample(sample="
+            remedy += "batch)), which prices them together; or say fresh=True of one whose sample is drawn"
+            raise DeclarationError(f"{owner}: {message}; {remedy} independently of all others")
+
+
+def _sees_part(one: Procedure) -> bool:
+    return isinstance(one, SampledRelease | OnSample) or (isinstance(one, MatrixMechanism) and one.rate is not None)
+
+
+def _drawn(one: Procedure) -> _Drawn:
+    """Returns how what sees a sample draws it: by which numbers, but for how often."""
+    if isinstance(one, MatrixMechanism):
+        assert one.rate is not None
+        return _Drawn(name=one.name, users=one.users, sample=None, fresh=one.fresh, numbers=("rate", (one.rate,)))
+    assert isinstance(one, SampledRelease | OnSample)
+    sampling = one.sample.sampling if isinstance(one, OnSample) else sampling_of(one.release.schedule)
+    fresh = one.fresh if isinstance(one, OnSample) else one.release.fresh
+    if isinstance(sampling, Poisson):
+        numbers: tuple[str, tuple[Expr, ...]] = ("rate", (sampling.rate,))
+    elif isinstance(sampling, WithoutReplacement):
+        numbers = ("batch", (sampling.users, sampling.batch))
+    elif isinstance(sampling, WithReplacement):
+        numbers = ("draws", (sampling.users, sampling.draws))
+    else:
+        numbers = ("bins" if isinstance(sampling, BallsInBins) else "order", (sampling.batches,))
+    return _Drawn(name=one.name, users=one.users, sample=sample_of(one), fresh=fresh, numbers=numbers)
+
+
+def _alike(first: _Drawn, second: _Drawn) -> bool:
+    """Returns whether the two may be drawn alike: of one kind, and no number certainly another; not if all are in."""
+    (kind, one), (other_kind, other) = first.numbers, second.numbers
+    if kind == "rate" and one[0] == other[0] == expression(1):
+        return False
+    return kind == other_kind and all(_may_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _may_equal(one: Expr, other: Expr) -> bool:
+    """Returns whether two numbers are equal for some parameters, for all we know."""
+    difference = one - other
+    return bool(difference.symbols) or difference.rational({}) == 0
+
+
+def _disjoint(declaration: Declaration, first: _Drawn, second: _Drawn) -> bool:
+    """Returns whether no user is seen by both: two groups of one partition."""
+    groups = [{str(group) for group in partition} for partition in declaration.partitions]
+    return first.users != second.users and any({first.users, second.users} <= among for among in groups)
+
+
 def check_symbols(declaration: Declaration) -> None:
     """Checks that every symbol has a parameter, none of a wider range than the symbol's.
 
@@ -290,6 +414,7 @@ def conditions(declaration: Declaration) -> Iterator[Condition]:
     for procedure in declaration.procedures:
         for condition in procedure.conditions:
             yield condition if condition.where else condition.at(f"release {procedure.name!r}")
+    for procedure in declaration.procedures_one_by_one:
         if isinstance(procedure, SampledRelease | VaryingRelease):
             sensitivity = _sensitivity(declaration, procedure.release)
             for condition in sensitivity_conditions(procedure.release.statistic, sensitivity):

@@ -21,7 +21,6 @@ from privcheck.declaration import Declaration, Release, check_declaration
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.procedures import Cost
 from privcheck.relations import Relation
-from privcheck.schedules import Once
 from privcheck.symbols import INFINITE, Expr, largest, total
 
 
@@ -214,15 +213,11 @@ def _dearest(numbers: Sequence[NumericAccount]) -> NumericAccount:
 def shared_draws(declaration: Declaration) -> tuple[str, ...]:
     """Returns the releases whose noise is not fresh: outputs that share a draw differ by exact data.
 
-    Seen from the declared noise identities alone; a schedule with a single output shares nothing over outputs.
+    Seen from the declared noise identities alone; what has a single output, or a single cell, shares nothing over them.
     """
     names = [r.draw.name for r in declaration.releases if r.draw.name]
     return tuple(
-        r.name
-        for r in declaration.releases
-        if (r.draw.name and names.count(r.draw.name) > 1)
-        or "cells" in r.draw.across
-        or ("outputs" in r.draw.across and not isinstance(r.schedule, Once))
+        r.name for r in declaration.releases if (r.draw.name and names.count(r.draw.name) > 1) or r.reuses_noise
     )
 
 

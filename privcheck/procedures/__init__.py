@@ -5,7 +5,7 @@ from privcheck.procedures.encoders import Encoder, banded_square_root, binary_tr
 from privcheck.procedures.histogram import StabilityHistogram
 from privcheck.procedures.local import RandomisedResponse
 from privcheck.procedures.matrices import MatrixMechanism
-from privcheck.procedures.on_sample import OnSample
+from privcheck.procedures.on_sample import OnSample, SharedSample, draw_together, sample_of
 from privcheck.procedures.own import OwnMechanism
 from privcheck.procedures.planar import PlanarLaplace
 from privcheck.procedures.sampled import SampledRelease
@@ -21,6 +21,7 @@ from privcheck.procedures.wishart import WishartNoise
 
 OURS = (
     SampledRelease,
+    SharedSample,
     VaryingRelease,
     NoisyMax,
     ScoredChoice,
@@ -38,7 +39,16 @@ OURS = (
 )  # their prices are theorems, their pairs compared with other code in the tests
 
 # priced for users with several trajectories; an own mechanism's stated relation gives the number
-OF_SEVERAL = (SampledRelease, VaryingRelease, MatrixMechanism, NoisyMax, ScoredChoice, SparseVector, OwnMechanism)
+OF_SEVERAL = (
+    SampledRelease,
+    SharedSample,
+    VaryingRelease,
+    MatrixMechanism,
+    NoisyMax,
+    ScoredChoice,
+    SparseVector,
+    OwnMechanism,
+)
 
 __all__ = [
     "OF_SEVERAL",
@@ -58,6 +68,7 @@ __all__ = [
     "SampledRelease",
     "Sampler",
     "ScoredChoice",
+    "SharedSample",
     "ShuffledRandomizer",
     "SmoothNoise",
     "SparseVector",
@@ -68,9 +79,11 @@ __all__ = [
     "banded_square_root",
     "binary_tree",
     "check_procedures",
+    "draw_together",
     "optimised_unary",
     "permanent_response",
     "prefix_sums",
+    "sample_of",
     "square_root",
     "symmetric_unary",
 ]

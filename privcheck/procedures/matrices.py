@@ -11,7 +11,7 @@ import numpy as np
 
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
-from privcheck.fields import instance, number, one_of
+from privcheck.fields import instance, number, one_of, truth
 from privcheck.mechanisms import GaussianNoise
 from privcheck.procedures.base import Array, Cost, KnownPair, set_words
 from privcheck.procedures.encoders import MOST_STEPS, Encoder
@@ -45,6 +45,7 @@ class MatrixMechanism:
         separation: b.
         order: "any", or "fixed" where a user's steps are i, i + b, i + 2b, …: epochs of one order.
         rate: With which each user of one of b groups is sampled in every b-th step; None where users are not sampled.
+        fresh: That its samples are drawn independently of all others', where others are drawn alike.
         users: As of a `Release`.
         source: Where the paper says so.
 
@@ -59,18 +60,23 @@ class MatrixMechanism:
     separation: Expr
     order: Order
     rate: Expr | None
+    fresh: bool
     users: str
     source: str
 
     def __init__(
         self, name: str, *, encoder: Encoder, noise_multiplier: Exact | Expr, participations: Exact | Expr = 1,
-        separation: Exact | Expr = 1, order: Order = "any", rate: Exact | Expr | None = None, users: str = "",
-        source: str = "",
+        separation: Exact | Expr = 1, order: Order = "any", rate: Exact | Expr | None = None, fresh: bool = False,
+        users: str = "", source: str = "",
     ) -> None:  # fmt: skip
         set_words(self, name=name, users=users, source=source)
         instance("encoder, of MatrixMechanism", encoder, (Encoder,))
         one_of("order, of MatrixMechanism", order, get_args(Order))
-        for key, given in {"encoder": encoder, "order": order}.items():
+        truth("fresh, of MatrixMechanism", fresh)
+        if fresh and rate is None:
+            message = f"MatrixMechanism {name!r}: fresh=True is said of samples, and no user is sampled"
+            raise DeclarationError(f"{message}; leave it out, or give rate")
+        for key, given in {"encoder": encoder, "order": order, "fresh": fresh}.items():
             object.__setattr__(self, key, given)
         amounts = {"noise_multiplier": noise_multiplier, "participations": participations, "separation": separation}
         for key, amount in amounts.items():

@@ -1,7 +1,8 @@
-"""Procedures on one Poisson sample of the users, drawn before all of them and kept secret.
+"""What leaves of one sample of the users: selections on it, and all that a declaration's releases share it for.
 
-A noisy statistic of fresh samples is a release with a schedule that samples (`SampledRelease`); here whole selections,
-or several of them, see the same sample.
+A noisy statistic of samples of its own is a `SampledRelease`. Here whole selections see a sample, alone or beside noisy
+statistics of the same users; what refers to one `Sample` is priced, attacked and run as one output
+(`privcheck.procedures.sampling_costs`).
 """
 
 from __future__ import annotations
@@ -9,36 +10,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
-from privcheck.fields import number
-from privcheck.procedures.base import (
-    Array,
-    Cost,
-    KnownPair,
-    Outcomes,
-    Sampler,
-    check_one_record,
-    set_words,
-)
+from privcheck.fields import instance, number, truth
+from privcheck.procedures.base import Cost, KnownPair, set_words
+from privcheck.procedures.sampled import SampledRelease
+from privcheck.procedures.sampled_pairs import sampled_pairs
+from privcheck.procedures.sampling_costs import OneSample, sampled_cost, sampled_events
 from privcheck.procedures.scored_choice import ScoredChoice
 from privcheck.procedures.selection import NoisyMax
 from privcheck.procedures.sparse_vector import SparseVector
 from privcheck.procedures.votes import NoisyVotes
-from privcheck.relations import Relation, ReplaceOne
-from privcheck.symbols import Exact, Expr, exp, expression, log, minimum, total
-from privcheck.unit import name_relation
+from privcheck.relations import Relation
+from privcheck.schedules import Poisson, Sample
+from privcheck.symbols import Exact, Expr
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
 
 Selection = NoisyMax | ScoredChoice | SparseVector | NoisyVotes
-_THEOREM: Final = "Balle, Barthe & Gaboardi 2018, Theorem 8: on a Poisson sample of rate q ε is ln(1 + q(e^ε − 1))"
+SHARED = " + "  # joins the names of what leaves of one sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,32 +41,77 @@ class OnSample:
     Attributes:
         name: Unique in the declaration.
         procedures: What sees the sample: `NoisyMax`, `ScoredChoice`, `SparseVector` or `NoisyVotes`.
-        rate: The probability with which each user is in the sample.
+        sample: What they see, in every one of its rounds; other selections and releases that are given the same
+            `Sample` see the same users.
+        fresh: That its sample is drawn independently of all others', where others are drawn alike.
         users: As of a `Release`.
         source: Where the paper says so.
 
     Raises:
-        DeclarationError: There is none, or one of another kind.
+        DeclarationError: There is none, or one of another kind; or a sample that selections are not priced on.
     """
 
     name: str
     procedures: tuple[Selection, ...]
-    rate: Expr
+    sample: Sample
+    fresh: bool
     users: str
     source: str
 
     def __init__(
-        self, name: str, *, procedures: tuple[Selection, ...], rate: Exact | Expr, users: str = "", source: str = ""
+        self,
+        name: str,
+        *,
+        procedures: tuple[Selection, ...],
+        sample: Sample | None = None,
+        rate: Exact | Expr | None = None,
+        fresh: bool = False,
+        users: str = "",
+        source: str = "",
     ) -> None:
+        """Checks the selections and their sample.
+
+        Args:
+            name: Unique in the declaration.
+            procedures: What sees the sample.
+            sample: The sample, to be shared with others; or else
+            rate: of one Poisson sample of its own, the probability with which each user is in it.
+            fresh: That the sample is independent of all others'.
+            users: As of a `Release`.
+            source: Where the paper says so.
+        """
         set_words(self, name=name, users=users, source=source)
         given: object = procedures
         if not isinstance(given, tuple | list) or not given or not all(isinstance(one, Selection) for one in given):
             message = (
                 f"procedures, of OnSample: expected a tuple of selections, NoisyMax(…) and such, got {given!r:.99}"
             )
-            raise DeclarationError(f"{message}; a noisy statistic is declared as Release(…, schedule=Poisson(…))")
-        object.__setattr__(self, "procedures", tuple(procedures))
-        object.__setattr__(self, "rate", number("rate, of OnSample", rate))
+            remedy = "a noisy statistic of the same sample is declared beside it: batch = Sample(Poisson(rate=…)), "
+            raise DeclarationError(f"{message}; {remedy}Release(…, schedule=batch) and OnSample(…, sample=batch)")
+        if (sample is None) == (rate is None):
+            message = f"OnSample: expected sample= or rate=, got {'neither' if sample is None else 'both'}"
+            raise DeclarationError(f"{message}; give sample=Sample(Poisson(rate=…)) where others see the same users")
+        if rate is not None:
+            sample = Sample(Poisson(rate=number("rate, of OnSample", rate)))
+        instance("sample, of OnSample", sample, (Sample,))
+        truth("fresh, of OnSample", fresh)
+        assert sample is not None
+        if not isinstance(sample.sampling, Poisson) or sample.sampling.most is not None:
+            message = f"sample, of OnSample: selections are priced on Poisson samples, got {sample.words!r}"
+            raise DeclarationError(f"{message}; declare Sample(Poisson(rate=…)), without most")
+        for key, value in {"procedures": tuple(procedures), "sample": sample, "fresh": fresh}.items():
+            object.__setattr__(self, key, value)
+
+    @property
+    def rate(self) -> Expr:
+        """Returns the probability with which each user is in the sample."""
+        assert isinstance(self.sample.sampling, Poisson)
+        return self.sample.sampling.rate
+
+    @property
+    def drawn(self) -> OneSample:
+        """Returns all that leaves of the sample."""
+        return OneSample(name=self.name, sampling=self.sample.sampling, selections=self.procedures)
 
     @property
     def words(self) -> str:
@@ -93,7 +131,7 @@ class OnSample:
     @property
     def schedule(self) -> str:
         """Returns how often it leaves."""
-        return f"one sample; {'; '.join(one.schedule for one in self.procedures)}"
+        return f"{self.sample.words}; {'; '.join(one.schedule for one in self.procedures)}"
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -111,6 +149,7 @@ class OnSample:
         """Returns its numbers and what each must be."""
         return (
             *(condition for one in self.procedures for condition in one.conditions),
+            Condition(what="the rounds of its sample", of=self.rounds, domain="whole"),
             Condition(what="the rate of its sample", of=self.rate, domain="nonnegative"),
             Condition(what="what the rate of its sample leaves of 1", of=1 - self.rate, domain="nonnegative"),
         )
@@ -118,7 +157,7 @@ class OnSample:
     @property
     def symbols(self) -> frozenset[str]:
         """Returns the parameters that occur in it."""
-        return self.rate.symbols.union(*(one.symbols for one in self.procedures))
+        return self.sample.symbols.union(*(one.symbols for one in self.procedures))
 
     @property
     def law(self) -> str:
@@ -132,116 +171,183 @@ class OnSample:
 
     @property
     def rounds(self) -> Expr:
-        """Returns 1: one sample."""
-        return expression(1)
+        """Returns the sample's rounds."""
+        return self.sample.times
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns the standard deviation of one draw of the first one's noise, rounded up."""
+        """Returns the standard deviation of the first one's noise, rounded up."""
         return self.procedures[0].std(values)
 
     def with_std(self, factor: Fraction) -> OnSample:
-        """Returns it with all noise of so many times the standard deviation."""
-        return replace(self, procedures=tuple(one.with_std(factor) for one in self.procedures))
-
-    def cost(self, relation: Relation) -> Cost:
-        """Returns ln(1 + q(e^ε − 1)), ε the sum of the selections'; ρ is the least of ε, ε²/2 and the selections' own.
-
-        Raises:
-            DeclarationError: A user is replaced, for whom nothing is proved here of selections: the price is of users
-                who are in the sample or not. Or users have several trajectories. Or a selection is not ε-DP.
-        """
-        check_one_record(self.name, relation, why="the records of a user might be sampled one by one")
-        if isinstance(relation, ReplaceOne):
-            message = f"{self.name}: selections on a sample are priced for a user who is in it or not"
-            raise DeclarationError(f"{message}, got {relation.words!r}; declare AddRemoveOne or ZeroOut")
-        costs = [one.cost(relation) for one in self.procedures]
-        if none := [p.name for p, one in zip(self.procedures, costs, strict=True) if one.pure is None]:
-            message = f"{self.name}: {none[0]!r} is not ε-DP for any ε"
-            raise DeclarationError(f"{message}; leave it outside of the sample, where it is charged in full")
-        whole = total([one.pure for one in costs if one.pure is not None])
-        pure = log(1 + self.rate * (exp(whole) - 1))
-        return Cost(
-            sensitivity=costs[0].sensitivity,
-            charged=costs[0].charged,
-            rho=minimum(pure, pure**2 / 2, total([one.rho for one in costs])),
-            pure=pure,
-            mu_squared=None,
-            theorem=_THEOREM,
+        """Returns all selections with so many times the noise, on the same sample."""
+        procedures = tuple(one.with_std(factor) for one in self.procedures)
+        return OnSample(
+            self.name, procedures=procedures, sample=self.sample, fresh=self.fresh, users=self.users, source=self.source
         )
 
-    def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns all selections as one ε-DP mechanism on the sample."""
-        from privcheck.accounting.events import poisson, pure
+    def cost(self, relation: Relation) -> Cost:
+        """Returns the amplified cost of all selections together.
 
+        Raises:
+            DeclarationError: As `sampled_cost`.
+        """
+        return sampled_cost(self.drawn, relation)
+
+    def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
+        """Returns all rounds as events, the selections of each as one ε-DP mechanism on the sample."""
         self.cost(relation)
-        q = min(1.0, self.rate.number(values, rounding="up"))
-        costs = [one.cost(relation).pure for one in self.procedures]
-        whole = total([one for one in costs if one is not None]).number(values, rounding="up")
-        if q == 0 or whole == 0:
-            return ()
-        return (poisson(event=pure(epsilon=whole), rate=q, relation=name_relation(relation)),)
+        return sampled_events(self.drawn, relation, values)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns the pairs of each selection's first round, the user of D being in the sample or not.
-
-        Of a selection's neighbours either may be the one with the user.
-        """
-        q = self.rate.number(values)
-        if q == 0:
-            return ()
-        pairs = []
-        for one in self.procedures:
-            for pair in one.pairs(relation, values):
-                if pair.outcomes is None:
-                    continue
-                law = mix_outcomes(pair.outcomes, q)
-                alone = pair.rounds == 1 and pair.sampler is not None
-                for swapped in (False, True):
-                    sampler = None
-                    if alone and pair.sampler is not None:
-                        sampler = SampledRuns(sampler=pair.sampler, rate=q, swapped=swapped)
-                    here = "D′" if swapped else "D"
-                    pairs.append(
-                        KnownPair(
-                            words=f"{pair.words}; the user is in {here} and in its sample with probability {q:.6g}",
-                            data=pair.data[::-1] if swapped else pair.data,
-                            outcomes=Outcomes(log_p=law.log_q, log_q=law.log_p) if swapped else law,
-                            sampler=sampler,
-                        )
-                    )
-        return tuple(pairs)
+        """Returns the selections' pairs, the user being in D or in D′, and in its sample or not."""
+        return sampled_pairs(self.drawn, relation, values)
 
 
-def mix_outcomes(outcomes: Outcomes, rate: float) -> Outcomes:
-    """Returns (1 − q)Q + qP against Q."""
-    with np.errstate(divide="ignore"):
-        mixed = np.logaddexp(np.log1p(-rate) + outcomes.log_q, np.log(rate) + outcomes.log_p)
-    return Outcomes(log_p=mixed, log_q=outcomes.log_q)
+Part = SampledRelease | OnSample
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampledRuns:
-    """Runs of a selection whose user is sampled.
+@dataclass(frozen=True, slots=True)
+class SharedSample:
+    """All that leaves of one `Sample`: what a declaration makes of releases and selections that refer to it.
 
     Attributes:
-        sampler: Its runs with the user, on D, and without.
-        rate: The probability of being in the sample.
-        swapped: Whether the user is in D′ instead of D.
+        parts: What leaves, two or more, in the order of the declaration.
     """
 
-    sampler: Sampler
-    rate: float
-    swapped: bool
+    parts: tuple[Part, ...]
 
     @property
-    def numbers(self) -> int:
-        """Returns one more than the selection's own."""
-        return self.sampler.numbers + 1
+    def drawn(self) -> OneSample:
+        """Returns all that leaves of the sample."""
+        releases = tuple(one.release for one in self.parts if isinstance(one, SampledRelease))
+        selections = tuple(p for one in self.parts if isinstance(one, OnSample) for p in one.procedures)
+        sampling = self.sample.sampling
+        return OneSample(name=self.name, sampling=sampling, releases=releases, selections=selections)
 
-    def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
-        """Returns the scores of fresh runs."""
-        has_user = on_first != self.swapped
-        ratios = self.sampler(rng, has_user & (rng.random(on_first.size) < self.rate))
-        with np.errstate(divide="ignore"):
-            mixed: Array = np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + ratios)
-        return -mixed if self.swapped else mixed
+    @property
+    def sample(self) -> Sample:
+        """Returns the sample."""
+        sample = sample_of(self.parts[0])
+        assert sample is not None
+        return sample
+
+    @property
+    def name(self) -> str:
+        """Returns the names of all parts."""
+        return SHARED.join(one.name for one in self.parts)
+
+    @property
+    def users(self) -> str:
+        """Returns the group whose users are sampled; empty for everybody."""
+        return self.parts[0].users
+
+    @property
+    def source(self) -> str:
+        """Returns where the papers say so."""
+        return "; ".join(dict.fromkeys(one.source for one in self.parts if one.source))
+
+    @property
+    def words(self) -> str:
+        """Returns what is drawn, in words."""
+        parts = (
+            f"{one.release.mechanism.words}, on the {one.release.statistic.name}"
+            if isinstance(one, SampledRelease)
+            else "; ".join(p.words for p in one.procedures)
+            for one in self.parts
+        )
+        return f"{'; '.join(parts)}; all of one random sample"
+
+    @property
+    def output(self) -> str:
+        """Returns what leaves."""
+        return "; ".join(one.output for one in self.parts)
+
+    @property
+    def latex(self) -> str:
+        """Returns what leaves in one round."""
+        return r",\ ".join(one.latex for one in self.parts)
+
+    @property
+    def schedule(self) -> str:
+        """Returns how often it leaves."""
+        return f"{self.sample.words}, drawn once for {SHARED.join(repr(one.name) for one in self.parts)}"
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Returns the central model: a curator draws the sample."""
+        return ("central",)
+
+    @property
+    def preconditions(self) -> tuple[str, ...]:
+        """Returns the parts', each once."""
+        return tuple(dict.fromkeys(words for one in self.parts for words in one.preconditions))
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Returns its numbers and what each must be."""
+        return tuple(
+            condition if condition.where else condition.at(f"release {one.name!r}")
+            for one in self.parts
+            for condition in one.conditions
+        )
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Returns the parameters that occur in it."""
+        return frozenset[str]().union(*(one.symbols for one in self.parts))
+
+    @property
+    def law(self) -> str:
+        """Returns the law of the first one's noise."""
+        return self.parts[0].law
+
+    @property
+    def spread(self) -> Expr:
+        """Returns the spread of the first one's noise."""
+        return self.parts[0].spread
+
+    @property
+    def rounds(self) -> Expr:
+        """Returns the sample's rounds."""
+        return self.sample.times
+
+    def std(self, values: Mapping[str, Fraction]) -> float:
+        """Returns the standard deviation of the first one's noise, rounded up."""
+        return self.parts[0].std(values)
+
+    def with_std(self, factor: Fraction) -> SharedSample:
+        """Returns all parts with so many times the noise, on the same sample."""
+        return replace(self, parts=tuple(one.with_std(factor) for one in self.parts))
+
+    def cost(self, relation: Relation) -> Cost:
+        """Returns the cost of all rounds, all parts of a round being one output.
+
+        Raises:
+            DeclarationError: As `sampled_cost`.
+        """
+        return sampled_cost(self.drawn, relation)
+
+    def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
+        """Returns all rounds as one event."""
+        return sampled_events(self.drawn, relation, values)
+
+    def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
+        """Returns users whom all outputs of a round tell apart together, and those whom each does alone."""
+        own = (pair for one in self.parts for pair in one.pairs(relation, values))
+        return (*sampled_pairs(self.drawn, relation, values), *own)
+
+
+def sample_of(part: Part) -> Sample | None:
+    """Returns the sample that a part refers to; None of a release whose schedule is its own."""
+    if isinstance(part, OnSample):
+        return part.sample
+    return part.release.schedule if isinstance(part.release.schedule, Sample) else None
+
+
+def draw_together(parts: tuple[Part, ...]) -> tuple[Part | SharedSample, ...]:
+    """Returns what refers to one sample as one, in the place of the first: the object counts, not its numbers."""
+    groups = dict[int, list[Part]]()
+    for part in parts:
+        sample = sample_of(part)
+        groups.setdefault(id(part if sample is None else sample), []).append(part)
+    return tuple(group[0] if len(group) == 1 else SharedSample(tuple(group)) for group in groups.values())

@@ -15,7 +15,7 @@ from privcheck.domains import Condition
 from privcheck.errors import ParameterError
 from privcheck.procedures.base import Cost, KnownPair
 from privcheck.procedures.sampled_pairs import sampled_pairs
-from privcheck.procedures.sampling_costs import check_sampling, sampled_cost, sampled_events
+from privcheck.procedures.sampling_costs import alone, check_sampling, sampled_cost, sampled_events
 from privcheck.relations import Relation
 from privcheck.releases import Release
 from privcheck.symbols import Expr
@@ -131,12 +131,12 @@ class SampledRelease:
         Raises:
             DeclarationError: The relation means nothing for that sampling.
         """
-        return sampled_cost(self.release, relation)
+        return sampled_cost(alone(self.release), relation)
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
         """Returns all rounds as events."""
-        return sampled_events(self.release, relation, values)
+        return sampled_events(alone(self.release), relation, values)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
         """Returns users whom one number tells apart, with its law in D and in D′."""
-        return sampled_pairs(self.release, relation, values)
+        return sampled_pairs(alone(self.release), relation, values)

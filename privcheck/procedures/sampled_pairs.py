@@ -1,20 +1,22 @@
-"""Neighbours whom one number of a sampled round tells apart: who the user is in D and in D′, and who everybody else."""
+"""Neighbours whom a sampled round tells apart: who the user is in D and in D′, and who everybody else."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
-from privcheck.mechanisms import Noise, lacks
-from privcheck.procedures.base import KnownPair, Sampler
+from privcheck.mechanisms import GaussianNoise, lacks
+from privcheck.procedures.base import Array, KnownPair, Sampler
 from privcheck.procedures.mixtures import Mixture, SampledRounds
+from privcheck.procedures.one_sample import Chosen, Moved, OneSampleRounds
 from privcheck.procedures.placed import Place, PlacedRounds
-from privcheck.procedures.sampling_costs import sampling_schedule
+from privcheck.procedures.sampling_costs import OneSample, alone
 from privcheck.relations import (
     LARGEST,
     LONGEST,
@@ -26,13 +28,17 @@ from privcheck.relations import (
     replaced,
 )
 from privcheck.releases import Release
-from privcheck.schedules import BallsInBins, Placed, Poisson, WithoutReplacement
+from privcheck.schedules import BallsInBins, Placed, Poisson, Sampling, WithoutReplacement
 from privcheck.statistics.base import SparseDifference
 from privcheck.statistics.derived import tabular_sizes
 
 _SAME: Final = 12  # digits from which two numbers are one
 _COPIES: Final = 500  # of one user in a batch, beyond which no law is written out
 _RAREST: Final = -700.0  # ln of a probability below which no double holds it
+_ENTRIES: Final = 24  # of a table with Laplace noise that are looked at, those that move furthest
+_ENTRIES_OF_TWO: Final = 4  # … where the users of D and of D′ both move some
+
+User = tuple[Any, ...]  # one user's data, as each release takes it; None where they contribute nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,43 +51,124 @@ class Neighbours:
         others: Everybody else's; None where they contribute nothing, or nobody else is there.
     """
 
-    first: Any
-    second: Any
-    others: Any = None
+    first: User
+    second: User
+    others: User
 
 
-def sampled_pairs(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-    """Returns users whom one number tells apart, with its law in D and in D′ up to cells.
+def sampled_pairs(of: OneSample, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
+    """Returns users whom a round tells apart, with the law of what is looked at in D and in D′ up to cells.
 
-    The number is the sum's coordinate along f(D) − f(D′), or where the noise is not Gaussian the one entry that moves
-    furthest, less what all others contribute.
+    Of Gaussian noise one number is looked at, the coordinate of all outputs along f(D) − f(D′); of Laplace noise the
+    entries that move furthest; of selections all that is selected. Each less what all others contribute.
     """
-    schedule = sampling_schedule(release)
-    rounds, noise = int(schedule.times.number(values)), release.mechanism.at(values).coordinates()
-    weights = () if isinstance(schedule, Placed) else _weights(release, values)
-    if not rounds or len(weights) == 1 or lacks(type(noise), "cdf", "log_ratio"):
+    sampling, rounds = of.sampling, int(of.sampling.times.number(values))
+    weights = () if isinstance(sampling, Placed) else _weights(sampling, values)
+    if not rounds or len(weights) == 1:
         return ()
-    known, seen = [], set[tuple[float, ...]]()
-    for neighbours in _neighbours(release, relation, values):
-        shifts = _shifts(release, neighbours, relation, noise)
-        key = tuple(round(x / noise.scale, _SAME) for x in shifts)
-        if shifts[0] == shifts[1] or key in seen:
+    looked = tuple(
+        one for one in of.releases if not lacks(type(one.mechanism.at(values).coordinates()), "cdf", "log_ratio")
+    )
+    several = len(looked) > 1 and not all(one.mechanism.law.gaussian for one in looked)
+    if isinstance(sampling, Placed) and several:  # no law of several places together is written out
+        return tuple(pair for one in looked for pair in sampled_pairs(alone(one), relation, values))
+    known, seen = list[KnownPair](), set[tuple[float, ...]]()
+    for neighbours in _neighbours(looked, sampling, relation, values):
+        moved = _moved_numbers(looked, neighbours, relation, values, several=not isinstance(sampling, Placed))
+        key = tuple(round(shift / one.noise.scale, _SAME) for one in moved for shift in one.shifts)
+        if not moved or key in seen:
             continue
         seen.add(key)
-        words = _words(neighbours, relation)
-        if isinstance(schedule, Placed):
-            place = Place(noise=noise, batches=int(schedule.batches.number(values)), shifts=shifts)
+        words, data = _words(looked, neighbours, relation), (_told(neighbours.first), _told(neighbours.second))
+        if isinstance(sampling, Placed):
+            place = Place(noise=moved[0].noise, batches=int(sampling.batches.number(values)), shifts=moved[0].shifts)
             runs: Sampler = PlacedRounds(place=place, epochs=rounds)
             laws = [(f"{words}; {told}", outcomes) for told, outcomes in place.outcomes()]
+            known += [KnownPair(words=told, data=data, outcomes=law, rounds=rounds, sampler=runs) for told, law in laws]
+        elif len(moved) == 1 and not of.selections:
+            mixture = Mixture(noise=moved[0].noise, weights=weights, shifts=moved[0].shifts)
+            runs, law = SampledRounds(mixture=mixture, rounds=rounds), mixture.outcomes()
+            known.append(KnownPair(words=words, data=data, outcomes=law, rounds=rounds, sampler=runs))
         else:
-            mixture = Mixture(noise=noise, weights=weights, shifts=shifts)
-            runs, laws = SampledRounds(mixture=mixture, rounds=rounds), [(words, mixture.outcomes())]
-        data = (neighbours.first, neighbours.second)
-        known += [KnownPair(words=told, data=data, outcomes=law, rounds=rounds, sampler=runs) for told, law in laws]
+            for chosen in _chosen_together(of, relation, values, in_first=any(x is not None for x in neighbours.first)):
+                known.append(_one_pair(moved, chosen, words, data, rate=weights[1], rounds=rounds))
+    if not known:  # selections alone
+        for in_first in (True, False):
+            here = f"the user is in {'D' if in_first else 'D′'} and in its sample with probability {weights[1]:.6g}"
+            for chosen in _chosen_together(of, relation, values, in_first=in_first) if of.selections else ():
+                data = chosen[0].data if in_first else chosen[0].data[::-1]
+                known.append(_one_pair((), chosen, here, data, rate=weights[1], rounds=rounds))
     return tuple(known)
 
 
-def _weights(release: Release, values: Mapping[str, Fraction]) -> tuple[float, ...]:
+def _one_pair(
+    moved: tuple[Moved, ...],
+    chosen: tuple[Chosen, ...],
+    words: str,
+    data: tuple[Any, Any],
+    *,
+    rate: float,
+    rounds: int,
+) -> KnownPair:
+    """Returns a pair of which several outputs of one sample are looked at together."""
+    runs = OneSampleRounds(rate=rate, moved=moved, chosen=chosen, rounds=rounds)
+    return KnownPair(
+        words="; ".join((*(one.words for one in chosen), words)),
+        data=data,
+        outcomes=runs.outcomes(),
+        rounds=rounds,
+        sampler=None if any(one.sampler is None for one in chosen) else runs,
+    )
+
+
+def _chosen_together(
+    of: OneSample, relation: Relation, values: Mapping[str, Fraction], *, in_first: bool
+) -> Iterator[tuple[Chosen, ...]]:
+    """Yields neighbours of every selection, all at once; of several, or beside sums, those of each that lose most."""
+    each = []
+    for selection in of.selections:
+        pairs = [pair for pair in selection.pairs(relation, values) if pair.outcomes is not None and pair.rounds]
+        if len(of.selections) + len(of.releases) > 1:
+            pairs = _worst(pairs)
+        chosen = [
+            Chosen(
+                words=pair.words, data=pair.data, outcomes=pair.outcomes, queries=pair.rounds, sampler=pair.sampler,
+                in_first=in_first,
+            )
+            for pair in pairs
+            if pair.outcomes is not None
+        ]  # fmt: skip
+        if chosen:
+            each.append(chosen)
+    return itertools.product(*each)
+
+
+def _worst(pairs: Sequence[KnownPair]) -> list[KnownPair]:
+    """Returns the pair with the largest loss, that with the least, and that which loses most on average."""
+    worst = dict[int, KnownPair]()
+    for of in (_highest, _lowest, _average):
+        best = max(pairs, key=of, default=None)
+        if best is not None:
+            worst[id(best)] = best
+    return list(worst.values())
+
+
+def _highest(pair: KnownPair) -> float:
+    assert pair.outcomes is not None
+    return float((pair.outcomes.log_p - pair.outcomes.log_q).max())
+
+
+def _lowest(pair: KnownPair) -> float:
+    assert pair.outcomes is not None
+    return float((pair.outcomes.log_q - pair.outcomes.log_p).max())
+
+
+def _average(pair: KnownPair) -> float:
+    assert pair.outcomes is not None
+    return float((np.exp(pair.outcomes.log_p) * (pair.outcomes.log_p - pair.outcomes.log_q)).sum())
+
+
+def _weights(sampling: Sampling, values: Mapping[str, Fraction]) -> tuple[float, ...]:
     """Returns with which probability a round holds the user 0, 1, … times; (1,) where no law is written out.
 
     Of a Poisson sample of n users that is cut off at B, all equally likely to be left out, with K of the others in it
@@ -89,20 +176,19 @@ def _weights(release: Release, values: Mapping[str, Fraction]) -> tuple[float, .
     """
     from scipy.special import bdtr, bdtrc, gammaln
 
-    schedule = sampling_schedule(release)
-    assert not isinstance(schedule, Placed)
-    if isinstance(schedule, Poisson):
-        q = schedule.rate.number(values)
-        if schedule.most is not None and schedule.users is not None:
-            n, most = int(schedule.users.number(values)), int(schedule.most.number(values))
+    assert not isinstance(sampling, Placed)
+    if isinstance(sampling, Poisson):
+        q = sampling.rate.number(values)
+        if sampling.most is not None and sampling.users is not None:
+            n, most = int(sampling.users.number(values)), int(sampling.most.number(values))
             if most < n:
                 q = q * float(bdtr(most - 1, n - 1, q)) + most / n * float(bdtrc(most, n, q))
         return (1 - q, q) if q > 0 else (1.0,)
-    n = int(schedule.users.number(values))
-    if isinstance(schedule, WithoutReplacement):
-        q = int(schedule.batch.number(values)) / n
+    n = int(sampling.users.number(values))
+    if isinstance(sampling, WithoutReplacement):
+        q = int(sampling.batch.number(values)) / n
         return 1 - q, q
-    draws = int(schedule.draws.number(values))
+    draws = int(sampling.draws.number(values))
     k = np.arange(min(draws, _COPIES) + 1)
     logs = gammaln(draws + 1) - gammaln(k + 1) - gammaln(draws - k + 1) - k * math.log(n)
     logs = logs + (draws - k) * math.log1p(-1 / n)
@@ -113,69 +199,144 @@ def _weights(release: Release, values: Mapping[str, Fraction]) -> tuple[float, .
     return tuple((weights / weights.sum()).tolist())
 
 
-def _neighbours(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Iterator[Neighbours]:
+def _neighbours(
+    releases: Sequence[Release], sampling: Sampling, relation: Relation, values: Mapping[str, Fraction]
+) -> Iterator[Neighbours]:
     """Yields who differs, and who everybody else is.
 
     In a Poisson sample or a bin nobody takes the user's place: all others contribute nothing. In a batch of a fixed
     size another user does, the worst of whom is as far from the user as can be, or stands where one of the two does.
     """
-    schedule = sampling_schedule(release)
-    if isinstance(schedule, Poisson | BallsInBins):
-        for first, second in _extreme(release, relation, values):
-            yield Neighbours(first=first, second=second)
-            yield Neighbours(first=second, second=first)
+    if isinstance(sampling, Poisson | BallsInBins):
+        for first, second in _extreme(releases, relation, values):
+            nobody = (None,) * len(releases)
+            yield Neighbours(first=first, second=second, others=nobody)
+            yield Neighbours(first=second, second=first, others=nobody)
         return
     between = relation if isinstance(relation, ReplaceOne) else replaced(relation)
-    for first, second in _extreme(release, between, values):
+    for first, second in _extreme(releases, between, values):
+        nobody = (None,) * len(releases)
         if isinstance(relation, ReplaceOne):
             yield Neighbours(first=first, second=second, others=second)
             yield Neighbours(first=first, second=second, others=first)
         elif isinstance(relation, AddRemoveOne):  # where the user is not, another one is
-            yield Neighbours(first=first, second=None, others=second)
-            yield Neighbours(first=None, second=first, others=second)
+            yield Neighbours(first=first, second=nobody, others=second)
+            yield Neighbours(first=nobody, second=first, others=second)
         else:
             for others in (second, first):
-                yield Neighbours(first=first, second=None, others=others)
-                yield Neighbours(first=None, second=first, others=others)
+                yield Neighbours(first=first, second=nobody, others=others)
+                yield Neighbours(first=nobody, second=first, others=others)
 
 
-def _extreme(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> Iterator[tuple[Any, Any]]:
-    statistic = release.statistic
-    if hasattr(statistic, "extreme_pairs"):
-        for pair in statistic.extreme_pairs(relation, values):
-            if all(getattr(user, "users", 1) <= 1 for user in pair):  # the others are in the sample or not
-                yield pair
+def _extreme(
+    releases: Sequence[Release], relation: Relation, values: Mapping[str, Fraction]
+) -> Iterator[tuple[User, User]]:
+    """Yields extreme users, who have data for every release.
+
+    Trajectories are the same for all tables. Statistics with users of their own, such as vectors, are each of something
+    else that a user has: beside others each is moved furthest.
+    """
+    own = [_own_pairs(release, relation, values) for release in releases]
+    tables = [i for i, pairs in enumerate(own) if pairs is None]
+    if len(releases) == 1 and own[0] is not None:
+        yield from (((first,), (second,)) for first, second in own[0])
         return
-    sizes = tabular_sizes(statistic, values)
+    furthest = [None if not pairs else _furthest(one, pairs) for one, pairs in zip(releases, own, strict=True)]
+    for first, second in _trajectories([releases[i] for i in tables], relation, values) if tables else ((None, None),):
+        users = [(first, second) if i in tables else pair or (None, None) for i, pair in enumerate(furthest)]
+        yield tuple(user for user, _ in users), tuple(user for _, user in users)
+
+
+def _own_pairs(release: Release, relation: Relation, values: Mapping[str, Fraction]) -> list[tuple[Any, Any]] | None:
+    """Returns the pairs that a statistic names; None of one that names none."""
+    if not hasattr(release.statistic, "extreme_pairs"):
+        return None
+    pairs = release.statistic.extreme_pairs(relation, values)
+    # the others are in the sample or not
+    return [pair for pair in pairs if all(getattr(user, "users", 1) <= 1 for user in pair)]
+
+
+def _furthest(release: Release, pairs: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
+    """Returns the pair that moves a statistic furthest, its user in D first."""
+    present = [pair for pair in pairs if pair[0] is not None]
+    order = 2 if release.mechanism.law.gaussian else 1
+
+    def moves(pair: tuple[Any, Any]) -> float:
+        return float(np.linalg.norm(release.mechanism.whitened(release.statistic.difference(pair)).change, ord=order))
+
+    return max(present, key=moves)
+
+
+def _trajectories(
+    releases: Sequence[Release], relation: Relation, values: Mapping[str, Fraction]
+) -> Iterator[tuple[Any, Any]]:
+    """Yields extreme trajectories for tables of one size; none where these are too large, or of other data."""
+    sizes = {tabular_sizes(release.statistic, values) for release in releases}
     rows = most_trajectories(relation, values)
-    if sizes is not None and sizes[0] * rows <= LONGEST and max(sizes) <= LARGEST:
-        yield from extreme_pairs(relation, *sizes, trajectories=rows)
+    (size,) = sizes if len(sizes) == 1 else (None,)
+    if size is not None and size[0] * rows <= LONGEST and max(size) <= LARGEST:
+        yield from extreme_pairs(relation, *size, trajectories=rows)
 
 
-def _shifts(release: Release, neighbours: Neighbours, relation: Relation, noise: Noise) -> tuple[float, float]:
-    """Returns by how much a sampled user moves the number that is looked at, in D and in D′.
+def _moved_numbers(
+    releases: Sequence[Release],
+    neighbours: Neighbours,
+    relation: Relation,
+    values: Mapping[str, Fraction],
+    *,
+    several: bool,
+) -> tuple[Moved, ...]:
+    """Returns the numbers that are looked at, by how much a sampled user moves each; none where none tells D from D′.
 
     In a batch of a fixed size somebody else is where the user is not: what that one contributes is taken off.
+
+    Args:
+        releases: What leaves of the sample.
+        neighbours: Who differs.
+        relation: The neighbouring relation.
+        values: The parameters.
+        several: Whether more than one entry of a table with Laplace noise may be looked at.
     """
-    stand = _contribution(release, neighbours.others)
-    absent = stand if isinstance(relation, AddRemoveOne) else _contribution(release, None)
-    users = (neighbours.first, neighbours.second)
-    sparse = [absent if user is None else _contribution(release, user) for user in users]
-    cells = np.union1d(np.union1d(sparse[0].cells, sparse[1].cells), stand.cells)
-    rows = np.zeros((3, cells.size))
-    for row, contribution in zip(rows, (*sparse, stand), strict=True):
-        row[np.searchsorted(cells, contribution.cells)] = contribution.change
+    gaussian, moved = [], list[Moved]()
+    for i, release in enumerate(releases):
+        users = (neighbours.first[i], neighbours.second[i], neighbours.others[i])
+        noise = release.mechanism.at(values).coordinates()
+        rows = _contributions(release, users, relation)
+        rows = rows[:2] - rows[2]
+        change = rows[0] - rows[1]
+        if not change.any():
+            continue
+        if noise.gaussian:
+            gaussian.append((noise, rows))
+            continue
+        both = bool(rows[0].any() and rows[1].any())
+        most = (_ENTRIES_OF_TWO if both else _ENTRIES) if several else 1
+        furthest = np.argsort(-np.abs(change), kind="stable")[:most]
+        signs = np.sign(change[furthest])
+        shifts = [tuple((rows[:, at] * sign).tolist()) for at, sign in zip(furthest, signs, strict=True) if sign != 0]
+        moved += [Moved(noise=noise, shifts=(one[0], one[1])) for one in shifts]
+    if not gaussian:
+        return tuple(moved)
+    if len(gaussian) == 1:
+        noise, rows = gaussian[0]
+    else:  # all in unit noise
+        noise = GaussianNoise(scale=1.0)
+        rows = np.concatenate([part / one.scale for one, part in gaussian], axis=1)
     change = rows[0] - rows[1]
-    if not change.any():
-        return 0.0, 0.0
-    direction = np.zeros_like(change)
-    if noise.gaussian:
-        direction[:] = change / np.linalg.norm(change)
-    else:
-        furthest = int(np.abs(change).argmax())
-        direction[furthest] = np.sign(change[furthest])
-    first, second, others = rows @ direction
-    return float(first - others), float(second - others)
+    first, second = (rows @ (change / np.linalg.norm(change))).tolist()
+    return (Moved(noise=noise, shifts=(first, second)), *moved)
+
+
+def _contributions(release: Release, users: tuple[Any, Any, Any], relation: Relation) -> Array:
+    """Returns what the user adds in D and in D′, and what another one does who stands in, (3, entries that move)."""
+    stand = _contribution(release, users[2])
+    absent = stand if isinstance(relation, AddRemoveOne) else _contribution(release, None)
+    sparse = [*(absent if user is None else _contribution(release, user) for user in users[:2]), stand]
+    cells = np.unique(np.concatenate([one.cells for one in sparse]))
+    rows = np.zeros((3, cells.size))
+    for row, contribution in zip(rows, sparse, strict=True):
+        row[np.searchsorted(cells, contribution.cells)] = contribution.change
+    return rows
 
 
 def _contribution(release: Release, user: Any) -> SparseDifference:
@@ -185,8 +346,21 @@ def _contribution(release: Release, user: Any) -> SparseDifference:
     return release.mechanism.whitened(release.statistic.difference((user, None)))
 
 
-def _words(neighbours: Neighbours, relation: Relation) -> str:
+def _told(user: User) -> Any:
+    """Returns a user's data, as one release takes them, or as each does."""
+    return user[0] if all(one is user[0] for one in user) else user
+
+
+def _words(releases: Sequence[Release], neighbours: Neighbours, relation: Relation) -> str:
     nobody = "absent" if isinstance(relation, AddRemoveOne) else "zeroed out"
-    first, second = (nobody if user is None else str(user) for user in (neighbours.first, neighbours.second))
-    others = "contributes 0" if neighbours.others is None else f"is {neighbours.others}"
+    first, second = (_say(releases, user) or nobody for user in (neighbours.first, neighbours.second))
+    others = _say(releases, neighbours.others)
+    others = f"is {others}" if others else "contributes 0"
     return f"in D the user is {first}; in D′ {second}; everybody else {others}"
+
+
+def _say(releases: Sequence[Release], user: User) -> str:
+    """Returns a user in words, empty of nobody."""
+    if all(one is user[0] for one in user):
+        return "" if user[0] is None else str(user[0])
+    return " and ".join(f"{one} in {release.name!r}" for release, one in zip(releases, user, strict=True))

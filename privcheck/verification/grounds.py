@@ -20,6 +20,7 @@ from privcheck.procedures import (
     OnSample,
     Procedure,
     SampledRelease,
+    SharedSample,
     ShuffledRandomizer,
     SparseVector,
     VaryingRelease,
@@ -214,7 +215,7 @@ def _has_price(release: Release) -> bool:
 
 def _preconditions(declaration: Declaration) -> list[Ground]:
     preconditions = []
-    for procedure in declaration.procedures:
+    for procedure in declaration.procedures_one_by_one:
         kept = (
             set(procedure.release.statistic.preconditions)
             if isinstance(procedure, SampledRelease | VaryingRelease)
@@ -249,8 +250,10 @@ def _public_facts(declaration: Declaration) -> list[Ground]:
                 facts.append(_public(names, f"which users are in the group {str(group)!r}", fact.by))
     for release in declaration.statistics_released:
         facts += [_public(release.name, what, fact.by) for what, fact in public_facts(release.schedule)]
-    for procedure in declaration.procedures:
-        if isinstance(procedure, OnSample) or (isinstance(procedure, MatrixMechanism) and procedure.rate is not None):
+    for procedure in declaration.procedures_one_by_one:
+        if isinstance(procedure, OnSample):
+            facts += [_public(procedure.name, what, fact.by) for what, fact in public_facts(procedure.sample)]
+        if isinstance(procedure, MatrixMechanism) and procedure.rate is not None:
             facts.append(_public(procedure.name, f"rate = {procedure.rate} of the sampling", PublicFact(None).by))
         if isinstance(procedure, MatrixMechanism):
             what = f"in which steps a user may contribute, and how many there are ({procedure.encoder.words})"
@@ -269,6 +272,10 @@ def _modelling(declaration: Declaration, values: Mapping[str, Fraction]) -> list
     unit = declaration.unit(values)
     facts = [_modelled(_EVERYWHERE, f"who is protected: {unit.words}", unit.stated_by, door=_DOORS)]
     sampling = [one.name for one in declaration.procedures if _samples(one)]
+    for shared in (one for one in declaration.procedures if isinstance(one, SharedSample)):
+        names = ", ".join(repr(one.name) for one in shared.parts)
+        what = f"{names} are computed from one sample, which is drawn once a round ({shared.sample.words})"
+        facts.append(_modelled(shared.name, what, _RUNS))
     for name in sampling:
         several = "" if declaration.relation.trajectories == expression(1) else ", each with all of its trajectories"
         what = f"users are sampled{several}, and not trajectories or steps; who is in a sample is not told"
@@ -289,7 +296,7 @@ def _modelling(declaration: Declaration, values: Mapping[str, Fraction]) -> list
 
 def _samples(procedure: Procedure) -> bool:
     of_matrix = isinstance(procedure, MatrixMechanism) and procedure.rate is not None
-    return isinstance(procedure, SampledRelease | OnSample) or of_matrix
+    return isinstance(procedure, SampledRelease | OnSample | SharedSample) or of_matrix
 
 
 def _is_adaptive(declaration: Declaration) -> bool:

@@ -25,6 +25,7 @@ from privcheck.procedures import (
     RandomisedResponse,
     SampledRelease,
     ScoredChoice,
+    SharedSample,
     ShuffledRandomizer,
     SmoothNoise,
     SparseVector,
@@ -36,7 +37,7 @@ from privcheck.procedures import (
 )
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.releases import Release
-from privcheck.schedules import Outputs, Poisson
+from privcheck.schedules import Outputs, Poisson, Sample
 from privcheck.statistics import VisitCounts
 
 MOST = (1, 2, 3)  # records of a user
@@ -208,6 +209,14 @@ def test_a_matrix_mechanism_is_charged_for_the_worst_steps_of_a_user(m):
     assert charged.mu_squared.number({}) >= worst / 4 * (1 - 1e-9)  # the noise is twice one contribution
 
 
+@pytest.mark.parametrize("m", MOST)
+def test_one_sample_is_charged_for_all_that_a_sampled_user_moves(m):
+    batch, relation = Sample(Poisson(rate="1/4")), AddRemoveOne("user", trajectories=m)
+    counts = [Release(name, VisitCounts(1, 1, KEYS), Laplace(scale=4), schedule=batch) for name in ("a", "b")]
+    both = SharedSample(tuple(map(SampledRelease, counts)))
+    assert both.cost(relation).pure.number({}) >= math.log1p(math.expm1(2 * m / 4) / 4) * (1 - 1e-12)
+
+
 ONE_RECORD = (
     NoisyVotes("votes", noise="laplace", spread=2, queries=1),
     RandomisedResponse("answer", categories=3, epsilon=1),
@@ -229,6 +238,6 @@ def test_what_is_priced_for_one_record_is_refused_for_several_by_itself(one):
 
 
 def test_every_procedure_is_tried_here():
-    tried = {NoisyMax, ScoredChoice, SparseVector, VaryingRelease, SampledRelease, MatrixMechanism}
+    tried = {NoisyMax, ScoredChoice, SparseVector, VaryingRelease, SampledRelease, SharedSample, MatrixMechanism}
     assert tried | {type(one) for one in ONE_RECORD} == set(OURS)
     assert tried | {OwnMechanism} == set(OF_SEVERAL)

@@ -241,3 +241,30 @@ def test_a_share_of_the_outputs_costs_that_share():
     assert follow_ledger({"as_declared": True}, only, [{"a": Fraction(1, 4)}])[0].mu == pytest.approx(
         0.75 / 2, rel=1e-12
     )
+
+
+ONE_CELL = VisitCounts(1, 1, 1)
+ALL_OUTPUTS, ALL_CELLS = Draw(across=("outputs",)), Draw(across=("cells",))
+
+
+@pytest.mark.parametrize(
+    ("alone", "several"),
+    [
+        (
+            Release("a", ONE_CELL, Laplace(scale=1), schedule=EveryEpisode(outputs=1), draw=ALL_OUTPUTS),
+            Release("a", ONE_CELL, Laplace(scale=1), schedule=EveryEpisode(outputs=2), draw=ALL_OUTPUTS),
+        ),
+        (
+            Release("a", ONE_CELL, Laplace(scale=1), schedule=Tree(leaves=1), draw=ALL_OUTPUTS),
+            Release("a", ONE_CELL, Laplace(scale=1), schedule=Tree(leaves=2), draw=ALL_OUTPUTS),
+        ),
+        (
+            Release("a", ONE_CELL, Laplace(scale=1), draw=ALL_CELLS),
+            Release("a", VisitCounts(1, 2, 1), Laplace(scale=1), draw=ALL_CELLS),
+        ),
+    ],
+)
+def test_one_draw_over_one_number_is_fresh_noise_and_over_two_it_is_not(alone, several):
+    zeroed = ZeroOut()
+    assert verify(_declared(alone, claim=PureDP(1), relation=zeroed), {}).verdict == "holds"
+    assert verify(_declared(several, claim=PureDP(1), relation=zeroed), {}).verdict == "fails"

@@ -45,8 +45,8 @@ TABLE, REPLACED = VisitCounts(1, 2, 2), ReplaceOne()
 WHY = "the parity of a user's number"
 
 
-def released(name="visits", schedule=None, users="", scale=1 / epsilon):
-    return Release(name, TABLE, Laplace(scale=scale), schedule=schedule or Once(), users=users)
+def released(name="visits", schedule=None, users="", scale=1 / epsilon, **more):
+    return Release(name, TABLE, Laplace(scale=scale), schedule=schedule or Once(), users=users, **more)
 
 
 def declared(*releases, relation=REPLACED, claim=None, **changes):
@@ -124,7 +124,8 @@ def test_numbers_of_a_sampling_are_in_the_verdict(schedule, relation, what, why)
 def test_several_samplings_are_independent_and_named():
     rounds = Poisson(rate="1/4")
     picked = OnSample("winner", procedures=(NoisyMax("inner", noise="gumbel", scale=2, candidates=2),), rate="1/2")
-    one = declared(released("a", rounds), released("b", rounds), relation=ZeroOut("user"), procedures=(picked,))
+    again = released("b", rounds, fresh=True)
+    one = declared(released("a", rounds), again, relation=ZeroOut("user"), procedures=(picked,))
     check_said(one, "modelling", "the samples of a, b, winner are drawn independently", "a, b, winner")
     check_said(one, "public fact", "rate = 1/2 of the sampling", "winner")
 

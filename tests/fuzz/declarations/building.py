@@ -12,7 +12,7 @@ from privcheck import statistics, symbols
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.schedules import Batches, EveryEpisode, Once, PerUser, Tree
+from privcheck.schedules import Batches, EveryEpisode, Once, PerUser, Poisson, Sample, Tree
 
 NAMES = {name: getattr(symbols, name) for name in ("H", "S", "A", "K", "d", "h", "n", "rho", "epsilon")}
 DEFAULTS = {"H": 2, "S": 2, "A": 2, "K": 3, "d": 2, "rho": 1, "epsilon": 1}
@@ -34,7 +34,7 @@ def declare(spec: Spec) -> declared.Declaration:
         title="a random declaration",
         source=f"seed {spec.seed}",
         relation=_relation(spec),
-        releases=tuple(_release(part) for part in spec.parts),
+        releases=tuple(_sampled(spec)) if spec.sample else tuple(_release(part) for part in spec.parts),
         claim=declared.Claim(
             _guarantee(spec), source="drawn", joint=None if spec.sees is None else declared.Joint(sees=spec.sees)
         ),
@@ -46,6 +46,25 @@ def declare(spec: Spec) -> declared.Declaration:
         assumptions=() if spec.attained is None else (_assumption(spec.attained),),
         **({"partitions": spec.partitions} if spec.partitions else {}),
     )
+
+
+def _sampled(spec: Spec) -> list[Any]:
+    """Returns the releases, on one sample, on one each, or as nobody says."""
+    sampling = Poisson(rate=spec.rate, rounds=spec.rounds)
+    batch = Sample(sampling)
+    schedules = {
+        "shared": lambda: {"schedule": batch},
+        "fresh": lambda: {"schedule": sampling, "fresh": True},
+        "unsaid": lambda: {"schedule": sampling},
+        "both": lambda: {"schedule": batch, "fresh": True},
+        "twice": lambda: {"schedule": Sample(sampling)},
+    }
+    made = [schedules[spec.sample]() for _ in spec.parts]
+    draws = [declared.Draw(across=part.across) for part in spec.parts]
+    return [
+        declared.Release(part.name, statistic(part), _mechanism(part), draw=draw, **how)
+        for part, draw, how in zip(spec.parts, draws, made, strict=True)
+    ]
 
 
 def _assumption(attained: Any) -> declared.Assumption:

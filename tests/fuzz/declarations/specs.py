@@ -36,7 +36,7 @@ class Part:
     """One release.
 
     `law` is gaussian, laplace, bits or integers; `spread` its variance, its b, or τ; `schedule` is once, user, batches,
-    tree or every, with `outputs` its leaves or outputs; `group` is the group of users that it is about.
+    tree, every or sampled, with `outputs` its leaves or outputs; `group` is the group of users that it is about.
     """
 
     name: str
@@ -72,6 +72,9 @@ class Spec:
     unit: Any = "trajectory"
     attained: Any = None  # the bound on the vectors that the data attains, where an assumption says 1
     kinds: Mapping[str, Any] = None  # type: ignore[assignment] # filled in below
+    sample: str = ""  # of all releases: "shared", or each has a "fresh" one; or what means nothing
+    rate: Any = None  # of the Poisson samples
+    rounds: Any = 1
     mutation: str = ""
     meaningless: str = ""
 
@@ -173,7 +176,9 @@ def claiming(spec: Spec, true: float, rng: random.Random) -> Spec:
 
 
 def draw(seed: int, cost: Callable[[Spec], float]) -> Spec:
-    """Returns a well-formed system whose claim is a random multiple of what it costs; every fifth is a linear one.
+    """Returns a well-formed system whose claim is a random multiple of what it costs.
+
+    Every fifth is a linear one, and every fifth one of samples.
 
     Args:
         seed: Which.
@@ -181,6 +186,10 @@ def draw(seed: int, cost: Callable[[Spec], float]) -> Spec:
     """
     if seed % 5 == 4:
         return draw_linear(seed, cost)
+    if seed % 5 == 3:
+        from declarations.sampled import draw_sampled
+
+        return draw_sampled(seed, cost)
     rng = random.Random(seed)  # noqa: S311 - no secret
     model = rng.choices(("central", "local", "shuffle"), (6, 2, 2))[0]
     relation = "replace" if model == "local" else rng.choices(("replace", "add", "zero"), (6, 2, 2))[0]
@@ -251,6 +260,11 @@ def _parts(rng: random.Random, model: str, relation: str) -> tuple[tuple[Part, .
 
 def mutants(spec: Spec, rng: random.Random) -> Iterator[Spec]:
     """Yields the system with one field changed: into nonsense, or into another system with a truth of its own."""
+    if spec.sample:
+        from declarations.sampled import mutants_of_sampled
+
+        yield from mutants_of_sampled(spec, rng)
+        return
     yield from _of_a_part(spec, rng.randrange(len(spec.parts)))
     yield from _of_the_relation(spec)
     yield from _of_the_whole(spec, rng)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from declarations import linear
+from declarations.sampled import groups, pure_of_sampled, sampled_loss
 from declarations.specs import Part, Spec
 
 ORDERED = ("tree", "every", "batches")
@@ -190,7 +191,7 @@ def _changes(
 
 def outputs_with_user(part: Part, numbers: Mapping[str, Fraction]) -> tuple[int, bool]:
     """Returns in how many outputs one user can be, and whether some user is in one output and not in another."""
-    if part.schedule in ("once", "user", "batches"):
+    if part.schedule in ("once", "user", "batches", "sampled"):
         return 1, part.schedule != "once"
     number = int(part.outputs(numbers))
     if part.schedule == "every":
@@ -233,6 +234,9 @@ def _loss(spec: Spec, seen: Sequence[Part], rows: Sequence[np.ndarray]) -> float
     kept, certain = _independent(spec, seen, rows)
     if certain.any():
         return math.inf
+    if spec.claim == "pure" and spec.sample:
+        each = [np.abs(flat).sum(axis=1) * count / float(part.spread(numbers)) for part, flat, count in kept]
+        return pure_of_sampled(spec, each)
     if spec.claim == "pure":
         sums = np.zeros(len(rows[0]))
         for part, flat, count in kept:
@@ -241,6 +245,9 @@ def _loss(spec: Spec, seen: Sequence[Part], rows: Sequence[np.ndarray]) -> float
             sums += np.where(moved > 0, np.inf, 0) if part.law == "gaussian" else moved / spread
         return float(sums.max(initial=0.0))
     best = np.zeros(len(rows[0]))
+    if spec.sample:  # in ρ, a supremum over all orders, sampling saves Gaussian noise nothing
+        squares = (count * np.square(flat).sum(axis=1) / float(part.spread(numbers)) for part, flat, count in kept)
+        return float(np.max(sum(squares), initial=0.0)) / 2 * spec.rounds
     for alpha in (None, *ALPHAS):
         sums = np.zeros(len(rows[0]))
         for part, flat, count in kept:
@@ -336,6 +343,12 @@ def delta_at(spec: Spec, epsilon: float) -> tuple[float, float]:
         lows, highs = zip(*(delta_at(one, epsilon) for one in sized), strict=True)
         return max(lows), max(highs)
     low = high = 0.0
+    if spec.sample:
+        for seen, rows in _views(spec):
+            kept, _ = _independent(spec, seen, rows)
+            low = max(low, _sampled_delta(spec, kept, epsilon, up=False) * (1 - 1e-6) - 1e-9)
+            high = max(high, _sampled_delta(spec, kept, epsilon, up=True) * (1 + 1e-6) + 1e-9)
+        return low, min(high, 1.0)
     for signature in _all_signatures(spec):
         if signature is None:
             return 1.0, 1.0
@@ -450,14 +463,47 @@ def _composed(signature: Any, *, up: bool) -> Loss:
     return total
 
 
+def _sampled_delta(spec: Spec, kept: Sequence[Any], epsilon: float, *, up: bool) -> float:
+    """Returns the δ of all rounds at the worst row, either way round: of one sample, or of one each."""
+    worst = 0.0
+    for row in _undominated(kept):
+        parts = [next(iter(_signatures(spec, [(p, flat[row : row + 1], n)], 0))) for p, flat, n in kept]
+        for added in (False, True):
+            total = Loss(0, np.ones(1), 0.0)
+            for group in groups(spec):
+                total = total.plus(_sampled_group(tuple(parts[i] for i in group), float(spec.rate), added, up=up))
+            worst = max(worst, total.repeated(spec.rounds).delta(epsilon))
+    return worst
+
+
+@functools.lru_cache(maxsize=1024)
+def _sampled_group(parts: Sequence[Any], rate: float, added: bool, *, up: bool) -> Loss:  # noqa: FBT001
+    """Returns the loss of what sees one sample in one round."""
+    together, rounded = Loss(0, np.ones(1), 0.0), 0
+    for part in parts:
+        together = together.plus(_composed(part, up=up))
+        rounded += (part[0] > 0) + sum(number for _, number in part[1])
+    losses = (together.first + np.arange(together.masses.size)) * _STEP
+    slack = 1.5 * _STEP * rounded  # a cell is an eighth of a step wide, or narrower, and then rounded to one
+    losses, masses, infinite = sampled_loss(
+        losses, together.masses, together.infinite, rate=rate, slack=slack, up=up, added=added
+    )
+    return _placed(losses, masses, up=up, infinite=infinite)
+
+
 def _epsilon(spec: Spec) -> float:
+    if spec.sample:
+        return _least_epsilon(lambda epsilon: delta_at(spec, epsilon)[1] <= float(spec.delta))
     signatures = _all_signatures(spec)
     if None in signatures:
         return math.inf
     losses = [_composed(signature, up=True) for signature in signatures]
+    return _least_epsilon(lambda epsilon: all(loss.delta(epsilon) <= float(spec.delta) for loss in losses))
+
+
+def _least_epsilon(met: Callable[[float], bool]) -> float:
     low, high = 0.0, 64.0
     while high - low > 1e-3:
         middle = (low + high) / 2
-        met = all(loss.delta(middle) <= float(spec.delta) for loss in losses)
-        low, high = (low, middle) if met else (middle, high)
+        low, high = (low, middle) if met(middle) else (middle, high)
     return high

@@ -1,0 +1,174 @@
+"""What several outputs tell of the one sample that all of them are computed from, and runs of them.
+
+Given who is in the sample the outputs are independent. So the law of all of them together is (1 − q)∏Zᵢ + q∏Xᵢ in D and
+(1 − q)∏Zᵢ + q∏Yᵢ in D′, with Zᵢ, Xᵢ, Yᵢ the laws of output i without the user, with the user of D and with that of D′.
+Outcomes are told up to cells of each output, and merged where they tell nearly the same: who is told less learns less,
+so that what these laws lose the outputs lose at least.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcheck.mechanisms import Noise
+from privcheck.procedures.base import Array, Outcomes, Sampler
+from privcheck.procedures.mixtures import log_masses, log_moved, normalised
+
+_REACH: Final = 10.0  # standard deviations beyond the outermost values that the cells of a Gaussian number cover
+_CELLS: Final = 500  # of a Gaussian number
+_INNER: Final = 24  # cells between two values of a Laplace number
+_LINE: Final = 4096  # cells of one ratio, where one of two neighbours tells nothing
+_PLANE: Final = 256  # … of either ratio, where both do
+_MERGED: Final = 2**13  # losses that are told apart in the end
+_SEEN: Final = -90.0  # ln of a probability below which a cell counts as the outermost one that is more likely
+_NOTHING: Final = np.zeros((3, 1))  # the laws of an output that tells nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A noisy number that a sampled user moves.
+
+    Attributes:
+        noise: Of the number.
+        shifts: By how much the user of D moves it and that of D′, from where it is without either.
+    """
+
+    noise: Noise
+    shifts: tuple[float, float]
+
+    def laws(self) -> Array:
+        """Returns ln of the masses of its cells, (3, cells): without the user, with that of D, with that of D′."""
+        places = np.array(sorted({0.0, *self.shifts}))
+        if self.noise.gaussian:
+            reach = _REACH * self.noise.std
+            edges = np.linspace(places[0] - reach, places[-1] + reach, _CELLS)
+        else:  # beyond all values the ratios stay as they are
+            parts = [np.linspace(*ends, _INNER + 1) for ends in itertools.pairwise(places)]
+            edges = np.unique(np.concatenate([places, *parts]))
+        laws: Array = np.stack([log_masses(self.noise, edges - shift) for shift in (0.0, *self.shifts)])
+        return laws
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chosen:
+    """A selection on the sample, of whose user either D or D′ is the one with them.
+
+    Attributes:
+        words: The scores in words.
+        data: With the user and without.
+        outcomes: One query's laws, with the user and without.
+        queries: How many, independent given the data.
+        sampler: Runs of all of them, on D with the user; None where they are not run.
+        in_first: Whether the user is in D.
+    """
+
+    words: str
+    data: tuple[Any, Any]
+    outcomes: Outcomes
+    queries: int
+    sampler: Sampler | None
+    in_first: bool
+
+    def laws(self) -> Array:
+        """Returns ln of the masses of its outcomes, as of a noisy number."""
+        present, absent = self.outcomes.log_p, self.outcomes.log_q
+        one = np.stack([absent, present, absent] if self.in_first else [absent, absent, present])
+        laws, times = _NOTHING, self.queries
+        while times:  # by squaring
+            laws = _product(laws, one) if times & 1 else laws
+            times >>= 1
+            one = _product(one, one) if times else one
+        return laws
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OneSampleRounds:
+    """Runs of all rounds, the sample of each drawn once, scored by the exact likelihood ratio of all its outputs.
+
+    Attributes:
+        rate: The probability with which a round holds the user.
+        moved: The noisy numbers that are looked at.
+        chosen: The selections.
+        rounds: How many, sampled afresh.
+    """
+
+    rate: float
+    moved: tuple[Moved, ...]
+    chosen: tuple[Chosen, ...]
+    rounds: int
+
+    @property
+    def numbers(self) -> int:
+        """Returns about how many random numbers one run draws."""
+        chosen = sum(one.sampler.numbers for one in self.chosen if one.sampler is not None)
+        return self.rounds * (1 + len(self.moved) + chosen)
+
+    def outcomes(self) -> Outcomes:
+        """Returns the laws of one round."""
+        laws = _NOTHING
+        for one in itertools.chain((one.laws() for one in self.moved), (one.laws() for one in self.chosen)):
+            laws = _product(laws, one)
+        mixed = np.stack([self._mix(laws[row] - laws[0]) + laws[0] for row in (1, 2)])
+        log_p, log_q = _merge(mixed, mixed[0] - mixed[1], _MERGED)
+        return Outcomes(log_p=normalised(log_p), log_q=normalised(log_q))
+
+    def _mix(self, ratio: Array) -> Array:
+        """Returns ln(1 − q + q·e^ratio)."""
+        with np.errstate(divide="ignore"):
+            mixed: Array = np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + ratio)
+        return mixed
+
+    def __call__(self, rng: np.random.Generator, on_first: NDArray[np.bool_]) -> Array:
+        """Returns the scores of fresh runs."""
+        scores = np.zeros(on_first.size)
+        for _ in range(self.rounds):
+            held = rng.random(on_first.size) < self.rate  # once, for all that is computed from the sample
+            with_first, with_second = np.zeros(on_first.size), np.zeros(on_first.size)
+            for one in self.moved:
+                x = one.noise.draw(rng, on_first.size) + np.where(held, np.where(on_first, *one.shifts), 0.0)
+                with_first += log_moved(one.noise, x, one.shifts[0])
+                with_second += log_moved(one.noise, x, one.shifts[1])
+            for selected in self.chosen:
+                assert selected.sampler is not None
+                ratio = selected.sampler(rng, held & (on_first == selected.in_first))
+                if selected.in_first:
+                    with_first += ratio
+                else:
+                    with_second += ratio
+            scores += self._mix(with_first) - self._mix(with_second)
+        return scores
+
+
+def _product(one: Array, other: Array) -> Array:
+    """Returns the laws of two outputs of one sample together, outcomes merged whose ratios are nearly the same."""
+    laws = (one[:, :, np.newaxis] + other[:, np.newaxis, :]).reshape(3, -1)
+    first, second = laws[1] - laws[0], laws[2] - laws[0]
+    if not second.any():
+        return _merge(laws, first, _LINE)
+    if not first.any():
+        return _merge(laws, second, _LINE)
+    return _merge(laws, first, _PLANE, second)
+
+
+def _merge(laws: Array, ratio: Array, bins: int, other: Array | None = None) -> Array:
+    """Returns laws whose outcomes are merged by bins of a ratio, or of two."""
+    ratios: Sequence[Array] = (ratio,) if other is None else (ratio, other)
+    if laws.shape[1] <= bins ** len(ratios):
+        return laws
+    likely = laws.max(axis=0) > _SEEN
+    at = np.zeros(laws.shape[1], np.int64)
+    for one in ratios:
+        low, high = float(one[likely].min()), float(one[likely].max())
+        scaled = (np.clip(one, low, high) - low) * (bins / max(high - low, math.ulp(1.0)))
+        at = at * bins + np.minimum(scaled.astype(np.int64), bins - 1)
+    order = np.argsort(at, kind="stable")
+    starts = np.flatnonzero(np.diff(at[order], prepend=-1))
+    merged: Array = np.logaddexp.reduceat(laws[:, order], starts, axis=1)
+    return merged
