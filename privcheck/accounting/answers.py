@@ -82,7 +82,7 @@ def epsilons_at(branch: tuple[Event, ...], deltas: Floats) -> Answers:
     log_rest = np.minimum(_log_left(job, deltas), 0.0)
     values = np.full(len(deltas), most)
     how = np.full(len(deltas), _ALL.index(SUMMED if math.isfinite(most) else _NONE))
-    errs = np.full(len(deltas), WAYS.index("exact"))
+    errs = np.full(len(deltas), WAYS.index("upper" if job.orders_only else "exact"))  # at δ = 0: Σ of largest losses
     values[np.isnan(log_rest)], how[np.isnan(log_rest)] = np.inf, _ALL.index(_NONE)  # less than what is lost outright
     asked = log_rest > -np.inf
     if job.hopeless:

@@ -23,12 +23,20 @@ import numpy as np
 
 from privcheck.accounting.combining import job_of
 from privcheck.accounting.curve import Curve, compose
+from privcheck.accounting.engine.atoms import Atoms
 from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian
-from privcheck.accounting.engine.laws import Floats, GaussianLaw, LaplaceLaw, ZcdpLaw
+from privcheck.accounting.engine.laws import (
+    Direction,
+    Floats,
+    GaussianLaw,
+    LaplaceLaw,
+    ZcdpLaw,
+    repeat_on_one_draw,
+)
 from privcheck.accounting.engine.orders import Bound, RenyiLaw, corners_of
-from privcheck.accounting.engine.profiles import profile_law
+from privcheck.accounting.engine.profiles import Content, profile_atoms, profile_law
 from privcheck.accounting.events import Event, Piece, discrete_laplace
-from privcheck.accounting.events.base import event
+from privcheck.accounting.events.base import event, join_notes
 from privcheck.accounting.reals import Real, whole
 from privcheck.errors import ParameterError
 
@@ -47,7 +55,8 @@ def group(what: Curve, *, size: Real) -> Curve: ...
 def group(what: Event | Curve, *, size: Real) -> Event | Curve:
     """Returns the event, or the curve, for neighbours that differ in k users, under the relation of one.
 
-    Of a composition every event is taken for the group: adaptive composition holds for any two data sets.
+    Of a composition every event is taken for the group: adaptive composition holds for any two data sets. The group of
+    a sample is one of users who are sampled each by themselves; a sample of a group is drawn or left out as a whole.
 
     Args:
         what: For neighbours that differ in one user.
@@ -134,7 +143,8 @@ def _group(one: Event, k: int) -> Event:
         made = discrete_laplace(scale=one.parameter("scale"), sensitivity=k * one.parameter("sensitivity"))
         return _event(one, k, made.pieces, "")
     laws = [law for law, _ in one.pieces]
-    additive = one.kind in ("laplace", "tree", "discrete_gaussian")  # what is added to moves k times as far
+    # what is added to moves k times as far; a group has such laws only where its own event had
+    additive = one.kind in ("laplace", "tree", "discrete_gaussian", "group")
     scaled: list[tuple[Piece, int]] = []
     if all(isinstance(x, GaussianLaw) or (additive and isinstance(x, LaplaceLaw | DiscreteGaussian)) for x in laws) or (
         all(isinstance(x, ZcdpLaw | RenyiLaw) for x in laws)
@@ -145,8 +155,8 @@ def _group(one: Event, k: int) -> Event:
 
 
 def _event(one: Event, k: int, pieces: Sequence[tuple[Piece, int]], note: str) -> Event:
-    notes = "; ".join(part for part in (one.note, note) if part and part != one.note) or one.note
-    return event("group", pieces, one.count, notes, of=str(replace(one, count=1)), size=float(k), relation=one.relation)
+    notes, single = join_notes(one.note, note), str(replace(one, count=1))
+    return event("group", pieces, one.count, notes, of=single, size=float(k), relation=one.relation)
 
 
 def _scale(law: Piece, k: int) -> Piece:
@@ -159,7 +169,7 @@ def _scale(law: Piece, k: int) -> Piece:
     if isinstance(law, ZcdpLaw):
         return ZcdpLaw(law.rho * k * k, law.xi * k * math.fsum(1 / j for j in range(1, k + 1)) * _UP)
     assert isinstance(law, RenyiLaw)
-    return RenyiLaw(GroupBound(law.bound, k), law.largest * k)
+    return RenyiLaw(GroupBound(law.bound, k), law.largest * k, law.drawn)
 
 
 @functools.lru_cache(maxsize=64)
@@ -180,7 +190,21 @@ def _from_profile(one: Event, k: int) -> AtomicLaw:
     if law.infinite("remove") >= 1:
         message = f"expected a group small enough that something stays private; of {one}, nothing does for {k} users"
         raise ParameterError(message, name="size", given=k)
-    return law
+    if all(piece.on_one_draw is None for piece, _ in one.pieces):
+        return law
+    return replace(law, build=_group_atoms, arguments=(*law.arguments, one, k), repeat=_repeat_group)
+
+
+def _group_atoms(knots: Content, _: Event, __: int, direction: Direction) -> Atoms:
+    return profile_atoms(knots, direction)
+
+
+def _repeat_group(times: int, _: Content, one: Event, k: int) -> AtomicLaw:
+    """The group of a mechanism that consists of one user's n releases on one draw.
+
+    Each member changes all n releases at once, so the chain of k neighbours is one of k steps of that mechanism.
+    """
+    return _from_profile(replace(one, pieces=repeat_on_one_draw(one.pieces, times)), k)
 
 
 def _points(curve: Curve) -> tuple[Floats, Floats]:

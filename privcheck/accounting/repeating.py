@@ -12,8 +12,8 @@ from typing import Final, Literal
 
 from privcheck.accounting.curve import Curve, compose
 from privcheck.accounting.engine.orders import RenyiLaw
-from privcheck.accounting.events import Event
-from privcheck.accounting.events.base import event
+from privcheck.accounting.events import Event, Piece
+from privcheck.accounting.events.base import event, join_notes
 from privcheck.accounting.reals import Real, real
 from privcheck.errors import ParameterError
 
@@ -63,19 +63,24 @@ def repeat_and_select(
         raise ParameterError(f"{message}: charge a number of runs instead", name="what", given=what)
     eta = _shape(law, shape)
     run = "; ".join(str(e) for branch in curve.branches for e in branch)
+    runs = [e for branch in curve.branches for e in branch]
+    note = join_notes(*(e.note for e in runs))
+    drawn = any(piece.on_one_draw is not None for e in runs for piece, _ in e.pieces)
     if law == "poisson":
         average = real("mean", mean)
         bound = PoissonBound(curve, average, tuple((e, curve.delta(epsilon=e).upper) for e in _EPSILONS))
+        piece: Piece = RenyiLaw(bound, drawn=drawn)
         return event(
-            "repeat_and_select", [(RenyiLaw(bound), 1)], 1, run=run, law=law, mean=average, relation=curve.relation
+            "repeat_and_select", [(piece, 1)], 1, note, run=run, law=law, mean=average, relation=curve.relation
         )
     average = real("mean", mean, least=1)
     log_gamma = -math.log(_gamma(average, eta)) * _UP
     second = min([log_gamma, *((1 - 1 / a) * _divergence(curve, a) + log_gamma / a for a in _LOOKS)]) * _UP
     pure = curve.epsilon(delta=0).upper
-    made = RenyiLaw(SelectionBound(curve, (1 + eta) * second, math.log(average) + 1e-11), (2 + eta) * pure * _UP)
+    whole = SelectionBound(curve, (1 + eta) * second, math.log(average) + 1e-11)
+    made: Piece = RenyiLaw(whole, (2 + eta) * pure * _UP, drawn)
     return event(
-        "repeat_and_select", [(made, 1)], 1, run=run, law=law, mean=average, shape=eta, relation=curve.relation
+        "repeat_and_select", [(made, 1)], 1, note, run=run, law=law, mean=average, shape=eta, relation=curve.relation
     )
 
 

@@ -16,6 +16,7 @@ from privcheck.accounting.engine.laws import (
     Fading,
     Floats,
     Moments,
+    Repeat,
     as_complex,
     as_floats,
     bound_by_variation,
@@ -41,6 +42,11 @@ class BoundedRange:
     """
 
     span_of_losses: float
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """None: every release draws its own noise."""
+        return None
 
     @property
     def symmetric(self) -> bool:

@@ -20,6 +20,7 @@ from privcheck.accounting.engine.laws import (
     Floats,
     GaussianLaw,
     Moments,
+    Repeat,
     as_complex,
 )
 from privcheck.accounting.engine.mass import check_law
@@ -42,6 +43,7 @@ class AtomicLaw:
         bound: The largest finite or infinite loss in both directions.
         symmetric: Whether both directions have the same loss law.
         rounded: Whether some of its values were joined, upwards, because they are too many.
+        repeat: Makes the law of n releases on one draw from n and `arguments`; None where nothing is drawn for a user.
     """
 
     build: Callable[..., Atoms] = field(repr=False)
@@ -49,6 +51,13 @@ class AtomicLaw:
     bound: float
     symmetric: bool
     rounded: bool = False
+    repeat: Callable[..., AtomicLaw] | None = field(default=None, repr=False)
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """The law of n releases on one draw, as whatever made this law says it."""
+        repeat = self.repeat
+        return None if repeat is None else lambda times: repeat(times, *self.arguments)
 
     def atoms(self, direction: Direction) -> Atoms:
         """Returns the loss, cached."""
@@ -151,6 +160,11 @@ class DiscreteGaussian:
 
     sigma: float
     shift: int
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """None: every release draws its own noise."""
+        return None
 
     @property
     def symmetric(self) -> bool:

@@ -7,14 +7,16 @@ A pair that is not symmetric has two directions. In "remove" P is the law of the
 the user adds, and Q without; "add" is (Q, P). Every law says which of its two laws has the user. A composition goes one
 way as a whole, because all its events see the same two neighbours, and the larger of the two results is what is
 reported. A law of which it is not known which way it goes beside others has to dominate both, and is symmetric.
+Some laws are mixtures over what is drawn once for a user, such as a sample. Releases that share that draw are no
+composition of the law with itself: every law says what they are (`on_one_draw`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,7 @@ Complex = NDArray[np.complex128]
 Floats = NDArray[np.float64]
 Moments = tuple[Floats, Floats, Floats]
 Fading = Callable[[float], float]
+Repeat = Callable[[int], "Law"]
 UNIT: Final = 2.0**-53  # NumPy's elementary functions are taken to err by 4 of it at most, relatively
 _OPEN: Final = 2e-14  # relative error of a mass between grid points; a loss goes up by this much, at most
 
@@ -52,6 +55,15 @@ class Cells:
 
 class Law(Protocol):
     """One pair of output laws under two neighbours."""
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """The law of n releases that share one draw of the sample, from n; None where nothing is drawn for a user.
+
+        Without such a draw, n releases are n times the law. Where no law is known for a shared draw, the function
+        refuses.
+        """
+        ...
 
     @property
     def symmetric(self) -> bool:
@@ -104,6 +116,11 @@ class GaussianLaw:
     """
 
     mu_squared: float
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """None: every release draws its own noise."""
+        return None
 
     @property
     def symmetric(self) -> bool:
@@ -174,6 +191,11 @@ class LaplaceLaw:
     """
 
     step: float
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """None: every release draws its own noise."""
+        return None
 
     @property
     def symmetric(self) -> bool:
@@ -252,6 +274,11 @@ class ZcdpLaw:
     rho: float
     xi: float = 0.0
 
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """None: every release draws its own noise."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class LostLaw:
@@ -262,6 +289,40 @@ class LostLaw:
     """
 
     delta: float
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """None: releases that lose independently lose no less than those that lose together."""
+        return None
+
+
+class Repeatable(Protocol):
+    """What knows how its releases share a draw: every law, also one of which only Rényi orders are known."""
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """The law of n releases that share one draw, from n; None where nothing is drawn for a user."""
+        ...
+
+
+Part = TypeVar("Part", bound=Repeatable)
+
+
+def repeat_on_one_draw(parts: Iterable[tuple[Part, int]], times: int) -> tuple[tuple[Part | Law, int], ...]:
+    """Laws with counts of a mechanism that is released `times` times, each of its draws shared by all releases.
+
+    Args:
+        parts: The mechanism's laws with their counts; counts are separate draws.
+        times: How many releases.
+
+    Raises:
+        ParameterError: No law is known for a shared draw of one of the parts.
+    """
+    repeated: list[tuple[Part | Law, int]] = []
+    for law, count in parts:
+        again = law.on_one_draw
+        repeated.append((law, count * times) if again is None else (again(times), count))
+    return tuple(repeated)
 
 
 def spread(
@@ -314,6 +375,11 @@ def merge(one: Cells, other: Cells) -> Cells:
     for cells in (one, other):
         masses[cells.start - start : cells.start - start + len(cells.masses)] += cells.masses
     return Cells(start=start, masses=masses, infinite=one.infinite + other.infinite)
+
+
+def root_up(times: int) -> float:
+    """√n, rounded up: by how much farther n Gaussian releases of the same contribution move than one."""
+    return math.sqrt(times) * (1 + 2**-51)
 
 
 def as_floats(values: Any) -> Floats:

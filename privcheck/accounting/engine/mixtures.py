@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -16,8 +16,10 @@ from privcheck.accounting.engine.laws import (
     Fading,
     Floats,
     Moments,
+    Repeat,
     as_floats,
     bound_by_variation,
+    root_up,
     spread,
 )
 from privcheck.accounting.engine.mass import MassError
@@ -45,6 +47,11 @@ class MixtureLaw:
 
     shifts: tuple[float, ...]
     weights: tuple[float, ...]
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """Several releases of a contribution whose size is drawn once are one of √n times the size."""
+        return lambda times: replace(self, shifts=tuple(s * root_up(times) for s in self.shifts))
 
     @property
     def symmetric(self) -> bool:

@@ -6,9 +6,10 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NoReturn, Protocol
 
-from privcheck.accounting.engine.laws import Floats, as_floats
+from privcheck.accounting.engine.laws import Floats, Repeat, as_floats
+from privcheck.errors import ParameterError
 
 _UP: Final = 1 + 4e-16  # what a product and a sum round
 _INSIDE: Final = 1 - 2e-14  # a corner is not to be overshot by what a logarithm and an exponential round
@@ -29,10 +30,17 @@ class RenyiLaw:
     Attributes:
         bound: K(z), a bound.
         largest: ε of pure DP, ∞ where none is known.
+        drawn: Whether users are sampled inside: of releases that share the sample nothing is known then.
     """
 
     bound: Bound
     largest: float = math.inf
+    drawn: bool = False
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """A refusal where users are sampled inside, else None."""
+        return _refuse_shared_draw if self.drawn else None
 
     @property
     def corners(self) -> tuple[float, ...]:
@@ -42,6 +50,12 @@ class RenyiLaw:
     def cumulants(self, z: Floats) -> Floats:
         """Returns (m,) bounds on K at (m,) z."""
         return as_floats([self.bound(at) for at in z.tolist()])
+
+
+def _refuse_shared_draw(times: int) -> NoReturn:
+    message = f"only Rényi orders are known of a mechanism that samples users, not those of {times} releases that share"
+    message += " the sample"
+    raise ParameterError(f"{message}; sample outside: repeat_and_select of a tree, not a tree of it", given=times)
 
 
 @dataclass(frozen=True, slots=True)

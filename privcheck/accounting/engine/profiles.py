@@ -84,13 +84,13 @@ def profile_law(points: list[Point], opposite: list[Point] | None = None) -> Ato
     """
     knots = convex_profile([*points, *mirror(points if opposite is None else opposite)])
     arguments = (content(knots, (n for point in knots for x in point for n in x.as_integer_ratio())),)
-    there, back = _profile_atoms(*arguments, "remove"), _profile_atoms(*arguments, "add")
+    there, back = profile_atoms(*arguments, "remove"), profile_atoms(*arguments, "add")
     return AtomicLaw(
-        build=_profile_atoms, arguments=arguments, bound=_largest([there, back]), symmetric=opposite is None
+        build=profile_atoms, arguments=arguments, bound=_largest([there, back]), symmetric=opposite is None
     )
 
 
-def _profile_atoms(knots: Content, direction: Direction) -> Atoms:
+def profile_atoms(knots: Content, direction: Direction) -> Atoms:
     """Returns the loss of the pair whose profile has these knots."""
     points: list[Point] = knots.data if direction == "remove" else convex_profile(mirror(knots.data))
     if not points:

@@ -18,7 +18,7 @@ covariance: |v − u|², |y − u|² and <v − u, y − u>. For α < 1 the role
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -45,10 +45,12 @@ from privcheck.accounting.engine.laws import (
     Fading,
     Floats,
     Moments,
+    Repeat,
     as_complex,
     as_floats,
     bound_by_variation,
     merge,
+    root_up,
     spread,
 )
 from privcheck.accounting.engine.quadrature import REACH, Nodes, Shape, moments_near, nodes_for, scan
@@ -72,6 +74,11 @@ class ReplacedGaussian:
 
     shift: float
     rate: float
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """Several releases on one sample are one that moves √n times as far, n their number."""
+        return lambda times: replace(self, shift=self.shift * root_up(times))
 
     @property
     def symmetric(self) -> bool:
@@ -213,6 +220,11 @@ class MirroredGaussian:
 
     shift: float
     rate: float
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """Several releases on one sample are one that moves √n times as far, n their number."""
+        return lambda times: replace(self, shift=self.shift * root_up(times))
 
     @property
     def symmetric(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -17,10 +17,12 @@ from privcheck.accounting.engine.laws import (
     Floats,
     Law,
     Moments,
+    Repeat,
     as_complex,
     as_floats,
     merge,
 )
+from privcheck.errors import ParameterError
 
 _LARGEST: Final = 1e150  # of a mean whose square is taken
 
@@ -38,6 +40,11 @@ class RevealedLaw:
 
     weights: tuple[float, ...]
     laws: tuple[Law, ...]
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """The same choice for all n releases, which share the draw of the chosen law too."""
+        return lambda times: replace(self, laws=tuple(_repeat(law, times) for law in self.laws))
 
     @property
     def symmetric(self) -> bool:
@@ -116,3 +123,10 @@ class RevealedLaw:
             total = one if total is None else merge(total, one)
         assert total is not None
         return total
+
+
+def _repeat(law: Law, times: int) -> Law:
+    if (again := law.on_one_draw) is None:
+        message = f"no law is known for {times} releases that share a choice of {law!r:.80}"
+        raise ParameterError(f"{message}; account for the choice where it is made, once for all of them", given=times)
+    return again(times)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -32,8 +32,10 @@ from privcheck.accounting.engine.laws import (
     Fading,
     Floats,
     Moments,
+    Repeat,
     as_floats,
     bound_by_variation,
+    root_up,
     spread,
 )
 from privcheck.accounting.engine.quadrature import REACH, Nodes, Shape, moments_near, nodes_for, scan
@@ -61,6 +63,11 @@ class SampledGaussian:
 
     shift: float
     rate: float
+
+    @property
+    def on_one_draw(self) -> Repeat | None:
+        """Several releases on one sample are one that moves √n times as far, n their number."""
+        return lambda times: replace(self, shift=self.shift * root_up(times))
 
     @property
     def symmetric(self) -> bool:

@@ -9,7 +9,6 @@ just these. A loss l becomes ln(1 − q + q·e^l) under the mixture, −ln(1 −
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -19,11 +18,17 @@ from privcheck.accounting.engine.discrete import AtomicLaw, DiscreteGaussian
 from privcheck.accounting.engine.envelopes import greatest, mirror
 from privcheck.accounting.engine.gdp import gdp_log_delta
 from privcheck.accounting.engine.hulls import law_above
-from privcheck.accounting.engine.laws import Cells, Direction, Floats, Law, LostLaw, as_floats
-from privcheck.accounting.engine.mixtures import MixtureLaw
-from privcheck.accounting.engine.replaced import MirroredGaussian, ReplacedGaussian
-from privcheck.accounting.engine.revealed import RevealedLaw
-from privcheck.accounting.engine.sampled import SampledGaussian
+from privcheck.accounting.engine.laws import (
+    UNIT,
+    Cells,
+    Direction,
+    Floats,
+    Law,
+    LostLaw,
+    as_floats,
+    repeat_on_one_draw,
+    root_up,
+)
 
 Base = tuple[tuple[Law | LostLaw, int], ...]
 _CELLS: Final = 8192  # values of a loss that is put on a grid before it is sampled
@@ -45,8 +50,20 @@ def sampled_law(base: Base, rate: float) -> AtomicLaw:
         rate: q, in (0, 1).
     """
     most = _largest(base)
-    bound = float(np.logaddexp(math.log1p(-rate), math.log(rate) + most)) if math.isfinite(most) else math.inf
-    return AtomicLaw(build=_sample, arguments=(base, rate), bound=bound, symmetric=False, rounded=_round(base))
+    bound = float(_mix(np.array([most]), rate)[0]) * (1 + 32 * UNIT) if math.isfinite(most) else math.inf
+    return AtomicLaw(
+        build=_sample,
+        arguments=(base, rate),
+        bound=bound,
+        symmetric=False,
+        rounded=_round(base),
+        repeat=_repeat_sampled,
+    )
+
+
+def _repeat_sampled(times: int, base: Base, rate: float) -> AtomicLaw:
+    """A user who is in the sample is in all releases, one who is not in none: the mechanism repeats, not the sample."""
+    return sampled_law(repeat_on_one_draw(base, times), rate)
 
 
 def mirrored_law(base: Base, rate: float) -> AtomicLaw:
@@ -59,7 +76,18 @@ def mirrored_law(base: Base, rate: float) -> AtomicLaw:
         rate: q, the probability of being in the batch.
     """
     bound = sampled_law(base, rate).bound
-    return AtomicLaw(build=_mirror, arguments=(base, rate), bound=bound, symmetric=True, rounded=_round(base))
+    return AtomicLaw(
+        build=_mirror,
+        arguments=(base, rate),
+        bound=bound,
+        symmetric=True,
+        rounded=_round(base),
+        repeat=_repeat_mirrored,
+    )
+
+
+def _repeat_mirrored(times: int, base: Base, rate: float) -> AtomicLaw:
+    return mirrored_law(repeat_on_one_draw(base, times), rate)
 
 
 def replaced_law(removed: Base, replaced: Base, rate: float) -> AtomicLaw:
@@ -77,7 +105,13 @@ def replaced_law(removed: Base, replaced: Base, rate: float) -> AtomicLaw:
     """
     arguments = (removed, replaced, rate)
     bound = _bound_replaced(removed, rate)
-    return AtomicLaw(build=_replace, arguments=arguments, bound=bound, symmetric=True, rounded=True)
+    return AtomicLaw(
+        build=_replace, arguments=arguments, bound=bound, symmetric=True, rounded=True, repeat=_repeat_replaced
+    )
+
+
+def _repeat_replaced(times: int, removed: Base, replaced: Base, rate: float) -> AtomicLaw:
+    return replaced_law(repeat_on_one_draw(removed, times), repeat_on_one_draw(replaced, times), rate)
 
 
 def redrawn_law(mu: float, draws: int, users: int) -> AtomicLaw:
@@ -92,7 +126,19 @@ def redrawn_law(mu: float, draws: int, users: int) -> AtomicLaw:
         draws: m.
         users: n.
     """
-    return AtomicLaw(build=_redraw, arguments=(mu, draws, users), bound=math.inf, symmetric=True, rounded=True)
+    return AtomicLaw(
+        build=_redraw,
+        arguments=(mu, draws, users),
+        bound=math.inf,
+        symmetric=True,
+        rounded=True,
+        repeat=_repeat_redrawn,
+    )
+
+
+def _repeat_redrawn(times: int, mu: float, draws: int, users: int) -> AtomicLaw:
+    """Whoever is in the batch k times is so in all releases, which together move √n times as far."""
+    return redrawn_law(mu * root_up(times), draws, users)
 
 
 def _bound_replaced(removed: Base, rate: float) -> float:
@@ -101,39 +147,6 @@ def _bound_replaced(removed: Base, rate: float) -> float:
         return math.inf
     high, low = _mix(np.array([most, -most]), rate).tolist()
     return float(high - low) * (1 + 1e-14) + 1e-300
-
-
-def together(law: Law, times: int) -> Law | None:
-    """Returns the law of so many releases that share one draw of the sample; None where nothing about it is sampled.
-
-    A user who is in the sample is in all of them, one who is not in none: the mechanism is repeated, not the sampling.
-
-    Args:
-        law: Of one release.
-        times: How many.
-    """
-    farther = math.sqrt(times) * (1 + 2**-51)
-    if isinstance(law, SampledGaussian | ReplacedGaussian | MirroredGaussian):
-        return replace(law, shift=law.shift * farther)
-    if isinstance(law, RevealedLaw):
-        parts = [together(part, times) for part in law.laws]
-        return replace(law, laws=tuple(part for part in parts if part is not None))
-    if isinstance(law, MixtureLaw):  # a contribution drawn once
-        return replace(law, shifts=tuple(s * farther for s in law.shifts))
-    return _atoms_together(law, times, farther) if isinstance(law, AtomicLaw) else None
-
-
-def _atoms_together(law: AtomicLaw, times: int, farther: float) -> AtomicLaw | None:
-    if law.build is _redraw:
-        mu, draws, users = law.arguments
-        return redrawn_law(mu * farther, draws, users)
-    if law.build not in (_sample, _mirror, _replace):
-        return None
-    *bases, rate = law.arguments
-    more = [tuple((part, n * times) for part, n in base) for base in bases]
-    if law.build is _replace:
-        return replaced_law(more[0], more[1], rate)
-    return (sampled_law if law.build is _sample else mirrored_law)(more[0], rate)
 
 
 def _round(base: Base) -> bool:

@@ -136,6 +136,11 @@ def under(*known: RelationName, otherwise: str = "") -> Callable[[Callable[P, R]
     return wrap
 
 
+def join_notes(*notes: str) -> str:
+    """Join the notes of an event's parts, each once and in order: what is made of a bound is a bound."""
+    return "; ".join(dict.fromkeys(part for note in notes for part in note.split("; ") if part))
+
+
 class Priced(Protocol):
     """What holds under a neighbouring relation: an event, a curve, a cost."""
 

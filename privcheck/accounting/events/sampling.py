@@ -18,7 +18,7 @@ from privcheck.accounting.engine.replaced import MirroredGaussian, ReplacedGauss
 from privcheck.accounting.engine.revealed import RevealedLaw
 from privcheck.accounting.engine.sampled import SampledGaussian
 from privcheck.accounting.engine.subsampled import Base, mirrored_law, redrawn_law, replaced_law, sampled_law
-from privcheck.accounting.events.base import PRESENT, REPLACING, Event, Piece, event, ratio, under
+from privcheck.accounting.events.base import PRESENT, REPLACING, Event, Piece, event, join_notes, ratio, under
 from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError
 from privcheck.unit import RelationName
@@ -94,7 +94,7 @@ def poisson(
     0.88
     """
     q, base = max(real("rate", rate, most=1), _FEW), _base(event)
-    note = event.note
+    note = join_notes(event.note, "" if replaced is None else replaced.note)
     _check_inner("poisson", event, relation, needed=relation if relation in PRESENT else "add-remove")
     if replaced is not None and relation not in REPLACING:
         message = f"expected `replaced` where a user is replaced, got it with relation {relation!r}"
@@ -104,13 +104,13 @@ def poisson(
         _check_inner("poisson, replaced", replaced, relation, needed=relation)
     if replaced is None and (mu := _gaussian_shift(event)) is not None:
         pieces, added = _gaussian_pieces(mu, q, relation)
-        note = "; ".join(part for part in (note, added) if part)
+        note = join_notes(note, added)
     elif relation in PRESENT:
         pieces = [(sampled_law(base, q), 1)] if q < 1 else list(base)
     else:
         other = _double(event, relation) if replaced is None else other
         pieces = [(replaced_law(base, other, q), 1)] if q < 1 else list(other)
-        note = "; ".join(part for part in (note, "replacement bounded by joint convexity" if q < 1 else "") if part)
+        note = join_notes(note, "replacement bounded by joint convexity" if q < 1 else "")
     other_event = {} if replaced is None else {"replaced": str(replaced)}
     given = {"rate": q, **other_event, "relation": relation}
     return _make_event("poisson", pieces if base else [], count, note, of=event, **given)
@@ -153,12 +153,11 @@ def without_replacement(*, event: Event, users: Real, batch: Real, relation: Rel
     pieces: list[tuple[Piece, int]]
     if q == 1:
         pieces = list(base)
-    elif mu is not None and relation == "add-remove":
-        pieces, note = _gaussian_pieces(mu, q, relation)
-    elif mu is not None and _NEAR <= mu <= _STEEPEST:
+    elif mu is not None and relation != "add-remove" and _NEAR <= mu <= _STEEPEST:
         pieces = [(MirroredGaussian(mu, max(q, _FEW)), 1)]
     elif mu is not None:
-        pieces, note = _gaussian_pieces(mu, q, relation)
+        pieces, added = _gaussian_pieces(mu, q, relation)
+        note = join_notes(note, added)
     else:
         pieces = [((sampled_law if relation == "add-remove" else mirrored_law)(base, q), 1)]
     return _make_event(
@@ -260,7 +259,7 @@ def truncated_poisson_gaussian(
         else:
             crowded = (SampledGaussian if relation == "add-remove" else MirroredGaussian)(2 * s, law.rate)
             pieces = [(RevealedLaw((1 - over, over), (law, crowded)) if over < 1 else crowded, 1)]
-            note = "; ".join(part for part in (note, "how many are sampled counts as known") if part)
+            note = join_notes(note, "how many are sampled counts as known")
     return event(
         "truncated_poisson_gaussian",
         pieces,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, LostLaw, ZcdpLaw
-from privcheck.accounting.engine.orders import RenyiLaw
-from privcheck.accounting.engine.subsampled import together
+from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, repeat_on_one_draw
 from privcheck.accounting.engine.trees import tree_load
-from privcheck.accounting.events.base import Event, Piece, event
+from privcheck.accounting.events.base import Event, Piece, event, join_notes
 from privcheck.accounting.reals import Real, whole
 from privcheck.errors import ParameterError
 
@@ -19,9 +17,11 @@ def tree(*, node: Event, leaves: Real, participations: Real, separation: Real = 
     pattern exceeds their δ(ε). Where the tree is too large for that, each level has its own worst pattern, and the
     figures' method says "bounded level by level".
 
-    A sampled node (`poisson_gaussian` and its kin) means that users are sampled: a user who is, at the leaf, is in all
-    nodes above it at once, else in none. For Gaussian noise that is one sampled release with √(⌊log₂ T⌋ + 1) times the
-    sensitivity.
+    A sampled node (`poisson_gaussian` and its kin, also inside `group`, `user_level` or another sample) means that
+    users are sampled: a user who is, at the leaf, is in all nodes above it at once, else in none. For Gaussian noise
+    that is one sampled release with √(⌊log₂ T⌋ + 1) times the sensitivity. What is known only by its own numbers
+    (`pure`, `privacy_profile`, `renyi_curve`, …) counts as drawn afresh in every node: a mechanism on a sample that the
+    nodes share is no such thing, give what is sampled. Figures are bounds wherever the node's are.
 
     Args:
         node: One node's event, `sensitivity` being that of one participation; any event for one participation. The
@@ -32,8 +32,8 @@ def tree(*, node: Event, leaves: Real, participations: Real, separation: Real = 
         count: How many such trees.
 
     Raises:
-        ParameterError: A number is out of range, or the node's event is neither Gaussian nor Laplace for several
-            participations.
+        ParameterError: A number is out of range, the node's event is neither Gaussian nor Laplace for several
+            participations, or nothing is known of nodes that share its sample (`repeat_and_select` of sampled runs).
 
     >>> from privcheck import accounting as acc
     >>> event = acc.tree(node=acc.gaussian(std=30), leaves=1000, participations=3)
@@ -47,18 +47,16 @@ def tree(*, node: Event, leaves: Real, participations: Real, separation: Real = 
     size, p = whole("leaves", leaves), whole("participations", participations, most=1_000_000)
     apart = whole("separation", separation)
     load = tree_load(size, p, apart)
-    pieces: list[tuple[Piece, int]] = []
-    for piece, times in node.pieces:
-        shared = None if isinstance(piece, ZcdpLaw | LostLaw | RenyiLaw) else together(piece, load.total)
-        if p == 1:
-            pieces.append((piece, times * load.total) if shared is None else (shared, times))
-        elif isinstance(piece, GaussianLaw):
+    pieces: list[tuple[Piece, int]] = list(repeat_on_one_draw(node.pieces, load.total)) if p == 1 else []
+    for piece, times in node.pieces if p > 1 else ():
+        if isinstance(piece, GaussianLaw):
             pieces.append((GaussianLaw(piece.mu_squared * load.squares), times))
         elif isinstance(piece, LaplaceLaw):
             pieces += [(LaplaceLaw(piece.step * c), times * n) for c, n in load.moves]
         else:
             message = f"expected gaussian or laplace nodes for {p} participations, got {node}"
-            sampled = "; sampled anew each time, they are `matrix_poisson_gaussian`" if shared is not None else ""
+            drawn = piece.on_one_draw is not None
+            sampled = "; sampled anew each time, they are `matrix_poisson_gaussian`" if drawn else ""
             raise ParameterError(message + sampled, name="node", given=node)
     laplace_nodes = p > 1 and any(isinstance(piece, LaplaceLaw) for piece, _ in node.pieces)
     if not (load.least if laplace_nodes else load.exact):
@@ -69,7 +67,7 @@ def tree(*, node: Event, leaves: Real, participations: Real, separation: Real = 
         "tree",
         pieces,
         count,
-        note,
+        join_notes(node.note, note),
         node=str(node),
         leaves=size,
         participations=p,
