@@ -86,8 +86,9 @@ def least_noise(
     charges = {c.release.name: charge_of(c.release, c.charged, c.release.quietest(values)) for c in composed.costs}
     published = _stds(composed, charges)
     needed = tuple(_row(name, charges[name].law, std, calibrated.scale * std) for name, std in published.items())
-    stds = {p.name: p.std(values) for p in declaration.procedures}
-    needed += tuple(_row(p.name, p.law, stds[p.name], calibrated.scale * stds[p.name]) for p in declaration.procedures)
+    others = declaration.procedures_one_by_one
+    stds = {p.name: p.std(values) for p in others}
+    needed += tuple(_row(p.name, p.law, stds[p.name], calibrated.scale * stds[p.name]) for p in others)
     return Calibration(
         target=(epsilon, delta),
         epsilon=calibrated.epsilon,

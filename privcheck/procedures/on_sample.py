@@ -332,9 +332,9 @@ class SharedSample:
         return sampled_events(self.drawn, relation, values)
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns users whom all outputs of a round tell apart together, and those whom each does alone."""
+        """Returns users whom all outputs of a round tell apart together; where none is known, whom each does alone."""
         own = (pair for one in self.parts for pair in one.pairs(relation, values))
-        return (*sampled_pairs(self.drawn, relation, values), *own)
+        return sampled_pairs(self.drawn, relation, values) or tuple(own)
 
 
 def sample_of(part: Part) -> Sample | None:

@@ -1,5 +1,6 @@
 """Several outputs of one sample of the users, against explicit mixtures of product laws that share no code with us."""
 
+import copy
 import itertools
 import math
 from dataclasses import replace
@@ -356,8 +357,21 @@ def test_calibration_multiplies_all_noise_of_the_sample():
     batch = Sample(Poisson(rate="1/10", rounds=20))
     both = declared(*(vector(name, Gaussian(variance=4), batch) for name in "ab"), claim=ApproxDP(1, "1/100000"))
     one = declared(vector("a", Gaussian(variance=2), Poisson(rate="1/10", rounds=20)), claim=ApproxDP(1, "1/100000"))
-    needed = [least_noise(of, of.values(), epsilon=1.0, delta=1e-5).releases[0].ratio for of in (both, one)]
-    assert needed[0] == pytest.approx(needed[1], rel=1e-6)
+    needed = [least_noise(of, of.values(), epsilon=1.0, delta=1e-5).releases for of in (both, one)]
+    assert [row.name for row in needed[0]] == ["a", "b"]
+    assert all(row.ratio == pytest.approx(needed[1][0].ratio, rel=1e-6) for row in needed[0])
+
+
+def test_a_declaration_keeps_its_sample_when_it_is_sent_or_changed():
+    batch = Sample(ONE)
+    both = declared(vector("a", Laplace(scale=1), batch), choice(sample=batch), claim=PureDP(1))
+    louder = replace(both, procedures=(both.procedures[0].with_std(Fraction(1, 2)),))
+    for one in (copy.deepcopy(both), replace(both, title="other"), louder):
+        (shared,) = one.procedures
+        assert isinstance(shared, SharedSample)
+        assert [part.name for part in shared.parts] == ["a", "winner"]
+        assert [released.name for released in one.everything_released] == ["a", "winner"]
+    assert cost(louder).pure == pytest.approx(math.log1p(math.expm1(4) / 10))
 
 
 def test_a_claim_in_zcdp_is_of_both_outputs():
