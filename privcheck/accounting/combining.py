@@ -20,9 +20,8 @@ def combine(events: Sequence[Event]) -> tuple[Event, ...]:
     counts: Counter[Event] = Counter()
     for event in events:
         counts[replace(event, count=1)] += event.count
-    return tuple(
-        sorted((replace(e, count=n) for e, n in counts.items()), key=lambda e: (e.kind, e.parameters, e.relation or ""))
-    )
+    joined = (replace(e, count=n) for e, n in counts.items())
+    return tuple(sorted(joined, key=lambda e: (e.kind, e.parameters, e.relation or "", e.fractions)))
 
 
 def job_of(events: Sequence[Event]) -> Job:

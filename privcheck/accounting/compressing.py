@@ -28,7 +28,7 @@ from typing import Final
 import numpy as np
 
 from privcheck.accounting.combining import job_of
-from privcheck.accounting.currencies import Cost, Currency, cost_of, decimal
+from privcheck.accounting.currencies import Cost, Currency, cost_of
 from privcheck.accounting.curve import Curve, compose
 from privcheck.accounting.engine.gdp import gdp_log_delta, gdp_tangent
 from privcheck.accounting.engine.job import Job
@@ -150,7 +150,7 @@ def _lost_outright(branch: tuple[Event, ...]) -> Fraction:
     for event in branch:
         for piece, times in event.pieces:
             if isinstance(piece, LostLaw):
-                one = decimal(event.parameter("delta")) if event.kind == "approximate" else Fraction(piece.delta)
+                one = event.amount("delta") if event.kind == "approximate" else Fraction(piece.delta)
                 total += one * times * event.count
     return total
 

@@ -7,8 +7,9 @@
 | `gdp` | μ² | Smith & Thakurta 2022 |
 | `renyi` | D_α in both directions, one α | Feldman & Zrnic 2021 |
 
-A parameter is read as the shortest decimal that names its float, which is how it was written: a std of 0.1 is a tenth.
-So n costs of a cap's nth part fill the cap and no more. What is irrational is rounded up.
+A fraction is charged as the fraction, a float as the shortest decimal that names it, which is how it was written: a std
+of 0.1 is a tenth. So n costs of a cap's nth part fill the cap and no more. What is irrational, and what is made of
+several events (trees, groups, samples), is rounded up.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from typing import Final, Literal
 
@@ -100,6 +100,7 @@ class _Known:
     rho: Fraction | None = None
     mu_squared: Fraction | None = None
     lost: Fraction = Fraction(0)
+    line: tuple[Fraction, Fraction] | None = None  # (ξ, ρ) with D_α ≤ ξ + ρα
 
 
 def cost_of(what: object, currency: Currency) -> Cost:
@@ -143,14 +144,12 @@ def _pieces(event: Event) -> tuple[tuple[Piece, int], ...]:
     """Returns the laws; for discrete Gaussian noise that which is known of every move, Δ²/2σ²-zCDP, as one."""
     if event.kind != "discrete_gaussian" or not event.pieces:
         return event.pieces
-    return ((ZcdpLaw((event.parameter("sensitivity") / event.parameter("std")) ** 2 / 2), 1),)
+    return ((ZcdpLaw(to_float((event.amount("sensitivity") / event.amount("std")) ** 2 / 2, rounding="up")), 1),)
 
 
 def _amount(known: _Known, currency: Currency) -> Fraction | None:
-    if isinstance(known.law, LostLaw):
-        return Fraction(0)
-    if currency.name == "pure":
-        return known.pure
+    if isinstance(known.law, LostLaw) or currency.name == "pure":
+        return Fraction(0) if isinstance(known.law, LostLaw) else known.pure
     if currency.name == "zcdp":
         return _least(known.rho, None if known.pure is None else pure_to_rho(known.pure))
     if currency.name == "gdp":
@@ -158,36 +157,51 @@ def _amount(known: _Known, currency: Currency) -> Fraction | None:
     order = currency.order or Fraction(2)
     through_rho = _amount(known, Currency(name="zcdp"))
     smooth = None if through_rho is None else order * through_rho
-    if isinstance(known.law, GaussianLaw | DiscreteGaussian):
-        return smooth  # exact, as is the law's own
-    return _least(known.pure, smooth, _divergence(known.law, order))
+    if known.line is not None:
+        return _least(known.pure, known.line[0] + order * known.line[1])
+    # ρ of a Gaussian says all there is
+    own = None if isinstance(known.law, GaussianLaw | DiscreteGaussian | ZcdpLaw) else _divergence(known.law, order)
+    return _least(known.pure, smooth, own)
 
 
 def _least(*amounts: Fraction | None) -> Fraction | None:
     return min((f for f in amounts if f is not None), default=None)
 
 
-def decimal(value: float) -> Fraction:
-    """Returns the shortest decimal that names a float, exactly."""
-    return Fraction(*Decimal(repr(float(value))).as_integer_ratio())
-
-
 def _restate(event: Event, known: _Known) -> _Known:
     """Returns what is known of a law, as exactly as the event's own parameters say it."""
-    kind, get = event.kind, event.parameter
+    kind, get = event.kind, event.amount
     if isinstance(known.law, LostLaw):
-        return replace(known, lost=decimal(get("delta"))) if kind == "approximate" else known
+        return replace(known, lost=get("delta")) if kind == "approximate" else known
     if kind in ("gaussian", "discrete_gaussian"):
-        squared = (decimal(get("sensitivity")) / decimal(get("std"))) ** 2
-        return replace(known, rho=squared / 2, mu_squared=squared if kind == "gaussian" else None)
-    if kind in ("laplace", "discrete_laplace"):
-        return replace(known, pure=decimal(get("sensitivity")) / decimal(get("scale")))
-    if kind in ("pure", "approximate", "randomized_response"):
-        return replace(known, pure=decimal(get("epsilon")))
+        squared = (get("sensitivity") / get("std")) ** 2
+        line = None if known.line is None else (Fraction(0), squared / 2)
+        return replace(known, rho=squared / 2, mu_squared=squared if kind == "gaussian" else None, line=line)
     if kind == "zcdp":
-        rho, xi = decimal(get("rho")), decimal(get("xi"))
-        return replace(known, rho=None if xi else rho, pure=None if rho else xi)
-    return known
+        rho, xi = get("rho"), get("xi")
+        return replace(known, rho=None if xi else rho, pure=None if rho else xi, line=(xi, rho))
+    if (epsilon := _stated_epsilon(event)) is None:
+        return known
+    ranged = isinstance(known.law, BoundedRange)
+    return replace(known, pure=epsilon, rho=epsilon * epsilon / 8 if ranged else known.rho)
+
+
+def _stated_epsilon(event: Event) -> Fraction | None:
+    """Returns ε of pure DP as the event's parameters say it, exactly; None where they do not."""
+    kind, get = event.kind, event.amount
+    if kind in ("laplace", "discrete_laplace"):
+        return get("sensitivity") / get("scale")
+    if kind in ("pure", "approximate", "randomized_response", "bounded_range"):
+        return get("epsilon")
+    if kind in ("exponential_mechanism", "permute_and_flip"):
+        return get("epsilon") / 2 if event.parameter("monotone") else get("epsilon")
+    ways = 1 if kind in ("noisy_max", "above_threshold") and event.parameter("monotone") else 2
+    if kind == "noisy_max":
+        return ways * get("sensitivity") / get("scale")
+    if kind == "above_threshold":
+        queries = ways * get("positives") / get("query_scale")
+        return get("sensitivity") * (1 / get("threshold_scale") + queries)
+    return None
 
 
 def _know(piece: Piece) -> _Known:  # noqa: PLR0911 - one return a law
@@ -197,19 +211,20 @@ def _know(piece: Piece) -> _Known:  # noqa: PLR0911 - one return a law
     interval of length η, so that f(s) ≤ s(s − 1)η²/8 for s > 1 (Cesar & Rogers 2021).
     """
     if isinstance(piece, LostLaw):
-        return _Known(law=piece, lost=Fraction(piece.delta))
+        return _Known(law=piece, lost=Fraction(piece.delta) * _UP)
     if isinstance(piece, GaussianLaw):
         squared = Fraction(piece.mu_squared) * _UP
         return _Known(law=piece, rho=squared / 2, mu_squared=squared)
     if isinstance(piece, ZcdpLaw):
-        return _Known(law=piece, rho=Fraction(piece.rho) if piece.xi == 0 else None)
+        xi, rho = Fraction(piece.xi) * _UP, Fraction(piece.rho) * _UP
+        return _Known(law=piece, rho=None if xi else rho, line=(xi, rho))
     if isinstance(piece, DiscreteGaussian):
-        return _Known(law=piece, rho=(Fraction(piece.shift) / Fraction(piece.sigma)) ** 2 / 2)
+        return _Known(law=piece, rho=(Fraction(piece.shift) / Fraction(piece.sigma)) ** 2 / 2 * _UP)
     if isinstance(piece, LaplaceLaw):
         pure = Fraction(piece.step) * _UP
         return _Known(law=piece, pure=pure, rho=laplace_rho(pure))
     if isinstance(piece, BoundedRange):
-        pure = Fraction(piece.span_of_losses)
+        pure = Fraction(piece.span_of_losses) * _UP
         return _Known(law=piece, pure=pure, rho=pure * pure / 8)
     largest = piece.largest if isinstance(piece, RenyiLaw) else max(piece.largest(d) for d in DIRECTIONS)
     # a largest loss of 0 is no guarantee but a factor on δ
@@ -269,12 +284,8 @@ def _hides(t: float, epsilon: float) -> bool:
     return math.erfc(t) * (1 + 4e-15) <= 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon))
 
 
-def _divergence(piece: Piece, order: Fraction) -> Fraction | None:
+def _divergence(piece: Law | RenyiLaw, order: Fraction) -> Fraction | None:
     """Returns D_α of a law, the larger direction, rounded up; its mass at loss ∞ is left out."""
-    if isinstance(piece, LostLaw):
-        return Fraction(0)
-    if isinstance(piece, ZcdpLaw):
-        return decimal(piece.xi) + order * decimal(piece.rho) if piece.xi else None
     z = to_float(order - 1, rounding="up")  # D grows with the order
     k = piece.bound(z) if isinstance(piece, RenyiLaw) else max(_cumulant(piece, z, d) for d in DIRECTIONS)
     return Fraction(max(k, 0.0)) / (order - 1) * _UP if math.isfinite(k) else None

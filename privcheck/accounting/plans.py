@@ -115,7 +115,8 @@ class Plan:
         Raises:
             ParameterError: An event is given by a function, which has no form to hash.
         """
-        lines = [[e.kind, [*map(list, e.parameters), *_named(e)], e.count, *_rest(e)] for e in self.events]
+        given = [[*map(list, e.parameters), *_named(e), *_fractions(e)] for e in self.events]
+        lines = [[e.kind, said, e.count, *_rest(e)] for e, said in zip(self.events, given, strict=True)]
         text = json.dumps([_SCHEMA, lines], ensure_ascii=True, allow_nan=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -172,6 +173,11 @@ class Plan:
 def _named(event: Event) -> list[list[str]]:
     """Returns an event's relation as one more parameter, so that the same noise under another one is another event."""
     return [] if event.relation is None else [["relation", event.relation]]
+
+
+def _fractions(event: Event) -> list[list[str]]:
+    """Returns the parameters that no float holds, exactly: a third is no decimal of sixteen digits."""
+    return [[name, str(value)] for name, value in event.fractions]
 
 
 def _rest(event: Event) -> list[str]:

@@ -7,6 +7,7 @@ figures do not depend on how a caller wrote a parameter.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -29,7 +30,7 @@ def real(name: str, value: object, *, least: float = 0.0, strict: bool = True, m
         most: The upper end, included.
 
     Raises:
-        ParameterError: It is not a number, not finite or out of range.
+        ParameterError: It is not a number, not finite, out of range, or not 0 and yet below the smallest float.
     """
     if type(value) is float and least < value <= most and value < math.inf:
         return value
@@ -41,6 +42,41 @@ def real(name: str, value: object, *, least: float = 0.0, strict: bool = True, m
         raise ParameterError(f"{wanted}, got {value!r}", name=name, given=value) from None
     if not math.isfinite(number) or not least <= number <= most or (strict and number == least):
         raise ParameterError(f"{wanted}, got {value!r}", name=name, given=value)
+    if number == 0 and _is_not_zero(value):  # as a float it would cost nothing
+        message = f"expected {name} as 0 or a number from 1e-300 on, got {value!r}: no float is so small"
+        raise ParameterError(f"{message}; round it up to 1e-300", name=name, given=value)
+    return number
+
+
+def _is_not_zero(value: object) -> bool:
+    return bool(value != 0) if isinstance(value, (float, np.floating)) else exact(value) != 0
+
+
+def decimal(value: float) -> Fraction:
+    """Returns the shortest decimal that names a float, exactly."""
+    return Fraction(*Decimal(repr(float(value))).as_integer_ratio())
+
+
+def exactly(name: str, value: object) -> Fraction:
+    """Returns a number of at least 0, exactly; a float is the decimal it prints as.
+
+    Args:
+        name: The parameter, for the message.
+        value: An int, float, Fraction, NumPy scalar or decimal string; a NumPy number that no float is equal to is
+            itself.
+
+    Raises:
+        ParameterError: It is not a number, not finite or negative.
+    """
+    if isinstance(value, (float, np.floating)):
+        near = real(name, value, strict=False)
+        return decimal(near) if near == value else Fraction(*value.as_integer_ratio())
+    try:
+        number = exact(value)
+    except ParameterError:
+        number = Fraction(-1)
+    if number < 0 or math.isinf(to_float(number, rounding="nearest")):
+        raise ParameterError(f"expected {name} at least 0 and finite, got {value!r}", name=name, given=value)
     return number
 
 

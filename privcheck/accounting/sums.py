@@ -6,18 +6,16 @@ import math
 from fractions import Fraction
 from typing import Final
 
-import numpy as np
-
-from privcheck.accounting.currencies import UNITS, Cost, Currency, cost_of, decimal
+from privcheck.accounting.currencies import UNITS, Cost, Currency, cost_of
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.engine.gdp import SMALLEST, gdp_delta, gdp_epsilon
 from privcheck.accounting.engine.zcdp import pure_delta, zcdp_delta, zcdp_epsilon
 from privcheck.accounting.events import Event
 from privcheck.accounting.events.base import one_relation
 from privcheck.accounting.figures import Figure
-from privcheck.accounting.reals import real
+from privcheck.accounting.reals import exactly
 from privcheck.errors import ParameterError
-from privcheck.symbols import exact, to_float
+from privcheck.symbols import to_float
 from privcheck.unit import RelationName
 
 _UP: Final = 2e-15
@@ -43,8 +41,7 @@ def currency_of(name: object, order: object) -> Currency:
 
 def amount_of(name: str, value: object) -> Fraction:
     """Returns a number of at least 0, exactly; a float is the decimal it prints as."""
-    real(name, value, strict=False)
-    return decimal(float(value)) if isinstance(value, (float, np.floating)) else exact(value)
+    return exactly(name, value)
 
 
 def probability(name: str, value: object) -> Fraction:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from privcheck.accounting import NumericAccount, Spent, account, compress_to_mu, price_ledger
-from privcheck.accounting.currencies import decimal
+from privcheck.accounting.reals import decimal
 from privcheck.commands.desks import Desk, open_till
 from privcheck.commands.paying import Nobody, Paying, describe_finding
 from privcheck.commands.provenance import exact_parameters

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
-from privcheck.accounting.currencies import decimal
+from privcheck.accounting.reals import decimal
 from privcheck.errors import ParameterError
 from privcheck.symbols import exact, to_float
 

@@ -17,8 +17,9 @@ from fractions import Fraction
 
 from privcheck.accounting import compose
 from privcheck.accounting import events as acc
-from privcheck.accounting.currencies import Cost, decimal, pure_to_mu, pure_to_rho
+from privcheck.accounting.currencies import Cost, pure_to_mu, pure_to_rho
 from privcheck.accounting.events import Event
+from privcheck.accounting.reals import decimal
 from privcheck.accounting.sums import bound_epsilon
 from privcheck.errors import BudgetError
 from privcheck.ledger.planning import plan_of

@@ -12,11 +12,12 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
 from privcheck.accounting.engine.laws import Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
-from privcheck.accounting.reals import whole
+from privcheck.accounting.reals import decimal, exactly, whole
 from privcheck.errors import ParameterError
 from privcheck.unit import RelationName
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Piece = Law | ZcdpLaw | LostLaw | RenyiLaw
 P = ParamSpec("P")
 R = TypeVar("R")
+_SHORT: Final = 24  # characters of a fraction that is shown as it was given
 LEAST: Final = 1e-60  # a loss below it is rounded up to it
 REPLACING: Final[tuple[RelationName, ...]] = ("replace-one", "replace-one-same-start")
 PRESENT: Final[tuple[RelationName, ...]] = ("add-remove", "zero-out")  # the user contributes, or nothing does
@@ -42,6 +44,7 @@ class Event:
         count: How often, adaptively.
         note: What its figures rest on, where that is not exact.
         relation: The neighbouring relation of the price; None where the caller applied one, in Δ or in ε.
+        fractions: The parameters that were given exactly and are no decimal of a float: a third is charged as a third.
     """
 
     kind: str
@@ -50,10 +53,12 @@ class Event:
     count: int
     note: str
     relation: RelationName | None
+    fractions: tuple[tuple[str, Fraction], ...] = ()
 
     def __str__(self) -> str:
         named = () if self.relation is None else (("relation", self.relation),)
-        inside = ", ".join(f"{name}={value}" for name, value in (*self.parameters, *named))
+        said = {name: str(value) for name, value in self.fractions if len(str(value)) <= _SHORT}
+        inside = ", ".join(f"{name}={said.get(name, value)}" for name, value in (*self.parameters, *named))
         return f"{self.count} × {self.kind}({inside})" if self.count > 1 else f"{self.kind}({inside})"
 
     def __mul__(self, times: object) -> Event:
@@ -80,6 +85,10 @@ class Event:
     def parameter(self, name: str) -> float:
         """Returns a numeric parameter."""
         return float(dict(self.parameters)[name])
+
+    def amount(self, name: str) -> Fraction:
+        """Returns a numeric parameter exactly: the fraction that was given, or the decimal that its float prints as."""
+        return next((value for known, value in self.fractions if known == name), None) or decimal(self.parameter(name))
 
 
 def _after_nothing(what: Event, other: object) -> Curve:
@@ -109,6 +118,18 @@ def event(
         note=note,
         relation=relation,
     )
+
+
+def keep_fractions(made: Event, **said: object) -> Event:
+    """Returns the event with the parameters that no float holds, as the caller wrote them: a filter charges those.
+
+    Args:
+        made: The event, from checked parameters.
+        **said: Parameters of it as they were given.
+    """
+    known = [(name, exactly(name, value)) for name, value in said.items() if type(value) is not float]
+    fractions = tuple((name, value) for name, value in known if value != decimal(made.parameter(name)))
+    return replace(made, fractions=fractions) if fractions else made
 
 
 def under(*known: RelationName, otherwise: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privcheck.accounting.engine.discrete import DiscreteGaussian, discrete_laplace_law, response_law
 from privcheck.accounting.engine.integers import integer_vector_laws
 from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, LostLaw, ZcdpLaw
-from privcheck.accounting.events.base import LEAST, Event, Piece, event, ratio
+from privcheck.accounting.events.base import LEAST, Event, Piece, event, keep_fractions, ratio
 from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError
 
@@ -49,7 +49,9 @@ def gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
     spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
     relative = ratio("gaussian", moved, spread)
     pieces: list[tuple[Piece, int]] = [(GaussianLaw(relative * relative), 1)] if relative > 0 else []
-    return event("gaussian", pieces, count, std=spread, sensitivity=moved, relation=None)
+    return keep_fractions(
+        event("gaussian", pieces, count, std=spread, sensitivity=moved, relation=None), std=std, sensitivity=sensitivity
+    )
 
 
 def laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
@@ -70,13 +72,17 @@ def laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
     """
     spread, moved = real("scale", scale), real("sensitivity", sensitivity, strict=False)
     relative = ratio("laplace", moved, spread)
-    return event(
-        "laplace",
-        [(LaplaceLaw(relative), 1)] if relative > 0 else [],
-        count,
-        scale=spread,
-        sensitivity=moved,
-        relation=None,
+    return keep_fractions(
+        event(
+            "laplace",
+            [(LaplaceLaw(relative), 1)] if relative > 0 else [],
+            count,
+            scale=spread,
+            sensitivity=moved,
+            relation=None,
+        ),
+        scale=scale,
+        sensitivity=sensitivity,
     )
 
 
@@ -107,7 +113,11 @@ def discrete_gaussian(*, std: Real, sensitivity: Real = 1, count: Real = 1) -> E
         laws = integer_vector_laws(spread, moved) if moved < _MOST_MOVED else None
         pieces = [(law, 1) for law in laws or (ZcdpLaw(relative * relative / 2),)]
         note = "moves of an integer vector bounded" if laws else ""
-    return event("discrete_gaussian", pieces, count, note, std=spread, sensitivity=moved, relation=None)
+    return keep_fractions(
+        event("discrete_gaussian", pieces, count, note, std=spread, sensitivity=moved, relation=None),
+        std=std,
+        sensitivity=sensitivity,
+    )
 
 
 def discrete_laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> Event:
@@ -131,7 +141,9 @@ def discrete_laplace(*, scale: Real, sensitivity: Real = 1, count: Real = 1) -> 
     pieces: list[tuple[Piece, int]] = []
     if moved:
         pieces.append((discrete_laplace_law(spread, moved), 1) if spread > 2e-3 else _response(moved / spread))
-    return event("discrete_laplace", pieces, count, scale=spread, sensitivity=moved, relation=None)
+    return keep_fractions(
+        event("discrete_laplace", pieces, count, scale=spread, sensitivity=moved, relation=None), scale=scale
+    )
 
 
 def symmetric_gaussian(
@@ -191,7 +203,9 @@ def pure(*, epsilon: Real, count: Real = 1) -> Event:
     3.1729
     """
     e = real("epsilon", epsilon, strict=False)
-    return event("pure", [_response(e)] if e > 0 else [], count, epsilon=e, relation=None)
+    return keep_fractions(
+        event("pure", [_response(e)] if e > 0 else [], count, epsilon=e, relation=None), epsilon=epsilon
+    )
 
 
 def approximate(*, epsilon: Real, delta: Real, count: Real = 1) -> Event:
@@ -211,8 +225,9 @@ def approximate(*, epsilon: Real, delta: Real, count: Real = 1) -> Event:
     if d == 1:
         raise ParameterError("expected delta below 1, got 1: nothing is protected", name="delta", given=delta)
     pieces: list[tuple[Piece, int]] = [_response(e)] if e > 0 else []
-    return event(
-        "approximate", [*pieces, (LostLaw(d), 1)] if d > 0 else pieces, count, epsilon=e, delta=d, relation=None
+    lossy = [*pieces, (LostLaw(d), 1)] if d > 0 else pieces
+    return keep_fractions(
+        event("approximate", lossy, count, epsilon=e, delta=d, relation=None), epsilon=epsilon, delta=delta
     )
 
 
@@ -250,7 +265,7 @@ def zcdp(*, rho: Real, xi: Real = 0, count: Real = 1) -> Event:
         pieces.append((ZcdpLaw(r, x), 1))
     elif x > 0:
         pieces.append(_response(x))
-    return event("zcdp", pieces, count, rho=r, xi=x, relation=None)
+    return keep_fractions(event("zcdp", pieces, count, rho=r, xi=x, relation=None), rho=rho, xi=xi)
 
 
 def randomized_response(*, epsilon: Real, categories: Real = 2, count: Real = 1) -> Event:
@@ -269,6 +284,7 @@ def randomized_response(*, epsilon: Real, categories: Real = 2, count: Real = 1)
     4.9677
     """
     e, m = real("epsilon", epsilon, strict=False), whole("categories", categories, least=2)
-    return event(
-        "randomized_response", [_response(e, m)] if e > 0 else [], count, epsilon=e, categories=m, relation=None
+    pieces = [_response(e, m)] if e > 0 else []
+    return keep_fractions(
+        event("randomized_response", pieces, count, epsilon=e, categories=m, relation=None), epsilon=epsilon
     )

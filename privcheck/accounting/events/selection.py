@@ -13,7 +13,7 @@ from typing import Final, Literal
 from privcheck.accounting.engine.bounded import BoundedRange
 from privcheck.accounting.engine.discrete import response_law
 from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, LostLaw
-from privcheck.accounting.events.base import LEAST, Event, Piece, event, ratio
+from privcheck.accounting.events.base import LEAST, Event, Piece, event, keep_fractions, ratio
 from privcheck.accounting.reals import Real, real, whole
 from privcheck.errors import ParameterError
 
@@ -41,7 +41,9 @@ def bounded_range(*, epsilon: Real, count: Real = 1) -> Event:
     1.0141
     """
     eta = real("epsilon", epsilon, strict=False, most=_MOST)
-    return event("bounded_range", _range(eta), count, _RANGE, epsilon=eta, relation=None)
+    return keep_fractions(
+        event("bounded_range", _range(eta), count, _RANGE, epsilon=eta, relation=None), epsilon=epsilon
+    )
 
 
 def exponential_mechanism(*, epsilon: Real, monotone: bool = False, count: Real = 1) -> Event:
@@ -62,14 +64,17 @@ def exponential_mechanism(*, epsilon: Real, monotone: bool = False, count: Real 
     1.0141
     """
     e, one_way = real("epsilon", epsilon, strict=False, most=_MOST), _flag(monotone)
-    return event(
-        "exponential_mechanism",
-        _range(e / 2 if one_way else e),
-        count,
-        _RANGE,
-        epsilon=e,
-        monotone=one_way,
-        relation=None,
+    return keep_fractions(
+        event(
+            "exponential_mechanism",
+            _range(e / 2 if one_way else e),
+            count,
+            _RANGE,
+            epsilon=e,
+            monotone=one_way,
+            relation=None,
+        ),
+        epsilon=epsilon,
     )
 
 
@@ -91,8 +96,11 @@ def permute_and_flip(*, epsilon: Real, monotone: bool = False, count: Real = 1) 
     1.7886
     """
     e, one_way = real("epsilon", epsilon, strict=False, most=_MOST), _flag(monotone)
-    return event(
-        "permute_and_flip", _pure(e / 2 if one_way else e), count, _PURE, epsilon=e, monotone=one_way, relation=None
+    return keep_fractions(
+        event(
+            "permute_and_flip", _pure(e / 2 if one_way else e), count, _PURE, epsilon=e, monotone=one_way, relation=None
+        ),
+        epsilon=epsilon,
     )
 
 
@@ -130,8 +138,12 @@ def noisy_max(
     e = _refuse_hardly_any_noise(ratio("noisy_max", moved, b) * (1 if one_way else 2), "scale", scale)
     given: dict[str, float | str] = {"noise": noise, "scale": b, "sensitivity": moved, "monotone": one_way}
     if noise == "gumbel":
-        return event("noisy_max", _range(e), count, _RANGE, **given, relation=None)
-    return event("noisy_max", _pure(e), count, _PURE, **given, relation=None)
+        return keep_fractions(
+            event("noisy_max", _range(e), count, _RANGE, **given, relation=None), scale=scale, sensitivity=sensitivity
+        )
+    return keep_fractions(
+        event("noisy_max", _pure(e), count, _PURE, **given, relation=None), scale=scale, sensitivity=sensitivity
+    )
 
 
 def above_threshold(
@@ -174,7 +186,12 @@ def above_threshold(
         math.nextafter(least + rest, math.inf) if moved > 0 else 0.0, "query_scale", query_scale
     )
     given = {"threshold_scale": first, "query_scale": second, "sensitivity": moved, "positives": c, "monotone": one_way}
-    return event("above_threshold", _pure(e), count, _PURE, **given, relation=None)
+    return keep_fractions(
+        event("above_threshold", _pure(e), count, _PURE, **given, relation=None),
+        threshold_scale=threshold_scale,
+        query_scale=query_scale,
+        sensitivity=sensitivity,
+    )
 
 
 def laplace_histogram(*, scale: Real, threshold: Real, contribution: Real, keys: Real, count: Real = 1) -> Event:
