@@ -14,6 +14,7 @@ from privcheck.procedures.base import Array
 _NODES: Final = (12, 20)  # of the two Gauss–Legendre rules that are compared
 _SMOOTH: Final = 1e-11  # by which these may differ, relative to a cell's mass; a cell beyond it joins the others
 _LEAST: Final = 1e-250  # mass of a cell of its own
+_RESOLVED: Final = 1e-13  # mass of the joined cell, which is found by subtraction, below which it has too few digits
 _TOTAL: Final = 1e-6  # by which a density may miss 1 between the edges
 
 
@@ -44,6 +45,8 @@ def integrate_cells(name: str, log_densities: Sequence[Callable[[Array], Array]]
         laws.append(fine)
     largest = int(np.argmax(np.minimum(*laws)))
     known[largest] = False
+    if min(float(law[largest]) for law in laws) < _RESOLVED:  # of neighbours far apart no cell is probable under both
+        known[[int(np.argmax(law)) for law in laws]] = False
     masses = [np.append(law[known], 1 - law[known].sum()) for law in laws]
     with np.errstate(divide="ignore"):
         return [np.log(np.maximum(mass, 0.0)) for mass in masses]

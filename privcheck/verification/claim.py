@@ -11,6 +11,8 @@ from typing import Final, Literal
 from privcheck.accounting import Account
 from privcheck.declaration import Declaration
 from privcheck.guarantees import ApproxDP
+from privcheck.procedures import MatrixMechanism, SampledRelease
+from privcheck.schedules import Poisson
 from privcheck.verification.findings import Finding, Severity
 from privcheck.verification.grounds import Doubt
 from privcheck.verification.witness import Witness
@@ -87,12 +89,32 @@ def claim_findings(case: Case) -> Iterator[Finding]:
     elif case.verdict == "undecided":
         message = f"the composed cost is {upper:.6g} times the claim, the worst known pair loses {lower:.6g} times it"
         message += "".join(f"; {doubt.why}" for doubt in case.doubts)
+        message += "".join(f"; {words}" for words in _missing_theorems(case.declaration))
         yield _finding("claim-unproved", "theoretical", message, figures)
     elif upper < 1 - NEAR:
         message = f"the releases cost {upper:.6g} of the claim: less noise would do"
         yield _finding("claim-slack", "negligible", message, figures)
     if case.elsewhere is not None:
         yield _elsewhere(case.elsewhere)
+
+
+def _missing_theorems(declaration: Declaration) -> Iterator[str]:
+    """Yields what would have to be proved for a verdict, of outputs whose bounds are known not to meet."""
+    for one in declaration.procedures:
+        if isinstance(one, SampledRelease):
+            schedule = one.release.schedule
+            if not one.release.mechanism.law.gaussian:
+                yield (
+                    f"{one.name}: missing is the joint law of all numbers of a sampled table with "
+                    f"{one.release.mechanism.law.name} noise; its pairs are told apart by one number a round"
+                )
+            if isinstance(schedule, Poisson) and schedule.most is not None:
+                yield f"{one.name}: missing is a tight price of a Poisson sample of few users that is cut off"
+        elif isinstance(one, MatrixMechanism):
+            yield f"{one.name}: missing is the worst set of steps of a user of an encoder with both signs"
+    for release in declaration.releases:
+        if release.mechanism.law.shuffled:
+            yield f"{release.name}: missing is the joint law of all counters' messages behind the shuffler"
 
 
 def order_only(case: Case) -> Iterator[Finding]:

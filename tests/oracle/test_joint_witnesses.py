@@ -27,7 +27,7 @@ from privcheck.procedures import (
     SparseVector,
     StabilityHistogram,
 )
-from privcheck.relations import AddRemoveOne, ReplaceOne
+from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.schedules import Poisson
 from privcheck.statistics import VisitCounts
 from privcheck.symbols import epsilon
@@ -227,3 +227,22 @@ def test_no_pair_of_several_loses_more_than_all_are_charged(seed):
         found = verify(declared(claim, *procedures, releases=releases, relation=AddRemoveOne()), {})
         assert found.lower_ratio <= found.upper_ratio * (1 + 1e-9)
         assert found.verdict != "fails" or found.upper_ratio > 1
+
+
+def test_what_is_undecided_says_which_theorem_is_missing():
+    table = VisitCounts(1, 2, 2)
+    cut = Poisson(rate="1/10", most=2, users=8)
+    sampled = Release("a", table, Laplace(scale=2), schedule=Poisson(rate="1/10"))
+    truncated = Release("b", table, Gaussian(variance=1), schedule=cut)
+    for release, missing in ((sampled, "joint law of all numbers"), (truncated, "a Poisson sample of few users")):
+        declaration = declared(ApproxDP(1, "1e-5"), releases=(release,), relation=ZeroOut())
+        found = verify(declaration, {})
+        low, high = found.lower_ratio, found.upper_ratio
+        assert low < high
+        between = declared(ApproxDP(Fraction((low + high) / 2), "1e-5"), releases=(release,), relation=ZeroOut())
+        undecided = verify(between, {})
+        assert undecided.verdict == "undecided"
+        assert (
+            f"missing is {'the ' if release is sampled else 'a tight price of '}{missing}"
+            in undecided.findings[0].message
+        )

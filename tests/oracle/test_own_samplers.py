@@ -14,9 +14,11 @@ import pytest
 from privcheck import Claim, Declaration, Parameter, verify
 from privcheck.errors import DeclarationError
 from privcheck.guarantees import ApproxDP, GaussianDP, PureDP
-from privcheck.procedures import OwnMechanism
+from privcheck.procedures import Outcomes, OwnMechanism
+from privcheck.procedures.cells import integrate_cells
 from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.symbols import epsilon, minimum
+from privcheck.verification.outcome_loss import pure_loss
 
 
 def span(scale):
@@ -187,3 +189,12 @@ def test_approximate_prices_with_a_wrong_scale_are_found_too():
         judged(
             LAPLACE, ApproxDP(epsilon, "1e-5"), price=lambda scale: ApproxDP(1 / scale, "1e-5"), sampler=scaled(0.97)
         )
+
+
+@pytest.mark.parametrize("scale", [1 / 60, 1 / 100, 1 / 500])
+def test_neighbours_far_apart_do_not_lose_infinitely_by_rounding(scale):
+    """The cell that others join had a mass of 1 less a sum, which was 0 under one of the two."""
+    edges = np.unique([*np.linspace(-40 * scale, 1 + 40 * scale, 2001), 0.0, 1.0])
+    laws = integrate_cells("own", [lambda x, at=at: log_laplace(x, at, scale) for at in (0.0, 1.0)], edges)
+    lost = pure_loss(Outcomes(log_p=laws[0], log_q=laws[1]), 1)
+    assert 0.999 / scale <= lost <= 1 / scale
