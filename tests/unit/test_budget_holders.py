@@ -58,6 +58,7 @@ WRITES = {
     "token": lambda book, who, _: book.make_token(who, name=f"of-{who.name}", role="reader"),
     "revoke": lambda book, who, _: book.revoke_token(who, "officer"),
     "accept": lambda book, who, _: book.accept(who),
+    "rebuild": lambda book, who, _: book.rebuild(who),
     "once": lambda book, who, _: once(book, who, "k", {"do": "x"}, dict),
     "writer": lambda book, who, _: _through_a_writer(book, who),
 }
