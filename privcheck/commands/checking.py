@@ -161,11 +161,15 @@ def audited_views(setting: Chosen, plan: AuditPlan) -> list[str]:
 
 
 def exit_code(report: Report) -> int:
-    """Returns 1 where the claim fails or an audit found a violation, 3 where it is undecided, else 0."""
+    """Returns 1 where the claim fails or an audit found a violation, 3 where either is undecided, else 0.
+
+    A sampled audit of too few runs leaves it at the claim's verdict; an agent that does not repeat does not.
+    """
     verdict = "undecided" if report.verify is None else report.verify.verdict
     views = {} if report.audit is None else report.audit.views
     if verdict == "fails" or any(view.verdict == "violation" for view in views.values()):
         return 1
     spent = None if report.run is None else report.run.spent
     unbounded = spent is not None and (spent.rho is None or math.isinf(spent.rho))
-    return 3 if verdict == "undecided" or unbounded else 0
+    doubted = any("doubt" in view.evidence for view in views.values())
+    return 3 if verdict == "undecided" or doubted or unbounded else 0
