@@ -75,6 +75,10 @@ class Memory:
         """Returns one of the arrays, to be read or written in place."""
         return self.arrays[name]
 
+    def __setitem__(self, name: str, value: object) -> None:
+        """Writes into one of the arrays, which keeps its shape and type."""
+        self.arrays[name][...] = value
+
 
 # from the board, and the memory where the agent has one, to (H, S) actions or (H, S, A) probabilities
 AgentHalf = Callable[..., NDArray[Any]]
@@ -200,7 +204,6 @@ class _Run:
         got = f"{policy.dtype} {policy.shape}" + (f" from {policy.min()} to {policy.max()}" if policy.size else "")
         wanted = f"actions ({H}, {S}) below {A}, or probabilities ({H}, {S}, {A})"
         raise ParameterError(f"the agent half must return {wanted}; got {got}", name="agent", given=got)
-
 
     def _recall(self, one: Replicate) -> tuple[Memory, ...]:
         if self._memory is None:

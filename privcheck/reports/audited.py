@@ -189,9 +189,9 @@ def _lockstep(view: Audited) -> str:
     pairs, policies = figure(view.trials), evidence.get("policies")
     if value_of(evidence.get("departures")):
         return (
-            f"Behind the same billboard the agent handed back another policy, or another figure beside it, "
-            f"{figure(evidence.get('departures'))} times of {figure(policies)} once one user's data were different: it "
-            "sees what is not released, and the billboard lemma does not hold of it."
+            f"Behind the same billboard the agent played another policy {figure(evidence.get('departures'))} times of "
+            f"{figure(policies)}, or handed back other figures beside it, once one user's data were different: it sees "
+            "what is not released, and the billboard lemma does not hold of it."
         )
     if view.verdict == "consistent":
         also = words(evidence, "compared")

@@ -88,10 +88,11 @@ def run_test(
     seconds = time.perf_counter() - began
     outcome, bound = read(counted), bound or limits(request, request.values)
     runs = outcome.runs
+    open_ = bool(outcome.doubt) or says_nothing(request)
     timed: Evidence = {} if runs is None else {"trials_per_second": runs / seconds}
     result = AuditResult(
         view=request.view,
-        verdict="violation" if outcome.violated else "undecided" if outcome.doubt or says_nothing(request) else "consistent",
+        verdict="violation" if outcome.violated else "undecided" if open_ else "consistent",
         trials=request.trials if runs is None else -(-runs // 2),
         confidence=request.confidence,
         delta=request.delta,

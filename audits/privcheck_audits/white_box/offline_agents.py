@@ -167,8 +167,8 @@ def replay_pair(
         words=words,
         policies=len(handed),
         departures=int(bool(moved)),
-        departure=f"{describe_user(pair, position)}; behind the same billboard the agent learns another policy or hands "
-        f"back other figures beside it: {', '.join(moved)}"
+        departure=f"{describe_user(pair, position)}; behind the same billboard the agent learns another policy or "
+        f"hands back other figures beside it: {', '.join(moved)}"
         if moved
         else "",
         unrepeated=int(bool(unrepeated)),

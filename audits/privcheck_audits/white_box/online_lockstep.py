@@ -1,10 +1,9 @@
 """Lockstep replay of running online agents: D′ behind D's billboard, with one user who answers otherwise.
 
-After every episode the noisy tables of the run on D′ are replaced by those of D, so that both runs see the same history
-of billboards and ask for the same policies; that they do, bit for bit, is the billboard lemma's premise, and is checked,
-as is whatever else the agent hands back. What it remembers of past billboards is in its replicate, and is compared too.
-What reached the privatizer's
-noise is compared output by output: of a tree the P-sum that closes, of a local privatizer the user's message, of
+After every episode the noisy tables of the run on D′ are replaced by those of D, so that both runs see the same
+history of billboards and ask for the same policies; that they do, bit for bit, is the billboard lemma's premise, and is
+checked, as is whatever else the agent hands back. What it remembers of past billboards is in its replicate, and is
+compared too. What reached the privatizer's noise is compared output by output: of a tree the P-sum that closes, of a local privatizer the user's message, of
 batches the batch's tables.
 """
 
@@ -93,12 +92,24 @@ def replay_agent(
     same = _replay_once(agent, (pair[0], pair[0]), position, seed=seed, words=words)
     if not same.departures:
         return replayed
-    return replace(replayed, departures=0, departure="", unrepeated=same.departures, doubt=_UNREPEATED)
+    until_then = _replay_once(agent, pair, position, seed=seed, words=words, stop=True)
+    return replace(until_then, departures=0, departure="", unrepeated=same.departures, doubt=_UNREPEATED)
 
 
 def _replay_once(
-    agent: Watched, pair: tuple[FiniteMDP, FiniteMDP], position: int, *, seed: int, words: str
+    agent: Watched, pair: tuple[FiniteMDP, FiniteMDP], position: int, *, seed: int, words: str, stop: bool = False
 ) -> Replayed:
+    """Plays D and D′ side by side.
+
+    Args:
+        agent: As for `replay_agent`, like the following.
+        pair: The user's response functions.
+        position: Which user it is.
+        seed: Of the users and of D's noise.
+        words: The pair in words.
+        stop: End before the outputs of the first episode whose policies differ: from there on the two runs have other
+            users. What was moved until then is a lower bound, so that what exceeds a charge still does.
+    """
     release_values = agent.request.values
     moved = {release.name: Moved(release=release, rounding=_ROUNDING) for release in agent.declaration.releases}
     arms = [_Arm(agent, seed, mdp) for mdp in pair]
@@ -116,6 +127,8 @@ def _replay_once(
         differs = find_differences(shown, arms[1].shown())
         departures += bool(differs)
         handed |= differs
+        if differs and stop:
+            break
         policy = {name: array.tobytes() for name, array in policies(face, ours).items()}
         changes += bool(before) and policy != before
         before = policy
@@ -202,7 +215,8 @@ def _follow(
     """
     player = agent.player(seed, mdp=mdp)
     face, one = agent.face(player), player.start(0)
-    posted, shown = [], []
+    posted: list[Tables] = []
+    shown: list[Read] = []
     for episode in range(1, agent.request.episodes + 1):
         given = None if boards is None else boards[episode - 1]
         if face.replay and given is not None:
