@@ -13,7 +13,7 @@ from privcheck.accounting import account, claim_epsilon
 from privcheck.commands.auditing import begin_report
 from privcheck.commands.data import Source
 from privcheck.commands.declared import calibrate_noise, price_releases, show, verify_claim
-from privcheck.commands.learned import audit, refuse_second_release, run
+from privcheck.commands.learned import LOCKSTEP, audit, refuse_second_release, run, say_compared
 from privcheck.commands.online import run_online
 from privcheck.commands.paying import Nobody, Paying
 from privcheck.commands.provenance import Began, provenance
@@ -94,6 +94,7 @@ def check(
         "out": out,
         "progress": progress("run"),
         "begin": payer,
+        "compared": say_compared(views.get(LOCKSTEP)),
     }
     learned: Ran | RanOnline | None = None
     if not payer.judge(views.values()):

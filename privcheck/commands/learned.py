@@ -60,6 +60,8 @@ _EXPOSED = (
     "This agent is not private: its policy and its estimate are computed from the exact data, and showing them to "
     "anybody is a release that nothing accounts for."
 )
+LOCKSTEP = "lockstep"  # the view that compares what agents hand back
+_COMPARED = 8  # pairs of neighbours before a release: the worst ones, which come first, and some at random
 BLOCKS = "blocks"  # folder of an audit's finished blocks
 METHODS: tuple[AuditMethod, ...] = get_args(AuditMethod)
 
@@ -74,6 +76,7 @@ def run(
     out: Path | None = None,
     progress: Progress = silent,
     begin: Callable[[], None] = nothing,
+    compared: str | None = None,
 ) -> Ran:
     """Returns what the agent learned and what that has cost, from its ledger.
 
@@ -88,17 +91,23 @@ def run(
         out: Where the first replicate's ledger goes, as ledger.jsonl.
         progress: Called as the work goes on.
         begin: Called before the first draw.
+        compared: What lockstep found to be the same on neighbours; None where it has not looked yet, as it does then
+            before release noise is drawn.
 
     Raises:
-        ParameterError: The algorithm has no agent; or a user's own data would be released more than once, by several
-            replicates or over the ledger of an earlier run; or release noise cannot be drawn.
+        ParameterError: The algorithm has no agent, or with release noise hands back what its releases do not hold; or
+            a user's own data would be released more than once, by several replicates or over the ledger of an earlier
+            run; or release noise cannot be drawn.
         LedgerError: The run released something else than was declared.
     """
     refuse_no_agent(setting)
     if replicates < 1:
         raise ParameterError(f"--replicates expects a whole number, at least 1, got {replicates}", name="replicates")
     refuse_second_release(setting, source, replicates, out, noise=noise)
-    setting = setting.with_noise(noise)
+    drawn = setting.with_noise(noise)
+    if compared is None:
+        compared = compare_outputs(setting, seed) if noise == "release" else ""
+    setting = drawn
     begin()
     result = setting.algorithm.learn_from(
         RunRequest(
@@ -123,6 +132,7 @@ def run(
         spent=spent,
         ledger=result.ledger,
         labels=source.labels,
+        compared=compared,
     )
     gap = _measure_gap(result, source)
     return Ran(
@@ -142,6 +152,7 @@ def run(
         spent=spent,
         ledger=summarise_ledger(result.ledger, out),
         diagnostics=result.diagnostics,
+        compared=compared,
         policy_file=None if out is None else ARRAY_NAME,
         _policy=policy,
         remarks=(
@@ -169,6 +180,35 @@ def _tell_several(setting: Chosen, spent: SpentCost | None) -> tuple[RunRemark, 
         f"{about} lowers it."
     )
     return (RunRemark(title=f"The claim is about {about}", text=text),)
+
+
+def compare_outputs(setting: Chosen, seed: int) -> str:
+    """Returns what of an agent is the same on neighbours behind the same billboards, before anything is released.
+
+    Returns:
+        As `say_compared`; empty where the algorithm has no view lockstep.
+
+    Raises:
+        ParameterError: One user moves a release further than is charged, or what the agent hands back beside it.
+    """
+    plan = registry.plan_for(setting.algorithm)
+    if setting.declaration is None or LOCKSTEP not in plan.views or plan.lacks(setting.declared, LOCKSTEP):
+        return ""
+    found = audit(setting, plan=plan, view=LOCKSTEP, trials=_COMPARED, seed=seed, workers=1)
+    if found.verdict == "violation":
+        message = (
+            f"{setting.algorithm.name} is not released: {found.witness}. `privcheck audit {setting.algorithm.name} "
+            "--view lockstep` shows the figures; simulated noise (--noise simulated) runs it for a look, not to publish"
+        )
+        raise ParameterError(message, name="noise", given="release")
+    return say_compared(found)
+
+
+def say_compared(found: Audited | None) -> str:
+    """Returns what a lockstep audit found to be the same, in words; empty where it found or ran nothing of the kind."""
+    if found is None or found.verdict != "consistent" or not found.agent_ran or not found.evidence.get("compared"):
+        return ""
+    return f"{found.evidence['compared']}; bit for bit on {found.trials} pairs of neighbours"
 
 
 def refuse_no_agent(setting: Chosen) -> None:

@@ -3,8 +3,8 @@
 After every episode the noisy tables of the run on D′ are replaced by those of D, so that both runs see the same
 history of billboards and ask for the same policies; that they do, bit for bit, is the billboard lemma's premise, and is
 checked, as is whatever else the agent hands back. What it remembers of past billboards is in its replicate, and is
-compared too. What reached the privatizer's noise is compared output by output: of a tree the P-sum that closes, of a local privatizer the user's message, of
-batches the batch's tables.
+compared too. What reached the privatizer's noise is compared output by output: of a tree the P-sum that closes, of a
+local privatizer the user's message, of batches the batch's tables.
 """
 
 from __future__ import annotations

@@ -148,6 +148,7 @@ class Ran(Result):
     spent: SpentCost | None
     ledger: LedgerSummary | None
     diagnostics: Mapping[str, float]
+    compared: str = ""  # what was the same on neighbours behind the same billboards; empty: nothing was compared
     remarks: tuple[RunRemark, ...] = ()
     policy_file: str | None = None
     seconds: float
@@ -292,6 +293,7 @@ class RanOnline(Result):
     odometer: tuple[OdometerReading, ...] | None
     ledger: LedgerSummary | None
     diagnostics: Mapping[str, float]
+    compared: str = ""  # as of `Ran`
     policy_file: str | None = None
     seconds: float
     episodes_per_second: float

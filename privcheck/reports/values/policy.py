@@ -29,6 +29,9 @@ class PolicyGuarantee:
         spent: What the run's ledger has cost one of them.
         noise: Where the noise came from.
         protects: Whether noise of that source protects anybody; simulated noise does not.
+        compared: What lockstep has found to be the same on neighbours behind the same billboards, on how many pairs;
+            empty where nothing was compared, or something was not the same: then nothing says that the agent handed
+            back functions of its releases alone.
         ledger: The last link of the ledger's hash chain.
     """
 
@@ -38,7 +41,13 @@ class PolicyGuarantee:
     spent: SpentCost | None
     noise: str
     protects: bool
+    compared: str = ""
     ledger: str
+
+    @property
+    def publishable(self) -> bool:
+        """Whether the noise protects, and what was handed back was compared."""
+        return self.protects and bool(self.compared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
