@@ -68,7 +68,8 @@ class OnlinePairs:
         replayed = replay_agent(agent, (one, other), position, seed=seed, words=words)
         if number >= len(self.agents):
             return replayed
-        others = (fixed[0][1], random_responses(mdp, rng, model=False)[0])
+        answering = (fixed[0][1], random_responses(mdp, rng, model=False)[0])
+        others = tuple(replace(one, initial=mdp.initial) for one in answering)  # whose law may be public
         return replayed + replay_history(agent, others, seed=seed) + continue_elsewhere(agent, seed=seed)
 
 
