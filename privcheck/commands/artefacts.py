@@ -49,6 +49,7 @@ def keep_policy(
     ledger: Ledger | None,
     labels: PolicyLabels = _NO_LABELS,
     compared: str = "",
+    warnings: tuple[str, ...] = (),
 ) -> Policy:
     """Returns the policy, with its files written where there is a directory for them.
 
@@ -63,6 +64,7 @@ def keep_policy(
         ledger: Of the run that learned it; None without privacy.
         labels: What users call states and actions.
         compared: What lockstep found to be the same on neighbours (`say_compared`).
+        warnings: What of the data's reading no noise covers.
 
     Raises:
         OSError: They cannot be written.
@@ -93,6 +95,7 @@ def keep_policy(
         options=setting.options_used,
         guarantee=guarantee,
         value=PolicyValue(true=true, claimed=claimed, note=_note(guarantee, true)),
+        warnings=warnings,
         versions=versions(),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -129,6 +132,7 @@ def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy
         labels=PolicyLabels(states=policy.states, actions=policy.actions),
         guarantee=policy.record.guarantee,
         value=policy.record.value,
+        warnings=policy.record.warnings,
         rows=tuple(rows),
         picture=None if picture is None else str(picture),
     )

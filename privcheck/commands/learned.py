@@ -21,8 +21,9 @@ from privcheck.commands.unlearned import judge_learned
 from privcheck.errors import ParameterError
 from privcheck.offline import refuse_replicates
 from privcheck.policies import ARRAY_NAME
+from privcheck.reading.users import DEPENDS_ON_DATA
 from privcheck.registry import AuditPlan
-from privcheck.relations import most_trajectories
+from privcheck.relations import ReplaceOne, most_trajectories
 from privcheck.reports.values import (
     Audited,
     Gap,
@@ -60,6 +61,9 @@ _EXPOSED = (
     "This agent is not private: its policy and its estimate are computed from the exact data, and showing them to "
     "anybody is a release that nothing accounts for."
 )
+_WITHHELD = "withheld: private"
+_COUNTS = frozenset({"rows", "users", "episodes"})  # facts that are counts of the data
+_WARNINGS = ("warning", DEPENDS_ON_DATA)  # facts that whoever publishes the policy has to know
 LOCKSTEP = "lockstep"  # the view that compares what agents hand back
 _COMPARED = 8  # pairs of neighbours before a release: the worst ones, which come first, and some at random
 BLOCKS = "blocks"  # folder of an audit's finished blocks
@@ -120,7 +124,8 @@ def run(
             progress=progress,
         )
     )
-    episodes = source.data.trajectories.users
+    withheld = why_withheld(setting, source) if noise == "release" else ""
+    episodes = None if withheld else source.data.trajectories.users
     spent = price_run(result.ledger, setting)
     policy = keep_policy(
         setting,
@@ -133,13 +138,16 @@ def run(
         ledger=result.ledger,
         labels=source.labels,
         compared=compared,
+        warnings=tuple(str(source.data.facts[name]) for name in _WARNINGS if name in source.data.facts),
     )
     gap = _measure_gap(result, source)
     return Ran(
         algorithm=setting.algorithm.name,
         environment=source.data.name,
-        description=source.data.description,
-        facts=source.data.facts,
+        description=f"{source.data.name}: {_WITHHELD}" if withheld else source.data.description,
+        facts={**source.data.facts, **dict.fromkeys(_COUNTS & source.data.facts.keys(), withheld)}
+        if withheld
+        else source.data.facts,
         replicates=replicates,
         episodes=episodes,
         parameters=exact_parameters(setting),
@@ -160,7 +168,7 @@ def run(
             *(RunRemark(title=remark.title, text=remark.text) for remark in result.remarks),
         ),
         seconds=result.seconds,
-        episodes_per_second=episodes * replicates / max(result.seconds, 1e-9),
+        episodes_per_second=None if episodes is None else episodes * replicates / max(result.seconds, 1e-9),
     )
 
 
@@ -180,6 +188,24 @@ def _tell_several(setting: Chosen, spent: SpentCost | None) -> tuple[RunRemark, 
         f"{about} lowers it."
     )
     return (RunRemark(title=f"The claim is about {about}", text=text),)
+
+
+def why_withheld(setting: Chosen, source: Source) -> str:
+    """Returns why the numbers of rows, users and episodes are withheld beside a release; empty where they are public.
+
+    Public are those of simulated users, and the number of a table's users, of one trajectory each, where neighbours
+    replace one of them and no row was left out by what stands in it.
+    """
+    if source.data.public or setting.declaration is None:
+        return ""
+    if choices := source.data.facts.get(DEPENDS_ON_DATA):
+        return f"{_WITHHELD} ({choices})"
+    if not isinstance(setting.declared.relation, ReplaceOne):
+        return f"{_WITHHELD} (neighbours differ in it: {setting.declared.relation.words})"
+    unit = source.data.trajectories.unit
+    if unit is not None and unit.trajectories > 1:
+        return f"{_WITHHELD} (one {unit.who} has up to {unit.trajectories} trajectories, and may have fewer)"
+    return ""
 
 
 def compare_outputs(setting: Chosen, seed: int) -> str:

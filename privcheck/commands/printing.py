@@ -212,6 +212,7 @@ def describe_shown_policy(result: ShownPolicy) -> str:
         [
             f"policy of {result.algorithm}, learned from {result.learned_from}: {public}",
             f"value: {', '.join(worth) or 'not known'} ({result.value.note})",
+            *(f"not covered by noise: {warning}" for warning in result.warnings),
             "",
             columns([("state", "steps", "likeliest action", "probability"), *result.rows]),
         ]

@@ -137,7 +137,7 @@ class Ran(Result):
     description: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     replicates: int
-    episodes: int
+    episodes: int | None  # None where their number is private, and the noise was drawn for a release
     parameters: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     unit: Unit | None = None  # of privacy; None without privacy
@@ -152,7 +152,7 @@ class Ran(Result):
     remarks: tuple[RunRemark, ...] = ()
     policy_file: str | None = None
     seconds: float
-    episodes_per_second: float
+    episodes_per_second: float | None  # None where their number is
     _policy: Any = field(default=None, repr=False, compare=False)  # a Policy; in no document
 
     def to_frame(self) -> pd.DataFrame:

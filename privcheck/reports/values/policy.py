@@ -76,6 +76,7 @@ class ShownPolicy:
         labels: What users call states and actions, their codes where they have no other name.
         guarantee: None for an agent without privacy.
         value: What it is worth.
+        warnings: What no noise covers.
         rows: State, steps, likeliest action and its probability; equal steps of a state are one row.
         picture: The file of the heat map; None where none was asked for.
     """
@@ -86,6 +87,7 @@ class ShownPolicy:
     labels: PolicyLabels
     guarantee: PolicyGuarantee | None
     value: PolicyValue
+    warnings: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...]
     picture: str | None = None
 
@@ -107,6 +109,7 @@ class PolicyRecord(Result):
         options: Of the agent.
         guarantee: None for an agent without privacy.
         value: What it is worth.
+        warnings: What no noise covers: sizes that were taken from the data, choices that looked at it.
         versions: Of privcheck and what it stands on.
         made: When, in UTC.
     """
@@ -123,5 +126,6 @@ class PolicyRecord(Result):
     options: Mapping[str, str] = field(default_factory=dict)
     guarantee: PolicyGuarantee | None
     value: PolicyValue
+    warnings: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     made: str = ""
