@@ -28,6 +28,10 @@ _PICTURES = (".svg", ".png", ".pdf")
 _NO_LABELS = PolicyLabels()
 _ROWS = 20  # that are shown where nobody asked for all
 _SIMULATED = "the noise was simulated and protects nobody: this policy is not to be published"
+_UNCOMPARED = (
+    "whether policy and claimed value are functions of the releases alone was not compared: not to be published before "
+    "`privcheck audit NAME --view lockstep` is consistent"
+)
 _PLAIN = "not a private algorithm: the policy is as public as what it was learned from"
 _KNOWN = "true: its exact expected return in the model; claimed: the agent's own pessimistic estimate"
 _UNKNOWN = "claimed: the agent's own pessimistic estimate, from noisy releases; nobody knows the true value"
@@ -44,6 +48,8 @@ def keep_policy(
     spent: SpentCost | None,
     ledger: Ledger | None,
     labels: PolicyLabels = _NO_LABELS,
+    compared: str = "",
+    warnings: tuple[str, ...] = (),
 ) -> Policy:
     """Returns the policy, with its files written where there is a directory for them.
 
@@ -57,6 +63,8 @@ def keep_policy(
         spent: What the ledger has cost.
         ledger: Of the run that learned it; None without privacy.
         labels: What users call states and actions.
+        compared: What lockstep found to be the same on neighbours (`say_compared`).
+        warnings: What of the data's reading no noise covers.
 
     Raises:
         OSError: They cannot be written.
@@ -70,6 +78,7 @@ def keep_policy(
             spent=spent,
             noise=ledger.header["noise"],
             protects=ledger.header["protects"],
+            compared=compared,
             ledger=ledger.digest,
         )
     steps, states, actions = probabilities.shape
@@ -86,6 +95,7 @@ def keep_policy(
         options=setting.options_used,
         guarantee=guarantee,
         value=PolicyValue(true=true, claimed=claimed, note=_note(guarantee, true)),
+        warnings=warnings,
         versions=versions(),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -122,6 +132,7 @@ def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy
         labels=PolicyLabels(states=policy.states, actions=policy.actions),
         guarantee=policy.record.guarantee,
         value=policy.record.value,
+        warnings=policy.record.warnings,
         rows=tuple(rows),
         picture=None if picture is None else str(picture),
     )
@@ -139,4 +150,6 @@ def _note(guarantee: PolicyGuarantee | None, true: float | None) -> str:
     worth = _UNKNOWN if true is None else _KNOWN
     if guarantee is None:
         return f"{worth}; {_PLAIN}"
-    return worth if guarantee.protects else f"{worth}; {_SIMULATED}"
+    if not guarantee.protects:
+        return f"{worth}; {_SIMULATED}"
+    return worth if guarantee.compared else f"{worth}; {_UNCOMPARED}"

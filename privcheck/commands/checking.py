@@ -13,7 +13,7 @@ from privcheck.accounting import account, claim_epsilon
 from privcheck.commands.auditing import begin_report
 from privcheck.commands.data import Source
 from privcheck.commands.declared import calibrate_noise, price_releases, show, verify_claim
-from privcheck.commands.learned import audit, refuse_second_release, run
+from privcheck.commands.learned import LOCKSTEP, audit, refuse_second_release, run, say_compared
 from privcheck.commands.online import run_online
 from privcheck.commands.paying import Nobody, Paying
 from privcheck.commands.provenance import Began, provenance
@@ -94,6 +94,7 @@ def check(
         "out": out,
         "progress": progress("run"),
         "begin": payer,
+        "compared": say_compared(views.get(LOCKSTEP)),
     }
     learned: Ran | RanOnline | None = None
     if not payer.judge(views.values()):
@@ -161,11 +162,15 @@ def audited_views(setting: Chosen, plan: AuditPlan) -> list[str]:
 
 
 def exit_code(report: Report) -> int:
-    """Returns 1 where the claim fails or an audit found a violation, 3 where it is undecided, else 0."""
+    """Returns 1 where the claim fails or an audit found a violation, 3 where either is undecided, else 0.
+
+    A sampled audit of too few runs leaves it at the claim's verdict; an agent that does not repeat does not.
+    """
     verdict = "undecided" if report.verify is None else report.verify.verdict
     views = {} if report.audit is None else report.audit.views
     if verdict == "fails" or any(view.verdict == "violation" for view in views.values()):
         return 1
     spent = None if report.run is None else report.run.spent
     unbounded = spent is not None and (spent.rho is None or math.isinf(spent.rho))
-    return 3 if verdict == "undecided" or unbounded else 0
+    doubted = any("doubt" in view.evidence for view in views.values())
+    return 3 if verdict == "undecided" or doubted or unbounded else 0

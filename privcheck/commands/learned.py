@@ -21,8 +21,9 @@ from privcheck.commands.unlearned import judge_learned
 from privcheck.errors import ParameterError
 from privcheck.offline import refuse_replicates
 from privcheck.policies import ARRAY_NAME
+from privcheck.reading.users import DEPENDS_ON_DATA
 from privcheck.registry import AuditPlan
-from privcheck.relations import most_trajectories
+from privcheck.relations import ReplaceOne, most_trajectories
 from privcheck.reports.values import (
     Audited,
     Gap,
@@ -60,6 +61,11 @@ _EXPOSED = (
     "This agent is not private: its policy and its estimate are computed from the exact data, and showing them to "
     "anybody is a release that nothing accounts for."
 )
+_WITHHELD = "withheld: private"
+_COUNTS = frozenset({"rows", "users", "episodes"})  # facts that are counts of the data
+_WARNINGS = ("warning", DEPENDS_ON_DATA)  # facts that whoever publishes the policy has to know
+LOCKSTEP = "lockstep"  # the view that compares what agents hand back
+_COMPARED = 8  # pairs of neighbours before a release: the worst ones, which come first, and some at random
 BLOCKS = "blocks"  # folder of an audit's finished blocks
 METHODS: tuple[AuditMethod, ...] = get_args(AuditMethod)
 
@@ -74,6 +80,7 @@ def run(
     out: Path | None = None,
     progress: Progress = silent,
     begin: Callable[[], None] = nothing,
+    compared: str | None = None,
 ) -> Ran:
     """Returns what the agent learned and what that has cost, from its ledger.
 
@@ -88,17 +95,23 @@ def run(
         out: Where the first replicate's ledger goes, as ledger.jsonl.
         progress: Called as the work goes on.
         begin: Called before the first draw.
+        compared: What lockstep found to be the same on neighbours; None where it has not looked yet, as it does then
+            before release noise is drawn.
 
     Raises:
-        ParameterError: The algorithm has no agent; or a user's own data would be released more than once, by several
-            replicates or over the ledger of an earlier run; or release noise cannot be drawn.
+        ParameterError: The algorithm has no agent, or with release noise hands back what its releases do not hold; or
+            a user's own data would be released more than once, by several replicates or over the ledger of an earlier
+            run; or release noise cannot be drawn.
         LedgerError: The run released something else than was declared.
     """
     refuse_no_agent(setting)
     if replicates < 1:
         raise ParameterError(f"--replicates expects a whole number, at least 1, got {replicates}", name="replicates")
     refuse_second_release(setting, source, replicates, out, noise=noise)
-    setting = setting.with_noise(noise)
+    drawn = setting.with_noise(noise)
+    if compared is None:
+        compared = compare_outputs(setting, seed) if noise == "release" else ""
+    setting = drawn
     begin()
     result = setting.algorithm.learn_from(
         RunRequest(
@@ -111,7 +124,8 @@ def run(
             progress=progress,
         )
     )
-    episodes = source.data.trajectories.users
+    withheld = why_withheld(setting, source) if noise == "release" else ""
+    episodes = None if withheld else source.data.trajectories.users
     spent = price_run(result.ledger, setting)
     policy = keep_policy(
         setting,
@@ -123,13 +137,17 @@ def run(
         spent=spent,
         ledger=result.ledger,
         labels=source.labels,
+        compared=compared,
+        warnings=tuple(str(source.data.facts[name]) for name in _WARNINGS if name in source.data.facts),
     )
     gap = _measure_gap(result, source)
     return Ran(
         algorithm=setting.algorithm.name,
         environment=source.data.name,
-        description=source.data.description,
-        facts=source.data.facts,
+        description=f"{source.data.name}: {_WITHHELD}" if withheld else source.data.description,
+        facts={**source.data.facts, **dict.fromkeys(_COUNTS & source.data.facts.keys(), withheld)}
+        if withheld
+        else source.data.facts,
         replicates=replicates,
         episodes=episodes,
         parameters=exact_parameters(setting),
@@ -142,6 +160,7 @@ def run(
         spent=spent,
         ledger=summarise_ledger(result.ledger, out),
         diagnostics=result.diagnostics,
+        compared=compared,
         policy_file=None if out is None else ARRAY_NAME,
         _policy=policy,
         remarks=(
@@ -149,7 +168,7 @@ def run(
             *(RunRemark(title=remark.title, text=remark.text) for remark in result.remarks),
         ),
         seconds=result.seconds,
-        episodes_per_second=episodes * replicates / max(result.seconds, 1e-9),
+        episodes_per_second=None if episodes is None else episodes * replicates / max(result.seconds, 1e-9),
     )
 
 
@@ -169,6 +188,53 @@ def _tell_several(setting: Chosen, spent: SpentCost | None) -> tuple[RunRemark, 
         f"{about} lowers it."
     )
     return (RunRemark(title=f"The claim is about {about}", text=text),)
+
+
+def why_withheld(setting: Chosen, source: Source) -> str:
+    """Returns why the numbers of rows, users and episodes are withheld beside a release; empty where they are public.
+
+    Public are those of simulated users, and the number of a table's users, of one trajectory each, where neighbours
+    replace one of them and no row was left out by what stands in it.
+    """
+    if source.data.public or setting.declaration is None:
+        return ""
+    if choices := source.data.facts.get(DEPENDS_ON_DATA):
+        return f"{_WITHHELD} ({choices})"
+    if not isinstance(setting.declared.relation, ReplaceOne):
+        return f"{_WITHHELD} (neighbours differ in it: {setting.declared.relation.words})"
+    unit = source.data.trajectories.unit
+    if unit is not None and unit.trajectories > 1:
+        return f"{_WITHHELD} (one {unit.who} has up to {unit.trajectories} trajectories, and may have fewer)"
+    return ""
+
+
+def compare_outputs(setting: Chosen, seed: int) -> str:
+    """Returns what of an agent is the same on neighbours behind the same billboards, before anything is released.
+
+    Returns:
+        As `say_compared`; empty where the algorithm has no view lockstep.
+
+    Raises:
+        ParameterError: One user moves a release further than is charged, or what the agent hands back beside it.
+    """
+    plan = registry.plan_for(setting.algorithm)
+    if setting.declaration is None or LOCKSTEP not in plan.views or plan.lacks(setting.declared, LOCKSTEP):
+        return ""
+    found = audit(setting, plan=plan, view=LOCKSTEP, trials=_COMPARED, seed=seed, workers=1)
+    if found.verdict == "violation":
+        message = (
+            f"{setting.algorithm.name} is not released: {found.witness}. `privcheck audit {setting.algorithm.name} "
+            "--view lockstep` shows the figures; simulated noise (--noise simulated) runs it for a look, not to publish"
+        )
+        raise ParameterError(message, name="noise", given="release")
+    return say_compared(found)
+
+
+def say_compared(found: Audited | None) -> str:
+    """Returns what a lockstep audit found to be the same, in words; empty where it found or ran nothing of the kind."""
+    if found is None or found.verdict != "consistent" or not found.agent_ran or not found.evidence.get("compared"):
+        return ""
+    return f"{found.evidence['compared']}; bit for bit on {found.trials} pairs of neighbours"
 
 
 def refuse_no_agent(setting: Chosen) -> None:

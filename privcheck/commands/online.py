@@ -15,7 +15,7 @@ from privcheck import registry
 from privcheck.accounting import check_ledger
 from privcheck.commands.artefacts import keep_policy
 from privcheck.commands.comparing import common_delta, made_by, price_claim, stand
-from privcheck.commands.learned import refuse_torn_ledger, summarise_ledger
+from privcheck.commands.learned import compare_outputs, refuse_torn_ledger, summarise_ledger
 from privcheck.commands.provenance import exact_parameters, preset_used
 from privcheck.commands.setting import Chosen, settle
 from privcheck.commands.spent import odometer, price_run, readings
@@ -137,6 +137,7 @@ def run_online(
     progress: Progress = silent,
     trivial: TrivialValues | None = None,
     begin: Callable[[], None] = nothing,
+    compared: str | None = None,
     play_twin: PlayTwin = Algorithm.play,
 ) -> RanOnline:
     """Returns what an online agent did and what that has cost, from its ledger.
@@ -156,9 +157,11 @@ def run_online(
         trivial: What the policies that learn nothing are worth there, where that is known; None to compute it.
         begin: Called before the first draw.
         play_twin: Runs the non-private twin.
+        compared: As for `privcheck.commands.learned.run`.
 
     Raises:
-        ParameterError: A number is out of range, or the directory holds another run's checkpoint.
+        ParameterError: A number is out of range, the directory holds another run's checkpoint, or with release noise
+            the agent hands back what its releases do not hold.
         LedgerError: The run released something else than was declared, or the directory holds a ledger that was changed
             or is another run's.
     """
@@ -169,8 +172,11 @@ def run_online(
     K = episodes_of(setting)
     if noise == "release":
         _refuse_release(setting, replicates, out)
-    setting = setting.with_noise(noise)
-    _refuse_ledger(setting, out)
+    drawn = setting.with_noise(noise)
+    _refuse_ledger(drawn, out)
+    if compared is None:
+        compared = compare_outputs(setting, seed) if noise == "release" else ""
+    setting = drawn
     asked = OnlineRequest(
         setting=setting.setting,
         world=world,
@@ -194,6 +200,7 @@ def run_online(
         claimed=None,
         spent=spent,
         ledger=result.ledger,
+        compared=compared,
     )
     nothing = trivial or judge_trivial_policies(world.mdp, world.features)
     regret = _regret(result, K, nothing, run_twin(setting, asked, play_twin))
@@ -220,6 +227,7 @@ def run_online(
         odometer=odometer(result.ledger, setting, readings(result.episodes, K)) if result.ledger else None,
         ledger=summarise_ledger(result.ledger, out),
         diagnostics=result.diagnostics,
+        compared=compared,
         seconds=result.seconds,
         episodes_per_second=K * replicates / max(result.seconds, 1e-9),
     )

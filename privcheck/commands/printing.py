@@ -199,7 +199,10 @@ def describe_shown_policy(result: ShownPolicy) -> str:
     if given is None:
         public = "no guarantee: not learned by a private algorithm"
     else:
-        allowed = "may be published" if given.protects else "NOT to be published: its noise was simulated"
+        allowed = f"may be published (compared: {given.compared})"
+        if not given.publishable:
+            simulated, uncompared = "its noise was simulated", "it was not compared on neighbours"
+            allowed = f"NOT to be published: {uncompared if given.protects else simulated}"
         whom = given.relation if given.unit is None else f"{given.unit.words}, stated by {given.unit.stated_by}"
         public = f"{allowed}; protects: {whom}; spent {_say_spent(given.spent)}; claimed {given.claim}"
         public += f" ({given.spent.theorem}; {given.spent.note})" if given.spent and given.spent.theorem else ""
@@ -209,6 +212,7 @@ def describe_shown_policy(result: ShownPolicy) -> str:
         [
             f"policy of {result.algorithm}, learned from {result.learned_from}: {public}",
             f"value: {', '.join(worth) or 'not known'} ({result.value.note})",
+            *(f"not covered by noise: {warning}" for warning in result.warnings),
             "",
             columns([("state", "steps", "likeliest action", "probability"), *result.rows]),
         ]

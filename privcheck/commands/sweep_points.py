@@ -144,7 +144,7 @@ def _describe(task: Task, ran: Ran | RanOnline, standing: Standing) -> SweepPoin
         over=task.over,
         environment=ran.environment,
         replicates=ran.replicates,
-        episodes=ran.episodes,
+        episodes=ran.episodes or 0,  # a sweep draws simulated noise, of which no number is withheld
         parameters=ran.parameters,
         options=ran.options,
         choices=ran.choices if isinstance(ran, RanOnline) else {},

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +31,8 @@ from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
 
 Array = NDArray[np.float64]
+_MEMORY: Final = "memory/"  # before the names of a memory's arrays in a replicate
+_AGENT: Final = "agent"  # the generator of a memory
 _SLACK: Final = 1e-9  # by which probabilities may miss a sum of 1
 
 
@@ -51,8 +54,36 @@ class Sizes:
 
 
 Board = Mapping[str, Array]  # noisy sums over the users so far by release, in their declared shapes; 0 before the first
-AgentHalf = Callable[[Board], NDArray[Any]]  # (H, S) actions, or (H, S, A) probabilities; of the board alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Memory:
+    """What an agent half keeps from one episode to the next: functions of the boards so far, and randomness.
+
+    It lies in the replicate: a checkpoint holds it, and audits feed it the same boards on D and on D′ and compare it
+    bit for bit. What is kept anywhere else is lost where a run is continued, and leaves lockstep undecided.
+
+    Attributes:
+        arrays: By name, as `PlainAgent.memory` made them; written in place.
+        rng: For ties and other choices of the agent's own; no user's data and no noise is drawn from it.
+    """
+
+    arrays: Mapping[str, NDArray[Any]]
+    rng: np.random.Generator
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Returns one of the arrays, to be read or written in place."""
+        return self.arrays[name]
+
+    def __setitem__(self, name: str, value: object) -> None:
+        """Writes into one of the arrays, which keeps its shape and type."""
+        self.arrays[name][...] = value
+
+
+# from the board, and the memory where the agent has one, to (H, S) actions or (H, S, A) probabilities
+AgentHalf = Callable[..., NDArray[Any]]
 MakeAgentHalf = Callable[[Setting, Sizes], AgentHalf]
+MakeMemory = Callable[[Setting, Sizes], Mapping[str, NDArray[Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +91,19 @@ class PlainAgent:
     """An online agent in two halves, as it is registered (a `MakePlayer`).
 
     Attributes:
-        agent: Makes the agent half from setting and sizes: a function from noisy sums to the next user's policy. It is
-            called before every episode and must depend on nothing else.
+        agent: Makes the agent half from setting and sizes: a function from noisy sums to the next user's policy,
+            `agent(board)`, or with a memory `agent(board, memory)`. It is called once before every episode and must
+            depend on nothing else.
+        memory: Makes what the agent half may write in place and finds again in the next episode, such as the policy and
+            the noisy counts with which it has planned: arrays of numbers by name, as they are before the first episode.
+            None for an agent half that is a function of the last board.
         contribute: Makes the privatizer half: a function from one user's trajectory to what the channel is given, by
             release. None for the declared statistics.
         ends: The last user of each batch, ascending, from setting and K, where releases leave in batches.
     """
 
     agent: MakeAgentHalf
+    memory: MakeMemory | None = None
     contribute: Callable[[Setting], Contribute] | None = None
     ends: Callable[[Setting, int], tuple[int, ...]] | None = None
 
@@ -81,6 +117,7 @@ class PlainAgent:
         setting, mdp = request.setting, request.world.mdp
         sizes = Sizes(H=mdp.horizon, S=mdp.states, A=mdp.actions, K=request.episodes)
         _refuse(request, sizes)
+        blank_memory = None if self.memory is None else _check_memory(self.memory(setting, sizes))
         streams = Streams(
             setting,
             episodes=sizes.K,
@@ -88,9 +125,10 @@ class PlainAgent:
             ends=() if self.ends is None else self.ends(setting, sizes.K),
             noiseless=noiseless,
             noise=request.noise,
+            remembered=tuple(f"{_MEMORY}{name}" for name in blank_memory or ()),
         )
         agent = self.agent(setting, sizes)
-        run = _Run(request=request, sizes=sizes, streams=streams, agent=agent, users=_Users(mdp))
+        run = _Run(request=request, sizes=sizes, streams=streams, agent=agent, memory=blank_memory, users=_Users(mdp))
         name = setting.declared.name
         return Player(
             start=run.start,
@@ -109,16 +147,26 @@ class _Run:
     """A plain agent in a world: what its player's functions do."""
 
     def __init__(
-        self, *, request: OnlineRequest, sizes: Sizes, streams: Streams, agent: AgentHalf, users: _Users
+        self,
+        *,
+        request: OnlineRequest,
+        sizes: Sizes,
+        streams: Streams,
+        agent: AgentHalf,
+        memory: Mapping[str, NDArray[Any]] | None,
+        users: _Users,
     ) -> None:
+        self._memory = memory
         self._request, self._sizes, self._streams, self._agent, self._users = request, sizes, streams, agent, users
         self._ledger: Ledger | None = None
         self.optimal = solve(request.world.mdp).value
 
     def start(self, number: int) -> Replicate:
         """Returns a replicate before its first episode."""
-        own = seeds(self._request.seed, number, "users", "noise")
+        drawn = ("users", "noise") if self._memory is None else ("users", "noise", _AGENT)
+        own = seeds(self._request.seed, number, *drawn)
         arrays = {"number": np.array([number]), **self._streams.blank(), **blank(self._sizes.K)}
+        arrays |= {f"{_MEMORY}{name}": array.copy() for name, array in (self._memory or {}).items()}
         one = Replicate(arrays=arrays, generators={name: np.random.default_rng(seed) for name, seed in own.items()})
         arrays[TOLD] = self._policy(one)
         return one
@@ -129,7 +177,7 @@ class _Run:
         mdp, curves = self._request.world.mdp, one.arrays["curves"]
         record = Record(until=until, totals=totals, curves=curves, grid=grid(self._sizes.K), optimal=self.optimal)
         while (done := int(totals[DONE])) < until:
-            policy = self._policy(one)
+            policy = self._policy(one) if done else told  # once an episode: a memory counts the calls
             if done == 0 or not np.array_equal(policy, told):
                 totals[SWITCHES] += 1.0 if done else 0.0
                 totals[VALUE] = evaluate(mdp, policy if policy.ndim == 3 else one_hot(policy, self._sizes.A))
@@ -145,7 +193,7 @@ class _Run:
         self._streams.record_past(one, ledger)
 
     def _policy(self, one: Replicate) -> NDArray[Any]:
-        policy = np.asarray(self._agent(self._streams.sums(one)))
+        policy = np.asarray(self._agent(self._streams.sums(one), *self._recall(one)))
         H, S, A = self._sizes.H, self._sizes.S, self._sizes.A
         whole = policy.shape == (H, S) and np.issubdtype(policy.dtype, np.integer)
         if whole and policy.min() >= 0 and policy.max() < A:
@@ -156,6 +204,26 @@ class _Run:
         got = f"{policy.dtype} {policy.shape}" + (f" from {policy.min()} to {policy.max()}" if policy.size else "")
         wanted = f"actions ({H}, {S}) below {A}, or probabilities ({H}, {S}, {A})"
         raise ParameterError(f"the agent half must return {wanted}; got {got}", name="agent", given=got)
+
+    def _recall(self, one: Replicate) -> tuple[Memory, ...]:
+        if self._memory is None:
+            return ()
+        arrays = {name: one.arrays[f"{_MEMORY}{name}"] for name in self._memory}
+        return (Memory(arrays=MappingProxyType(arrays), rng=one.generators[_AGENT]),)
+
+
+def _check_memory(given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Returns the arrays of a memory before the first episode.
+
+    Raises:
+        ParameterError: One of them holds something else than numbers.
+    """
+    arrays = {name: np.asarray(value) for name, value in given.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            message = f"memory {name!r}: expected an array of numbers, got {array.dtype}"
+            raise ParameterError(message, name="memory", given=str(array.dtype))
+    return arrays
 
 
 class _Users:

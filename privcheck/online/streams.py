@@ -67,6 +67,7 @@ class Streams:
         ends: The last user of each batch.
         noiseless: Nothing is drawn.
         noise: Where it comes from; "release" draws anew whatever the replicate's generators say.
+        remembered: The arrays of a replicate in which the agent half keeps functions of past boards.
 
     Raises:
         ParameterError: Releases leave once, or by schedules of several kinds; batches without their ends; or release
@@ -82,7 +83,9 @@ class Streams:
         ends: tuple[int, ...] = (),
         noiseless: bool = False,
         noise: NoiseKind = "simulated",
+        remembered: tuple[str, ...] = (),
     ) -> None:
+        self._remembered = remembered
         self._declaration, self._values = setting.released, setting.values
         self._released = noise == "release" and not noiseless
         if self._released and contribute is not None and any(on_grid(r) for r in self._declaration.releases):
@@ -110,8 +113,8 @@ class Streams:
 
     @property
     def policy(self) -> tuple[str, ...]:
-        """Returns the arrays that are computed from the billboard alone."""
-        return (TOLD,)
+        """Returns the arrays that are computed from the billboards alone."""
+        return (TOLD, *self._remembered)
 
     @property
     def board(self) -> tuple[str, ...]:

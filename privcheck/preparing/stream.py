@@ -23,7 +23,7 @@ from privcheck.preparing.codebooks import FILE_NAME, Codebook
 from privcheck.preparing.episodes import Dense, shape_episodes
 from privcheck.preparing.plan import PreparationPlan
 from privcheck.preparing.raw import Change, Chunk, read_chunks, refuse_unknown_users
-from privcheck.reading.users import METADATA, RECIPE, unit_of_table
+from privcheck.reading.users import DEPENDS, METADATA, RECIPE, unit_of_table
 from privcheck.results import Progress, silent
 from privcheck.unit import Unit
 from privcheck.whole_files import whole_file
@@ -265,6 +265,8 @@ class _Writer:
             self.named = dense.users is not None
             unit = _unit_of(self._plan, steps, named=self.named)
             said = {METADATA: json.dumps(unit.to_dict())}
+            if self._plan.depends_on_data:
+                said[DEPENDS] = json.dumps(self._plan.depends_on_data)
             table = table.replace_schema_metadata(said | ({RECIPE: self._recipe} if self._recipe else {}))
             made = csv.CSVWriter if self._csv else pq.ParquetWriter
             self._writer = made(self._file, table.schema)

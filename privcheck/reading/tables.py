@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from privcheck.errors import FileFormatError, ParameterError
 from privcheck.reading.problems import Problems
-from privcheck.reading.users import METADATA, RECIPE
+from privcheck.reading.users import DEPENDS, METADATA, RECIPE
 
 CONVENTIONS = {"line": "lines count the header as line 1", "row": "rows count from 1"}
 
@@ -30,6 +31,7 @@ class Table:
         ignored: The columns of the file that were not asked for.
         stored: The unit of privacy in a Parquet file's metadata, as JSON; None where there is none.
         recipe: There too: the digest of the recipe that it was prepared by; empty without one.
+        depends_on_data: There too: the choices of its preparation that looked at the data, in words; empty without one.
     """
 
     format: str
@@ -39,6 +41,7 @@ class Table:
     ignored: tuple[str, ...]
     stored: bytes | None = None
     recipe: str = ""
+    depends_on_data: str = ""
 
     @property
     def rows(self) -> int:
@@ -154,7 +157,18 @@ def _read_parquet(path: Path, needed: Sequence[str], optional: Sequence[str]) ->
         ignored=tuple(n for n in names if n not in chosen),
         stored=metadata.get(METADATA),
         recipe=metadata.get(RECIPE, b"").decode("ascii", "replace"),
+        depends_on_data=_read_choices(path, metadata.get(DEPENDS, b"[]")),
     )
+
+
+def _read_choices(path: Path, given: bytes) -> str:
+    try:
+        choices = json.loads(given)
+        return "; ".join(choices)
+    except (TypeError, ValueError):
+        raise FileFormatError(
+            f"{path}: {DEPENDS.decode()} in its metadata is damaged; prepare the file again"
+        ) from None
 
 
 def _read_csv(path: Path, needed: Sequence[str], optional: Sequence[str], problems: Problems) -> Table:

@@ -18,7 +18,15 @@ from privcheck.reading.columns import as_whole, check_range, check_unit_interval
 from privcheck.reading.door import NEEDED, admit, largest_id, refuse_too_large
 from privcheck.reading.problems import Problems
 from privcheck.reading.tables import CONVENTIONS, Table, read_table, require_file
-from privcheck.reading.users import NO_STATEMENT, SAY_SO, Users, most_of, refuse_unknown, unit_of_table
+from privcheck.reading.users import (
+    DEPENDS_ON_DATA,
+    NO_STATEMENT,
+    SAY_SO,
+    Users,
+    most_of,
+    refuse_unknown,
+    unit_of_table,
+)
 from privcheck.trajectories import Trajectories
 from privcheck.unit import Unit
 
@@ -143,6 +151,8 @@ def admit_table(
         facts["ignored columns"] = ", ".join(table.ignored)
     if table.recipe:
         facts["recipe"] = table.recipe
+    if table.depends_on_data:
+        facts[DEPENDS_ON_DATA] = table.depends_on_data
     unit = unit_of_table(users, stored, named=named, steps=admitted.horizon)
     return gather_facts(replace(admitted, unit=unit), facts, sizes)
 

@@ -18,6 +18,8 @@ COLUMN: Final = "user"
 METADATA: Final = b"privcheck.unit"  # of a Parquet file's schema
 RECIPE: Final = b"privcheck.recipe"  # there too: the digest of the recipe that it was prepared by
 SAY_SO: Final = "--one-episode-is-one-user (in Python users=Users(one_episode_is_one_user=True))"
+DEPENDS: Final = b"privcheck.depends_on_data"  # there too: the choices of its preparation that looked at the data
+DEPENDS_ON_DATA: Final = "depends on the data"  # the fact of a file that says so in words
 _PEOPLE: Final = re.compile(
     r"(patient|subject|person|people|user|member|client|customer|rider|driver|student|participant|individual|"
     r"household|employee|citizen|donor|mrn|ssn|nhs|pseudonym|account|device|visitor|respondent)",

@@ -190,15 +190,19 @@ def _lockstep(view: Audited) -> str:
     if value_of(evidence.get("departures")):
         return (
             f"Behind the same billboard the agent played another policy {figure(evidence.get('departures'))} times of "
-            f"{figure(policies)} once one user's data were different: it sees what is not released, and the billboard "
-            "lemma does not hold of it."
+            f"{figure(policies)}, or handed back other figures beside it, once one user's data were different: it sees "
+            "what is not released, and the billboard lemma does not hold of it."
         )
     if view.verdict == "consistent":
-        alike = f" Behind the same billboard all {figure(policies)} policies were the same, bit for bit."
+        also = words(evidence, "compared")
+        alike = f" Behind the same billboard all {figure(policies)} policies were the same, bit for bit"
+        alike += f"; compared: {also}." if also else "."
         return (
             f"On none of {pairs} pairs of neighbours did the user move a release further than is charged for it."
             f"{alike if policies else ''}"
         )
+    if view.verdict == "undecided":
+        return f"Nothing is known about part of what the agent hands back: {words(evidence, 'doubt')}."
     norm = words(evidence, "norm")
     norm = {"l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "step": "ℓ₂ at one step"}.get(norm, norm)
     if value_of(evidence.get("moved")) is None:

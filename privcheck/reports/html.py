@@ -26,7 +26,7 @@ from privcheck.reports.wording import label, show_value
 Facts = tuple[tuple[str, str], ...]
 
 _INPUTS = {"parameters": "Parameters", "choices": "Readings", "options": "Options"}
-_RUN_PARTS = {**_INPUTS, "diagnostics": "Diagnostics, from the billboard only"}
+_RUN_PARTS = {**_INPUTS, "diagnostics": "Diagnostics"}
 
 
 def render_html(report: Report, *, fingerprint: str | None = None) -> str:
@@ -70,6 +70,7 @@ def render_html(report: Report, *, fingerprint: str | None = None) -> str:
         curves=[inline(plot) for plot in curve_plots([run])] if isinstance(run, RanOnline) else [],
         run=_run(run) if run else (),
         diagnostics=tables.facts(run.diagnostics) if run else (),
+        compared=run.compared if run else "",
         ledger=tables.ledger_table(ledger),
         recorded=tables.facts(ledger, leave=("digest", "as_declared")),
         ledger_digest=ledger.digest if ledger else "",

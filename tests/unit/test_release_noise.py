@@ -27,10 +27,12 @@ from privcheck import (
     registry,
 )
 from privcheck.accounting import account, check_ledger, price_ledger
+from privcheck.commands.artefacts import show_policy
 from privcheck.commands.data import load
 from privcheck.commands.declared import verify_claim
 from privcheck.commands.learned import run
 from privcheck.commands.online import load_world, run_online, settle_together
+from privcheck.commands.printing import describe_shown_policy
 from privcheck.commands.setting import settle
 from privcheck.drawn import as_drawn
 from privcheck.errors import ChannelError, LedgerError, ParameterError
@@ -275,3 +277,40 @@ def test_discrete_declarations_stay_and_others_are_refused():
             as_drawn(setting.declared, setting.values)
     with pytest.raises(ParameterError, match=r"claims in zCDP, pure and \(ε, δ\)-DP"):
         as_drawn(declared(Gaussian(variance=4), GaussianDP(1)), {})
+
+
+def test_a_policy_is_publishable_only_where_what_it_comes_with_was_compared(tmp_path):
+    setting, source = choose("dp-apvi", n=40, H=2)
+    ran = run(setting, source, noise="release", out=tmp_path / "compared")
+    kept = load_policy(tmp_path / "compared").record.guarantee
+    assert kept.compared == ran.compared
+    assert kept.compared.startswith("policy, values, claimed, diagnostics, remarks; bit for bit")
+    assert kept.publishable
+    assert "may be published (compared: policy" in shown(tmp_path / "compared")
+    unseen = run(setting, source, noise="release", out=tmp_path / "unseen", compared="")
+    assert unseen.policy.record.guarantee.protects
+    assert "NOT to be published: it was not compared" in shown(tmp_path / "unseen")
+    assert "not to be published before" in unseen.policy.record.value.note
+
+
+def shown(directory):
+    return describe_shown_policy(show_policy(directory, picture=None, whole=False))
+
+
+def test_an_agent_that_hands_back_exact_data_is_refused_before_anything_is_drawn(tmp_path):
+    setting, source = choose("dp-apvi", n=40, H=2)
+    honest, seen, begun = setting.algorithm.offline, {}, []
+
+    def hold(data, declaration, channel):
+        seen["mean"] = float(data.states.sum())
+        return honest.privatizer(data, declaration, channel)
+
+    def make(given, *, reward):
+        learn = honest.make(given, reward=reward)
+        return lambda billboard, publish, **more: replace(learn(billboard, publish, **more), claimed=seen["mean"])
+
+    leaky = replace(setting.algorithm, offline=replace(honest, make=make, privatizer=hold))
+    with pytest.raises(ParameterError, match=r"dp-apvi is not released: .*beside it: claimed"):
+        run(replace(setting, algorithm=leaky), source, noise="release", out=tmp_path, begin=lambda: begun.append(1))
+    assert not begun
+    assert not list(tmp_path.iterdir())

@@ -151,7 +151,7 @@ def weighted_player(request: OnlineRequest, rule: Rule, *, label: str) -> Player
     refuse_memory(request, numbers=H * d * d * 6 + H * S * (d + 4) + H * S * A * 2 + S * A * (2 * d + 4))
     w, truth, points = compress(world.mdp), solve(world.mdp), grid(K)
     features = tabulate(world, times=_norm(request))
-    reward = np.ascontiguousarray(world.mdp.mean_reward.reshape(-1, S * A))
+    reward = np.ascontiguousarray(world.public_model.mean_reward.reshape(-1, S * A))
 
     def start(number: int) -> Replicate:
         own = seeds(request.seed, number, "users", "noise")

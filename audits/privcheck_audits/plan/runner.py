@@ -28,6 +28,7 @@ class Outcome:
 
     Attributes:
         violated: Whether something is refuted.
+        doubt: Why nothing can be said where nothing is refuted; empty where something can.
         evidence: The figures.
         method: The test, in words.
         witness: The pair, in words.
@@ -57,6 +58,7 @@ class Outcome:
     anytime: bool = False
     pair: tuple[Any, Any] | ShownPair | None = None
     bars: Bars | None = None
+    doubt: str = ""
 
 
 def run_test(
@@ -86,10 +88,11 @@ def run_test(
     seconds = time.perf_counter() - began
     outcome, bound = read(counted), bound or limits(request, request.values)
     runs = outcome.runs
+    open_ = bool(outcome.doubt) or says_nothing(request)
     timed: Evidence = {} if runs is None else {"trials_per_second": runs / seconds}
     result = AuditResult(
         view=request.view,
-        verdict="violation" if outcome.violated else "undecided" if says_nothing(request) else "consistent",
+        verdict="violation" if outcome.violated else "undecided" if open_ else "consistent",
         trials=request.trials if runs is None else -(-runs // 2),
         confidence=request.confidence,
         delta=request.delta,

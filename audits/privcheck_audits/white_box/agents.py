@@ -9,7 +9,7 @@ the agent stands.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
@@ -28,6 +28,7 @@ from privcheck.schedules import EveryEpisode, Tree
 from privcheck.setting import Setting
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_audits.white_box.faces import CheckedFace
+from privcheck_audits.white_box.outputs import Read, read_outputs
 
 EPISODES: Final = 64  # K, at most
 _NUMBERS: Final = 20_000  # counters, above which fewer states, actions or steps are taken
@@ -205,3 +206,21 @@ def policies(face: CheckedFace, one: Replicate) -> dict[str, NDArray[Any]]:
 def same_policies(face: CheckedFace, one: Replicate, other: Replicate) -> bool:
     """Returns whether two replicates have the same policy, bit for bit."""
     return all(np.array_equal(array, other.arrays[name]) for name, array in policies(face, one).items())
+
+
+def read_shown(face: CheckedFace, players: Sequence[Player], one: Replicate) -> Read:
+    """Reads all that an agent hands back beside its releases: policies, and every figure that a result holds.
+
+    Args:
+        face: Which arrays are policies.
+        players: All copies of the agent that have played the replicate; the first is asked about it.
+        one: The replicate.
+    """
+    at_limit = players[0].at_limit
+    return read_outputs(
+        {
+            **policies(face, one),
+            "diagnostics": [dict(player.diagnostics) for player in players],
+            "at_limit": None if at_limit is None else at_limit(one),
+        }
+    )

@@ -60,8 +60,13 @@ class Replayed:
         distances: The largest, by release and norm.
         policies: Policies that an agent was asked for on D, over all pairs; 0 where no agent runs.
         changes: How many of them differed from the one before: a policy that never moves shows nothing.
-        departures: How many were another one on D′, behind the same billboard; the billboard lemma allows none.
+        departures: How many times something was another one on D′ behind the same billboards, a policy or whatever else
+            the agent hands back; the billboard lemma allows none.
         departure: The first pair of which one was, in words; empty without.
+        unrepeated: How many times it was another one under the same data, billboards and randomness: about that nothing
+            is known.
+        doubt: The first reason why that is so, with the remedy; empty without.
+        compared: What of the agent was compared, by name.
         plainest: The first pair that exceeds a charge, made as plain as it can be, in words; empty without.
         shown: A pair side by side: the first that moved a policy, else the first of those that move a release furthest
             of what is charged; None where none can be shown.
@@ -74,6 +79,9 @@ class Replayed:
     changes: int = 0
     departures: int = 0
     departure: str = ""
+    unrepeated: int = 0
+    doubt: str = ""
+    compared: tuple[str, ...] = ()
     plainest: str = ""
     shown: ShownPair | None = None
     words: str = ""
@@ -89,6 +97,9 @@ class Replayed:
             changes=self.changes + other.changes,
             departures=self.departures + other.departures,
             departure=self.departure or other.departure,
+            unrepeated=self.unrepeated + other.unrepeated,
+            doubt=self.doubt or other.doubt,
+            compared=tuple(dict.fromkeys((*self.compared, *other.compared))),
             plainest=told.plainest or before.plainest or after.plainest,
             shown=told.shown,
             words=told.words,

@@ -1,7 +1,8 @@
 """Agents that learn from a dataset, run with channels of the auditor's: lockstep replay, and noise as declared.
 
 Both halves are the registered ones: the privatizer is handed a channel that keeps exact values, the agent half a
-billboard. Behind D's billboard the agent half must come to the same policy on D and on D′, bit for bit.
+billboard. Behind D's billboard the agent half must hand back the same on D and on D′, bit for bit: the policy and
+everything beside it (`privcheck_audits.white_box.outputs`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from privcheck_audits.show.side_by_side import show_pair
 from privcheck_audits.white_box.distances import Distance, Replayed
 from privcheck_audits.white_box.lockstep import Opened, describe_user
 from privcheck_audits.white_box.noise_tests import NoiseRecorder, Sums
+from privcheck_audits.white_box.outputs import Read, find_differences, list_fields, read_outputs
 from privcheck_audits.white_box.shrinking import shrink
 from privcheck_audits.white_box.users import Users
 
@@ -56,32 +58,23 @@ class OfflinePasses:
     Attributes:
         agent: As it is registered.
         setting: Declaration, parameters, options, readings and features, at the sizes of the audit.
-        learnt: What the passes so far came to, in their order.
+        handed: What the passes so far handed back, in their order.
     """
 
     agent: OfflineAgent
     setting: Setting
-    learnt: list[Learnt] = field(default_factory=list)
+    handed: list[Read] = field(default_factory=list)
 
     def fresh(self) -> OfflinePasses:
         """Returns the same without passes."""
-        return replace(self, learnt=[])
+        return replace(self, handed=[])
 
     def __call__(
         self, users: Users, declaration: Declaration, values: Mapping[str, Fraction], opened: Opened
     ) -> Iterator[int]:
         """Runs both halves on the users, and yields once: an `Execution` of `white_box.lockstep.replay`."""
-        self.learnt.append(self._learn(users, declaration, values, opened(1)))
+        self.handed.append(read_outputs(self._learn(users, declaration, values, opened(1))))
         yield 1
-
-    @property
-    def departures(self) -> int:
-        """Returns how many policies differ from the first, themselves or in the values that come with them."""
-        first = self.learnt[0]
-        return sum(
-            not (np.array_equal(one.policy, first.policy) and np.array_equal(one.values, first.values))
-            for one in self.learnt[1:]
-        )
 
     def record(self, users: Users, *, runs: range, rng: np.random.Generator, seed: int) -> Sums:
         """Returns what fresh runs drew.
@@ -158,23 +151,46 @@ def replay_pair(
         position: Where the user is, counted from 0; None where it is alone.
     """
     distances, plainest = run(pair), ""
-    departures, policies = (0, 0) if passes is None else (passes.departures, len(passes.learnt))
+    handed = () if passes is None else tuple(passes.handed)
+    moved, unrepeated = _find_moved(pair, run, passes)
     shown = show_pair(pair, "The pair that moves a release furthest of what is charged, step by step.")
     words = describe_user(pair, position)
     if any(distance.exceeds for distance in distances):
         plain = shrink(pair, lambda other: any(distance.exceeds for distance in run(other)))
         plainest = words = describe_user(plain, position)
         shown = show_pair(plain, "A pair that exceeds the charge, simplified as far as possible, step by step.")
-    departure = (
-        f"{describe_user(pair, position)}; behind the same billboard the agent learns another policy or other values"
-    )
     return Replayed(
         pairs=1,
         distances=distances,
         plainest=plainest,
         shown=shown,
         words=words,
-        policies=policies,
-        departures=departures,
-        departure=departure if departures else "",
+        policies=len(handed),
+        departures=int(bool(moved)),
+        departure=f"{describe_user(pair, position)}; behind the same billboard the agent learns another policy or "
+        f"hands back other figures beside it: {', '.join(moved)}"
+        if moved
+        else "",
+        unrepeated=int(bool(unrepeated)),
+        doubt=f"on the same data behind the same billboard the agent does not repeat {', '.join(unrepeated)}, so that "
+        "nothing is known about that: seed its randomness from what is public, keep nothing between two runs, and "
+        "return plain values and arrays"
+        if unrepeated
+        else "",
+        compared=list_fields(handed[0]) if handed else (),
     )
+
+
+def _find_moved(
+    pair: UserPair, run: Callable[[UserPair], tuple[Distance, ...]], passes: OfflinePasses | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns what the pair's user moved of what the last two passes handed back, and what does not repeat anyhow.
+
+    What is another one on D′ is run again on D alone, twice: only what is then the same has been moved by the user.
+    """
+    if passes is None or not (differs := find_differences(*passes.handed[-2:])):
+        return (), ()
+    same = next(user for user in pair if user is not None)
+    run((same, same))
+    unrepeated = find_differences(*passes.handed[-2:])
+    return tuple(sorted(differs - unrepeated)), tuple(sorted(unrepeated))

@@ -1,15 +1,17 @@
 """Lockstep replay of running online agents: D′ behind D's billboard, with one user who answers otherwise.
 
-After every episode the noisy tables of the run on D′ are replaced by those of D, so that both runs ask for the same
-policies; that they do, bit for bit, is the billboard lemma's premise, and is checked. What reached the privatizer's
-noise is compared output by output: of a tree the P-sum that closes, of a local privatizer the user's message, of
-batches the batch's tables.
+After every episode the noisy tables of the run on D′ are replaced by those of D, so that both runs see the same
+history of billboards and ask for the same policies; that they do, bit for bit, is the billboard lemma's premise, and is
+checked, as is whatever else the agent hands back. What it remembers of past billboards is in its replicate, and is
+compared too. What reached the privatizer's noise is compared output by output: of a tree the P-sum that closes, of a
+local privatizer the user's message, of batches the batch's tables.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -19,12 +21,22 @@ from privcheck.finite_mdp import FiniteMDP
 from privcheck.online.player import Replicate, Tables
 from privcheck_audits.engine.blocks import total
 from privcheck_audits.show.side_by_side import show_pair
-from privcheck_audits.white_box.agents import Twin, Watched, policies, same_policies
+from privcheck_audits.white_box.agents import Twin, Watched, policies, read_shown, same_policies
 from privcheck_audits.white_box.distances import Distance, Moved, Replayed
 from privcheck_audits.white_box.faces import CheckedFace, act
+from privcheck_audits.white_box.outputs import Read, find_differences, list_fields
 from privcheck_audits.white_box.responses import random_responses, response_pairs
 from privcheck_audits.white_box.streams import TreeNodes
 
+_UNREPEATED: Final = (
+    "behind the same billboards the agent does not repeat itself on the same data, so that nothing is known about what "
+    "moves it: draw from the replicate's generators, and keep what is remembered in its arrays (PlainAgent's `memory`)"
+)
+_ELSEWHERE: Final = (
+    "another copy of the agent that continues its replicate plays another policy: something is kept outside of the "
+    "replicate's arrays and generators, where no checkpoint holds it and no one user's data can be exchanged under it. "
+    "Keep what is remembered of past billboards in the replicate (PlainAgent's `memory`)"
+)
 _ROUNDING: Final = 1e-9  # relative: of P-sums of costs and rewards, which are differences of sums over all users
 _EPS: Final = 8 * float(np.finfo(np.float64).eps)  # of a message that is a difference of noisy sums
 
@@ -54,13 +66,19 @@ class OnlinePairs:
             one, other, words = random_responses(mdp, rng, model=number % 3 == 1)
         seed = int(rng.integers(2**63))
         replayed = replay_agent(agent, (one, other), position, seed=seed, words=words)
-        return replayed + continue_elsewhere(agent, seed=seed) if number < len(self.agents) else replayed
+        if number >= len(self.agents):
+            return replayed
+        answering = (fixed[0][1], random_responses(mdp, rng, model=False)[0])
+        others = tuple(replace(one, initial=mdp.initial) for one in answering)  # whose law may be public
+        return replayed + replay_history(agent, others, seed=seed) + continue_elsewhere(agent, seed=seed)
 
 
 def replay_agent(
     agent: Watched, pair: tuple[FiniteMDP, FiniteMDP], position: int, *, seed: int, words: str
 ) -> Replayed:
-    """Returns how far one user moved each release of a running agent, and whether policies stayed the same.
+    """Returns how far one user moved each release of a running agent, and whether all that it hands back stayed.
+
+    What did not stay is played again on D alone, twice: only what is then the same has been moved by the user.
 
     Args:
         agent: The agent.
@@ -69,6 +87,30 @@ def replay_agent(
         seed: Of the users and of D's noise.
         words: The pair in words.
     """
+    replayed = _replay_once(agent, pair, position, seed=seed, words=words)
+    if not replayed.departures:
+        return replayed
+    same = _replay_once(agent, (pair[0], pair[0]), position, seed=seed, words=words)
+    if not same.departures:
+        return replayed
+    until_then = _replay_once(agent, pair, position, seed=seed, words=words, stop=True)
+    return replace(until_then, departures=0, departure="", unrepeated=same.departures, doubt=_UNREPEATED)
+
+
+def _replay_once(
+    agent: Watched, pair: tuple[FiniteMDP, FiniteMDP], position: int, *, seed: int, words: str, stop: bool = False
+) -> Replayed:
+    """Plays D and D′ side by side.
+
+    Args:
+        agent: As for `replay_agent`, like the following.
+        pair: The user's response functions.
+        position: Which user it is.
+        seed: Of the users and of D's noise.
+        words: The pair in words.
+        stop: End before the outputs of the first episode whose policies differ: from there on the two runs have other
+            users. What was moved until then is a lower bound, so that what exceeds a charge still does.
+    """
     release_values = agent.request.values
     moved = {release.name: Moved(release=release, rounding=_ROUNDING) for release in agent.declaration.releases}
     arms = [_Arm(agent, seed, mdp) for mdp in pair]
@@ -76,12 +118,18 @@ def replay_agent(
     face = arms[0].face
     changes = departures = extra = 0
     before: dict[str, bytes] = {}
+    handed: set[str] = set()
     for episode in range(1, agent.request.episodes + 1):
         mine = arms[0].play(episode, alone=episode == position)
         if face.replay:
             _read_outputs(theirs, ours, face)
         other = arms[1].play(episode, alone=episode == position)
-        departures += not same_policies(face, ours, theirs)
+        shown = arms[0].shown()
+        differs = find_differences(shown, arms[1].shown())
+        departures += bool(differs)
+        handed |= differs
+        if differs and stop:
+            break
         policy = {name: array.tobytes() for name, array in policies(face, ours).items()}
         changes += bool(before) and policy != before
         before = policy
@@ -111,7 +159,11 @@ def replay_agent(
         policies=agent.request.episodes,
         changes=changes,
         departures=departures,
-        departure=f"{where}; behind the same billboard the agent plays another policy" if departures else "",
+        departure=f"{where}; behind the same billboards the agent plays another policy or hands back other figures: "
+        f"{', '.join(sorted(handed))}"
+        if departures
+        else "",
+        compared=list_fields(shown),
         shown=show_pair(pair, f"How user {position} answers in D and in D′, whatever the agent does."),
         words=where,
     )
@@ -123,11 +175,72 @@ def _report_undeclared(release: str, where: str) -> Distance:
     return Distance(release=of, norm="l1", measured=math.inf, charged=0.0, exceeds=True, pair=f"{where}; {words}")
 
 
+def replay_history(agent: Watched, others: Iterable[FiniteMDP], *, seed: int) -> Replayed:
+    """Returns whether an agent plays alike behind one history of billboards, whatever all of its users do.
+
+    Here one copy of the agent plays a whole run, so that also what it keeps outside of its replicate goes with it. A
+    run before the first leaves what is kept between runs as every later one finds it.
+
+    Args:
+        agent: The agent.
+        others: How all users answer instead.
+        seed: Of the users and of the noise.
+    """
+    _follow(agent, seed)
+    boards, shown = _follow(agent, seed)
+    _, again = _follow(agent, seed, boards=boards)
+    if shown != again:
+        return Replayed(pairs=0, distances=(), unrepeated=1, doubt=_UNREPEATED)
+    for mdp in others:
+        _, theirs = _follow(agent, seed, mdp=mdp, boards=boards)
+        for episode, (one, other) in enumerate(zip(shown, theirs, strict=True), start=1):
+            if differs := find_differences(one, other):
+                words = (
+                    f"all users answer otherwise; behind the same billboards the agent plays another policy in episode "
+                    f"{episode} or hands back other figures: {', '.join(sorted(differs))}"
+                )
+                return Replayed(pairs=0, distances=(), departures=1, departure=words)
+    return Replayed(pairs=0, distances=())
+
+
+def _follow(
+    agent: Watched, seed: int, *, mdp: FiniteMDP | None = None, boards: Sequence[Tables] | None = None
+) -> tuple[list[Tables], list[Read]]:
+    """Returns the billboard after each episode of a run, and all that the agent handed back until then.
+
+    Args:
+        agent: The agent.
+        seed: Of the users and of the noise.
+        mdp: How all users answer; None for the agent's own world.
+        boards: What stands on the billboard after each episode instead; None for what the run puts there.
+    """
+    player = agent.player(seed, mdp=mdp)
+    face, one = agent.face(player), player.start(0)
+    posted: list[Tables] = []
+    shown: list[Read] = []
+    for episode in range(1, agent.request.episodes + 1):
+        given = None if boards is None else boards[episode - 1]
+        if face.replay and given is not None:
+            _post(one, given)
+            one.arrays[face.replay][...] = 1
+        player.play(one, episode)
+        shown.append(read_shown(face, [player], one))
+        if given is not None:
+            _post(one, given)
+        posted.append({name: one.arrays[name].copy() for name in face.board})
+    return posted, shown
+
+
+def _post(one: Replicate, board: Tables) -> None:
+    for name, table in board.items():
+        one.arrays[name][...] = table
+
+
 def continue_elsewhere(agent: Watched, *, seed: int) -> Replayed:
     """Returns whether the agent plays on alike when others of its kind continue its replicate.
 
-    What is not in the replicate's arrays and generators an auditor can neither replay nor put behind a billboard, and a
-    checkpoint does not hold it: data that are kept there pass the channel by.
+    What is not in the replicate's arrays and generators no checkpoint holds, and one user's data cannot be exchanged
+    under it: whether it is a function of past billboards, only `replay_history` has looked at.
 
     Args:
         agent: The agent.
@@ -136,16 +249,12 @@ def continue_elsewhere(agent: Watched, *, seed: int) -> Replayed:
     alone, *turns = (agent.player(seed) for _ in range(3))
     face = agent.face(alone)
     ours, theirs = alone.start(0), turns[0].start(0)
-    departures = 0
+    unrepeated = 0
     for episode in range(1, agent.request.episodes + 1):
         alone.play(ours, episode)
         turns[episode % 2].play(theirs, episode)
-        departures += not same_policies(face, ours, theirs)
-    words = (
-        "the same users, seed and noise: another copy of the agent that continues its replicate plays another policy, "
-        "so that something is kept outside of the replicate's arrays and generators, where it passes the channel by"
-    )
-    return Replayed(pairs=0, distances=(), departures=departures, departure=words if departures else "")
+        unrepeated += not same_policies(face, ours, theirs)
+    return Replayed(pairs=0, distances=(), unrepeated=unrepeated, doubt=_ELSEWHERE if unrepeated else "")
 
 
 class _Arm:
@@ -194,6 +303,10 @@ class _Arm:
             return exact
         trees = self._agent.trees
         return {n: self._nodes[n].close(output, table) if n in trees else table for n, table in exact.items()}
+
+    def shown(self) -> Read:
+        """Returns all that the agent has handed back so far, whichever of its copies did."""
+        return read_shown(self.face, [self.player, self._players[True]], self.one)
 
     def slack(self) -> float:
         """Returns by how much the distance of two messages may be off: each is a difference of noisy sums."""

@@ -171,8 +171,12 @@ def audit_pairs(
                 "policies": replayed.policies,
                 "policies_that_moved": replayed.changes,
                 "departures": replayed.departures,
+                "unrepeated": replayed.unrepeated,
+                "compared": ", ".join(replayed.compared),
             }
             witness = replayed.departure or witness  # after it the two runs have other users
+        if replayed.doubt:
+            evidence["doubt"] = replayed.doubt
         return Outcome(
             violated=bool(broken) or replayed.departures > 0,
             method=method
@@ -182,6 +186,7 @@ def audit_pairs(
             evidence=evidence | size_note(request.values, values),
             bars=draw_distances(replayed.distances),
             pair=replayed.shown,
+            doubt=replayed.doubt,
         )
 
     def count(_: object) -> Replayed:

@@ -137,7 +137,7 @@ class Ran(Result):
     description: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     replicates: int
-    episodes: int
+    episodes: int | None  # None where their number is private, and the noise was drawn for a release
     parameters: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     unit: Unit | None = None  # of privacy; None without privacy
@@ -148,10 +148,11 @@ class Ran(Result):
     spent: SpentCost | None
     ledger: LedgerSummary | None
     diagnostics: Mapping[str, float]
+    compared: str = ""  # what was the same on neighbours behind the same billboards; empty: nothing was compared
     remarks: tuple[RunRemark, ...] = ()
     policy_file: str | None = None
     seconds: float
-    episodes_per_second: float
+    episodes_per_second: float | None  # None where their number is
     _policy: Any = field(default=None, repr=False, compare=False)  # a Policy; in no document
 
     def to_frame(self) -> pd.DataFrame:
@@ -292,6 +293,7 @@ class RanOnline(Result):
     odometer: tuple[OdometerReading, ...] | None
     ledger: LedgerSummary | None
     diagnostics: Mapping[str, float]
+    compared: str = ""  # as of `Ran`
     policy_file: str | None = None
     seconds: float
     episodes_per_second: float

@@ -29,6 +29,9 @@ class PolicyGuarantee:
         spent: What the run's ledger has cost one of them.
         noise: Where the noise came from.
         protects: Whether noise of that source protects anybody; simulated noise does not.
+        compared: What lockstep has found to be the same on neighbours behind the same billboards, on how many pairs;
+            empty where nothing was compared, or something was not the same: then nothing says that the agent handed
+            back functions of its releases alone.
         ledger: The last link of the ledger's hash chain.
     """
 
@@ -38,7 +41,13 @@ class PolicyGuarantee:
     spent: SpentCost | None
     noise: str
     protects: bool
+    compared: str = ""
     ledger: str
+
+    @property
+    def publishable(self) -> bool:
+        """Whether the noise protects, and what was handed back was compared."""
+        return self.protects and bool(self.compared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +76,7 @@ class ShownPolicy:
         labels: What users call states and actions, their codes where they have no other name.
         guarantee: None for an agent without privacy.
         value: What it is worth.
+        warnings: What no noise covers.
         rows: State, steps, likeliest action and its probability; equal steps of a state are one row.
         picture: The file of the heat map; None where none was asked for.
     """
@@ -77,6 +87,7 @@ class ShownPolicy:
     labels: PolicyLabels
     guarantee: PolicyGuarantee | None
     value: PolicyValue
+    warnings: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...]
     picture: str | None = None
 
@@ -98,6 +109,7 @@ class PolicyRecord(Result):
         options: Of the agent.
         guarantee: None for an agent without privacy.
         value: What it is worth.
+        warnings: What no noise covers: sizes that were taken from the data, choices that looked at it.
         versions: Of privcheck and what it stands on.
         made: When, in UTC.
     """
@@ -114,5 +126,6 @@ class PolicyRecord(Result):
     options: Mapping[str, str] = field(default_factory=dict)
     guarantee: PolicyGuarantee | None
     value: PolicyValue
+    warnings: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     made: str = ""

@@ -1,0 +1,112 @@
+"""What a run under release noise writes about its data: nothing but releases and public facts. No error probability."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+from click.testing import CliRunner
+
+from privcheck import AddRemoveOne, load_policy, registry
+from privcheck.commands.cli import main
+from privcheck.commands.data import load
+from privcheck.commands.learned import why_withheld
+from privcheck.commands.setting import settle
+from privcheck.runtime.release_noise import ReleaseNoise
+
+USERS = 37
+
+
+def call(*words):
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def prepared(path, *, hole, missing):
+    """A table of users with two steps each; with a hole, one user lacks a reward."""
+    rng, lines = np.random.default_rng(0), ["user,episode,step,state,action,reward,next_state"]
+    states = rng.integers(3, size=(USERS, 3))
+    for user, (first, second, last) in enumerate(states):
+        gap = "" if hole and user == 5 else "1"
+        lines += [f"{user},{user},0,{first},0,1,{second}", f"{user},{user},1,{second},1,{gap},{last}"]
+    raw = path.with_suffix(".csv")
+    raw.write_text("\n".join(lines), encoding="utf-8")
+    call("prepare", raw, "--out", path, "--missing", missing, "--horizon", 2, "--states", 3)
+    return path
+
+
+def release(path, out):
+    call("run", "dp-apvi", "--data", path, "--set", "S=3", "--set", "A=2", "--noise", "release", "--out", out)
+    return json.loads((out / "run.json").read_text(encoding="utf-8"))
+
+
+def test_a_private_number_of_episodes_is_in_no_file_of_a_release(tmp_path):
+    for name, hole in (("whole", False), ("hole", True)):
+        out = tmp_path / name
+        ran = release(prepared(tmp_path / f"{name}.parquet", hole=hole, missing="drop"), out)
+        ran = ran.get("run", ran)
+        assert ran["episodes"] is None
+        assert ran["episodes_per_second"] is None
+        assert str(USERS - hole) not in ran["description"]
+        assert {str(ran["facts"][count]).partition(" (")[0] for count in ("rows", "users")} == {"withheld: private"}
+        record = load_policy(out).record
+        assert any("the number of episodes that are left is private" in warning for warning in record.warnings)
+        assert "the number of episodes that are left is private" in call("policy", out)
+        call("report", out)
+
+
+def test_a_public_number_of_users_is_said(tmp_path):
+    ran = release(prepared(tmp_path / "whole.parquet", hole=False, missing="refuse"), tmp_path / "out")
+    ran = ran.get("run", ran)
+    assert (ran["episodes"], ran["facts"]["users"]) == (USERS, USERS)
+    assert not load_policy(tmp_path / "out").record.warnings
+
+
+def test_a_number_in_which_neighbours_differ_is_withheld(tmp_path):
+    path = prepared(tmp_path / "whole.parquet", hole=False, missing="refuse")
+    chosen = registry.algorithm("dp-apvi")
+    source = load(env=None, data=path, rewards=None, given={"S": "3", "A": "2"}, algorithm=chosen, seed=0)
+    setting = settle(chosen, source.given, sizes=source.sizes)
+    assert not why_withheld(setting, source)
+    added = replace(setting.declared, relation=AddRemoveOne("trajectory"))
+    setting = replace(setting, setting=replace(setting.setting, declaration=added))
+    assert "neighbours differ in it" in why_withheld(setting, source)
+
+
+TIMES = {"seconds", "made", "command"}  # of a run, and where its files lie: all that may differ behind the same board
+
+
+def strip(value):
+    if isinstance(value, dict):
+        return {name: strip(part) for name, part in value.items() if name not in TIMES}
+    return [strip(part) for part in value] if isinstance(value, list) else value
+
+
+def read_files(out):
+    """Every file of a run by its name: bytes, and of JSON all but the times."""
+    files = {}
+    for path in sorted(out.rglob("*")):
+        raw = path.read_bytes()
+        lines = raw.splitlines() if path.suffix == ".jsonl" else [raw]
+        files[path.name] = [strip(json.loads(line)) for line in lines] if path.suffix.startswith(".json") else raw
+    return files
+
+
+def test_every_file_of_a_release_is_the_same_on_neighbours_behind_the_same_board(tmp_path, monkeypatch):
+    """The raw tables differ in one cell of one user; a field that is added to any file is compared with the rest."""
+    board, draw, drawn = {}, ReleaseNoise.add, []
+
+    def replay(self, noise, value, *, release, part):
+        noisy = board.setdefault((release, part), draw(self, noise, value, release=release, part=part))
+        drawn.append(not np.array_equal(value, noisy))
+        return noisy.copy()
+
+    monkeypatch.setattr(ReleaseNoise, "add", replay)
+    written = []
+    for name, hole in (("D", False), ("D2", True)):
+        (tmp_path / name).mkdir()
+        release(prepared(tmp_path / name / "trips.parquet", hole=hole, missing="drop"), tmp_path / name / "out")
+        written.append(read_files(tmp_path / name / "out"))
+    assert any(drawn)
+    assert set(written[0]) >= {"run.json", "policy.json", "policy.npz", "ledger.jsonl"}
+    assert written[0] == written[1]
