@@ -103,7 +103,8 @@ def lived(kind, history):
 def read_all(transaction):
     """The twin: every row as the store has it, by nothing but its table."""
     found = transaction.all(
-        "SELECT dataset, seq, kind, budget, charge, body, written_at FROM entry ORDER BY dataset, seq"
+        "SELECT dataset, seq, kind, budget, charge, body, written_at FROM entry WHERE dataset <> '(registry)' "
+        "ORDER BY dataset, seq"
     )
     return [(*row[:5], json.loads(row[5]), row[6]) for row in found]
 
@@ -123,7 +124,8 @@ def check_reading(book):
             made = [row[5]["grant"] for row in mine if row[2] == "grant"]
             assert [grant.to_dict() for grant in granting.grants_of(transaction, name)] == made
             assert rows.is_charged(transaction, name) == any(row[2] == "charge" for row in mine)
-            told = join_charged(charges_of_rows(rows.rows_of_dataset(transaction, name)))
+            charged = charges_of_rows(rows.rows_of_dataset(transaction, name))
+            told = join_charged((one["state"], one["event"]) for one in charged)
             assert Counter({tuple(e.items()): e["count"] for e in told}) == count_events(mine)
         open_ = reserved(every)
         listed, count = projections.find_reserved(transaction, most=3)
@@ -310,7 +312,7 @@ def test_an_old_store_gets_its_index_and_its_open_reservations(tmp_path):
         wanted = transaction.all("SELECT * FROM reservation")
         version = transaction.one("SELECT value FROM meta WHERE name = 'version'")
     book.store.close()
-    change(url, "DROP TABLE reservation", "DROP INDEX entry_rare", "UPDATE meta SET value = '4' WHERE name = 'version'")
+    change(url, "DROP TABLE reservation", "DROP INDEX entry_rare", "UPDATE meta SET value = '5' WHERE name = 'version'")
     again = Book(open_store(url))
     with again.store.read() as transaction:
         assert transaction.all("SELECT * FROM reservation") == wanted
