@@ -24,6 +24,7 @@ from privcheck.commands.unlearned import judge_acting
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
 from privcheck.offline import refuse_replicates
+from privcheck.online.driver import ready
 from privcheck.policies import ARRAY_NAME
 from privcheck.presets import NAME as PRESET
 from privcheck.registry import Algorithm
@@ -167,16 +168,14 @@ def run_online(
     """
     if replicates < 1:
         raise ParameterError(f"--replicates expects a whole number, at least 1, got {replicates}", name="replicates")
-    if setting.algorithm.online is None:
+    agent = setting.algorithm.online
+    if agent is None:
         raise ParameterError(f"{setting.algorithm.name} does not learn as it acts", name=setting.algorithm.name)
     K = episodes_of(setting)
     if noise == "release":
         _refuse_release(setting, replicates, out)
-    drawn = setting.with_noise(noise)
-    _refuse_ledger(drawn, out)
-    if compared is None:
-        compared = compare_outputs(setting, seed) if noise == "release" else ""
-    setting = drawn
+    declared, setting = setting, setting.with_noise(noise)
+    _refuse_ledger(setting, out)
     asked = OnlineRequest(
         setting=setting.setting,
         world=world,
@@ -188,6 +187,9 @@ def run_online(
         workers=workers or os.cpu_count() or 1,
         progress=progress,
     )
+    if compared is None and noise == "release":
+        ready(agent, asked)  # what it refuses is refused before anything is compared
+        compared = compare_outputs(declared, seed)
     begin()
     result = setting.algorithm.play(asked)
     spent = price_run(result.ledger, setting)
@@ -200,7 +202,7 @@ def run_online(
         claimed=None,
         spent=spent,
         ledger=result.ledger,
-        compared=compared,
+        compared=compared or "",
     )
     nothing = trivial or judge_trivial_policies(world.mdp, world.features)
     regret = _regret(result, K, nothing, run_twin(setting, asked, play_twin))
@@ -227,7 +229,7 @@ def run_online(
         odometer=odometer(result.ledger, setting, readings(result.episodes, K)) if result.ledger else None,
         ledger=summarise_ledger(result.ledger, out),
         diagnostics=result.diagnostics,
-        compared=compared,
+        compared=compared or "",
         seconds=result.seconds,
         episodes_per_second=K * replicates / max(result.seconds, 1e-9),
     )

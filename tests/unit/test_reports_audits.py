@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from privcheck.commands.checking import exit_code
 from privcheck.errors import ParameterError
 from privcheck.pictures import ShownPair
 from privcheck.reports import read_report, render_text
@@ -249,3 +251,13 @@ def test_pictures_that_are_none_are_refused_by_name(name, broken):
 )
 def test_pictures_that_are_not_there_or_not_whole_are_left_out(change):
     assert "<figure" not in render_html(report(audited(**change)))
+
+
+def test_an_agent_that_does_not_repeat_leaves_a_check_undecided():
+    doubted = audited("lockstep", epsilon_lower=None, verdict="undecided", evidence={"doubt": "it draws unseeded"})
+    holds = VerdictBrief(verdict="holds", method="proved", sentence="")
+    judged = replace(report(doubted), verify=SimpleNamespace(verdict="holds"), verdict=holds)
+    assert exit_code(judged) == 3
+    assert exit_code(replace(judged, audit=report(audited("lockstep", epsilon_lower=None)).audit)) == 0
+    assert verdict(report(doubted)).headline.startswith("No verdict")
+    assert "it draws unseeded" in render_text(report(doubted))
