@@ -21,6 +21,7 @@ from typing import Final, overload
 
 import numpy as np
 
+from privcheck.accounting.answers import deltas_at
 from privcheck.accounting.combining import job_of
 from privcheck.accounting.curve import Curve, compose
 from privcheck.accounting.engine.atoms import Atoms
@@ -223,9 +224,9 @@ def _points(curve: Curve) -> tuple[Floats, Floats]:
     ]
     grid = np.linspace(0.0, reach, _POINTS).tolist()
     epsilons = sorted({0.0, *grid, *(e for e in corners if e <= reach), *([largest] if largest <= _FARTHEST else [])})
-    points = [(e, min(1.0, curve.delta(epsilon=e).upper)) for e in epsilons]
-    x = np.exp([e for e, _ in points]) * _UP
-    d = np.array([d for _, d in points])
+    # all at once: what has no closed form is convolved once, not once a point
+    d = np.minimum(1.0, deltas_at(curve.branches[0], np.array(epsilons)).certify())
+    x = np.exp(epsilons) * _UP
     # of the other direction: h(1/x) = 1 − (1 − h(x))/x
     mirror, below = 1 / x * _UP, np.minimum(1.0, (1 - (1 - d) / x) * _UP + 2.0**-52)
     return _thin(np.concatenate([mirror, x]), np.concatenate([below, d]))
