@@ -86,7 +86,7 @@ class Machine(RuleBasedStateMachine):
             more = {"dataset": dataset_of(name), "blocks": blocks}
             budget_stores.grant(self.book, OTTO, name=name, currency=unit, cap=cap, delta="1e-6", **more)
         if self.serve is not None:
-            self.book, self.seen = self.serve(self.book, (ANA, OTTO)), {}
+            self.book = self.serve(self.book, (ANA, OTTO))
 
     def teardown(self):
         self.manager.__exit__(None, None, None)
