@@ -18,6 +18,7 @@ from privcheck.ledger.deciding import explain_clock
 from privcheck.ledger.exact import write_number
 from privcheck.ledger.heads import Head
 from privcheck.ledger.marks import Identity
+from privcheck.ledger.merkle import Growing
 from privcheck.ledger.planning import count_lines
 from privcheck.ledger.policies import bound_whole
 from privcheck.ledger.signing import Signer
@@ -97,7 +98,7 @@ def check_chains(
         grants = {grant: name for name, walk in walks.items() for grant in walk.grants}
         problems += projections.compare_names(transaction, grants)
     problems += registry.find_problems(transaction)
-    problems += trees.find_problems(transaction, heads)
+    problems += trees.find_problems(transaction, heads, begun={name: walk.tree for name, walk in walks.items()})
     last = {name: {"seq": walk.seq, "hash": walk.hash} for name, walk in walks.items()}
     if receipts:
         signer = Signer.of(transaction)
@@ -183,6 +184,7 @@ class _Walk:
         self.rare: dict[str, list[int]] = {}
         self.reserved: dict[str, _Open] = {}
         self.balances: dict[str, Balance] = {}
+        self.tree = Growing()  # over the rows that were read
         self._blocks: set[str] = set()
         self._fitting: set[tuple[str, str, tuple[str, ...]]] = set()  # units that fit: who, what, relations
 
@@ -194,6 +196,7 @@ class _Walk:
             "grants": [grant.to_dict() for grant in self.grants.values()],
             "balances": {name: balance.to_dict() for name, balance in self.balances.items()},
             "reserved": {name: one.to_dict() for name, one in self.reserved.items()},
+            "tree": [[level, node.hex()] for level, node in self.tree.complete],
         }  # fmt: skip
 
     @staticmethod
@@ -211,6 +214,7 @@ class _Walk:
         }  # fmt: skip
         walk.balances = {name: Balance.of(balance) for name, balance in state["balances"].items()}
         walk._blocks = set(state["blocks"])
+        walk.tree = Growing([(level, bytes.fromhex(node)) for level, node in state["tree"]])
         return walk
 
     def take(self, page: Sequence[Row], begun: Mapping[str, int]) -> None:

@@ -107,11 +107,14 @@ def check_consistency(first: int, second: int, roots: tuple[bytes, bytes], path:
 class Growing:
     """A tree to which leaves are added one by one; it keeps O(log n) hashes."""
 
-    def __init__(self) -> None:
-        self.size = 0
-        self._complete: list[
-            tuple[int, bytes]
-        ] = []  # levels and hashes of the subtrees that make it, the largest first
+    def __init__(self, complete: Sequence[tuple[int, bytes]] = ()) -> None:
+        self._complete = list(complete)  # levels and hashes of the subtrees that make it, the largest first
+        self.size = sum(1 << level for level, _ in complete)
+
+    @property
+    def complete(self) -> list[tuple[int, bytes]]:
+        """The levels and hashes of the subtrees that make it, the largest first: a tree grows on from them."""
+        return list(self._complete)
 
     def add(self, leaf: bytes) -> Iterator[tuple[int, int, bytes]]:
         """Add a leaf's hash; yields the level, place and hash of every subtree above it that is complete now."""

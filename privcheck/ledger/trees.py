@@ -8,7 +8,7 @@ never one that hides something from whoever holds those.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -140,28 +140,24 @@ def prove(transaction: Transaction, signer: Signer, kept: Evidence, *, at: str) 
     return found, problems
 
 
-def find_problems(transaction: Transaction, heads: Sequence[Head] = ()) -> list[str]:
-    """Where the kept subtrees differ from the rows, and which heads the rows contradict; one sentence each."""
+def find_problems(transaction: Transaction, heads: Sequence[Head], *, begun: Mapping[str, Growing]) -> list[str]:
+    """Where the kept subtrees differ from the rows, and which heads the rows contradict; one sentence each.
+
+    Args:
+        transaction: Reads.
+        heads: That were kept.
+        begun: The trees over the rows that an earlier check has read, by dataset, empty ones where it has not; they
+            grow. A head of so few rows is compared with the subtrees that the store keeps.
+    """
     problems: list[str] = []
     roots: dict[tuple[str, int], str] = {}
     sizes: dict[str, int] = {}
     names = chains(transaction)
     for name in names:
-        wanted = {head.size for head in heads if head.dataset == name}
-        tree, kept = Growing(), _read_kept(transaction, name)
-        covered = max(((place + 1) << level for level, place in kept), default=0)
-        try:
-            for value in _all_hashes(transaction, name):
-                for level, place, node in tree.add(hash_leaf(bytes.fromhex(value))):
-                    known = kept.pop((level, place), "") if level >= _LEVEL else node.hex()
-                    if known != node.hex() and tree.size <= covered:
-                        problems.append(f"{name_chain(name)}: its tree is not that of its rows, at row {tree.size}")
-                if tree.size in wanted:
-                    roots[name, tree.size] = tree.root().hex()
-        except ValueError:
-            problems.append(f"{name_chain(name)}, row {tree.size + 1}: its hash is none")
-        if kept:
-            problems.append(f"{name_chain(name)}: its tree has rows that are not there: the chain was cut")
+        tree, wanted = begun.get(name) or Growing(), {head.size for head in heads if head.dataset == name}
+        told, found = _grow(transaction, name, tree, wanted)
+        problems += told
+        roots |= {(name, size): root for size, root in found.items()}
         sizes[name] = tree.size
     strange = {str(row[0]) for row in transaction.all("SELECT DISTINCT dataset FROM tree")} - set(names)
     problems += [f"{name_chain(name)}: it has a tree and no rows" for name in sorted(strange)]
@@ -172,6 +168,29 @@ def find_problems(transaction: Transaction, heads: Sequence[Head] = ()) -> list[
             if (problem := _contradict(head, signer, size=size, root=root)) is not None:
                 problems.append(problem)
     return problems
+
+
+def _grow(
+    transaction: Transaction, name: str, tree: Growing, wanted: Collection[int]
+) -> tuple[list[str], dict[int, str]]:
+    """Grows the tree of a chain to its last row; returns where the kept subtrees differ, and roots by wanted size."""
+    problems: list[str] = []
+    kept = {at: node for at, node in _read_kept(transaction, name).items() if (at[1] + 1) << at[0] > tree.size}
+    covered = max(((place + 1) << level for level, place in kept), default=0)
+    roots = {size: find_root(size, source(transaction, name)).hex() for size in wanted if size <= tree.size}
+    try:
+        for value in _all_hashes(transaction, name, after=tree.size):
+            for level, place, node in tree.add(hash_leaf(bytes.fromhex(value))):
+                known = kept.pop((level, place), "") if level >= _LEVEL else node.hex()
+                if known != node.hex() and tree.size <= covered:
+                    problems.append(f"{name_chain(name)}: its tree is not that of its rows, at row {tree.size}")
+            if tree.size in wanted:
+                roots[tree.size] = tree.root().hex()
+    except ValueError:
+        problems.append(f"{name_chain(name)}, row {tree.size + 1}: its hash is none")
+    if kept:
+        problems.append(f"{name_chain(name)}: its tree has rows that are not there: the chain was cut")
+    return problems, roots
 
 
 def _contradict(head: Head, signer: Signer, *, size: int, root: str) -> str | None:
@@ -216,8 +235,7 @@ def _hashes(transaction: Transaction, dataset: str, *, after: int, most: int) ->
     return transaction.all("SELECT seq, hash FROM entry WHERE dataset = ? AND seq > ? ORDER BY seq LIMIT ?", asked)
 
 
-def _all_hashes(transaction: Transaction, dataset: str) -> Iterator[str]:
-    after = 0
+def _all_hashes(transaction: Transaction, dataset: str, *, after: int) -> Iterator[str]:
     while page := _hashes(transaction, dataset, after=after, most=_PAGE):
         yield from (str(row[1]) for row in page)
         after = int(page[-1][0] or 0)

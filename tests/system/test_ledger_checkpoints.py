@@ -4,6 +4,7 @@ import json
 import sqlite3
 import threading
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +13,7 @@ import budget_stores
 from privcheck.commands import cli
 from privcheck.commands.desks import open_desk
 from privcheck.commands.ledger_export import write_statement
-from privcheck.ledger import Actor, Book, open_store
+from privcheck.ledger import Actor, Book, open_store, trees
 from privcheck.service import checks, ledger_views
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
@@ -191,3 +192,31 @@ def test_an_export_that_takes_long_is_asked_for_again(path, monkeypatch):
         told = wait_for(lambda: client.get("/v1/export?as=dp-event", **ask)).json()["datasets"]
         assert [one["events"] for one in told] == [[{"type": "zcdp", "rho": "0.0001", "count": 3}], []]
         assert [one["head"]["seq"] for one in told] == [7, 2]
+
+
+def test_a_check_that_goes_on_reads_no_hash_again_and_still_sees_trees_and_heads(tmp_path, monkeypatch):
+    monkeypatch.setattr(trees, "_LEVEL", 2)
+    monkeypatch.setattr(trees, "_CHUNK", 4)
+    path = tmp_path / "budget.db"
+    book = budget_stores.begin(str(path))
+    event = {"type": "zcdp", "rho": "0.0001"}
+    for _ in range(20):
+        book.charge(OTTO, grant="G", unit="dataset", event=event)
+    early = book.heads(OTTO)
+    done = book.verify(OTTO).checkpoint
+    for _ in range(20):
+        book.charge(OTTO, grant="G", unit="dataset", event=event)
+    heads = (*early, *book.heads(OTTO))
+    read = []
+    hashes = trees._hashes
+    monkeypatch.setattr(trees, "_hashes", lambda *a, **b: read.append((a[1], b["after"])) or hashes(*a, **b))
+    later = book.verify(OTTO, heads=heads, after=done)
+    assert later.ok, later.problems
+    assert min(after for name, after in read if name == "of-G" and after) >= 20
+    assert later.checkpoint == book.verify(OTTO).checkpoint
+    with book.store.write() as transaction:
+        transaction.run("UPDATE tree SET hash = ? WHERE dataset = 'of-G' AND level = 2 AND place = 8", ("0" * 64,))
+    assert "of-G: its tree is not that of its rows, at row 36" in book.verify(OTTO, after=done).problems
+    forged = tuple(replace(one, size=one.size + 1) for one in heads)
+    assert not book.verify(OTTO, heads=forged, after=done).ok
+    book.store.close()
