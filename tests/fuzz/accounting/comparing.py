@@ -34,7 +34,8 @@ def same_job(asking: Asking, curve: acc.Curve) -> None:
         ),
         "as a sum": lambda: sum((build(part) for part in parts[1:]), acc.compose(build(parts[0]))),
         "with NumPy's numbers": lambda: acc.compose(*(build(part, np.float64) for part in parts)),
-        "with fractions": lambda: acc.compose(*(build(part, Fraction) for part in parts)),
+        # of the float's decimals: the fraction that the float is would be charged as another number
+        "with fractions": lambda: acc.compose(*(build(part, lambda x: Fraction(repr(float(x)))) for part in parts)),
         "with strings": lambda: acc.compose(*(build(part, repr) for part in parts)),
     }
     if len(singles) <= _MOST_SINGLES:
