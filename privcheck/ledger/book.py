@@ -109,6 +109,15 @@ class Book:
             raise
 
     @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """Yields a transaction to read in: the one that this thread writes in, where it is in `together`."""
+        if (joined := getattr(self._joined, "transaction", None)) is not None:
+            yield joined
+            return
+        with self.store.read() as transaction:
+            yield transaction
+
+    @contextmanager
     def together(self, actor: Actor | None = None) -> Iterator[Transaction]:
         """Yields a transaction that all writes of this thread join until it ends."""
         with self.write(actor) as transaction:
@@ -132,7 +141,7 @@ class Book:
         Raises:
             AuthorityError: It is unknown, revoked or over.
         """
-        with self.store.read() as transaction:
+        with self.read() as transaction:
             return tokens.find_actor(transaction, digest, now=self.now())
 
     def make_token(
@@ -163,7 +172,7 @@ class Book:
     def list_tokens(self, actor: Actor) -> list[dict[str, Any]]:
         """Returns whose tokens there are: name, role, grants, expires, revoked, made_by, made_at; no secret."""
         require(actor, "token")
-        with self.store.read() as transaction:
+        with self.read() as transaction:
             return tokens.list_tokens(transaction)
 
     def set_policy(self, actor: Actor, **fields: object) -> Policy:
@@ -244,7 +253,7 @@ class Book:
         found, policy = self._find(grant)
         offered = check_unit(policy, unit, by=f"{actor.name}, who charges", relations=spending.relations)
         places = choose_blocks(found, blocks)
-        with self.store.read() as transaction:
+        with self.read() as transaction:
             return quote_of(transaction, found, policy, spending, offered, blocks=places, at=self.now())
 
     def charge(self, actor: Actor, **asked: Unpack[Asked]) -> Decision:
@@ -270,7 +279,7 @@ class Book:
         """Returns a request that was read, allowed and priced: all that can be wrong with it alone is told here."""
         requests.check_names(action, asked)
         require(actor, action, grant=asked["grant"])
-        self._known.signer(self.store)  # where no receipt could be signed nothing is written
+        self._known.signer(self.read)  # where no receipt could be signed nothing is written
         grant, policy = self._find(asked["grant"])
         return requests.prepare(actor, action, asked, grant=grant, policy=policy)
 
@@ -291,7 +300,7 @@ class Book:
             AuthorityError: It is somebody else's.
             StateError: It was released.
         """
-        self._known.signer(self.store)
+        self._known.signer(self.read)
         with self.write(actor) as transaction:
             return changing.commit(transaction, self._known, actor, charge, at=self.now())
 
@@ -305,7 +314,7 @@ class Book:
             StateError: It was committed, which is never refunded.
         """
         read_text("evidence", evidence, most=2000)
-        self._known.signer(self.store)
+        self._known.signer(self.read)
         with self.write(actor) as transaction:
             return changing.release(transaction, self._known, actor, charge, evidence=evidence, at=self.now())
 
@@ -339,19 +348,19 @@ class Book:
     def charges(self, actor: Actor, dataset: str, *, after: int = 0, most: int = 100) -> list[Charge]:
         """Returns a dataset's charges as they stand, in order: so many of those whose first row comes after a place."""
         require(actor, "show")
-        with self.store.read() as transaction:
+        with self.read() as transaction:
             return showing.list_charges(transaction, dataset, after=after, most=most, at=self.now())
 
     def find_receipt(self, actor: Actor, value: str) -> Receipt:
         """Returns the receipt of the row with a hash."""
         require(actor, "show")
-        with self.store.read() as transaction:
+        with self.read() as transaction:
             return showing.find_receipt(transaction, value)
 
     def find_charge(self, actor: Actor, charge: str) -> Charge:
         """Returns a charge as it stands."""
         require(actor, "show")
-        with self.store.read() as transaction:
+        with self.read() as transaction:
             return showing.find_charge(transaction, charge, at=self.now())
 
     def public_key(self, actor: Actor) -> signing.PublicKey:
@@ -361,12 +370,12 @@ class Book:
             StoreError: Nothing can be signed here.
         """
         require(actor, "show")
-        return self._known.signer(self.store).public
+        return self._known.signer(self.read).public
 
     def show(self, actor: Actor, dataset: str | None = None) -> dict[str, Any]:
         """Returns all datasets, or one: policies, grants with their balances, heads."""
         require(actor, "show")
-        with self.store.read() as transaction:
+        with self.read() as transaction:
             return showing.show_datasets(transaction, dataset, at=self.now())
 
     def verify(
@@ -386,7 +395,7 @@ class Book:
             after: The checkpoint of an earlier check, behind which this one begins; nothing before it is read again.
         """
         require(actor, "verify")
-        with self.store.read() as transaction:
+        with self.read() as transaction:
             return chains.check_chains(transaction, receipts=receipts, heads=heads, after=after, at=self.now())
 
     def heads(self, actor: Actor) -> tuple[Head, ...]:
@@ -407,7 +416,7 @@ class Book:
         signing.check_installed()
         if not (self.store.read_only or self.store.doubt):
             self._extend_trees()
-        with self.store.read() as transaction:
+        with self.read() as transaction:
             # the key of the store whose rows these are, which may be another than the one that was opened
             return trees.prove(transaction, signing.Signer.of(transaction), kept, at=self.now())
 
@@ -459,7 +468,7 @@ class Book:
 
     def _extend_trees(self) -> None:
         """Brings the trees up to date, in short transactions, so that no other writer waits for long."""
-        with self.store.read() as transaction:
+        with self.read() as transaction:
             names = trees.chains(transaction)
         for name in names:
             done = False
@@ -470,5 +479,5 @@ class Book:
     def _find(self, name: str) -> tuple[Grant, Policy]:
         if (known := self._known.recall(name)) is not None:
             return known
-        with self.store.read() as transaction:
+        with self.read() as transaction:
             return self._known.find(transaction, name)

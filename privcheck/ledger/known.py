@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
 from privcheck.ledger import granting, rows
 from privcheck.ledger.answers import Decision
 from privcheck.ledger.balances import Balance
 from privcheck.ledger.describing import describe_balance
 from privcheck.ledger.signing import Signer, unsigned
-from privcheck.ledger.store import Store, Transaction
+from privcheck.ledger.store import Transaction
 from privcheck.ledger.values import Entry, Grant, Policy, read_cost
 
 
@@ -51,14 +54,17 @@ class Known:
         """Remembers the balance that a row has."""
         self._balances[str(row.grant)] = (row.hash, balance)
 
-    def signer(self, store: Store) -> Signer:
+    def signer(self, read: Callable[[], AbstractContextManager[Transaction]]) -> Signer:
         """The store's key.
+
+        Args:
+            read: Begins a transaction to read in.
 
         Raises:
             StoreError: There is none, or nothing can be signed here.
         """
         if self._signer is None:
-            with store.read() as transaction:
+            with read() as transaction:
                 return self._signer_of(transaction)
         return self._signer
 

@@ -75,7 +75,7 @@ def _through_a_writer(book, who):
 def test_every_write_of_a_book_is_tried():
     """Whoever adds one adds it above."""
     looks = {"quote", "find_actor", "find_holder", "find_grant", "find_charge", "find_receipt", "charges", "show",
-             "verify", "list_tokens", "back_up", "init", "now", "prepare", "apply", "write", "together",
+             "verify", "list_tokens", "back_up", "init", "now", "prepare", "apply", "write", "read", "together",
              "public_key", "heads", "prove"}  # fmt: skip
     named = {"add_evidence": "evidence", "set_policy": "policy", "add_blocks": "blocks", "make_token": "token",
              "revoke_token": "revoke"}  # fmt: skip

@@ -57,6 +57,17 @@ def test_what_is_refused_keeps_no_key(book):
     assert book.verify(OTTO).ok
 
 
+@pytest.mark.parametrize("end", ["commit", "release"])
+def test_a_book_that_has_signed_nothing_yet_ends_a_reservation_by_its_key(book, end):
+    """The key that signs was read in a second transaction inside the first, which SQLite refuses."""
+    give(book, "G")
+    charge = book.reserve(OTTO, grant="G", unit="dataset", event={"type": "gaussian", "rho": "0.01"}).charge
+    again = Book(book.store)
+    more = {"evidence": "it did not start"} if end == "release" else {}
+    answer = once(again, OTTO, "ends", {"do": end}, lambda: getattr(again, end)(OTTO, charge, **more).to_dict())
+    assert answer["state"] == ("released" if end == "release" else "committed")
+
+
 def test_a_key_and_what_it_is_of_are_written_together_or_not_at_all(book, monkeypatch):
     def fail(_):
         raise RuntimeError("the machine stopped")

@@ -374,7 +374,7 @@ def test_heads_are_signed_where_nothing_can_be_written(path, opened, small):
 
 def test_clocks_that_differ_by_minutes_accuse_nobody_and_hours_do(path, opened):
     book = opened(path)
-    signer = book._known.signer(book.store)
+    signer = book._known.signer(book.read)
     charge(book)
     head = head_of(book)
     drawn = random.Random("clocks")  # noqa: S311 - which times
@@ -406,6 +406,6 @@ def test_a_long_row_of_pushes_is_consistent_and_any_other_head_in_it_is_found(pa
     assert compare(joined, key).verdict == "consistent"
     for i in range(0, 59, 7):  # any one head that has other rows is found
         (mine,) = [one for one in evidence[i].heads if one.dataset == "of-G"]
-        other = replace(mine, root="0" * 64).signed(book._known.signer(book.store))
+        other = replace(mine, root="0" * 64).signed(book._known.signer(book.read))
         wrong = replace(joined, heads=tuple(other if one == mine else one for one in joined.heads))
         assert compare(wrong, key).verdict == "contradicted"
