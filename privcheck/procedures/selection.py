@@ -185,7 +185,8 @@ class NoisyMax:
         for gap in _GAPS:
             second = np.array([-gap * scale, 0.0])
             first = second + np.array([-moved, 0.0 if self.monotone else moved])
-            shown = [f"({', '.join(f'{x:.6g}' for x in scores)})" for scores in (first, second)]
+            # far behind and one further have to be told apart
+            shown = [f"({', '.join(f'{x:.12g}' for x in scores)})" for scores in (first, second)]
             law = _TwoLaw(noise=self.noise, scale=scale)
             outcomes = [law.log_masses(float(scores[0] - scores[1])) for scores in (first, second)]
             for i, j in ((0, 1), (1, 0)):

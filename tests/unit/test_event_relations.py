@@ -309,7 +309,13 @@ SCHEDULES = {
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_curve_of_a_declaration_is_named_as_its_relation(relation, schedule):
     releases = tuple(
-        Release(name, ClippedSums(dimension=1, norm=1), Gaussian(variance=4), schedule=how)
+        Release(
+            name,
+            ClippedSums(dimension=1, norm=1),
+            Gaussian(variance=4),
+            schedule=how,
+            fresh=name == "second" and schedule == "poisson",
+        )  # fmt: skip
         for name, how in (("first", SCHEDULES[schedule]), ("second", SCHEDULES["poisson"]), ("third", Once()))
     )
     declaration = Declaration(

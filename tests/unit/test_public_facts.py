@@ -232,7 +232,7 @@ def test_a_stated_price_is_given_and_never_proved():
     assert "Holds, given own" in render_html(as_report(result))
     assert "given own" in describe_verdicts(AllVerified(results=(result,)))
     assert "proved" not in result.sentence
-    assert "at 4 other settings" in next(one.by for one in result.rests_on if one.basis == "stated")
+    assert "at 6 other settings" in next(one.by for one in result.rests_on if one.basis == "stated")
 
 
 def test_a_price_that_is_false_at_another_parameter_is_refuted_there():
