@@ -315,7 +315,7 @@ def test_the_curve_of_a_declaration_is_named_as_its_relation(relation, schedule)
             Gaussian(variance=4),
             schedule=how,
             fresh=name == "second" and schedule == "poisson",
-        )  # fmt: skip
+        )
         for name, how in (("first", SCHEDULES[schedule]), ("second", SCHEDULES["poisson"]), ("third", Once()))
     )
     declaration = Declaration(
