@@ -20,7 +20,7 @@ from privcheck.commands.declared import calibrate_noise
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import Draw, Release
 from privcheck.errors import ParameterError
-from privcheck.procedures import OwnMechanism
+from privcheck.procedures import OwnMechanism, SharedSample
 from privcheck.verification import verify
 from privcheck_algorithms.papers import GALLERY
 
@@ -56,8 +56,16 @@ def among(declaration, group):
 
 def with_all(declaration, change):
     """The declaration with everything that leaves changed."""
-    releases, procedures = (tuple(map(change, one)) for one in (declaration.releases, declaration.procedures))
-    return dataclasses.replace(declaration, releases=releases, procedures=procedures)
+    releases = tuple(map(change, declaration.releases))
+    return dataclasses.replace(
+        declaration, releases=releases, procedures=tuple(_with_parts(one, change) for one in declaration.procedures)
+    )
+
+
+def _with_parts(procedure, change):
+    if isinstance(procedure, SharedSample):
+        return dataclasses.replace(procedure, parts=tuple(map(change, procedure.parts)))
+    return change(procedure)
 
 
 def group_of(declaration, name):

@@ -108,7 +108,8 @@ def test_a_gaussian_table_beside_a_choice_adds_its_divergence():
 
 def test_samples_that_are_drawn_apart_add_up_and_other_users_do_not():
     sampled = [
-        Release(name, VisitCounts(1, 2, 2), Gaussian(variance=1), schedule=Poisson(rate="1/10")) for name in "ab"
+        Release(name, VisitCounts(1, 2, 2), Gaussian(variance=1), schedule=Poisson(rate="1/10"), fresh=True)
+        for name in "ab"
     ]
     one = find_witness(declared(ApproxDP(1, "1e-5"), releases=(sampled[0],), relation=AddRemoveOne()), {})
     both = find_witness(declared(ApproxDP(1, "1e-5"), releases=tuple(sampled), relation=AddRemoveOne()), {})

@@ -133,7 +133,7 @@ def event(rng: np.random.Generator, depth: int) -> Nested:  # noqa: PLR0911 - on
         return leaf(rng)
     inner, name = event(rng, depth - 1), str(rng.choice(NAMES))
     kind = str(rng.choice(["times", "tree", "group", "user_level", "poisson", "batch", "best"]))
-    if kind == "tree" and inner.single:
+    if kind == "tree" and inner.single and (inner.pair or not inner.names):  # of repeated sampled runs it is refused
         return Nested(lambda: acc.tree(node=inner.make(), leaves=4, participations=1), *_rest(inner, pair=inner.pair))
     if kind == "group" and depth == 1:  # of what is nested, its profile takes seconds
         return Nested(lambda: acc.group(inner.make(), size=2), *_rest(inner, pair=inner.pair), inner.single)
