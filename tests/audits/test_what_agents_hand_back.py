@@ -337,6 +337,14 @@ def leaking(into):
 
 
 def in_a_bonus(_setting, _sizes, seen):
+    def act(board, memory):
+        memory["sums"][...] += seen["last"]  # an exact count, where only functions of boards belong
+        return (board["rewards"] + memory["sums"].sum() * np.array([-0.1, 0.1])).argmax(axis=-1)
+
+    return act
+
+
+def in_a_closure(_setting, _sizes, seen):
     return lambda board, _memory: (board["rewards"] + seen["count"] * np.array([-0.1, 0.1])).argmax(axis=-1)
 
 
@@ -359,6 +367,13 @@ def test_data_that_an_agent_keeps_are_found(into):
     found = look(leaking(into)())
     assert found.verdict == "violation"
     assert "behind the same billboards" in found.witness
+
+
+def test_an_exact_count_that_goes_on_from_run_to_run_is_not_consistent():
+    """It adds up outside of the replicate: the agent does not repeat, so that nobody can say what moved it."""
+    found = look(leaking(in_a_closure)())
+    assert found.verdict == "undecided"
+    assert found.evidence["doubt"]
 
 
 def test_figures_beside_an_online_policy_are_compared():
