@@ -376,7 +376,7 @@ def check(
     at = parse_delta(delta, setting)  # everything is parsed before anything is written
     named = {"env": env, "data": data, "delta": delta, "seed": seed}
     how: dict[str, Any] = {"noise": noise, "seed": seed, "out": directory}
-    times = checking.count_replicates(source, replicates, noise)
+    times = checking.count_replicates(replicates, noise, own_data=checking.is_own(source))
     with _charged(setting, ledger, grant, replicates=times, **how) as paying:
         report = checking.check(
             setting, source, delta=at, replicates=times, trials=trials, confidence=confidence, workers=workers,

@@ -66,7 +66,7 @@ def check(
     """
     payer = paying or Nobody()
     began = Began()
-    repeated = count_replicates(source, replicates, noise)
+    repeated = count_replicates(replicates, noise, own_data=is_own(source))
     if isinstance(source, Source):
         refuse_second_release(setting, source, repeated, out, noise=noise)
     drawn = setting.with_noise(noise)  # what cannot be drawn is refused before the audits run
@@ -118,10 +118,14 @@ def check(
     )
 
 
-def count_replicates(source: Source | World | None, replicates: int | None, noise: NoiseKind) -> int:
+def count_replicates(replicates: int | None, noise: NoiseKind, *, own_data: bool) -> int:
     """Returns how often the agent is run: as told, else once on what may be released once, and several times else."""
-    once = noise == "release" or (isinstance(source, Source) and not source.data.public)
-    return replicates or (1 if once else REPLICATES)
+    return replicates or (1 if own_data or noise == "release" else REPLICATES)
+
+
+def is_own(source: Source | World | None) -> bool:
+    """Returns whether the users are somebody's own, not simulated."""
+    return isinstance(source, Source) and not source.data.public
 
 
 def _seeds(seed: int, noise: NoiseKind) -> dict[str, int]:

@@ -106,7 +106,7 @@ def explain(error: BaseException, arguments: Sequence[str] = ()) -> Failure:
 
 
 def _of_code(error: BaseException) -> Failure:
-    """Returns that code failed, somebody else's that is registered, or ours."""
+    """Returns the failure of code: a registered package's, named with its file and line, or ours."""
     if (culprit := find_culprit(error)) is not None:
         return _failure("package", culprit, hint="mend the package, or uninstall it")
     message = f"internal error, nothing was decided: {error!r}"

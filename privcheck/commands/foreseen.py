@@ -98,8 +98,8 @@ def foresee_check(
 ) -> Foreseen:
     """Returns the work of a check: its audits and its run; as `foresee_run`."""
     algorithm = registry.algorithm(name)
-    once = noise == "release" or usual_place(algorithm, place).environment is None  # as `checking.count_replicates`
-    repeated = replicates or (1 if once else checking.REPLICATES)
+    own_data = usual_place(algorithm, place).environment is None
+    repeated = checking.count_replicates(replicates, noise, own_data=own_data)
     if algorithm.runs or algorithm.declare is None:
         where = usual_place(algorithm, place)
         run = foresee_run([name], given, where, replicates=repeated, seed=seed, workers=workers, read=read)

@@ -73,7 +73,7 @@ _CONFIRM = (
     show_default=True,
     help="What to do with rows of a text file with too few or too many values: refuse or drop.",
 )
-@click.option("--show-values", is_flag=True, help="Messages show what stands in rows, which is private.")
+@click.option("--show-values", is_flag=True, help="Messages quote values of rows, which are private.")
 @seed_option
 @json_option
 def prepare(

@@ -26,6 +26,7 @@ from privcheck.ledger.opening import is_postgres, open_store, read_path
 from privcheck.ledger.schema import VERSION, migrate, read_version
 from privcheck.ledger.sqlite import BACKUP, SqliteTransaction, is_backup, tables_of
 from privcheck.ledger.store import Store, Transaction
+from privcheck.whole_files import write_through
 
 _MADE: Final = "backup"  # the row of `meta` that says when a backup was made
 _PUT_BACK: Final = "put back"
@@ -119,7 +120,9 @@ def restore(url: str, file: Path, *, replace_newer: bool, stamp: str) -> Restore
         with tempfile.TemporaryDirectory() as folder:
             found = _unmark(file, Path(folder) / "part.db")
             with closing(sqlite3.connect(Path(folder) / "part.db")) as source:
-                kept = PostgresStore.put_back(url, source, explain=_explain(source, replace_newer), stamp=stamp)
+                kept = PostgresStore.put_back(
+                    url, source, explain=_explain(source, replace_newer=replace_newer), stamp=stamp
+                )
     else:
         found, kept = _put_back_file(read_path(url), file, replace_newer=replace_newer, stamp=stamp)
     store = open_store(url)
@@ -136,7 +139,7 @@ def _put_back_file(path: Path, file: Path, *, replace_newer: bool, stamp: str) -
         found = _unmark(file, part)
         with closing(sqlite3.connect(part)) as source, _holding(path, replace_newer=replace_newer) as there:
             if there is not None:
-                _explain(source, replace_newer)(there)
+                _explain(source, replace_newer=replace_newer)(there)
             _stay_in_doubt(source, path)
             source.close()
             return found, _exchange(part, path, stamp)
@@ -147,7 +150,7 @@ def _put_back_file(path: Path, file: Path, *, replace_newer: bool, stamp: str) -
             Path(f"{part}{suffix}").unlink(missing_ok=True)
 
 
-def _explain(source: sqlite3.Connection, replace_newer: bool) -> Any:  # noqa: FBT001 - of this file
+def _explain(source: sqlite3.Connection, *, replace_newer: bool) -> Any:
     """What refuses to put a backup in the place of another ledger, or of a newer state of the same."""
 
     def refuse(there: Transaction | None) -> None:
@@ -208,7 +211,7 @@ def _stay_in_doubt(source: sqlite3.Connection, path: Path) -> None:
 def _exchange(part: Path, path: Path, stamp: str) -> str:
     """Puts a file at a path; returns where that is which was there, with its log, which must not be there any more."""
     kept = Path(f"{path}.replaced-{stamp}") if path.exists() else None
-    _write_through(part)
+    write_through(part)
     if kept is not None:
         with suppress(FileExistsError):
             os.link(path, kept)
@@ -217,7 +220,7 @@ def _exchange(part: Path, path: Path, stamp: str) -> str:
         if left.exists():
             left.rename(f"{path}.replaced-{stamp}{suffix}")
     part.replace(path)
-    _write_through(path.parent)
+    write_through(path.parent)
     return "" if kept is None else str(kept)
 
 
@@ -236,9 +239,9 @@ def _new_file(file: Path) -> Iterator[Path]:
     try:
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield part
-        _write_through(part)
+        write_through(part)
         part.replace(file)
-        _write_through(file.parent)
+        write_through(file.parent)
     except BaseException:
         file.unlink(missing_ok=True)
         raise
@@ -293,12 +296,3 @@ def _inspect(file: Path, *, check: bool = True) -> Backup:
     except sqlite3.Error as error:
         raise StoreError(f"{file}: cannot be read: {error}") from error
     return Backup(file=str(file), at=str(at[0]) if at else "", store=identity.store, rows=rows, datasets=heads)
-
-
-def _write_through(path: Path) -> None:
-    """Waits until a file, or the names in a folder, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -239,7 +239,7 @@ class PostgresStore:
                 for name, columns in tables_of(target):
                     for rows in transaction.stream(f"SELECT {', '.join(columns)} FROM {name}"):  # noqa: S608 - ours
                         marks = ", ".join("?" * len(columns))
-                        target.executemany(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks})", rows)  # noqa: S608
+                        target.executemany(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks})", rows)  # noqa: S608 - names of tables, and marks
 
             make_copy(path, fill)
 
@@ -291,7 +291,7 @@ class PostgresStore:
         for name, _ in reversed(tables):  # what a new ledger has
             transaction.run(f"DELETE FROM {name}")  # noqa: S608 - names of tables
         for name, columns in tables:
-            transaction.load(name, columns, source.execute(f"SELECT {', '.join(columns)} FROM {name}"))  # noqa: S608
+            transaction.load(name, columns, source.execute(f"SELECT {', '.join(columns)} FROM {name}"))  # noqa: S608 - names of tables, and marks
         for statement in _GUARDS:
             transaction.run(statement)
         return kept

@@ -2,7 +2,8 @@
 
 Tables are found by name, and a table can be changed: a grant moved to another dataset, a token that was revoked made
 valid again. So whatever changes one of them appends a row to the chain of `REGISTRY`, in the same transaction, and
-`find_problems` compares the tables with what the rows say.
+`find_problems` compares the tables with what the rows say; `privcheck.ledger.projections` compares them with the chains
+of the datasets, which also sees a name that was changed before the store had a registry.
 
 | kind | written when | says |
 | --- | --- | --- |
@@ -141,7 +142,7 @@ def find_problems(transaction: Transaction) -> list[str]:
         found = _State.read(transaction)
     except (ValueError, TypeError) as error:
         return [f"registry: the tables of names and tokens cannot be read: {error!r:.80}"]
-    return [*_compare(told, found), *_compare_rows(transaction, told)]
+    return _compare(told, found)
 
 
 def _is_sealed(row: Entry) -> bool:
@@ -175,24 +176,6 @@ def _compare(told: _State, found: _State) -> list[str]:
         problems.append("the store's key is not the one that it was made with")
     if told.store != found.store:
         problems.append("the store's number is not the one that it was made with")
-    return problems
-
-
-def _compare_rows(transaction: Transaction, told: _State) -> list[str]:
-    """Where the chains have a grant or a dataset that the registry does not know, or knows elsewhere.
-
-    This also sees a name that was changed before the store had a registry.
-    """
-    problems = []
-    # the columns are compared with their rows' hashes where the chains are read
-    made = transaction.all("SELECT budget, dataset FROM entry WHERE kind = 'grant' AND budget IS NOT NULL")
-    for name, dataset in sorted((str(row[0]), str(row[1])) for row in made):
-        if told.grants.get(name) != dataset:
-            known = told.grants.get(name)
-            where = "does not know it" if known is None else f"has it for {known!r}"
-            problems.append(f"grant {name}: a row made it for dataset {dataset!r}, and the registry {where}")
-    chains = {str(row[0]) for row in transaction.all("SELECT DISTINCT dataset FROM entry")} - {REGISTRY}
-    problems += [f"dataset {name}: it has rows, and the registry does not know it" for name in chains - told.datasets]
     return problems
 
 

@@ -81,7 +81,7 @@ def look_up(transaction: Transaction, digests: Collection[str], *, now: str) -> 
     transaction.share("token", new)
     marks = ", ".join("?" * len(new))
     found = transaction.all(
-        f"SELECT hash FROM token WHERE revoked IS NULL AND (expires IS NULL OR expires > ?) AND hash IN ({marks})",  # noqa: S608
+        f"SELECT hash FROM token WHERE revoked IS NULL AND (expires IS NULL OR expires > ?) AND hash IN ({marks})",  # noqa: S608 - marks
         (now, *new),
     )
     valid = {row[0] for row in found}

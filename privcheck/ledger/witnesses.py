@@ -23,6 +23,7 @@ from typing import Any, Final, Protocol
 from privcheck.errors import ParameterError, StoreError
 from privcheck.hiding import hide_passwords
 from privcheck.ledger.heads import Evidence, Head
+from privcheck.whole_files import write_through
 
 _SECONDS: Final = 10.0  # of one request or command
 _BYTES: Final = 64 * 2**20  # that are read
@@ -157,7 +158,7 @@ class FileWitness:
                 file.flush()
                 os.fsync(descriptor)
             if new:
-                _sync_folder(self.path.parent)
+                write_through(self.path.parent)
         except OSError as error:
             raise StoreError(f"{self.url}: heads cannot be kept there: {error.strerror}") from error
 
@@ -284,11 +285,3 @@ def _decode(data: bytes, url: str) -> str:
         return data.decode()
     except UnicodeDecodeError:
         raise StoreError(f"{url}: expected lines of JSON, got bytes that are no text") from None
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -151,7 +151,10 @@ def _open_torn(path: Path, plan: PreparationPlan, options: dict[str, Any]) -> So
     left_out = np.array([row for row, _ in torn], np.int64)
     parsing = options["parse_options"]
     parsing.invalid_row_handler = lambda _: "skip"
-    opened: Callable[[], csv.CSVStreamingReader] = lambda: csv.open_csv(path, **options)  # noqa: E731 - a new reader each
+
+    def opened() -> csv.CSVStreamingReader:
+        return csv.open_csv(path, **options)
+
     with opened() as first:
         schema = first.schema
 
