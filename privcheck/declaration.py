@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from privcheck.assumed_bounds import attained_releases
 from privcheck.domains import Condition, is_proved
 from privcheck.errors import DeclarationError, UnknownNameError
-from privcheck.fields import instance, one_of, text, truth, words_of
+from privcheck.fields import instance, one_of, several, text, truth, words_of
 from privcheck.guarantees import Guarantee
 from privcheck.parameters import Kind, Parameter, resolve
 from privcheck.procedures import OnSample, Procedure, SampledRelease, SharedSample, VaryingRelease, draw_together
@@ -23,6 +23,7 @@ from privcheck.public import PublicFact
 from privcheck.relations import Relation
 from privcheck.releases import L1, L2, Assumption, Draw, Release
 from privcheck.schedules import Outputs, Sampled
+from privcheck.statements import Origin, Statement
 from privcheck.symbols import Exact
 from privcheck.unit import LARGEST, TrustModel, Unit, declared_unit
 from privcheck.wellformed import (
@@ -104,6 +105,7 @@ class Claim:
         data_dependent: What of the data the claimed numbers were computed from; empty where they are for all data. Such
             a claim says nothing of neighbours: it holds where the releases cost no more on any data, else it is
             undecided, never refuted.
+        statements: What the paper prints of it, one statement at a time; empty where nobody has transcribed them.
     """
 
     guarantee: Guarantee
@@ -112,6 +114,7 @@ class Claim:
     order_only: bool = field(default=False, kw_only=True)
     composition: Composition | None = field(default=None, kw_only=True)
     data_dependent: str = field(default="", kw_only=True)
+    statements: tuple[Statement, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         instance("guarantee, of Claim", self.guarantee, get_args(Guarantee))
@@ -119,6 +122,7 @@ class Claim:
         instance("joint, of Claim", self.joint, (Joint,), none=True)
         truth("order_only, of Claim", self.order_only)
         text("data_dependent, of Claim", self.data_dependent, empty=True)
+        several("statements, of Claim", self.statements, Statement)
         if self.composition is not None:
             one_of("composition, of Claim", self.composition, get_args(Composition))
 
@@ -149,6 +153,7 @@ class Declaration:
         candidates: Pairs of one user's data to try as witnesses, for statistics whose data the search does not know.
         records: From the parameters and a source of randomness to one user's data, corners preferred: neighbours among
             them are tried on the sensitivities that the statistics' authors state. Needed for data of one's own.
+        origin: Whose text it is; None where its author does not say.
 
     Raises:
         DeclarationError: A field means nothing (`privcheck.wellformed`): it is of another type or no word of its closed
@@ -171,6 +176,7 @@ class Declaration:
     partitions: tuple[tuple[str | PublicFact, ...], ...] = ()
     candidates: Callable[[Mapping[str, Fraction]], Iterable[tuple[Any, Any]]] | None = None
     records: Callable[[Mapping[str, Fraction], Generator], Any] | None = None
+    origin: Origin | None = None
 
     open_conditions: tuple[Condition, ...] = field(init=False, repr=False, compare=False)
 
@@ -232,6 +238,13 @@ class Declaration:
         order = "up to a constant, " if self.claim.order_only else ""
         given = f", given {self.claim.data_dependent}" if self.claim.data_dependent else ""
         return f"{order}{view}{self.claim.guarantee}{given}"
+
+    @property
+    def claim_and_source(self) -> str:
+        """Returns the claim in words with where it stands, and whether what is judged is that text."""
+        mended = self.origin is not None and self.origin.kind in {"repaired", "reconstructed"}
+        source = f"{self.origin.kind}, after {self.claim.source}" if self.origin and mended else self.claim.source
+        return f"{self.claim_words} ({source})"
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -72,6 +72,7 @@ class Paper:
         authors: Of the paper.
         published: Where and when it appeared, with its arXiv id or DOI.
         about: What it does with which data and what it claims, for a reader of its page of findings.
+        answers: What its authors might answer to the page, each in a sentence or two.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Paper:
     authors: str
     published: str
     about: str = ""
+    answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

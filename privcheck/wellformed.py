@@ -48,6 +48,7 @@ from privcheck.schedules import (
     WithReplacement,
     public_facts,
 )
+from privcheck.statements import Origin
 from privcheck.statistics import FeatureSums, GramMatrices, Sensitivity
 from privcheck.statistics.checking import check_zeros, sensitivity_conditions, sensitivity_of, shape_of
 from privcheck.statistics.derived import is_derived, tabular_sizes
@@ -74,6 +75,7 @@ def check_fields(declaration: Declaration) -> None:
     text(f"{owner}, source", declaration.source, empty=True)
     instance(f"{owner}, relation", declaration.relation, (ReplaceOne, AddRemoveOne, ZeroOut))
     instance(f"{owner}, claim", declaration.claim, (Claim,))
+    instance(f"{owner}, origin", declaration.origin, (Origin,), none=True)
     one_of(f"{owner}, model", declaration.model, MODELS)
     for name, kind in (("releases", Release), ("parameters", Parameter), ("assumptions", Assumption)):
         several(f"{owner}, {name}", getattr(declaration, name), kind)

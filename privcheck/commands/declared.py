@@ -92,12 +92,14 @@ def show(setting: Chosen) -> report.Shown:
             *(_release(r, setting.values) for r in declaration.releases),
             *map(_show_procedure, declaration.procedures),
         ),
-        claim=f"{declaration.claim_words} ({declaration.claim.source})",
+        claim=declaration.claim_and_source,
         claim_latex=declaration.claim.guarantee.latex(),
         latex="\n".join(lines),
         derivation=derivation,
         trends=_trends(composed),
         constants=_constants(setting.algorithm),
+        origin=declaration.origin,
+        statements=declaration.claim.statements,
     )
 
 
@@ -317,6 +319,8 @@ def verify_claim(setting: Chosen) -> report.Verified:
         verdict=verification.verdict,
         joint=verification.joint,
         method=verification.method,
+        origin=setting.declared.origin,
+        statements=verification.statements,
         unit=verification.unit.to_dict(),
         unit_words=verification.unit.words,
         given=verification.given,

@@ -10,7 +10,7 @@ from privcheck.commands.setting import Chosen, resolve_setting, settle
 from privcheck.reports.values import Verified
 from privcheck.reports.wording import figure, label, ratio, say_holds
 
-COLUMNS = ("verdict", "elsewhere", "cost/claim", "worst pair/claim", "joint DP")  # of `say_columns`
+COLUMNS = ("text", "verdict", "elsewhere", "cost/claim", "worst pair/claim", "joint DP")  # of `say_columns`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,12 @@ class Judged:
     def name(self) -> str:
         """Returns the system's."""
         return self.result.algorithm
+
+    @property
+    def of_paper(self) -> bool:
+        """Returns whether the verdict is one on the authors' text or program."""
+        origin = self.result.origin
+        return origin is not None and origin.of_paper
 
     @property
     def turns(self) -> tuple[Elsewhere, ...]:
@@ -95,10 +101,12 @@ def say_turns(judged: Judged) -> str:
     by_verdict: dict[str, list[str]] = {}
     for one in judged.turns:
         by_verdict.setdefault(one.result.verdict, []).append(one.words)
-    return "; ".join(f"**{verdict}** at {' and at '.join(places)}" for verdict, places in by_verdict.items())
+    mark = "**" if judged.of_paper else ""  # what is ours does not stand out beside a paper's name
+    return "; ".join(f"{mark}{verdict}{mark} at {' and at '.join(places)}" for verdict, places in by_verdict.items())
 
 
 def say_columns(judged: Judged) -> tuple[str, ...]:
     """Returns a system's cells in the tables of findings."""
     result = judged.result
-    return (say_verdict(result), say_turns(judged) or "–", *say_ratios(result), result.joint or "–")
+    text = result.origin.kind if result.origin is not None else "–"
+    return (text, say_verdict(result), say_turns(judged) or "–", *say_ratios(result), result.joint or "–")

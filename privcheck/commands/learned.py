@@ -447,7 +447,7 @@ def _describe_audit(setting: Chosen, result: AuditResult, seed: int, seconds: fl
         evidence=dict(result.evidence) | ({"violation_at": result.evidence["audited_at"]} if moved else {}),
         seconds=seconds,
         trials_per_second=_measure_speed(result),
-        claim=f"{setting.declared.claim_words} ({setting.declared.claim.source})",
+        claim=setting.declared.claim_and_source,
         seed=seed,
         agent_ran=result.agent_ran,
         audited_at=None if "audited_at" not in result.evidence else str(result.evidence["audited_at"]),

@@ -11,7 +11,9 @@ from privcheck.commands.judged import COLUMNS, Judged, say_columns, say_paramete
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.guarantees import PureDP, claimed_delta
+from privcheck.reports.statements import rank, say_origin, say_statements
 from privcheck.reports.wording import capitalise, figure, spell_out
+from privcheck.statements import KINDS, Statement
 
 WRITTEN = (
     "Written by `privcheck verify --all --pages docs/findings`: every figure is computed from the declarations, none "
@@ -41,13 +43,23 @@ def table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
 
 
 def count_verdicts(systems: Sequence[Judged]) -> str:
-    """Returns how many systems hold, fail and are undecided, each at its defaults."""
+    """Returns how many systems hold, fail and are undecided at their defaults: the authors' own apart from the others'.
+
+    Only what is printed or published counts as a verdict on a paper.
+    """
+    said = []
+    for kind, words in KINDS.items():
+        here = [one for one in systems if one.result.origin is not None and one.result.origin.kind == kind]
+        if here:
+            said.append(f"{kind} ({words}): {_say_counts(here)}")
+    return f"At the parameters given with each, by whose text it is: {'; '.join(said)}."
+
+
+def _say_counts(systems: Sequence[Judged]) -> str:
     verdicts: list[str] = [one.result.verdict for one in systems]
     kinds = (("holds", "holds", "hold"), ("fails", "fails", "fail"), ("undecided", "is open", "are open"))
     counts = [(verdicts.count(kind), one, several) for kind, one, several in kinds]
-    said = [f"{count} {one if count == 1 else several}" for count, one, several in counts if count]
-    noun = "system" if len(systems) == 1 else "systems"
-    return f"Of {len(systems)} {noun}, at the parameters given with each, {' and '.join(said)}."
+    return " and ".join(f"{count} {one if count == 1 else several}" for count, one, several in counts if count)
 
 
 def _say_all_turns(systems: Sequence[Judged]) -> str:
@@ -71,8 +83,42 @@ def _page(paper: registry.Paper, systems: Sequence[Judged]) -> Iterator[str]:
     yield _WORDS
     yield ""
     yield WRITTEN
+    yield ""
+    yield from _statements(systems)
     for one in systems:
         yield from _system(one)
+    yield from _answers(paper)
+
+
+def _statements(systems: Sequence[Judged]) -> Iterator[str]:
+    """Yields every printed statement with its verdict, system by system."""
+    rows = [
+        (judged.statement.name, f"[{one.name}](#{one.name})", judged.standing, judged.why)
+        for one in systems
+        for judged in sorted(one.result.statements, key=lambda judged: rank(judged.standing))
+    ]
+    if rows:
+        yield (
+            "**Statement by statement.** A system's headline follows from this table: it *fails* where one of its "
+            "statements about the published statistics is refuted, *holds* where they all hold, and says nothing "
+            "of the paper where none of them applies to it."
+        )
+        yield ""
+        yield from table(("statement", "system", "verdict", "why"), rows)
+        yield ""
+
+
+def _answers(paper: registry.Paper) -> Iterator[str]:
+    if paper.answers:
+        yield from ("", "## What the authors might answer", "")
+        yield from (f"* {answer}" for answer in paper.answers)
+    yield from ("", "## How to contest this page", "")
+    yield (
+        "Every verdict is recomputed by `privcheck verify NAME`, and `privcheck show NAME` prints what was declared, "
+        "with its source. Whoever finds a system misread can change its `declaration.py` in a few lines and run the "
+        "command again. A correction with the place in the text that contradicts us changes this page, and the "
+        "changelog says so."
+    )
 
 
 def _system(judged: Judged) -> Iterator[str]:
@@ -80,9 +126,13 @@ def _system(judged: Judged) -> Iterator[str]:
     declaration = setting.declared
     yield from ("", f"## {result.algorithm}", "")
     title, source = capitalise(declaration.title), capitalise(declaration.source)
+    if result.origin is not None:
+        yield from (say_origin(result.origin), "")
     yield f"{title}. {source}. Neighbours: {declaration.relation.words}. At {say_parameters(result.parameters)}."
     yield ""
     yield f"**{capitalise(say_verdict(result))}.** {result.sentence}"
+    if said := say_statements(result.statements):
+        yield f"{said}."
     if judged.turns:
         yield f"Elsewhere the verdict differs: {say_turns(judged)}."
     if result.repair:
@@ -95,6 +145,10 @@ def _system(judged: Judged) -> Iterator[str]:
         if result.witness.pair is not None:
             yield f"![what the two users do, and their loss beside the claim]({result.algorithm}.svg)"
             yield ""
+    for one in result.statements:
+        yield from _quote(one.statement)
+    if result.statements:
+        yield ""
     for finding in result.findings:
         link = f"[{finding.code}](../reference/findings.md#{finding.code})"
         yield f"* {link} ({finding.severity}, {spell_out(finding.where)}): {spell_out(finding.message)}."
@@ -102,6 +156,16 @@ def _system(judged: Judged) -> Iterator[str]:
     yield from _costs(setting)
     yield from _elsewhere(judged)
     yield from _least_noise(setting)
+
+
+def _quote(printed: Statement) -> Iterator[str]:
+    yield f"> **{printed.name}.** “{printed.quotation}”"
+    yield f"> — {printed.where}. Compared are {printed.neighbours}."
+    if printed.assumes:
+        yield f"> It presupposes: {'; '.join(printed.assumes)}."
+    if printed.disclaimed:
+        yield f"> {printed.disclaimed}"
+    yield ">"
 
 
 def _costs(setting: Chosen) -> Iterator[str]:

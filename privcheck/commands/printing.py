@@ -9,6 +9,7 @@ from privcheck.commands.estimates import BYTES, SECONDS, say_bytes, say_seconds
 from privcheck.commands.widths import columns, cut_columns, wrap, wrapped_columns
 from privcheck.reports import render_text
 from privcheck.reports.keeping import as_report
+from privcheck.reports.statements import say_origin
 from privcheck.reports.values import (
     AgentConstant,
     AllVerified,
@@ -59,8 +60,10 @@ def describe_declaration(result: Shown) -> str:
     return "\n".join([
         f"{result.name}: {result.title}",
         f"  {result.source}",
+        *([] if result.origin is None else [f"  {say_origin(result.origin)}"]),
         f"  neighbours: {result.relation}; model: {result.model}",
         f"  claim: {result.claim}",
+        *(f"  {one.name}: “{one.quotation}” ({one.where}; {one.neighbours})" for one in result.statements),
         "",
         columns([("release", "statistic", "shape", "noise", "stated sensitivity"), *releases]),
         "",

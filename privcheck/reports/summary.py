@@ -10,6 +10,7 @@ from typing import Literal
 from privcheck.reports import audited
 from privcheck.reports.agreeing import agree, say_ratios
 from privcheck.reports.curves import find_crossing, privacy
+from privcheck.reports.statements import say_origin, say_statements
 from privcheck.reports.values import Audited, Audits, Ran, RanOnline, Regret, Report, Verified
 from privcheck.reports.wording import as_sentence, capitalise, figure, percent, say_holds, spell_out, words
 
@@ -45,6 +46,8 @@ class Verdict:
         sentence: The verdict's own sentence.
         repair: The least change that makes a failing claim true or takes the slack out; empty where there is none.
         joint: What follows for joint DP; empty where nothing of the kind is claimed.
+        statements: What the verdict says of each printed statement; empty where none is about this system.
+        origin: Whose text was judged; empty where nobody says.
         meaning: What the verdict of an audit alone does not mean; empty for other verdicts.
     """
 
@@ -56,6 +59,8 @@ class Verdict:
     sentence: str
     repair: str
     joint: str
+    statements: str = ""
+    origin: str = ""
     meaning: str = ""
 
 
@@ -115,6 +120,8 @@ def verdict(report: Report) -> Verdict:
         sentence="" if own is None else agree(report, own.sentence),
         repair=as_sentence(agree(report, verify.repair)) if verify else "",
         joint=_JOINT[verify.joint] if verify and verify.joint else "",
+        statements=say_statements(verify.statements) if verify else "",
+        origin=say_origin(verify.origin) if verify and verify.origin else "",
     )
 
 

@@ -41,9 +41,12 @@ def _head(report: Report, width: int) -> Iterator[str]:
     verdict = summary.verdict(report)
     name = report.algorithm or (report.show.name if report.show else "unnamed")
     promised = promise(report)
-    claim = f": {verdict.claim}" if verdict.claim else ""
+    told = verdict.statements or verdict.claim
+    claim = f": {told}" if told else ""
     yield strip_controls(f"{verdict.headline.upper()} · {name}{claim}")
     for sentence in (
+        verdict.statements and f"Claimed: {verdict.claim}.",
+        verdict.origin,
         verdict.ratios and f"Cost over claim: {verdict.ratios}.",
         verdict.sentence,
         verdict.how and f"Found {verdict.how}.",

@@ -18,6 +18,7 @@ from privcheck.declaration import Declaration, check_declaration
 from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
 from privcheck.guarantees import ApproxDP, PrivacyProfile, check_range
 from privcheck.procedures import OwnMechanism
+from privcheck.statements import JudgedStatement, judge_statements
 from privcheck.symbols import Expr, same, to_float
 from privcheck.unit import Unit
 from privcheck.verification.claim import DATA_DEPENDENT_REMEDY, NEAR, Case
@@ -46,6 +47,7 @@ class Verification(Brief):
             where a pair refutes.
         unit: Who is protected, with how much of the data, between which neighbours and in which model of trust.
         joint: What follows for joint DP; None where the claim is not about it.
+        statements: What it says of each statement that the paper prints.
         upper_ratio: Composed cost over claim, rounded up; ∞ where the accountant has no finite bound.
         lower_ratio: The witness's loss over claim, rounded down; 0 without a witness.
         given: Whose sensitivity or price their author states: the verdict is given those, which were tried in vain.
@@ -60,6 +62,7 @@ class Verification(Brief):
     verdict: Literal["holds", "fails", "undecided"]
     method: Literal["proved", "checked", "witness"]
     joint: Literal["follows", "unproved", "refuted"] | None
+    statements: tuple[JudgedStatement, ...]
     upper_ratio: float
     lower_ratio: float
     unit: Unit
@@ -151,17 +154,21 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
         doubts=doubted,
     )
     findings = [finding for rule in RULES for finding in rule(case)]
+    joint, given = _joint(declaration, verdict), list_given(tried)
     order = ("critical", "theoretical", "negligible")
     return Verification(
         algorithm=declaration.name,
-        claim=f"{declaration.claim_words} ({declaration.claim.source})",
+        claim=declaration.claim_and_source,
         verdict=verdict,
         method=method,
-        joint=_joint(declaration, verdict),
+        joint=joint,
+        statements=judge_statements(
+            declaration.claim.statements, declaration.origin, verdict=verdict, joint=joint, given=given
+        ),
         upper_ratio=upper,
         lower_ratio=lower,
         unit=declaration.unit(values),
-        given=list_given(tried),
+        given=given,
         rests_on=grounds(declaration, tried, values, proved=proved and verdict == "holds", by_pair=method == "witness"),
         findings=tuple(sorted(findings, key=lambda f: order.index(f.severity))),
         witness=witness,
@@ -184,7 +191,7 @@ def _at_every_point(
     checked = worst.verdict == "holds" and any(one.method != "proved" for one in judged)
     return replace(
         worst,
-        claim=f"{declaration.claim_words} ({declaration.claim.source}){at}",
+        claim=f"{declaration.claim_and_source}{at}",
         method="checked" if checked else worst.method,
         upper_ratio=max(one.upper_ratio for one in judged),
         account=account(declaration),

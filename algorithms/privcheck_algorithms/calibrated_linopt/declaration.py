@@ -16,6 +16,7 @@ from privcheck.mechanisms import Gaussian
 from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import Batches
+from privcheck.statements import Origin
 from privcheck.symbols import Expr, H, delta, epsilon, expression, maximum, symbol
 from privcheck_algorithms.calibrated_linopt.statistic import TargetSums, draw_user, furthest_pairs
 from privcheck_algorithms.privatizers.declaration import CALIBRATED, MU
@@ -54,6 +55,7 @@ def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
         name="calibrated-linopt",
         title="CALIBRATED-LINOPT: linear mixtures learned from disjoint batches, V public within each",
         source="this package; README of calibrated_linopt",
+        origin=Origin(kind="own", text="README of calibrated_linopt"),
         relation=ReplaceOne("trajectory"),
         releases=releases,
         claim=Claim(ApproxDP(epsilon, delta), source="README, “The budget”", joint=Joint()),

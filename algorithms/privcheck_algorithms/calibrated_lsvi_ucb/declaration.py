@@ -15,6 +15,7 @@ from privcheck.mechanisms import Gaussian
 from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import Batches
+from privcheck.statements import Origin
 from privcheck.symbols import Expr, H, S, d, maximum, rho, symbol
 from privcheck_algorithms.linear.tables import LinearTables
 from privcheck_algorithms.privatizers.declaration import EPISODES
@@ -89,6 +90,7 @@ def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
         name="calibrated-lsvi-ucb",
         title="CALIBRATED-LSVI-UCB: posterior sampling from V-free sums of disjoint batches, with the least noise",
         source="this package; README of calibrated_lsvi_ucb",
+        origin=Origin(kind="own", text="README of calibrated_lsvi_ucb"),
         relation=ReplaceOne("trajectory"),
         releases=(
             Release(

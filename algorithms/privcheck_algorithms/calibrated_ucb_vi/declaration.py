@@ -13,6 +13,7 @@ from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import Gaussian
 from privcheck.registry import Reading
 from privcheck.schedules import Batches
+from privcheck.statements import Origin
 from privcheck.statistics import RewardSums, Statistic, TransitionCounts
 from privcheck.symbols import A, Expr, H, S, delta, epsilon, expression, maximum, minimum, symbol
 from privcheck.trajectories import Trajectories
@@ -76,6 +77,7 @@ def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
         name="calibrated-ucb-vi",
         title="CALIBRATED-UCB-VI: optimistic value iteration from disjoint batches, Gaussian noise by the exact curve",
         source="this package; README of calibrated_ucb_vi",
+        origin=Origin(kind="own", text="README of calibrated_ucb_vi"),
         relation=neighbours(readings, ANY_START),
         releases=(
             Release("transitions", transitions, Gaussian(variance=variance), schedule=schedule),

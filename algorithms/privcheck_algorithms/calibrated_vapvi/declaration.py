@@ -14,6 +14,7 @@ from privcheck.guarantees import ZCDP
 from privcheck.mechanisms import Gaussian
 from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
+from privcheck.statements import Origin
 from privcheck.symbols import H, S, d, rho, symbol
 from privcheck_algorithms.linear.tables import LinearTables
 
@@ -66,6 +67,7 @@ def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
         name="calibrated-vapvi",
         title="CALIBRATED-VAPVI: offline value iteration from V-free tables, with the least Gaussian noise",
         source="this package; README of calibrated_vapvi",
+        origin=Origin(kind="own", text="README of calibrated_vapvi"),
         relation=ReplaceOne("trajectory"),
         releases=(Release(RELEASE, tables, Gaussian(variance=H * tables.moved / (2 * rho))),),
         claim=Claim(ZCDP(rho), source="README, “The budget”"),

@@ -13,9 +13,11 @@ from privcheck.guarantees import ZCDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace
 from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
+from privcheck.statements import Origin
 from privcheck.statistics import RewardSums, Statistic, TransitionCounts, VisitCounts
 from privcheck.symbols import A, H, S, epsilon, rho, sqrt
 from privcheck.trajectories import Trajectories
+from privcheck_algorithms.printed import PURE_APVI, THEOREM_3_4
 
 SIZES = (
     Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
@@ -24,6 +26,7 @@ SIZES = (
 )
 RHO = Parameter(name="rho", default="1", kind="positive", meaning="budget in zCDP, nats")
 EPSILON = Parameter(name="epsilon", default="1", kind="positive", meaning="budget in pure DP, nats")
+_TEXT = "Qiao & Wang 2022, arXiv:2206.00810, Algorithm 1"
 
 REWARDS = Reading(
     name="rewards",
@@ -47,7 +50,8 @@ def gaussian(readings: Mapping[str, str]) -> Declaration:
             Release(name, statistic, Gaussian(variance=variance), stated=L2(sqrt(2 * H)), source="Lemma D.1")
             for name, statistic in tables.items()
         ),
-        claim=Claim(ZCDP(rho), source="Theorem 3.4"),
+        claim=Claim(ZCDP(rho), source="Theorem 3.4", statements=(THEOREM_3_4,)),
+        origin=_origin(_TEXT, readings),
         parameters=(*SIZES, RHO),
     )
 
@@ -65,9 +69,17 @@ def laplace(readings: Mapping[str, str]) -> Declaration:
             Release(name, statistic, Laplace(scale=scale), stated=L1(2 * H), source="section 3")
             for name, statistic in tables.items()
         ),
-        claim=Claim(PureDP(epsilon), source="section 3"),
+        claim=Claim(PureDP(epsilon), source="section 3", statements=(PURE_APVI,)),
+        origin=_origin(f"{_TEXT}, with the Laplace noise of section 3", readings),
         parameters=(*SIZES, EPSILON),
     )
+
+
+def _origin(printed: str, readings: Mapping[str, str]) -> Origin:
+    if readings.get("rewards", "known") == "known":
+        return Origin(kind="printed", text=printed)
+    third = "sums of rewards are a third noisy table, because these data have no public reward function"
+    return Origin(kind="repaired", text=printed, changed=third)
 
 
 def _tables(readings: Mapping[str, str]) -> dict[str, Statistic[Trajectories]]:

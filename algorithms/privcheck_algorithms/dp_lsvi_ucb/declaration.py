@@ -15,8 +15,10 @@ from privcheck.mechanisms import Gaussian, SymmetricGaussian
 from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import EveryEpisode
+from privcheck.statements import Origin
 from privcheck.statistics import Column, FeatureSums, GramMatrices
 from privcheck.symbols import Expr, H, K, before, d, delta, expression, log, rho, sqrt
+from privcheck_algorithms.printed import THEOREM_A_1, THEOREM_A_1_PROOF
 
 SIZES = (
     Parameter(name="H", default=20, kind="count", meaning="steps of an episode"),
@@ -32,6 +34,7 @@ CLAIM = Reading(
     meaning="zcdp: the releases are ρ-zCDP, on which Theorem A.1 rests; approx: (ρ + 2√(ρ ln 1/δ), δ), its conclusion",
 )
 NoiseDraws = Literal["fresh", "one draw"]
+Pessimism = Literal["repaired", "as printed"]
 
 
 def declare_fresh(readings: Mapping[str, str]) -> Declaration:
@@ -42,6 +45,12 @@ def declare_fresh(readings: Mapping[str, str]) -> Declaration:
         title="DP-LSVI-UCB++: optimistic weighted regression in linear MDPs, fresh noise",
         source="Sahu 2025, arXiv:2504.09339, Algorithm 1 with the releases of Theorem A.1",
         noise="fresh",
+        origin=Origin(
+            kind="repaired",
+            text="Sahu 2025, arXiv:2504.09339, Algorithm 1 with fresh noise in every episode, as section 3 says",
+            changed="Q̂ and Q̌ are clipped to [0, H]; with the clips that steps 10 and 11 print, V has a Gaussian lower "
+            "tail, its Rényi divergence is infinite from an order of about 10⁴ on, and no finite ρ follows",
+        ),
     )
 
 
@@ -53,6 +62,10 @@ def declare_as_printed(readings: Mapping[str, str]) -> Declaration:
         title="DP-LSVI-UCB++ as printed: one draw of noise for all episodes",
         source="Sahu 2025, arXiv:2504.09339, Algorithm 1",
         noise="one draw",
+        pessimism="as printed",
+        origin=Origin(
+            kind="printed", text="Sahu 2025, arXiv:2504.09339, Algorithm 1, whose step 1 draws the noise once"
+        ),
     )
 
 
@@ -63,6 +76,8 @@ def declaration(
     title: str,
     source: str,
     noise: NoiseDraws,
+    origin: Origin,
+    pessimism: Pessimism = "repaired",
     norm: int = 1,
     assumptions: tuple[Assumption, ...] = (),
 ) -> Declaration:
@@ -74,6 +89,8 @@ def declaration(
         title: Of it.
         source: Of it.
         noise: Fresh for every output, or one draw for all.
+        origin: Whose text it is.
+        pessimism: Where V̌ lies: in [0, H] as repaired, or in [−H, 0] where Q̌ is cut off at 0 from above as printed.
         norm: The largest ‖φ(s, a)‖.
         assumptions: Beyond that of bounded values.
     """
@@ -85,13 +102,15 @@ def declaration(
         title=title,
         source=source,
         relation=ReplaceOne("trajectory"),  # Definition 2.2: sequences that differ on the k-th user
-        releases=_releases(norm, Draw(across=("outputs",)) if noise == "one draw" else Draw()),
+        releases=_releases(norm, pessimism, Draw(across=("outputs",)) if noise == "one draw" else Draw()),
         claim=Claim(
             guarantee,
             source="Theorem A.1 and its proof",
             joint=Joint(sees=("billboard", "own data")),  # Theorem A.1's proof; step 23: a = argmax Q̂(s, ·)
             composition="zcdp",
+            statements=(THEOREM_A_1_PROOF, THEOREM_A_1),
         ),
+        origin=origin,
         parameters=(*SIZES, _RHO, *((_DELTA,) if approx else ())),
         assumptions=(
             Assumption(
@@ -106,10 +125,14 @@ def declaration(
     )
 
 
-def _releases(norm: int, draw: Draw) -> tuple[Release, ...]:
+def _releases(norm: int, pessimism: Pessimism, draw: Draw) -> tuple[Release, ...]:
     phi = Column("phi", norm, r"\phi")
     reach = H * before(H)  # V of step h + 1 is in [0, H], and 0 after the last step
-    optimistic, pessimistic = Column("V optimistic", reach, r"\hat V"), Column("V pessimistic", reach, r"\check V")
+    optimistic = Column("V optimistic", reach, r"\hat V")
+    sign = (
+        "-" if pessimism == "as printed" else ""
+    )  # the column is −V̌, whose sums are the released ones but for their sign
+    pessimistic = Column(f"{sign}V pessimistic", reach, rf"{sign}\check V")
     weight = Column("1/variance", 1 / H**2, r"\bar\sigma^{-2}")  # σ̄ ≥ H, step 25
     share = rho / (4 * H * K)  # ρ₀, step 1
     values, squares = Gaussian(variance=2 * H**2 / share), Gaussian(variance=2 * H**4 / share)

@@ -10,7 +10,13 @@ from collections.abc import Mapping
 
 from privcheck.declaration import Declaration
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import ANY_START, REWARDS, CountedAlgorithm, noise_factor
+from privcheck_algorithms.privatizers.declaration import (
+    ANY_START,
+    REWARDS,
+    CountedAlgorithm,
+    noise_factor,
+    noise_of_ours,
+)
 
 _SOURCE = "Qiao & Wang 2023, as described in Bai et al. 2024, arXiv:2411.11647, Table I and section VI-A"
 
@@ -26,6 +32,7 @@ def central(readings: Mapping[str, str]) -> Declaration:
             claim="Bai et al. 2024, Table I",
             noise="not stated in the papers; Chowdhury & Zhou 2022, Lemma 5.1",
             factor=noise_factor(readings),
+            origin=noise_of_ours(readings, local=False),
         ),
         readings,
         initial=ANY_START,
@@ -43,6 +50,7 @@ def local(readings: Mapping[str, str]) -> Declaration:
             claim="Bai et al. 2024, section VI-A",
             noise="not stated in the papers; Chowdhury & Zhou 2022, Lemma 5.4",
             factor=noise_factor(readings),
+            origin=noise_of_ours(readings, local=True),
         ),
         readings,
     )

@@ -6,6 +6,7 @@ The experiments do not split the users (section 5): `dp-vapvi-unsplit` is that d
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from privcheck.declaration import L2, Assumption, Claim, Declaration, Parameter, Release
 from privcheck.guarantees import ZCDP
@@ -13,9 +14,11 @@ from privcheck.mechanisms import Gaussian, SymmetricGaussian
 from privcheck.public import public
 from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
+from privcheck.statements import Origin, Statement
 from privcheck.statistics import Column, FeatureSums, GramMatrices
 from privcheck.symbols import Expr, H, d, expression, h, rho, sqrt
 from privcheck_algorithms.dp_vapvi.features import DIMENSION, yield_printed_pairs
+from privcheck_algorithms.printed import THEOREM_4_1
 
 _STEPS = Parameter(name="H", default=20, kind="count", meaning="steps of an episode")
 _SIZE = Parameter(name="d", default=10, kind="count", meaning="dimension of the features")
@@ -49,7 +52,18 @@ def _declaration(readings: Mapping[str, str], *, unsplit: bool) -> Declaration:
         source="Qiao & Wang 2022, arXiv:2206.00810, Algorithm 2" + (" as in section 5" if unsplit else ""),
         relation=ReplaceOne("trajectory"),  # Definition 2.3 and Lemma 2.6
         releases=_releases(norm, dimension, *(("", "") if unsplit else (VARIANCE_HALF, VALUE_HALF))),
-        claim=Claim(ZCDP(rho), source="Theorem 4.1; Lemma E.1", composition="zcdp"),
+        claim=Claim(
+            ZCDP(rho),
+            source="Theorem 4.1; Lemma E.1",
+            composition="zcdp",
+            statements=(_statement(printed=printed, unsplit=unsplit),),
+        ),
+        origin=Origin(
+            kind="printed",
+            text="Qiao & Wang 2022, arXiv:2206.00810, Algorithm 2"
+            + (" as section 5 runs it" if unsplit else "")
+            + (" on appendix G's features" if printed else ""),
+        ),
         parameters=(_STEPS, _BUDGET) if printed else (_STEPS, _SIZE, _BUDGET),
         assumptions=(
             Assumption(
@@ -66,6 +80,15 @@ def _declaration(readings: Mapping[str, str], *, unsplit: bool) -> Declaration:
         else (tuple(public(half, why="the episodes are split in two halves beforehand") for half in _HALVES),),
         candidates=yield_printed_pairs if printed else None,
     )
+
+
+def _statement(*, printed: bool, unsplit: bool) -> Statement:
+    """Returns Theorem 4.1, with why it says nothing of features that are too long, or of data that are not split."""
+    outside = [
+        *(["it presupposes ‖φ‖ ≤ 1, and appendix G's features are longer"] if printed else []),
+        *(["it is about split data, and section 5 runs the same users in both halves"] if unsplit else []),
+    ]
+    return replace(THEOREM_4_1, inapplicable="; ".join(outside))
 
 
 def _releases(norm: Expr, dimension: Expr, first: str, second: str) -> tuple[Release, ...]:

@@ -18,6 +18,7 @@ from privcheck.mechanisms import Gaussian, SymmetricGaussian
 from privcheck.registry import Algorithm, Reading
 from privcheck.regressors import Regressors
 from privcheck.relations import AddRemoveOne, ReplaceOne
+from privcheck.statements import Origin
 from privcheck.statistics import Column, FeatureSums, GramMatrices, SmallestEigenvalue
 from privcheck.symbols import d, delta, epsilon, expression, log, symbol
 from privcheck_algorithms.papers import GALLERY
@@ -40,6 +41,7 @@ def adassp(readings: Mapping[str, str]) -> Declaration:
         name="adassp",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="printed", text=SOURCE),
         relation=ReplaceOne("user") if replaced else AddRemoveOne("user"),
         releases=(
             Release(

@@ -14,6 +14,7 @@ from privcheck.guarantees import ZCDP
 from privcheck.mechanisms import Gaussian
 from privcheck.registry import Algorithm, Reading
 from privcheck.relations import ReplaceOne
+from privcheck.statements import Origin
 from privcheck.statistics import TransitionCounts, VisitCounts
 from privcheck.symbols import A, H, S, rho, sqrt, symbol
 from privcheck_algorithms.papers import GALLERY
@@ -36,6 +37,7 @@ def declare_bounded_contribution(readings: Mapping[str, str]) -> Declaration:
         name="bounded-contribution-apvi",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="own", text=SOURCE),
         relation=ReplaceOne("user", trajectories=m),
         releases=tuple(
             Release(

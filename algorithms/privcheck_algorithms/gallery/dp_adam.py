@@ -13,6 +13,7 @@ from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import Gaussian
 from privcheck.registry import Algorithm
 from privcheck.schedules import Poisson
+from privcheck.statements import Origin
 from privcheck.statistics import ClippedSums
 from privcheck.symbols import d, delta, epsilon, symbol
 from privcheck_algorithms.gallery.dp_sgd import RELATION, RELATIONS
@@ -29,6 +30,7 @@ def dp_adam(readings: Mapping[str, str]) -> Declaration:
         name="dp-adam",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="own", text=SOURCE),
         relation=RELATIONS[readings.get("relation", "add-remove")],
         releases=(
             Release(

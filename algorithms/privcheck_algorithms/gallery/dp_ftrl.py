@@ -15,6 +15,7 @@ from privcheck.mechanisms import Gaussian
 from privcheck.registry import Algorithm, Reading
 from privcheck.relations import ZeroOut
 from privcheck.schedules import Tree
+from privcheck.statements import Origin
 from privcheck.statistics import ClippedSums
 from privcheck.symbols import d, delta, epsilon, symbol
 from privcheck_algorithms.papers import GALLERY
@@ -39,6 +40,7 @@ def declare_dp_ftrl(readings: Mapping[str, str]) -> Declaration:
         name="dp-ftrl",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="printed", text=SOURCE),
         relation=ZeroOut("user", trajectories=epochs),
         releases=(
             Release(

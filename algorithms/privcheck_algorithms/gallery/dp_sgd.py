@@ -15,6 +15,7 @@ from privcheck.mechanisms import Gaussian
 from privcheck.registry import Algorithm, Reading
 from privcheck.relations import AddRemoveOne, Relation, ReplaceOne, ZeroOut
 from privcheck.schedules import BallsInBins, Poisson, Sampled, ShuffledEpochs, WithoutReplacement
+from privcheck.statements import Origin
 from privcheck.statistics import ClippedSums
 from privcheck.symbols import ceil, d, delta, epsilon, floor, symbol
 from privcheck_algorithms.papers import GALLERY
@@ -44,6 +45,7 @@ def dp_sgd(readings: Mapping[str, str]) -> Declaration:
         name="dp-sgd",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="printed", text=SOURCE),
         relation=RELATIONS[relation],
         releases=(
             Release(

@@ -14,6 +14,7 @@ from privcheck.guarantees import PureDP
 from privcheck.mechanisms import Laplace
 from privcheck.registry import Algorithm, Reading
 from privcheck.schedules import Tree
+from privcheck.statements import Origin
 from privcheck.symbols import K, epsilon, expression, log
 from privcheck_algorithms.gallery.arms import ARMS, BUDGET, ONE_REWARD, SUMS, arms
 from privcheck_algorithms.papers import GALLERY
@@ -35,6 +36,7 @@ def dp_ucb(readings: Mapping[str, str]) -> Declaration:
         name="dp-ucb",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="printed", text=SOURCE),
         relation=ONE_REWARD,
         releases=(
             Release(

@@ -21,8 +21,10 @@ from privcheck.guarantees import PureDP
 from privcheck.procedures import OwnMechanism
 from privcheck.registry import Algorithm
 from privcheck.relations import ReplaceOne
+from privcheck.statements import Origin
 from privcheck.symbols import Expr, log, symbol
 from privcheck_algorithms.papers import GALLERY
+from privcheck_algorithms.printed import NOT_AT_HAND
 
 TITLE = "EXP3 unchanged: arms drawn in proportion to exponential weights, with no noise added"
 SOURCE = "as described in Tossou & Dimitrakakis 2017, Achieving Privacy in the Adversarial Multi-Armed Bandit"
@@ -99,6 +101,7 @@ def exp3(_: Mapping[str, str]) -> Declaration:
         name="exp3",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="reconstructed", text=SOURCE, changed=NOT_AT_HAND),
         relation=relation,
         releases=(),
         procedures=(

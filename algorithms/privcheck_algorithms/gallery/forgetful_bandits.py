@@ -17,9 +17,11 @@ from privcheck.mechanisms import Laplace
 from privcheck.public import from_billboard, public
 from privcheck.registry import Algorithm
 from privcheck.schedules import Batches
+from privcheck.statements import Origin
 from privcheck.symbols import epsilon
 from privcheck_algorithms.gallery.arms import ARMS, BUDGET, ONE_REWARD, SUMS
 from privcheck_algorithms.papers import GALLERY
+from privcheck_algorithms.printed import NOT_AT_HAND
 
 _TITLES = {
     "dp-se": "DP-SE: successive elimination of arms, every epoch on fresh rewards",
@@ -41,11 +43,18 @@ _ONE_BY_ONE = public("one reward", why="every batch is one user's reward")
 _BY_ARM = from_billboard("rewards of one arm", of="batches")  # noisy sums say which arm is pulled, and when one ends
 
 
+def _origin(source: str) -> Origin:
+    if source.startswith("as described in"):
+        return Origin(kind="reconstructed", text=source, changed=NOT_AT_HAND)
+    return Origin(kind="printed", text=source)
+
+
 def _declare(name: str, _: Mapping[str, str]) -> Declaration:
     return Declaration(
         name=name,
         title=_TITLES[name],
         source=_SOURCES[name],
+        origin=_origin(_SOURCES[name]),
         relation=ONE_REWARD,
         releases=(
             Release(

@@ -21,9 +21,11 @@ from privcheck.guarantees import PureDP
 from privcheck.mechanisms import Laplace
 from privcheck.registry import Algorithm, Reading
 from privcheck.relations import AddRemoveOne, ReplaceOne
+from privcheck.statements import Origin
 from privcheck.statistics import Stated
 from privcheck.symbols import epsilon
 from privcheck_algorithms.papers import GALLERY
+from privcheck_algorithms.printed import NOT_AT_HAND
 
 RELATION = Reading(
     name="relation", ways=("add-remove", "replace-one"), meaning="what two neighbouring sets of points differ in"
@@ -73,6 +75,7 @@ def k_means(readings: Mapping[str, str]) -> Declaration:
         name="private-k-means",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="reconstructed", text=SOURCE, changed=NOT_AT_HAND),
         relation=ReplaceOne("user") if replaced else AddRemoveOne("user"),
         releases=tuple(
             Release(

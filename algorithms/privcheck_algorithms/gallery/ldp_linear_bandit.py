@@ -14,6 +14,7 @@ from privcheck.mechanisms import Gaussian, SymmetricGaussian
 from privcheck.registry import Algorithm, Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import PerUser
+from privcheck.statements import Origin
 from privcheck.statistics import Column, FeatureSums, GramMatrices
 from privcheck.symbols import d, delta, epsilon, expression, log
 from privcheck_algorithms.papers import GALLERY
@@ -36,6 +37,7 @@ def ldp_linear_bandit(readings: Mapping[str, str]) -> Declaration:
         name="ldp-linear-bandit",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="printed", text=SOURCE),
         relation=ReplaceOne("user"),
         releases=(
             Release(

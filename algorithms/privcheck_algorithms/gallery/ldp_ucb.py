@@ -9,6 +9,7 @@ from privcheck.guarantees import PureDP
 from privcheck.mechanisms import Laplace
 from privcheck.registry import Algorithm
 from privcheck.schedules import PerUser
+from privcheck.statements import Origin
 from privcheck.symbols import epsilon
 from privcheck_algorithms.gallery.arms import ARMS, BUDGET, ONE_REWARD, SUMS
 from privcheck_algorithms.papers import GALLERY
@@ -23,6 +24,7 @@ def ldp_ucb(_: Mapping[str, str]) -> Declaration:
         name="ldp-ucb",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="printed", text=SOURCE),
         # any two inputs, as local DP has it, and the input is the reward: "the rewards may refer to the users'
         # activities, which may involve private information" (abstract). The message is the noisy reward, to a server
         # that named the arm

@@ -15,6 +15,7 @@ from privcheck.guarantees import ApproxDP
 from privcheck.procedures import MatrixMechanism, banded_square_root, square_root
 from privcheck.registry import Algorithm, Reading
 from privcheck.relations import AddRemoveOne, ZeroOut
+from privcheck.statements import Origin
 from privcheck.symbols import delta, epsilon, symbol
 from privcheck_algorithms.papers import GALLERY
 
@@ -39,6 +40,7 @@ def declare_matrix_factorisation(_: Mapping[str, str]) -> Declaration:
         name="matrix-factorisation",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="printed", text=SOURCE),
         relation=ZeroOut("user", trajectories=epochs),
         releases=(),
         procedures=(
@@ -80,6 +82,7 @@ def declare_banded(readings: Mapping[str, str]) -> Declaration:
         name="banded-matrix-factorisation",
         title=BANDED_TITLE,
         source=BANDED_SOURCE,
+        origin=Origin(kind="printed", text=BANDED_SOURCE),
         relation=ZeroOut("user", trajectories=epochs) if fixed else AddRemoveOne("user"),
         releases=(),
         procedures=(mechanism,),

@@ -12,6 +12,7 @@ from privcheck.guarantees import PureDP
 from privcheck.procedures import NoisyMax
 from privcheck.registry import Algorithm
 from privcheck.relations import ReplaceOne
+from privcheck.statements import Origin
 from privcheck.symbols import epsilon, symbol
 from privcheck_algorithms.papers import GALLERY
 
@@ -25,6 +26,7 @@ def noisy_max(_: Mapping[str, str]) -> Declaration:
         name="noisy-max",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="printed", text=SOURCE),
         relation=ReplaceOne("user"),
         releases=(),
         procedures=(

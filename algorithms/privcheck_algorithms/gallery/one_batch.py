@@ -26,6 +26,7 @@ from privcheck.procedures import NoisyMax, OnSample, SampledRelease, SharedSampl
 from privcheck.registry import Algorithm, Reading
 from privcheck.relations import AddRemoveOne
 from privcheck.schedules import Poisson, Sample
+from privcheck.statements import Origin
 from privcheck.statistics import ClippedSums
 from privcheck.symbols import d, delta, epsilon, exp, log, symbol
 from privcheck_algorithms.papers import GALLERY
@@ -70,6 +71,7 @@ def adaptive_clipping(readings: Mapping[str, str]) -> Declaration:
         name="adaptive-clipping",
         title=CLIPPING_TITLE,
         source=CLIPPING_SOURCE,
+        origin=Origin(kind="printed", text=CLIPPING_SOURCE),
         relation=AddRemoveOne("user"),
         releases=(
             Release(
@@ -107,6 +109,7 @@ def actor_critic(readings: Mapping[str, str]) -> Declaration:
         name="dp-actor-critic",
         title=ACTOR_TITLE,
         source=ACTOR_SOURCE,
+        origin=Origin(kind="own", text=ACTOR_SOURCE),
         relation=AddRemoveOne("trajectory"),
         releases=(
             Release(
@@ -149,6 +152,7 @@ def choice_and_sum(readings: Mapping[str, str]) -> Declaration:
         name="choice-and-sum",
         title=CHOICE_TITLE,
         source=CHOICE_SOURCE,
+        origin=Origin(kind="own", text=CHOICE_SOURCE),
         relation=AddRemoveOne("user"),
         releases=(
             Release(

@@ -19,6 +19,7 @@ from privcheck.guarantees import PureDP
 from privcheck.procedures import OwnMechanism
 from privcheck.registry import Algorithm
 from privcheck.relations import ReplaceOne
+from privcheck.statements import Origin
 from privcheck.symbols import Expr, d, epsilon, n, symbol
 from privcheck_algorithms.papers import GALLERY
 
@@ -87,6 +88,7 @@ def output_perturbation(_: Mapping[str, str]) -> Declaration:
         name="erm-output-perturbation",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="printed", text=SOURCE),
         relation=relation,
         releases=(),
         procedures=(

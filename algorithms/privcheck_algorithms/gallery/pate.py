@@ -12,8 +12,10 @@ from privcheck.guarantees import ApproxDP, RenyiDP
 from privcheck.procedures import NoisyVotes
 from privcheck.registry import Algorithm, Reading
 from privcheck.relations import ReplaceOne
+from privcheck.statements import Origin
 from privcheck.symbols import delta, epsilon, log, sqrt, symbol
 from privcheck_algorithms.papers import GALLERY
+from privcheck_algorithms.printed import NOT_AT_HAND
 
 BOUND = Reading(
     name="bound",
@@ -67,6 +69,7 @@ def pate(readings: Mapping[str, str]) -> Declaration:
         name="pate",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="reconstructed", text=SOURCE, changed=NOT_AT_HAND),
         relation=ReplaceOne("user"),
         releases=(),
         procedures=(

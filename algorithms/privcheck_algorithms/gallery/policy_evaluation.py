@@ -23,6 +23,7 @@ from privcheck.mechanisms import Gaussian
 from privcheck.procedures import OwnMechanism
 from privcheck.registry import Algorithm, Reading
 from privcheck.relations import ReplaceOne
+from privcheck.statements import Origin
 from privcheck.statistics import Stated
 from privcheck.symbols import Expr, d, delta, epsilon, log, sqrt
 from privcheck_algorithms.papers import GALLERY
@@ -123,6 +124,7 @@ def policy_evaluation(readings: Mapping[str, str]) -> Declaration:
         name="dp-policy-evaluation",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="printed", text=SOURCE),
         relation=_RELATION,
         releases=(overall,) if everywhere else (),
         procedures=() if everywhere else (smooth,),

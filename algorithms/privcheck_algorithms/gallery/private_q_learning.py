@@ -25,6 +25,7 @@ from privcheck.guarantees import ApproxDP, GaussianDP
 from privcheck.procedures import OwnMechanism
 from privcheck.registry import Algorithm
 from privcheck.relations import ReplaceOne
+from privcheck.statements import Origin
 from privcheck.symbols import Expr, delta, epsilon, exp, log, maximum, sqrt, symbol
 from privcheck_algorithms.papers import GALLERY
 
@@ -77,6 +78,7 @@ def private_q_learning(_: Mapping[str, str]) -> Declaration:
         name="private-q-learning",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="printed", text=SOURCE),
         relation=relation,
         releases=(),
         procedures=(

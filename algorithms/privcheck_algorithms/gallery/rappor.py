@@ -13,6 +13,7 @@ from privcheck.guarantees import PureDP
 from privcheck.procedures import UnaryEncoding, permanent_response
 from privcheck.registry import Algorithm, Reading
 from privcheck.relations import ReplaceOne
+from privcheck.statements import Origin
 from privcheck.symbols import log, symbol
 from privcheck_algorithms.papers import GALLERY
 
@@ -41,6 +42,7 @@ def rappor(readings: Mapping[str, str]) -> Declaration:
         name="rappor",
         title=TITLE,
         source=SOURCE,
+        origin=Origin(kind="printed", text=SOURCE),
         relation=ReplaceOne("user"),
         model="local",
         releases=(),

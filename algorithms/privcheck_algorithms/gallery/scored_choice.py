@@ -14,6 +14,7 @@ from privcheck.procedures import ScoredChoice
 from privcheck.procedures.scored_choice import Way
 from privcheck.registry import Algorithm
 from privcheck.relations import ReplaceOne
+from privcheck.statements import Origin
 from privcheck.symbols import epsilon, symbol
 from privcheck_algorithms.papers import GALLERY
 
@@ -24,6 +25,7 @@ def _algorithm(name: str, by: Way, title: str, source: str, claimed: str) -> Alg
             name=name,
             title=title,
             source=source,
+            origin=Origin(kind="printed", text=source),
             relation=ReplaceOne("user"),
             releases=(),
             procedures=(

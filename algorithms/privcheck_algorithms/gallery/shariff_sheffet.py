@@ -18,6 +18,7 @@ from privcheck.mechanisms import SymmetricGaussian
 from privcheck.registry import Algorithm
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import Tree
+from privcheck.statements import Origin
 from privcheck.statistics import Column, GramMatrices
 from privcheck.symbols import K, ceil_log2, d, delta, epsilon, expression, log, sqrt, symbol
 from privcheck_algorithms.papers import GALLERY
@@ -43,6 +44,7 @@ def _declare(name: str, joint: Joint) -> Declaration:
         name=name,
         title=_TITLES[name],
         source=_SOURCES[name],
+        origin=Origin(kind="printed", text=_SOURCES[name]),
         relation=ReplaceOne("user"),
         releases=(
             Release(

@@ -23,10 +23,12 @@ from privcheck.mechanisms import ShuffledBits
 from privcheck.registry import Algorithm
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import Batches
+from privcheck.statements import Origin
 from privcheck.statistics import RewardBits, Stated
 from privcheck.symbols import Expr, d, delta, epsilon, log, n, sqrt
 from privcheck_algorithms.gallery.arms import ARMS, BUDGET, ONE_REWARD, arms
 from privcheck_algorithms.papers import GALLERY
+from privcheck_algorithms.printed import NOT_AT_HAND
 
 BANDIT_TITLE = "Shuffled arm elimination: rewards rounded to bits, summed behind a shuffler"
 BANDIT_SOURCE = (
@@ -70,6 +72,7 @@ def shuffled_bandit(_: Mapping[str, str]) -> Declaration:
         name="shuffled-bandit",
         title=BANDIT_TITLE,
         source=BANDIT_SOURCE,
+        origin=Origin(kind="reconstructed", text=BANDIT_SOURCE, changed=NOT_AT_HAND),
         relation=ONE_REWARD,
         releases=(
             Release(
@@ -107,6 +110,7 @@ def shuffled_linear_bandit(_: Mapping[str, str]) -> Declaration:
         name="shuffled-linear-bandit",
         title=LINEAR_TITLE,
         source=LINEAR_SOURCE,
+        origin=Origin(kind="reconstructed", text=LINEAR_SOURCE, changed=NOT_AT_HAND),
         relation=ReplaceOne("user"),
         releases=(
             Release(

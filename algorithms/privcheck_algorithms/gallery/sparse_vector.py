@@ -16,6 +16,7 @@ from privcheck.guarantees import PureDP
 from privcheck.procedures import SparseVector
 from privcheck.registry import Algorithm
 from privcheck.relations import ReplaceOne
+from privcheck.statements import Origin
 from privcheck.symbols import Expr, epsilon, symbol
 from privcheck_algorithms.papers import GALLERY
 
@@ -88,6 +89,7 @@ def variant(number: int, whose: str, claimed: str, make: Make, *, stops: bool = 
             name=name,
             title=title,
             source=source,
+            origin=Origin(kind="printed", text=source),
             relation=ReplaceOne("user"),
             releases=(),
             procedures=(make(symbol("c", "count"), symbol("queries", "count"), source),),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from privcheck.declaration import Declaration
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import POOLED, CountedAlgorithm, noise_factor
+from privcheck_algorithms.privatizers.declaration import POOLED, CountedAlgorithm, noise_factor, noise_of_ours
 
 # Chowdhury & Zhou's proof is about counts by step, so it is no ground for the default here
 
@@ -27,6 +27,7 @@ def ldp_obi(readings: Mapping[str, str]) -> Declaration:
             claim="Chowdhury & Zhou 2022, Table 1",
             noise="not stated in the papers; 3H/ε: Chowdhury & Zhou 2022, Lemma 5.4",
             factor=noise_factor(readings),
+            origin=noise_of_ours(readings, local=True),
         ),
         readings,
     )

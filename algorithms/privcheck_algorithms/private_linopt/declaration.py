@@ -15,8 +15,10 @@ from privcheck.mechanisms import Gaussian, SymmetricGaussian
 from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import Tree
+from privcheck.statements import Origin
 from privcheck.statistics import Column, FeatureSums, GramMatrices
 from privcheck.symbols import Expr, H, K, ceil, ceil_log2, d, delta, epsilon, expression, h, log, maximum, sqrt, symbol
+from privcheck_algorithms.printed import THEOREM_6_4
 
 d1, d2 = symbol("d1", "count"), symbol("d2", "count")
 
@@ -76,6 +78,11 @@ def _declaration(name: str, title: str, algorithm: str, readings: Mapping[str, s
             joint=Joint(sees=("billboard", "own data")),  # Theorem 6.4's proof: a = π(s), π from the counters alone
             order_only=True,  # Theorem 6.4: O(ε, δ)
             composition="basic",  # Theorem 6.4's proof: four counters, then H steps
+            statements=(THEOREM_6_4,),
+        ),
+        origin=Origin(
+            kind="printed",
+            text=f"Zhou 2022, arXiv:2201.07052, {algorithm} and section 6.1, with the constant 1 for O(·)",
         ),
         parameters=(*_SIZES, *(_COMMON if common else _OWN), *_BUDGET),
     )

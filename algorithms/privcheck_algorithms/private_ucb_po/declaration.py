@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from privcheck.declaration import Declaration
+from privcheck.statements import Origin
+from privcheck_algorithms.printed import COROLLARY_5_2, LEMMA_5_1, LEMMA_5_4
 from privcheck_algorithms.privatizers import declaration as privatizers
 from privcheck_algorithms.privatizers.declaration import COSTS, SAME_START, CountedAlgorithm
 
@@ -19,6 +21,8 @@ def central(readings: Mapping[str, str]) -> Declaration:
             title="PRIVATE-UCB-PO with the CENTRAL-PRIVATIZER: optimistic policy optimisation, binary-tree counters",
             source=f"{_SOURCE} with the CENTRAL-PRIVATIZER",
             claim="Lemma 5.1; Corollary 5.2",
+            statements=(LEMMA_5_1, COROLLARY_5_2),
+            origin=Origin(kind="printed", text=f"{_SOURCE} with the CENTRAL-PRIVATIZER"),
             noise="Lemma 5.1",
             stated="Lemma 5.1's proof",
             tables=COSTS,
@@ -35,7 +39,9 @@ def local(readings: Mapping[str, str]) -> Declaration:
             name="private-ucb-po-local",
             title="PRIVATE-UCB-PO with the LOCAL-PRIVATIZER: optimistic policy optimisation, noise with each user",
             source=f"{_SOURCE} with the LOCAL-PRIVATIZER",
-            claim="Lemma 5.4; Corollary 5.5",
+            claim="Lemma 5.4",
+            statements=(LEMMA_5_4,),
+            origin=Origin(kind="printed", text=f"{_SOURCE} with the LOCAL-PRIVATIZER"),
             noise="Lemma 5.4",
             stated="Lemma 5.4's proof",
             tables=COSTS,

@@ -12,7 +12,9 @@ from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import Gaussian
 from privcheck.registry import Reading
 from privcheck.schedules import Batches, Tree
+from privcheck.statements import Origin
 from privcheck.symbols import K, delta, epsilon, expression, maximum
+from privcheck_algorithms.printed import COROLLARY_5_2, LEMMA_5_1, LEMMA_5_4
 from privcheck_algorithms.privatizers import declaration as privatizers
 from privcheck_algorithms.privatizers.declaration import CALIBRATED, COSTS, MU, SAME_START, CountedAlgorithm, neighbours
 
@@ -33,6 +35,8 @@ def central(readings: Mapping[str, str]) -> Declaration:
             title="PRIVATE-UCB-VI with the CENTRAL-PRIVATIZER: optimistic value iteration, binary-tree counters",
             source=f"{_SOURCE} with the CENTRAL-PRIVATIZER",
             claim="Lemma 5.1; Corollary 5.2",
+            statements=(LEMMA_5_1, COROLLARY_5_2),
+            origin=Origin(kind="printed", text=f"{_SOURCE} with the CENTRAL-PRIVATIZER"),
             noise="Lemma 5.1",
             stated="Lemma 5.1's proof",
             tables=COSTS,
@@ -49,7 +53,9 @@ def local(readings: Mapping[str, str]) -> Declaration:
             name="private-ucb-vi-local",
             title="PRIVATE-UCB-VI with the LOCAL-PRIVATIZER: optimistic value iteration, noise with each user",
             source=f"{_SOURCE} with the LOCAL-PRIVATIZER",
-            claim="Lemma 5.4; Corollary 5.5",
+            claim="Lemma 5.4",
+            statements=(LEMMA_5_4,),
+            origin=Origin(kind="printed", text=f"{_SOURCE} with the LOCAL-PRIVATIZER"),
             noise="Lemma 5.4",
             stated="Lemma 5.4's proof",
             tables=COSTS,
@@ -76,4 +82,5 @@ def calibrated(readings: Mapping[str, str]) -> Declaration:
         releases=tuple(Release(name, table, mechanism, schedule=schedule) for name, table in COSTS.items()),
         claim=Claim(ApproxDP(epsilon, delta), source="README, “With calibrated noise”", joint=Joint()),
         parameters=CALIBRATED,
+        origin=Origin(kind="own", text="README of private_ucb_vi: Chowdhury & Zhou's tables with Gaussian noise"),
     )

@@ -14,6 +14,7 @@ from privcheck.mechanisms import Laplace
 from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import PerUser, Tree
+from privcheck.statements import Origin, Statement
 from privcheck.statistics import (
     CostSums,
     PooledRewardSums,
@@ -111,6 +112,8 @@ class CountedAlgorithm:
         noise: Where the noise stands.
         stated: Where H is stated as each table's ℓ₁ sensitivity; empty where nothing is stated of this algorithm.
         factor: b·ε/(H log K), or b·ε/H without trees: 3 in Chowdhury & Zhou 2022.
+        origin: Whose text it is.
+        statements: What the paper prints of it.
     """
 
     name: str
@@ -119,6 +122,8 @@ class CountedAlgorithm:
     tables: Statistics
     claim: str
     noise: str
+    origin: Origin
+    statements: tuple[Statement, ...] = ()
     stated: str = ""
     factor: int = 3
 
@@ -156,6 +161,20 @@ def neighbours(readings: Mapping[str, str], initial: Reading) -> ReplaceOne:
     return ReplaceOne("trajectory", initial="any" if chosen == "any" else "fixed")
 
 
+def noise_of_ours(readings: Mapping[str, str], *, local: bool) -> Origin:
+    """Returns the origin of an algorithm whose papers at hand do not state its noise."""
+    missing = "its own paper is not at hand, and those that describe it do not state its noise"
+    chosen = (
+        "taken is the least that makes its claim true"
+        if noise_factor(readings) == 6
+        else f"taken is that of Chowdhury & Zhou's {'LOCAL' if local else 'CENTRAL'}-PRIVATIZER, whose proof is about "
+        "other tables"
+    )
+    return Origin(
+        kind="reconstructed", text="the algorithm as later papers describe it", changed=f"{missing}; {chosen}"
+    )
+
+
 def noise_factor(readings: Mapping[str, str]) -> int:
     """Returns what the choice `noise` says of b·ε/(H log K)."""
     return 6 if readings.get("noise", "calibrated") == "calibrated" else 3
@@ -187,8 +206,13 @@ def _declaration(
             for name, statistic in counted.tables.items()
         ),
         claim=Claim(
-            PureDP(epsilon), source=counted.claim, joint=joint, composition="basic" if counted.stated else None
+            PureDP(epsilon),
+            source=counted.claim,
+            joint=joint,
+            composition="basic" if counted.stated else None,
+            statements=counted.statements,
         ),
+        origin=counted.origin,
         parameters=(*SIZES, EPISODES, EPSILON),
         model="local" if joint is None else "central",
     )

@@ -8,7 +8,7 @@ from privcheck_algorithms.dp_lsvi_ucb import ONE_DRAW, OPTIONS
 from privcheck_algorithms.dp_lsvi_ucb.agent import DpLsviUcb
 from privcheck_algorithms.dp_lsvi_ucb.declaration import CLAIM
 from privcheck_algorithms.papers import LINEAR
-from privcheck_algorithms.published_lsvi_ucb.declaration import declare_published
+from privcheck_algorithms.published_lsvi_ucb.declaration import declare_ngo, declare_published
 
 _LONGER = {"noise_ridge": Fraction(36), "noise_bonus": Fraction(42, 5)}  # 3² and 3 times that of features of norm 1
 
@@ -27,4 +27,12 @@ PUBLISHED = Algorithm(
     twin="lsvi-ucb-pp",
 )
 
-__all__ = ["PUBLISHED"]
+PUBLISHED_NGO = Algorithm(
+    name="published-ngo-lsvi-ucb",
+    title="LSVI-UCB of Ngo et al. as Sahu's published experiment code runs it",
+    source="Sahu 2025, arXiv:2504.09339, published experiment code",
+    paper=LINEAR,
+    declare=declare_ngo,
+)
+
+__all__ = ["PUBLISHED", "PUBLISHED_NGO"]

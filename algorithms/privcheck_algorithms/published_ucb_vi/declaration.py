@@ -13,12 +13,15 @@ Counts are pooled over the steps of an episode and over its users.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from privcheck.declaration import Claim, Declaration, Draw, Joint, Release
 from privcheck.guarantees import PureDP
 from privcheck.mechanisms import Laplace
 from privcheck.schedules import EveryEpisode, PerUser
+from privcheck.statements import Origin
 from privcheck.symbols import K, epsilon
+from privcheck_algorithms.printed import CHOWDHURY_ZHOU_CODE, COROLLARY_5_2, FIGURE_2, LEMMA_5_1, LEMMA_5_4
 from privcheck_algorithms.privatizers.declaration import (
     ANY_START,
     EPISODES,
@@ -29,6 +32,7 @@ from privcheck_algorithms.privatizers.declaration import (
     neighbours,
 )
 
+_OTHER = "the program draws other noise than the lemma asks for"
 _SOURCE = "the published experiment code of Chowdhury & Zhou, footnote 8"
 
 
@@ -43,7 +47,13 @@ def central(readings: Mapping[str, str]) -> Declaration:
             Release(name, table, Laplace(scale=1 / epsilon), source=_SOURCE, schedule=EveryEpisode(outputs=K - 1))
             for name, table in POOLED.items()
         ),
-        claim=Claim(PureDP(epsilon), source="section 6.2; Corollary 5.2", joint=Joint()),
+        claim=Claim(
+            PureDP(epsilon),
+            source="section 6.2, Figure 2",
+            joint=Joint(),
+            statements=(FIGURE_2, replace(LEMMA_5_1, inapplicable=_OTHER), replace(COROLLARY_5_2, inapplicable=_OTHER)),
+        ),
+        origin=Origin(kind="published code", text=f"{CHOWDHURY_ZHOU_CODE}, lines 280–302"),
         parameters=(*SIZES, EPISODES, EPSILON),
     )
 
@@ -66,7 +76,12 @@ def local(readings: Mapping[str, str]) -> Declaration:
             )
             for name, table in POOLED.items()
         ),
-        claim=Claim(PureDP(epsilon), source="section 6.2; Lemma 5.4"),
+        claim=Claim(
+            PureDP(epsilon),
+            source="section 6.2, Figure 2",
+            statements=(FIGURE_2, replace(LEMMA_5_4, inapplicable=_OTHER)),
+        ),
+        origin=Origin(kind="published code", text=f"{CHOWDHURY_ZHOU_CODE}, lines 215–248"),
         parameters=(*SIZES, EPISODES, EPSILON),
         model="local",
     )

@@ -10,7 +10,13 @@ from collections.abc import Mapping
 
 from privcheck.declaration import Declaration
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import REWARDS, SAME_START, CountedAlgorithm, noise_factor
+from privcheck_algorithms.privatizers.declaration import (
+    REWARDS,
+    SAME_START,
+    CountedAlgorithm,
+    noise_factor,
+    noise_of_ours,
+)
 
 
 def pucb(readings: Mapping[str, str]) -> Declaration:
@@ -24,6 +30,7 @@ def pucb(readings: Mapping[str, str]) -> Declaration:
             claim="Chowdhury & Zhou 2022, Table 1",
             noise="not stated in the papers; Chowdhury & Zhou 2022, Lemma 5.1",
             factor=noise_factor(readings),
+            origin=noise_of_ours(readings, local=False),
         ),
         readings,
         initial=SAME_START,

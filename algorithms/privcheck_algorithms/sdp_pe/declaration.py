@@ -19,8 +19,10 @@ from privcheck.public import public
 from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import Batches
+from privcheck.statements import Origin
 from privcheck.statistics import OneStepEach, RewardBits, TransitionCounts, VisitCounts
 from privcheck.symbols import A, Expr, H, S, beta, epsilon, log, n, symbol
+from privcheck_algorithms.printed import COROLLARY_11, LEMMA_10
 from privcheck_algorithms.privatizers.least import LeastNoise
 
 MU = symbol("mu", "positive")
@@ -95,6 +97,19 @@ def declare_calibrated(readings: Mapping[str, str]) -> Declaration:
     return _declaration(readings, "bits", mu=MU)
 
 
+def _origin(messages: Literal["bits", "integers"], *, calibrated: bool) -> Origin:
+    if calibrated:
+        return Origin(kind="own", text="README of sdp_pe: Bai et al.'s protocol with the least noise")
+    text = "Bai et al. 2024, arXiv:2411.11647v3, Algorithms 1–3 and section V"
+    if messages == "integers":
+        return Origin(kind="printed", text=f"{text}, with the constant 96 of Lemma 10's proof for the O(·) of τ")
+    changed = (
+        "every bit is a message of its own, as in Cheu et al. 2019: section V sends one integer a user and counter, "
+        "which the proof's sum does not describe"
+    )
+    return Origin(kind="repaired", text=text, changed=changed)
+
+
 def _declaration(
     readings: Mapping[str, str], messages: Literal["bits", "integers"], *, mu: Expr | None = None
 ) -> Declaration:
@@ -166,7 +181,13 @@ def _declaration(
                 budget=third,
             ),
         ),
-        claim=Claim(ApproxDP(epsilon, beta), source="Corollary 11; Lemma 10", composition="basic"),
+        claim=Claim(
+            ApproxDP(epsilon, beta),
+            source="Corollary 11; Lemma 10",
+            composition="basic",
+            statements=(LEMMA_10, COROLLARY_11) if mu is None else (),
+        ),
+        origin=_origin(messages, calibrated=mu is not None),
         parameters=PARAMETERS if mu is None else (*PARAMETERS, replace(PRECISION, follows=least)),
         model="shuffle",
         partitions=(

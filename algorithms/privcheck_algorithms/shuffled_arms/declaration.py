@@ -15,6 +15,7 @@ from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import ShuffledBits
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import Batches
+from privcheck.statements import Origin
 from privcheck.statistics import RewardBits
 from privcheck.symbols import A, beta, epsilon, n, symbol
 from privcheck_algorithms.privatizers.least import LeastNoise
@@ -48,6 +49,7 @@ def declare_arms(readings: Mapping[str, str]) -> Declaration:
         name="shuffled-arms",
         title="SHUFFLED-ARMS: a bandit whose arms are dealt out in public, from reward bits behind a shuffler",
         source="this package; README of shuffled_arms",
+        origin=Origin(kind="own", text="README of shuffled_arms"),
         relation=ReplaceOne("trajectory", initial="fixed"),  # the one arm that a user is dealt
         releases=(
             Release(

@@ -17,6 +17,7 @@ from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import ShuffledBits
 from privcheck.registry import Reading
 from privcheck.schedules import Batches
+from privcheck.statements import Origin
 from privcheck.symbols import H, beta, epsilon, maximum, n, symbol
 from privcheck_algorithms.online.policy_cells import PolicyCells, draw_user
 from privcheck_algorithms.privatizers.declaration import neighbours
@@ -63,6 +64,7 @@ def declare_shuffled(readings: Mapping[str, str]) -> Declaration:
         name="shuffled-ucb-vi",
         title="SHUFFLED-UCB-VI: optimism in batches of one public policy, from bits behind a shuffler",
         source="this package; README of shuffled_ucb_vi",
+        origin=Origin(kind="own", text="README of shuffled_ucb_vi"),
         relation=neighbours(readings, INITIAL),
         releases=(
             Release(

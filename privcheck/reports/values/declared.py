@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privcheck.reports.values.presets import AgentConstant
 from privcheck.reports.values.result import Result
+from privcheck.statements import Origin, Statement
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,6 +174,8 @@ class Shown(Result):
     trends: tuple[CostTrend, ...] = ()
     constants: tuple[AgentConstant, ...] = ()
     unit: Mapping[str, Any] | None = None
+    origin: Origin | None = None
+    statements: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

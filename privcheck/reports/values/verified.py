@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from privcheck.brief import Brief
 from privcheck.reports.values.result import Result
+from privcheck.statements import JudgedStatement, Origin
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +75,8 @@ class Verified(Result):
     verdict: Literal["holds", "fails", "undecided"]
     joint: Literal["follows", "unproved", "refuted"] | None
     method: Literal["proved", "checked", "witness"]
+    origin: Origin | None = None
+    statements: tuple[JudgedStatement, ...] = ()
     unit: Mapping[str, Any] | None = None
     unit_words: str = ""
     given: tuple[str, ...] = ()
