@@ -23,10 +23,14 @@ OFFLINE = Paper(
         "that a statistic is given, and how the budget is divided among the statistics."
     ),
     answers=(
-        "Appendix G's features are an experiment's. Theorem 4.1 presupposes ‖φ‖ ≤ 1, and dividing them by √7 changes "
-        "nothing that is learned: `features=printed` refutes no statement of ours.",
-        "The experiments of section 5 use the same users in both halves for simplicity; the claim holds there too, at "
-        "0.89 of the budget.",
+        (
+            "Appendix G's features are an experiment's. Theorem 4.1 presupposes ‖φ‖ ≤ 1, and dividing them by √7 "
+            "changes nothing that is learned: `features=printed` refutes no statement of ours."
+        ),
+        (
+            "The experiments of section 5 use the same users in both halves for simplicity; the claim holds there "
+            "too, at 0.89 of the budget."
+        ),
     ),
 )
 LINEAR = Paper(
@@ -44,13 +48,19 @@ LINEAR = Paper(
         "LSVI-UCB that it compares itself with."
     ),
     answers=(
-        "Step 1 of Algorithm 1 is shorthand, as footnote 8 of Qiao & Wang 2022 is: section 3 says that independent "
-        "noise is added to all 4HK statistics. So read, `dp-lsvi-ucb-pp-as-printed` judges a way of printing; the "
-        "published program, however, draws once.",
-        "The clips of steps 10 and 11 are a slip: with Q̂ and Q̌ in [0, H] the claim holds by a wide margin, as "
-        "`dp-lsvi-ucb-pp` shows. The published program has the lower clip of Q̂ (line 451).",
-        "The programs were written to compare regret, not to be run on anybody's data, and section 4 states no "
-        "guarantee of them.",
+        (
+            "Step 1 of Algorithm 1 is shorthand, as footnote 8 of Qiao & Wang 2022 is: section 3 says that "
+            "independent noise is added to all 4HK statistics. So read, `dp-lsvi-ucb-pp-as-printed` judges a way of "
+            "printing; the published program, however, draws once."
+        ),
+        (
+            "The clips of steps 10 and 11 are a slip: with Q̂ and Q̌ in [0, H] the claim holds by a wide margin, as "
+            "`dp-lsvi-ucb-pp` shows. The published program has the lower clip of Q̂ (line 451)."
+        ),
+        (
+            "The programs were written to compare regret, not to be run on anybody's data, and section 4 states no "
+            "guarantee of them."
+        ),
     ),
 )
 EPISODIC = Paper(
@@ -68,14 +78,21 @@ EPISODIC = Paper(
         "experiment programs and two baselines are judged as systems of their own."
     ),
     answers=(
-        "The four systems that fail do so for one reason: a factor of 2 between adding or removing a user and "
-        "replacing one. With twice the noise all four hold, and no rate of the paper changes.",
-        "Under the relation of adding or removing a user the stated sensitivities are right. Definition 2.2 compares "
-        "sequences that differ on the k-th user, and Definition 2.3 any two trajectories: these are replacements.",
-        "A refuted Lemma 5.1 leaves Corollary 5.2 unproved, not refuted: actions may show less than counters.",
-        "The program's parameters are of the theory's order, as section 6.2 says, and not its constants: its curves "
-        "illustrate rates. Its draws, though, are not a constant off: one vector for all cells, or anew on the same "
-        "counts in every episode.",
+        (
+            "The four systems that fail do so for one reason: a factor of 2 between adding or removing a user and "
+            "replacing one. With twice the noise all four hold, and no rate of the paper changes."
+        ),
+        (
+            "Under the relation of adding or removing a user the stated sensitivities are right. Definition 2.2 "
+            "compares sequences that differ on the k-th user, and Definition 2.3 any two trajectories: these are "
+            "replacements."
+        ),
+        ("A refuted Lemma 5.1 leaves Corollary 5.2 unproved, not refuted: actions may show less than counters."),
+        (
+            "The program's parameters are of the theory's order, as section 6.2 says, and not its constants: its "
+            "curves illustrate rates. Its draws, though, are not a constant off: one vector for all cells, or anew on "
+            "the same counts in every episode."
+        ),
     ),
 )
 SHUFFLE = Paper(
@@ -93,11 +110,16 @@ SHUFFLE = Paper(
         "that is depends on the size of a batch and hence on the number of users K: the verdict changes with K."
     ),
     answers=(
-        "At the paper's own size (K = 2·10⁴, H = 6) the printed protocol holds, with the constant 96 that the proof of "
-        "Lemma 10 uses. Section V prints τ = O(·): with 12 in place of 96 an integer would show its sender's bit with "
-        "probability 4·10⁻³ at that size, which is more than β. The verdict depends on this constant.",
-        "Sending every bit as a message of its own, as Cheu et al. 2019 do and as the proof reads, mends larger "
-        "batches without more noise.",
+        (
+            "At the paper's own size (K = 2·10⁴, H = 6) the printed protocol holds, with the constant 96 that the "
+            "proof of Lemma 10 uses. Section V prints τ = O(·): with 12 in place of 96 an integer would show its "
+            "sender's bit with probability 4·10⁻³ at that size, which is more than β. The verdict depends on this "
+            "constant."
+        ),
+        (
+            "Sending every bit as a message of its own, as Cheu et al. 2019 do and as the proof reads, mends larger "
+            "batches without more noise."
+        ),
     ),
 )
 GALLERY = Paper(
@@ -126,7 +148,9 @@ MIXTURE = Paper(
         "hold with room to spare are sensitivities that are stated for the worst feature at every step at once."
     ),
     answers=(
-        "The theorem says O(ε, δ), and any constant makes it true: that it holds with the constant 1 is more than is "
-        "claimed.",
+        (
+            "The theorem says O(ε, δ), and any constant makes it true: that it holds with the constant 1 is more than "
+            "is claimed."
+        ),
     ),
 )
