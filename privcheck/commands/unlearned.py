@@ -19,7 +19,7 @@ _LAST: Final = 0.75  # judged are the policies after this share of the episodes
 _NOTHING: Final = 0.95  # of what uniformly random play loses: less of it is something learned
 _SOLVED: Final = 0.05  # of the same: a policy that loses less needs no word about how it came about
 _MOSTLY: Final = 0.5  # of all (step, state): so many optimistic values at their limit are the reason
-_LEARNS: Final = 0.9  # of what uniformly random play loses: the twin without privacy that loses less has learned
+_LEARNS: Final = 0.5  # of what uniformly random play loses: the twin without privacy that loses less has learned
 
 
 def judge_acting(setting: Chosen, result: OnlineResult, regret: Regret) -> NotLearned | None:
@@ -65,7 +65,11 @@ def _why_acting(setting: Chosen, result: OnlineResult, regret: Regret, *, stayed
         return "unchanged", f"its policy never changed: all {K} episodes were played as the first, before any data"
     if private and _twin_learned(regret):
         return "noise", f"of its noise: without it ({regret.twin}) the same constants learn here"
-    return "unknown", "its last policies are worth no more than uniformly random ones"
+    because = "its last policies are worth no more than uniformly random ones"
+    if private and regret.baseline is not None and regret.uniform:
+        kept = 100 * regret.baseline / regret.uniform
+        because += f"; without noise ({regret.twin}) the same constants lose {kept:.0f} % of what random play loses"
+    return "unknown", because
 
 
 def _twin_learned(regret: Regret) -> bool:

@@ -1,4 +1,4 @@
-"""Whose text every declaration is, and which printed statement a verdict is about: no page says more than its classes."""
+"""Whose text a declaration is, and which printed statement its verdict is about: a page says no more than that."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from privcheck.mechanisms import Gaussian, SymmetricGaussian
 from privcheck.registry import Reading
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import EveryEpisode
-from privcheck.statements import Origin
+from privcheck.statements import Origin, Statement
 from privcheck.statistics import Column, FeatureSums, GramMatrices
 from privcheck.symbols import Expr, H, K, before, d, delta, expression, log, rho, sqrt
 from privcheck_algorithms.printed import THEOREM_A_1, THEOREM_A_1_PROOF
@@ -32,6 +32,13 @@ CLAIM = Reading(
     name="claim",
     ways=("zcdp", "approx"),
     meaning="zcdp: the releases are ρ-zCDP, on which Theorem A.1 rests; approx: (ρ + 2√(ρ ln 1/δ), δ), its conclusion",
+)
+BOUNDED = Assumption(
+    what="|Q̂| and |Q̌|",
+    assumed=H,  # of V in Theorem A.1's proof
+    attained=None,
+    repair="clip both to [0, H]: Q̂ from below as well, Q̌ from below instead of from above",
+    source="Algorithm 1, steps 10 and 11",
 )
 NoiseDraws = Literal["fresh", "one draw"]
 Pessimism = Literal["repaired", "as printed"]
@@ -79,7 +86,8 @@ def declaration(
     origin: Origin,
     pessimism: Pessimism = "repaired",
     norm: int = 1,
-    assumptions: tuple[Assumption, ...] = (),
+    assumptions: tuple[Assumption, ...] = (BOUNDED,),
+    statements: tuple[Statement, ...] = (THEOREM_A_1_PROOF, THEOREM_A_1),
 ) -> Declaration:
     """Returns what the algorithm's releases are, with fresh or reused noise.
 
@@ -92,7 +100,8 @@ def declaration(
         origin: Whose text it is.
         pessimism: Where V̌ lies: in [0, H] as repaired, or in [−H, 0] where Q̌ is cut off at 0 from above as printed.
         norm: The largest ‖φ(s, a)‖.
-        assumptions: Beyond that of bounded values.
+        assumptions: What the sensitivities presuppose: that values are bounded, or of which values nobody ensures it.
+        statements: What the paper prints of it.
     """
     approx = readings.get("claim", "zcdp") == "approx"
     # Lemma 2.1
@@ -108,20 +117,11 @@ def declaration(
             source="Theorem A.1 and its proof",
             joint=Joint(sees=("billboard", "own data")),  # Theorem A.1's proof; step 23: a = argmax Q̂(s, ·)
             composition="zcdp",
-            statements=(THEOREM_A_1_PROOF, THEOREM_A_1),
+            statements=statements,
         ),
         origin=origin,
         parameters=(*SIZES, _RHO, *((_DELTA,) if approx else ())),
-        assumptions=(
-            Assumption(
-                what="|Q̂| and |Q̌|",
-                assumed=H,  # of V in Theorem A.1's proof
-                attained=None,
-                repair="clip both to [0, H]: Q̂ from below as well, Q̌ from below instead of from above",
-                source="Algorithm 1, steps 10 and 11",
-            ),
-            *assumptions,
-        ),
+        assumptions=(*assumptions,),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from privcheck.declaration import Assumption, Claim, Declaration, Joint, Parameter, Release
@@ -19,9 +20,10 @@ from privcheck.statements import Origin
 from privcheck.statistics import Column, FeatureSums, GramMatrices
 from privcheck.symbols import H, K, before, d, expression, log, minimum, rho, symbol
 from privcheck_algorithms.dp_lsvi_ucb.declaration import declaration
-from privcheck_algorithms.printed import SAHU_CODE, SECTION_4
+from privcheck_algorithms.printed import SAHU_CODE, SECTION_4, THEOREM_A_1, THEOREM_A_1_PROOF
 
 _NORM = 3
+_OTHER = "the program draws its noise once and has features of norm 3"
 _UPDATES = symbol("N", "count")
 _LONGER = Assumption(
     what="‖φ(s, a)‖",
@@ -52,7 +54,21 @@ def declare_published(readings: Mapping[str, str]) -> Declaration:
             "features in lines 214–216; σ̄ = H in line 369",
         ),
         norm=_NORM,
-        assumptions=(_LONGER,),
+        assumptions=(
+            Assumption(
+                what="|Q̌|",
+                assumed=H,
+                attained=None,
+                repair="clip qQ to [−H, 0] (line 452); pQ is clipped to [0, H] (line 451)",
+                source="line 452, the minimum with 0",
+            ),
+            _LONGER,
+        ),
+        statements=(
+            SECTION_4,
+            replace(THEOREM_A_1_PROOF, inapplicable=_OTHER),
+            replace(THEOREM_A_1, inapplicable=_OTHER),
+        ),
     )
 
 
