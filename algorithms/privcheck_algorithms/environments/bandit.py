@@ -70,7 +70,7 @@ def _model(values: Mapping[str, int], seed: int) -> World:  # noqa: ARG001 - the
 BANDIT = Environment(
     name="bandit",
     title="A bandit of heterogeneous users",
-    source="Bai et al. 2024, section VI-A, after Li et al. 2024; spread of users' means 0.1, which is not stated",
+    source="Bai et al. 2024, section VI-A, after Li et al. 2024; spread of users' means 0.1 (caption of Figure 7)",
     parameters=(
         Parameter(name="A", default=20, kind="count", meaning="arms"),
         Parameter(name="model", default=1, kind="count", meaning="number of the model: the seed of its draw"),
