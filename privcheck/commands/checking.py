@@ -22,6 +22,7 @@ from privcheck.errors import ParameterError
 from privcheck.registry import AuditPlan
 from privcheck.reports.values import Budget, CalibratedNoise, Ran, RanOnline, Report, VerdictBrief, together
 from privcheck.results import NoiseKind, Progress, World
+from privcheck.run_folders import refuse_mixed
 
 SAMPLED = ("releases", "policy")
 PURE_DELTA = 1e-5  # at which a pure claim is compared with what composition really needs
@@ -69,6 +70,8 @@ def check(
     repeated = count_replicates(replicates, noise, own_data=is_own(source))
     if isinstance(source, Source):
         refuse_second_release(setting, source, repeated, out, noise=noise)
+    else:
+        refuse_mixed(out, released=noise == "release")
     drawn = setting.with_noise(noise)  # what cannot be drawn is refused before the audits run
     judged, priced = drawn.judged, drawn.priced
     verdict = verify_claim(judged)  # of the discrete mechanism, where that is what is released
