@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from privcheck import registry
 from privcheck.accounting import account, check_ledger
@@ -125,7 +125,7 @@ def publish(
     _refuse_audited(report)
     assert stated.unit is not None
     setting = _resolve(policy.record, report, stated.unit)
-    check_ledger(header, entries, setting.released, setting.values)
+    _refuse_other_record(setting, header, entries)
     verified = _judge(setting)
     receipt = _read_receipt(directory)
     guarantee = _state(
@@ -195,7 +195,7 @@ def _refuse_unpublishable(record: PolicyRecord, directory: Path, publisher: Publ
     return stated
 
 
-def _read_record(directory: Path, stated: PolicyGuarantee) -> tuple[dict[str, object], list[Entry]]:
+def _read_record(directory: Path, stated: PolicyGuarantee) -> tuple[dict[str, Any], list[Entry]]:
     """Return the header and the slices of the record of the releases.
 
     Raises:
@@ -270,6 +270,23 @@ def _resolve(record: PolicyRecord, report: Report | None, unit: Unit) -> Chosen:
         )
         raise ParameterError(message, name="unit", given=unit.words)
     return setting
+
+
+def _refuse_other_record(setting: Chosen, header: dict[str, Any], entries: list[Entry]) -> None:
+    """Refuse a record that is not of what the algorithm declares here.
+
+    Raises:
+        LedgerError: It is not; in files of an earlier version the readings are missing, and are not guessed.
+    """
+    try:
+        check_ledger(header, entries, setting.released, setting.values)
+    except LedgerError as error:
+        readings = ", ".join(f"{name}={way}" for name, way in setting.readings.items()) or "none"
+        message = (
+            f"{LEDGER_NAME} is not of what {setting.algorithm.name} declares here (readings: {readings}): {error}; "
+            "publish with the version that ran it, or the folder as it was written"
+        )
+        raise LedgerError(message, line=error.line) from None
 
 
 def _judge(setting: Chosen) -> Verified:

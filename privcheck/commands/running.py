@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,6 +183,8 @@ def run(
         made = ["run.html"] if isinstance(result, RanOnline | Compared) else ["policy.npz", "policy.json", "run.json"]
         found = ", ".join(find_file(out, name).relative_to(out).as_posix() for name in made)
         click.echo(f"written to {out}: {found}", err=True)
+        if how["noise"] == "release" and not isinstance(result, Compared):
+            click.echo(f"to hand it on: privcheck publish {shlex.quote(str(out))} --out FOLDER", err=True)
     if isinstance(result, RanOnline | Compared):
         finish(result, describe_online_runs, as_json=as_json)
     else:
