@@ -18,9 +18,9 @@ PRIVATE: Final = "private"
 LABEL: Final = "README.txt"
 _LABEL_TEXT: Final = """PRIVATE: nothing in this folder may be published.
 
-No guarantee covers these files. They hold durations, command lines, file names, receipts and figures that are for
-whoever holds the data. Of this run only the files beside this folder may be published. `privcheck publish` makes of
-them a folder to hand on.
+No guarantee covers these files. They hold durations of work on exact data, command lines, receipts and figures that
+are for whoever holds the data. Of this run only the files beside this folder may be published. `privcheck publish`
+makes of them a folder to hand on.
 """
 # what a run with simulated noise, or an audit, leaves at the top of its folder
 _UNDIVIDED: Final = (

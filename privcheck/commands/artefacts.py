@@ -75,7 +75,7 @@ def keep_policy(
     released = ledger is not None and ledger.header["protects"]
     if setting.declaration is not None and ledger is not None:
         guarantee = PolicyGuarantee(
-            claim=state_claim(setting.declaration.claim_words, exact_parameters(setting)) + _claimed_for(setting),
+            claim=claim_of(setting),
             relation=setting.released.relation.words,
             unit=setting.setting.protected,
             spent=spent,
@@ -143,12 +143,17 @@ def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy
     )
 
 
-def _claimed_for(setting: Chosen) -> str:
-    """Says for whom a claim is, where that is less than what the users of the data have."""
+def claim_of(setting: Chosen) -> str:
+    """Returns the claim at its parameters, and for whom it is, where that is less than what the users of the data have.
+
+    Raises:
+        ParameterError: The algorithm is a non-private baseline.
+    """
+    claim = state_claim(setting.declared.claim_words, exact_parameters(setting))
     if setting.setting.covering is None:
-        return ""
+        return claim
     covered = say_trajectories(most_trajectories(setting.declared.relation, setting.values))
-    return f" for {covered} ({setting.declared.relation.words})"
+    return f"{claim} for {covered} ({setting.declared.relation.words})"
 
 
 def _note(guarantee: PolicyGuarantee | None, true: float | None) -> str:

@@ -63,7 +63,8 @@ def check(
         out: Where the ledger and the policy go; None for nowhere.
         command: What the report was made by.
         progress: Makes a progress callback for a named part of the work.
-        paying: Who pays for the run, called before its first draw; where audits find a violation before, it is not run.
+        paying: Who pays for the run, called before its first draw; where audits find a violation before, it is not run,
+            nor is it with release noise.
     """
     payer = paying or Nobody()
     began = Began()
@@ -100,8 +101,9 @@ def check(
         "compared": say_compared(views.get(LOCKSTEP)),
     }
     learned: Ran | RanOnline | None = None
-    if not payer.judge(views.values()):
-        source = None
+    refuted = any(view.verdict == "violation" for view in views.values())
+    if not payer.judge(views.values()) or (noise == "release" and refuted):
+        source = None  # what an audit refuted is released to nobody
     if isinstance(source, World):
         learned = run_online(setting, source, workers=workers, **how)
     elif source is not None:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from privcheck import registry
 from privcheck.accounting import account, check_ledger
+from privcheck.commands.artefacts import claim_of
 from privcheck.commands.declared import price_releases, verify_claim
 from privcheck.commands.setting import Chosen, parse_delta, settle
 from privcheck.errors import FileFormatError, LedgerError, ParameterError
@@ -130,7 +131,7 @@ def publish(
     receipt = _read_receipt(directory)
     guarantee = _state(
         setting, policy.record, stated, verified, delta=parse_delta(delta, setting),
-        slices=len(entries),
+        noise=str(header["noise"]), slices=len(entries),
         receipt=None if receipt is None else RECEIPT_NAME,
     )  # fmt: skip
     texts = _texts(policy, directory, guarantee, receipt, dated=publisher.dated)
@@ -310,7 +311,7 @@ def _judge(setting: Chosen) -> Verified:
 
 def _state(
     setting: Chosen, record: PolicyRecord, stated: PolicyGuarantee, verified: Verified, *, delta: float,
-    slices: int, receipt: str | None,
+    noise: str, slices: int, receipt: str | None,
 ) -> PublishedGuarantee:  # fmt: skip
     """Return the guarantee with its cost, from the declaration that the record of the releases was held against.
 
@@ -338,7 +339,7 @@ def _state(
         model=setting.released.model,
         cost=budget.guarantee,
         guessed_right=min(guess_right(epsilon, delta), guess_right(0.0, min(distance, 1.0))),
-        claim=stated.claim,
+        claim=claim_of(setting),
         verdict=VerdictBrief(
             verdict=verified.verdict, method=verified.method, sentence=verified.sentence, given=verified.given
         ),
@@ -346,7 +347,7 @@ def _state(
         rests_on=tuple(facts),
         compared=stated.compared,
         not_covered=tuple(record.warnings),
-        noise=stated.noise,
+        noise=noise,
         record=RecordHead(file=LEDGER_NAME, head=stated.ledger, slices=slices),
         receipt=receipt,
     )

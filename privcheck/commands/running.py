@@ -248,8 +248,10 @@ def check(
     with telling_what_is_kept(directory, resumes=True), ProgressBars() as bars:
         report = api.check(name, out=directory, progress=bars, command=command, parameters=given, **how)
     click.echo(f"report: {find_file(directory, HTML_NAME)}", err=True)
-    if how["ledger"] is not None and report.run is None:
-        click.echo("not run: an audit found a violation; nothing was charged, and the grant is frozen", err=True)
+    views = {} if report.audit is None else report.audit.views
+    if report.run is None and any(view.verdict == "violation" for view in views.values()):
+        frozen = ", and the grant is frozen" if how["ledger"] is not None else ""
+        click.echo(f"not run: an audit found a violation; nothing was drawn or charged{frozen}", err=True)
     finish(report, render_text, as_json=as_json)
     sys.exit(exit_code(report))
 

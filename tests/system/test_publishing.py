@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from scipy.stats import norm
 
 from privcheck import api, load_policy
-from privcheck.commands import cli, learned, publishing
+from privcheck.commands import checking, cli, learned, publishing
 from privcheck.errors import FileFormatError, LedgerError, ParameterError
 from privcheck.reading import Users
 from privcheck.reports.model import encode
@@ -394,6 +394,26 @@ def test_a_policy_that_was_not_compared_lies_under_private(tmp_path, monkeypatch
     assert "NOT to be published" in CliRunner().invoke(cli.main, ["policy", str(mine)]).output
     with pytest.raises(ParameterError, match="--view lockstep"):
         api.publish(mine, out=tmp_path / "out")
+
+
+def test_what_an_audit_refuted_is_not_released(tmp_path, monkeypatch):
+    """A check goes on to a run with simulated noise after a violation, and draws nothing for a release."""
+    look = checking.audit
+
+    def refute(setting, *, view, **how):
+        found = look(setting, view=view, **how)
+        return replace(found, verdict="violation") if view == "noise" else found
+
+    monkeypatch.setattr(checking, "audit", refute)
+    monkeypatch.setattr(checking, "audited_views", lambda *_: ["lockstep", "noise"])
+    small = ("check", "dp-apvi", "--env", "riverswim", "--set", "H=3", "--set", "n=20", "--replicates", 1)
+    assert call(*small, "--out", tmp_path / "simulated", code=1)["run"] is not None
+    told = call(*small, "--noise", "release", "--out", tmp_path / "release", code=1)
+    assert told["run"] is None
+    assert {path.name for path in (tmp_path / "release").iterdir()} == {"private"}
+    assert {path.name for path in (tmp_path / "release" / "private").iterdir()} == {
+        "README.txt", "report.html", "report.json",
+    }  # fmt: skip
 
 
 def test_an_online_release_is_published(tmp_path):
