@@ -25,13 +25,13 @@ _MARKDOWN: Final = re.compile(r"([\\*_\[\]<>#|!~&])")
 _UP: Final = 1 + 2.0**-50  # more than the rounding error of one exponential
 _LARGEST: Final = 20.0  # ε beyond which a factor on odds says nothing
 _CHANGED: Final[dict[RelationName, str]] = {
-    "replace-one": "what the records of one {who} say were replaced by anything else; how many there are is not hidden",
+    "replace-one": "the records of one {who} said anything else. The number of people in the data is not hidden",
     "replace-one-same-start": (
-        "what the records of one {who} say were replaced by anything else, but for the first state and action, which "
-        "are not protected"
+        "the records of one {who} said anything else after their first state and action, which are not protected. The "
+        "number of people in the data is not hidden"
     ),
     "add-remove": "one {who} were left out, or came in",
-    "zero-out": "what the records of one {who} say were blanked; how many there are is not hidden",
+    "zero-out": "the records of one {who} were blank. The number of people in the data is not hidden",
 }
 _DRAWN: Final[dict[TrustModel, str]] = {
     "central": "Whoever held the data saw them all and added the noise",
