@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from scipy.stats import norm
 
 from privcheck import api, load_policy
-from privcheck.commands import checking, cli, learned, publishing
+from privcheck.commands import artefacts, checking, cli, learned, publishing
 from privcheck.errors import FileFormatError, LedgerError, ParameterError
 from privcheck.reading import Users
 from privcheck.reports.model import encode
@@ -156,27 +156,50 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_public_files_are_the_same_on_neighbours_behind_the_same_board(tmp_path, monkeypatch, seed):
-    """One user has other records; of tables in two folders, at two times, the public files agree in every byte."""
-    replay_board(monkeypatch)
+def publish_neighbours(folder, seed):
+    """What two tables, in which one user differs, leave at the top of a run's folder and in what is published."""
     rng = np.random.default_rng(seed)
     trajectories, user = 1 + seed % 2, int(rng.integers(20))
     found = []
     for name in ("D", "D2"):
-        (tmp_path / name).mkdir()
+        (folder / name).mkdir()
         changed = None if name == "D" else (user, rng.integers(3, size=3))
         draws = np.random.default_rng([seed, 7])
-        trips = table(tmp_path / name / "trips.csv", draws, trajectories=trajectories, changed=changed)
-        mine, out = tmp_path / name / "mine", tmp_path / name / "out"
+        trips = table(folder / name / "trips.csv", draws, trajectories=trajectories, changed=changed)
+        mine, out = folder / name / "mine", folder / name / "out"
         api.run(
             "dp-apvi", data=trips, users=Users(max_trajectories=trajectories), noise="release", out=mine, seed=seed,
             **SIZES,
         )  # fmt: skip
         api.publish(mine, out=out)
         found.append((contents(mine), contents(out)))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_public_files_are_the_same_on_neighbours_behind_the_same_board(tmp_path, monkeypatch, seed):
+    """Of tables in two folders, read at two times, the public files agree in every byte."""
+    replay_board(monkeypatch)
+    found = publish_neighbours(tmp_path, seed)
     assert found[0] == found[1]
     assert json.loads(found[0][0]["policy.json"])["made"] == json.loads(found[0][1]["policy.json"])["made"] == ""
+
+
+def test_an_exact_figure_in_a_public_file_is_seen(tmp_path, monkeypatch):
+    """The test above sees an exact sum that is planted in policy.json after lockstep has looked."""
+    sums, draw = [], ReleaseNoise.add
+
+    def add(self, noise, value, **how):
+        sums.append(float(np.abs(value * np.arange(1, value.size + 1).reshape(value.shape)).sum()))
+        return draw(self, noise, value, **how)
+
+    monkeypatch.setattr(ReleaseNoise, "add", add)
+    replay_board(monkeypatch)
+    monkeypatch.setattr(artefacts, "_note", lambda *_: f"exactly {sums.pop()}")
+    found = publish_neighbours(tmp_path, 0)
+    for one, other in zip(*found, strict=True):
+        assert one["policy.json"] != other["policy.json"]
+        assert one["policy.npz"] == other["policy.npz"]
 
 
 PLANTED = 271828.1828
