@@ -227,9 +227,13 @@ def _read_run(directory: Path, report: Report | None, stated: PolicyGuarantee) -
     Raises:
         FileFormatError: There is nothing of the kind, or it is of another run.
     """
-    path = find_file(directory, RUN_NAME)
-    run = read_runs(path) if path.exists() else None if report is None else report.run
-    if run is None or isinstance(run, Compared) or run.ledger is None or run.ledger.digest != stated.ledger:
+    own, shared = find_file(directory, RUN_NAME), find_file(directory.parent, RUN_NAME)
+    found = read_runs(own) if own.exists() else None if report is None else report.run
+    if found is None and shared.exists():
+        found = read_runs(shared)  # of several agents, each of which has a folder in the run's
+    runs = found.results if isinstance(found, Compared) else () if found is None else (found,)
+    run = next((one for one in runs if one.ledger is not None and one.ledger.digest == stated.ledger), None)
+    if run is None:
         message = (
             f"{directory}: expected {PRIVATE}/{RUN_NAME} or {PRIVATE}/{REPORT_NAME} of the run that learned the policy"
         )

@@ -449,6 +449,17 @@ def test_an_online_release_is_published(tmp_path):
     assert "For any decision at all: nothing was learned." in (out / "card.md").read_text(encoding="utf-8")
 
 
+def test_a_release_of_several_agents_is_divided_and_each_is_published(tmp_path):
+    name, both = "calibrated-ucb-vi", tmp_path / "both"
+    api.compare([name], env="riverswim", H=3, K=20, policy="one", noise="release", out=both)
+    assert {path.name for path in both.iterdir()} == {name, "private"}
+    assert {path.name for path in (both / name).iterdir()} == {"policy.json", "policy.npz", "ledger.jsonl"}
+    assert call("report", both)["html"] == str(both / "private" / "run.html")
+    assert api.publish(both / name, out=tmp_path / "out").guarantee.algorithm == name
+    with pytest.raises(ParameterError, match="choose another --out"):
+        api.compare([name], env="riverswim", H=3, K=20, out=both)
+
+
 def test_a_run_that_was_charged_is_published_with_its_receipt(tmp_path):
     store, mine, out = tmp_path / "budget.db", tmp_path / "mine", tmp_path / "out"
     call("ledger", "init", "--store", store)
