@@ -207,7 +207,7 @@ def publish(directory: Path, *, out: Path, delta: str | None, as_json: bool, **s
 
     \b
     Examples:
-      privcheck publish runs/mine --out handed-on --for "adults with sepsis in intensive care"
+      privcheck publish runs/mine --out handed-on --date 2026-11-24
     """
     from privcheck import api
     from privcheck.commands.printing import describe_published
