@@ -14,7 +14,7 @@ from privcheck.kernel_cache import place_cache
 
 if TYPE_CHECKING:
     from privcheck.accounting import account, gdp_delta, gdp_epsilon, zcdp_delta, zcdp_to_epsilon
-    from privcheck.api import audit, budget, calibrate, check, compare, run, sweep, verify_claim
+    from privcheck.api import audit, budget, calibrate, check, compare, publish, run, sweep, verify_claim
     from privcheck.auditors import MechanismAudit, audit_float_noise, audit_mechanism, audit_one_run
     from privcheck.declaration import L1, L2, Claim, Declaration, Joint, Parameter, Release
     from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "privcheck.accounting": ("account", "gdp_delta", "gdp_epsilon", "zcdp_delta", "zcdp_to_epsilon"),
-    "privcheck.api": ("audit", "budget", "calibrate", "check", "compare", "run", "sweep", "verify_claim"),
+    "privcheck.api": ("audit", "budget", "calibrate", "check", "compare", "publish", "run", "sweep", "verify_claim"),
     "privcheck.auditors": ("MechanismAudit", "audit_float_noise", "audit_mechanism", "audit_one_run"),
     "privcheck.declaration": ("L1", "L2", "Claim", "Declaration", "Joint", "Parameter", "Release"),
     "privcheck.guarantees": ("ZCDP", "ApproxDP", "GaussianDP", "PrivacyProfile", "PureDP", "RenyiDP"),
@@ -104,6 +104,7 @@ __all__ = [
     "gdp_delta",
     "gdp_epsilon",
     "load_policy",
+    "publish",
     "read_ledger",
     "read_trajectories",
     "run",

@@ -35,6 +35,7 @@ from privcheck.reports.values import (
     Budget,
     CalibratedNoise,
     Compared,
+    Published,
     Ran,
     RanOnline,
     Report,
@@ -42,6 +43,7 @@ from privcheck.reports.values import (
     Verified,
 )
 from privcheck.results import AuditMethod, NoiseKind, Progress, silent
+from privcheck.run_folders import folder_for, working_folder
 from privcheck.symbols import exact, to_float
 
 Value: TypeAlias = str | int | Fraction  # of a parameter: a reading's name, or an exact number
@@ -152,6 +154,7 @@ def audit(
     """
     setting = _resolve(name, parameters, settings)
     at, began, directory = parse_delta(delta, setting), Began(), _directory(out)
+    directory = None if directory is None else working_folder(directory)
     _refuse_numbers(seed=seed, workers=workers, trials=trials, confidence=confidence)
     earlier = {} if directory is None else auditing.earlier_views(setting, directory)  # refused before any draw
     record = _evidence(setting, ledger, charge)
@@ -214,13 +217,13 @@ def run(
         with _charged(setting, ledger, grant, **how) as begin:
             ran = learned.run(setting, source, progress=progress("run"), begin=begin, **how)
         if directory is not None:
-            save_result(ran, directory / "run.json")
+            save_result(ran, folder_for(directory, released=noise == "release") / "run.json")
         return ran
     chosen, world = world_to_run([algorithm], given, place, seed=seed)
     with _charged(chosen[0], ledger, grant, continued=noise == "simulated", world=world.name, **how) as begin:
         acted = online.run_online(chosen[0], world, workers=workers, progress=progress(name), begin=begin, **how)
     if directory is not None:
-        save_runs(acted, directory)
+        save_runs(acted, folder_for(directory, released=noise == "release"))
     return acted
 
 
@@ -265,7 +268,7 @@ def compare(
         delta=delta, command=command or _call("compare", list(names), named, parameters, settings),
     )  # fmt: skip
     if directory is not None:
-        save_runs(result, directory)
+        save_runs(result, folder_for(directory, released=noise == "release"))
     return result
 
 
@@ -384,8 +387,39 @@ def check(
             **how,
         )  # fmt: skip
     if directory is not None:
-        save_report(report, directory)
+        save_report(report, folder_for(directory, released=noise == "release"))
     return report
+
+
+def publish(
+    directory: Path | str, *, out: Path | str, delta: Level | None = None, learned_for: str = "",
+    not_for: Sequence[str] = (), dated: str = "", accept_uncovered: bool = False,
+) -> Published:  # fmt: skip
+    """Returns what was written into a new folder that may be handed on, as `privcheck publish`.
+
+    Args:
+        directory: Of a run with release noise.
+        out: The new folder; nothing may be in it. All of it is written, or nothing.
+        delta: As for `budget`.
+        learned_for: For whom or what the policy was learned, for the card.
+        not_for: What else it must not be used for.
+        dated: The day on the card, as "2026-11-24"; empty for none.
+        accept_uncovered: Whether what no noise covers (`warnings` of policy.json) is published all the same; the card
+            says it.
+
+    Raises:
+        UnknownNameError: The algorithm is not registered here.
+        ParameterError: The run may not be published, or the folder is occupied; the message says what to do.
+        PrivcheckError: A file of the run is missing or was changed.
+    """
+    from privcheck.commands import publishing  # Jinja2 only where a card is made
+
+    folder = _directory(out)
+    assert folder is not None
+    publisher = publishing.Publisher(
+        learned_for=learned_for, not_for=tuple(not_for), dated=dated, accepts_uncovered=accept_uncovered
+    )
+    return publishing.publish(Path(directory), folder, delta=delta, publisher=publisher)
 
 
 def _charged(

@@ -21,6 +21,7 @@ from privcheck.brief import Brief
 from privcheck.errors import FileFormatError, ParameterError
 from privcheck.reports.model import encode
 from privcheck.reports.values import PolicyRecord, from_json
+from privcheck.run_folders import find_file
 from privcheck.whole_files import whole_file, write_whole
 
 if TYPE_CHECKING:
@@ -140,13 +141,13 @@ def load_policy(path: Path | str) -> Policy:
     """Returns a policy that `run` or `check` wrote.
 
     Args:
-        path: Its policy.npz, its policy.json, or the directory of both.
+        path: Its policy.npz, its policy.json, or the directory of both, or of the run.
 
     Raises:
         FileFormatError: A file is missing, damaged, or does not belong to the other.
     """
     given = Path(path)
-    directory = given if given.is_dir() else given.parent
+    directory = find_file(given, JSON_NAME).parent if given.is_dir() else given.parent
     if not given.is_dir() and given.name not in (ARRAY_NAME, JSON_NAME):
         raise FileFormatError(f"{given}: expected {ARRAY_NAME}, {JSON_NAME} or the directory that `run --out` wrote")
     try:

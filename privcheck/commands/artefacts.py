@@ -21,6 +21,7 @@ from privcheck.reports.values import (
     ShownPolicy,
     SpentCost,
 )
+from privcheck.run_folders import find_file, folder_for
 from privcheck.runtime.ledger import Ledger
 from privcheck.unit import say_trajectories
 
@@ -56,7 +57,8 @@ def keep_policy(
     Args:
         setting: What learned it.
         probabilities: (H, S, A).
-        directory: Where to; None for nowhere.
+        directory: The run's folder; None for nowhere. Under release noise a policy that was not compared goes into
+            private/.
         learned_from: The data or the environment.
         true: Its expected return, where a model says.
         claimed: The agent's own estimate.
@@ -70,9 +72,10 @@ def keep_policy(
         OSError: They cannot be written.
     """
     guarantee = None
+    released = ledger is not None and ledger.header["protects"]
     if setting.declaration is not None and ledger is not None:
         guarantee = PolicyGuarantee(
-            claim=state_claim(setting.declaration.claim_words, exact_parameters(setting)) + _claimed_for(setting),
+            claim=claim_of(setting),
             relation=setting.released.relation.words,
             unit=setting.setting.protected,
             spent=spent,
@@ -96,12 +99,14 @@ def keep_policy(
         guarantee=guarantee,
         value=PolicyValue(true=true, claimed=claimed, note=_note(guarantee, true)),
         warnings=warnings,
+        choices=dict(setting.readings),
         versions=versions(),
-        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        # how long the work on exact data took is no function of the releases
+        made="" if released else datetime.now(UTC).isoformat(timespec="seconds"),
     )
     policy = Policy(probabilities=probabilities, record=record)
     if directory is not None:
-        policy.save(directory)
+        policy.save(folder_for(directory, released=released and not compared))
     return policy
 
 
@@ -126,7 +131,7 @@ def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy
         policy.plot().savefig(picture)
     rows = describe_policy(policy, most=policy.probabilities.size if whole else _ROWS)
     return ShownPolicy(
-        policy=str((path if path.is_dir() else path.parent) / ARRAY_NAME),
+        policy=str(find_file(path, ARRAY_NAME) if path.is_dir() else path.parent / ARRAY_NAME),
         algorithm=policy.record.algorithm,
         learned_from=policy.record.learned_from,
         labels=PolicyLabels(states=policy.states, actions=policy.actions),
@@ -138,12 +143,17 @@ def show_policy(path: Path, *, picture: Path | None, whole: bool) -> ShownPolicy
     )
 
 
-def _claimed_for(setting: Chosen) -> str:
-    """Says for whom a claim is, where that is less than what the users of the data have."""
+def claim_of(setting: Chosen) -> str:
+    """Returns the claim at its parameters, and for whom it is, where that is less than what the users of the data have.
+
+    Raises:
+        ParameterError: The algorithm is a non-private baseline.
+    """
+    claim = state_claim(setting.declared.claim_words, exact_parameters(setting))
     if setting.setting.covering is None:
-        return ""
+        return claim
     covered = say_trajectories(most_trajectories(setting.declared.relation, setting.values))
-    return f" for {covered} ({setting.declared.relation.words})"
+    return f"{claim} for {covered} ({setting.declared.relation.words})"
 
 
 def _note(guarantee: PolicyGuarantee | None, true: float | None) -> str:

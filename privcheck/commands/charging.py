@@ -25,6 +25,7 @@ from privcheck.ledger.exact import canonical, digest, write_number
 from privcheck.ledger.values import CurrencyName
 from privcheck.reports.values import Audited
 from privcheck.results import NoiseKind
+from privcheck.run_folders import folder_for
 from privcheck.runtime.ledger import read_ledger
 from privcheck.symbols import Expr, to_float
 from privcheck.verification import verify
@@ -74,7 +75,8 @@ def charged(
         message = "expected --ledger URL and --grant NAME together: whose budget, and which part of it"
         raise ParameterError(message, name="ledger", given=ledger or grant)
     with open_till(ledger) as till:
-        purse = _Purse(till, _reserve(till, grant, setting.with_noise(noise), replicates, key), out)
+        charge = _reserve(till, grant, setting.with_noise(noise), replicates, key)
+        purse = _Purse(till, charge, out, released=noise == "release")
         try:
             yield purse
         except BaseException as error:
@@ -251,8 +253,8 @@ def run_key(setting: Chosen, **more: object) -> str:
 class _Purse:
     """One reservation, until the run has begun or ended; calling it commits."""
 
-    def __init__(self, till: Desk, charge: str, out: Path | None) -> None:
-        self._till, self._charge, self._out = till, charge, out
+    def __init__(self, till: Desk, charge: str, out: Path | None, *, released: bool) -> None:
+        self._till, self._charge, self._out, self._released = till, charge, out, released
         self._begun = False
 
     def __call__(self) -> None:
@@ -263,7 +265,7 @@ class _Purse:
             raise BudgetError(f"refused: {decision['reason']}", cost=None, remaining=None)
         if self._out is not None:
             self._out.mkdir(parents=True, exist_ok=True)
-            write_whole(self._out / RECEIPT, canonical(decision) + "\n")
+            write_whole(folder_for(self._out, released=self._released) / RECEIPT, canonical(decision) + "\n")
 
     def judge(self, views: Iterable[Audited]) -> bool:
         """Records what audits found of what is about to run; after a violation, which freezes the grant, it is not."""

@@ -22,6 +22,7 @@ from privcheck.errors import ParameterError
 from privcheck.registry import AuditPlan
 from privcheck.reports.values import Budget, CalibratedNoise, Ran, RanOnline, Report, VerdictBrief, together
 from privcheck.results import NoiseKind, Progress, World
+from privcheck.run_folders import refuse_mixed
 
 SAMPLED = ("releases", "policy")
 PURE_DELTA = 1e-5  # at which a pure claim is compared with what composition really needs
@@ -62,13 +63,16 @@ def check(
         out: Where the ledger and the policy go; None for nowhere.
         command: What the report was made by.
         progress: Makes a progress callback for a named part of the work.
-        paying: Who pays for the run, called before its first draw; where audits find a violation before, it is not run.
+        paying: Who pays for the run, called before its first draw; where audits find a violation before, it is not run,
+            nor is it with release noise.
     """
     payer = paying or Nobody()
     began = Began()
     repeated = count_replicates(replicates, noise, own_data=is_own(source))
     if isinstance(source, Source):
         refuse_second_release(setting, source, repeated, out, noise=noise)
+    else:
+        refuse_mixed(out, released=noise == "release")
     drawn = setting.with_noise(noise)  # what cannot be drawn is refused before the audits run
     judged, priced = drawn.judged, drawn.priced
     verdict = verify_claim(judged)  # of the discrete mechanism, where that is what is released
@@ -97,8 +101,9 @@ def check(
         "compared": say_compared(views.get(LOCKSTEP)),
     }
     learned: Ran | RanOnline | None = None
-    if not payer.judge(views.values()):
-        source = None
+    refuted = any(view.verdict == "violation" for view in views.values())
+    if not payer.judge(views.values()) or (noise == "release" and refuted):
+        source = None  # what an audit refuted is released to nobody
     if isinstance(source, World):
         learned = run_online(setting, source, workers=workers, **how)
     elif source is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -158,12 +159,13 @@ def report(directory: Path, *, as_json: bool) -> None:
     """
     from privcheck.reports import JSON_NAME, render_again
     from privcheck.reports.values import RenderedReport
+    from privcheck.run_folders import find_file
 
-    if not (directory / JSON_NAME).exists() and (directory / "sweep.json").exists():
+    if not find_file(directory, JSON_NAME).exists() and (directory / "sweep.json").exists():
         from privcheck.reports.swept import render_sweep_again
 
         page = render_sweep_again(directory)
-    elif not (directory / JSON_NAME).exists() and (directory / "run.json").exists():
+    elif not find_file(directory, JSON_NAME).exists() and find_file(directory, "run.json").exists():
         from privcheck.reports.runs import render_runs_again
 
         page = render_runs_again(directory)
@@ -187,6 +189,30 @@ def policy(file: Path, *, out: Path | None, as_json: bool) -> None:
     from privcheck.commands.printing import describe_shown_policy
 
     finish(show_policy(file, picture=out, whole=as_json), describe_shown_policy, as_json=as_json)
+
+
+@main.command()
+@click.argument("directory", type=Place())
+@click.option("--out", type=Place(file_okay=False), required=True, help="The new folder; nothing may be in it.")
+@delta_option
+@click.option("--for", "learned_for", default="", metavar="TEXT", help="For whom or what the policy was learned.")
+@click.option("--not-for", multiple=True, metavar="TEXT", help="What else it must not be used for; may be repeated.")
+@click.option("--date", "dated", default="", metavar="DAY", help="The day on the card, as 2026-11-24; none by default.")
+@click.option("--accept-uncovered", is_flag=True, help="Publish what no noise covers too; the card says so.")
+@json_option
+def publish(directory: Path, *, out: Path, delta: str | None, as_json: bool, **said: Any) -> None:
+    """Make a folder to hand on of the run in DIRECTORY: policy, guarantee, record of releases and a one-page card.
+
+    Refused are runs with simulated noise, policies that were not compared on neighbours, and claims that do not hold.
+
+    \b
+    Examples:
+      privcheck publish runs/mine --out handed-on --date 2026-11-24
+    """
+    from privcheck import api
+    from privcheck.commands.printing import describe_published
+
+    finish(api.publish(directory, out=out, delta=delta, **said), describe_published, as_json=as_json)
 
 
 @main.command()

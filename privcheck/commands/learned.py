@@ -46,6 +46,7 @@ from privcheck.results import (
     nothing,
     silent,
 )
+from privcheck.run_folders import find_file, refuse_mixed
 from privcheck.runtime import Ledger
 from privcheck.runtime.ledger import FILE_NAME as LEDGER
 from privcheck.trivial_policies import share_of_uniform
@@ -161,7 +162,7 @@ def run(
         ledger=summarise_ledger(result.ledger, out),
         diagnostics=result.diagnostics,
         compared=compared,
-        policy_file=None if out is None else ARRAY_NAME,
+        policy_file=None if out is None else find_file(out, ARRAY_NAME).relative_to(out).as_posix(),
         _policy=policy,
         remarks=(
             *_tell_several(setting, spent),
@@ -255,12 +256,13 @@ def refuse_second_release(
 
     Raises:
         ParameterError: Several replicates, or a directory that holds the ledger of an earlier run, of release noise
-            also that of one that was cut short.
+            also that of one that was cut short, or files of a run with noise of the other kind.
     """
     if noise == "release":
         refuse_replicates(replicates)
         refuse_torn_ledger(out)
     elif setting.declaration is None or source.data.public:
+        refuse_mixed(out, released=False)
         return
     if replicates > 1:
         message = (
@@ -274,6 +276,7 @@ def refuse_second_release(
             "The two runs together cost the sum of both ledgers"
         )
         raise ParameterError(message, name="out", given=str(out))
+    refuse_mixed(out, released=noise == "release")
 
 
 def refuse_torn_ledger(out: Path | None) -> None:

@@ -31,6 +31,7 @@ from privcheck.registry import Algorithm
 from privcheck.reports.headlines import headline
 from privcheck.reports.values import Band, Compared, RanOnline, Regret, RunCurves
 from privcheck.results import NoiseKind, OnlineRequest, OnlineResult, Progress, World, nothing, silent
+from privcheck.run_folders import find_file, refuse_mixed
 from privcheck.runtime import read_ledger
 from privcheck.runtime.ledger import FILE_NAME
 from privcheck.trivial_policies import TrivialValues, judge_trivial_policies, share_of_uniform
@@ -174,6 +175,7 @@ def run_online(
     K = episodes_of(setting)
     if noise == "release":
         _refuse_release(setting, replicates, out)
+    refuse_mixed(out, released=noise == "release")
     declared, setting = setting, setting.with_noise(noise)
     _refuse_ledger(setting, out)
     asked = OnlineRequest(
@@ -224,7 +226,7 @@ def run_online(
         regret=regret,
         curves=_curves(result),
         spent=spent,
-        policy_file=None if out is None else ARRAY_NAME,
+        policy_file=None if out is None else find_file(out, ARRAY_NAME).relative_to(out).as_posix(),
         _policy=policy,
         odometer=odometer(result.ledger, setting, readings(result.episodes, K)) if result.ledger else None,
         ledger=summarise_ledger(result.ledger, out),
@@ -292,6 +294,7 @@ def compare(
         how: As for `run_online`.
     """
     at = common_delta(settings, delta)
+    refuse_mixed(out, released=noise == "release")
     places = [None if out is None else out / setting.algorithm.name for setting in settings]
     for setting, own in zip(settings, places, strict=True):
         _refuse_ledger(setting, own)

@@ -22,6 +22,7 @@ from privcheck.reports.values import (
     Listing,
     NeededNoise,
     PlannedWork,
+    Published,
     Ran,
     RanOnline,
     Shown,
@@ -30,7 +31,7 @@ from privcheck.reports.values import (
     StartedPackage,
     Verified,
 )
-from privcheck.reports.wording import ratio, say_given, spell_out
+from privcheck.reports.wording import figure, ratio, say_given, spell_out
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -218,6 +219,22 @@ def describe_shown_policy(result: ShownPolicy) -> str:
             *(f"not covered by noise: {warning}" for warning in result.warnings),
             "",
             columns([("state", "steps", "likeliest action", "probability"), *result.rows]),
+        ]
+    )
+
+
+def describe_published(result: Published) -> str:
+    """Returns what was written with its digests, who is protected at which cost, and what was left out."""
+    cost = result.guarantee.cost
+    loss = f"ε = {figure(cost.epsilon, rounding='up')} at δ = {figure(cost.delta)}"
+    return "\n".join(
+        [
+            f"{result.folder}: may be published; protects: {result.guarantee.unit_words}; {loss}",
+            "",
+            columns([("file", "SHA-256"), *((file.name, file.sha256) for file in result.files)]),
+            "",
+            *(wrap(f"left out: {what}") for what in result.withheld),
+            *(wrap(f"not covered by noise: {warning}") for warning in result.guarantee.not_covered),
         ]
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,6 +96,7 @@ def audit(
     from privcheck.commands.kept import telling_what_is_kept
     from privcheck.commands.printing import describe_audit
     from privcheck.commands.setting import parse_sets
+    from privcheck.run_folders import find_file, working_folder
 
     given, command = parse_sets(sets), ["privcheck", *sys.argv[1:]]
     asked = ("view", "method", "confidence", "trials", "workers")
@@ -103,10 +105,11 @@ def audit(
         _tell_planned("audit", foreseen, delta=how["delta"], out=out, as_json=as_json)
         return
     refuse_long(foreseen.parts, yes=yes)
-    with telling_what_is_kept(out, resumes=True), ProgressBars() as bars:
+    place = None if out is None else working_folder(out)
+    with telling_what_is_kept(place, resumes=True), ProgressBars() as bars:
         result = api.audit(name, out=out, progress=bars, command=command, parameters=given, **how)
     if out is not None:
-        click.echo(f"report: {out / HTML_NAME}", err=True)
+        click.echo(f"report: {find_file(out, HTML_NAME)}", err=True)
     finish(result, describe_audit, as_json=as_json)
     sys.exit(VERDICTS[result.verdict])
 
@@ -152,6 +155,7 @@ def run(
     from privcheck.commands.setting import parse_sets
     from privcheck.commands.sources import Place, refuse_files
     from privcheck.reports.values import Compared, RanOnline
+    from privcheck.run_folders import find_file
 
     files: dict[str, Any] = {"data": data, "rewards": rewards, "features": features, "users": users}
     given, place = parse_sets(sets), Place(env=env, **files)
@@ -176,8 +180,11 @@ def run(
             command = ["privcheck", *sys.argv[1:]]
             result = api.compare(names, progress=bars, delta=delta, command=command, **how)
     if out is not None:
-        made = "run.html" if isinstance(result, RanOnline | Compared) else "policy.npz, policy.json, run.json"
-        click.echo(f"written to {out}: {made}", err=True)
+        made = ["run.html"] if isinstance(result, RanOnline | Compared) else ["policy.npz", "policy.json", "run.json"]
+        found = ", ".join(find_file(out, name).relative_to(out).as_posix() for name in made)
+        click.echo(f"written to {out}: {found}", err=True)
+        if how["noise"] == "release" and not isinstance(result, Compared):
+            click.echo(f"to hand it on: privcheck publish {shlex.quote(str(out))} --out FOLDER", err=True)
     if isinstance(result, RanOnline | Compared):
         finish(result, describe_online_runs, as_json=as_json)
     else:
@@ -227,6 +234,7 @@ def check(
     from privcheck.commands.setting import parse_sets
     from privcheck.commands.sources import Place
     from privcheck.reports import render_text
+    from privcheck.run_folders import find_file
 
     directory = out if out is not None else Path("runs") / name
     given, command = parse_sets(sets), ["privcheck", *sys.argv[1:]]
@@ -239,9 +247,11 @@ def check(
     refuse_long(foreseen.parts, yes=yes)
     with telling_what_is_kept(directory, resumes=True), ProgressBars() as bars:
         report = api.check(name, out=directory, progress=bars, command=command, parameters=given, **how)
-    click.echo(f"report: {directory / HTML_NAME}", err=True)
-    if how["ledger"] is not None and report.run is None:
-        click.echo("not run: an audit found a violation; nothing was charged, and the grant is frozen", err=True)
+    click.echo(f"report: {find_file(directory, HTML_NAME)}", err=True)
+    views = {} if report.audit is None else report.audit.views
+    if report.run is None and any(view.verdict == "violation" for view in views.values()):
+        frozen = ", and the grant is frozen" if how["ledger"] is not None else ""
+        click.echo(f"not run: an audit found a violation; nothing was drawn or charged{frozen}", err=True)
     finish(report, render_text, as_json=as_json)
     sys.exit(exit_code(report))
 

@@ -101,6 +101,14 @@ class Chosen:
         if noise == "simulated":
             return self
         opendp_version()
+        return self.as_released()
+
+    def as_released(self) -> Chosen:
+        """Returns the setting with what release noise draws, whether or not it can be drawn here.
+
+        Raises:
+            ParameterError: Release noise cannot be drawn for it.
+        """
         return replace(self, setting=self.setting.drawing(as_drawn(self.declared, self.values)))
 
     @property

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from privcheck.errors import FileFormatError, ParameterError
 from privcheck.reports.values import SCHEMA, Report, document, from_json
+from privcheck.run_folders import find_file
 
 JSON_NAME = "report.json"
 
@@ -55,7 +56,7 @@ def load_report(path: Path) -> Report:
         FileFormatError: There is none, it is cut short or otherwise not JSON, it holds a NaN, its schema is newer
             than this version reads, or it is not the report of this form; the message says where.
     """
-    file = path / JSON_NAME if path.is_dir() else path
+    file = find_file(path, JSON_NAME) if path.is_dir() else path
     return parse(read_text(path), file)
 
 
@@ -65,7 +66,7 @@ def read_text(path: Path) -> str:
     Raises:
         FileFormatError: There is none, or it cannot be read.
     """
-    file = path / JSON_NAME if path.is_dir() else path
+    file = find_file(path, JSON_NAME) if path.is_dir() else path
     try:
         return file.read_bytes().decode("utf-8")
     except FileNotFoundError:

@@ -89,7 +89,7 @@ def promise(report: Report) -> Promise | None:
     caught = any(view.verdict == "violation" and view.agent_ran for _, view in audit_views(report))
     if caught:
         said.append("The running code was caught in losing more: none of this is true of it.")
-    strength = "none" if caught else _grade(epsilon, delta)
+    strength = "none" if caught else grade(epsilon, delta)
     return Promise(strength=strength, text=" ".join(said), claimed=not failed)
 
 
@@ -102,7 +102,8 @@ def _distance(report: Report) -> float | None:
     return distance if 0 <= distance <= 1 else None
 
 
-def _grade(epsilon: float, delta: float) -> Strength:
+def grade(epsilon: float, delta: float) -> Strength:
+    """Return how strong a finite guarantee is, by ε and δ alone."""
     right = guess_right(epsilon, delta)
     return "strong" if right <= _STRONG else "moderate" if right <= _MODERATE else "weak"
 

@@ -10,6 +10,7 @@ from privcheck.reports.keeping import as_report
 from privcheck.reports.model import encode
 from privcheck.reports.store import refuse_other_ledger
 from privcheck.reports.values import Compared, Ran, RanOnline, from_json
+from privcheck.run_folders import find_file, run_folder
 from privcheck.whole_files import write_together
 
 JSON_NAME, HTML_NAME = "run.json", "run.html"
@@ -36,27 +37,38 @@ def render_runs_again(directory: Path) -> Path:
         LedgerError: A ledger beside it was changed, or is another run's.
         PrivcheckError: The page cannot be written; the old one is still there.
     """
-    file = directory / JSON_NAME
+    file, top = find_file(directory, JSON_NAME), run_folder(directory)
+    result = read_runs(file)
+    several = isinstance(result, Compared)
+    for run in result.results if isinstance(result, Compared) else (result,):
+        refuse_other_ledger(top / run.algorithm if several else top, run.ledger)
+    try:
+        page = _page(result)
+    except (ValueError, IndexError, ParameterError) as error:  # curves of unequal lengths among them
+        raise _unreadable(file, error) from None
+    write_together(file.parent, {HTML_NAME: page})
+    return file.parent / HTML_NAME
+
+
+def read_runs(file: Path) -> Compared | RanOnline | Ran:
+    """Returns what a run.json holds.
+
+    Raises:
+        FileFormatError: There is no run that this version can read.
+    """
     try:
         data = json.loads(file.read_bytes().decode("utf-8"))
         if not isinstance(data, dict):
             raise ParameterError("got something else")  # noqa: TRY301 - one message for all that it is not
-        several = "results" in data
-        result: Compared | RanOnline | Ran
-        if several:
-            result = from_json(Compared, data, "run")
-        elif "regret" in data:
-            result = from_json(RanOnline, data, "run")
-        else:
-            result = from_json(Ran, data, "run")
-        for run in result.results if isinstance(result, Compared) else (result,):
-            refuse_other_ledger(directory / run.algorithm if several else directory, run.ledger)
-        page = _page(result)
-    except (OSError, ValueError, IndexError, ParameterError) as error:  # curves of unequal lengths among them
-        message = f"{file}: expected what `privcheck run NAME --out DIR` wrote; {error!s}"
-        raise FileFormatError(message) from None
-    write_together(directory, {HTML_NAME: page})
-    return directory / HTML_NAME
+        if "results" in data:
+            return from_json(Compared, data, "run")
+        return from_json(RanOnline, data, "run") if "regret" in data else from_json(Ran, data, "run")
+    except (OSError, ValueError, ParameterError) as error:
+        raise _unreadable(file, error) from None
+
+
+def _unreadable(file: Path, error: Exception) -> FileFormatError:
+    return FileFormatError(f"{file}: expected what `privcheck run NAME --out DIR` wrote; {error!s}")
 
 
 def _page(result: RanOnline | Compared | Ran) -> str:

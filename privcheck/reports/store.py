@@ -8,6 +8,7 @@ from pathlib import Path
 from privcheck.errors import LedgerError
 from privcheck.reports.model import JSON_NAME, digest, encode, parse, read_text
 from privcheck.reports.values import LedgerSummary, Report
+from privcheck.run_folders import find_file, run_folder
 from privcheck.whole_files import write_together, write_whole
 
 HTML_NAME = "report.html"
@@ -46,11 +47,11 @@ def render_again(directory: Path) -> Path:
         LedgerError: The ledger beside it was changed, or is another run's.
         PrivcheckError: The page cannot be written; the old one is still there.
     """
-    text = read_text(directory)
-    report = parse(text, directory / JSON_NAME)
+    text, file = read_text(directory), find_file(directory, JSON_NAME)
+    report = parse(text, file)
     refuse_other_ledger(directory, report.run.ledger if report.run else None)
-    write_together(directory, {HTML_NAME: _page(report, text)})
-    return directory / HTML_NAME
+    write_together(file.parent, {HTML_NAME: _page(report, text)})
+    return file.parent / HTML_NAME
 
 
 def refuse_other_ledger(directory: Path, recorded: LedgerSummary | None) -> None:
@@ -61,7 +62,7 @@ def refuse_other_ledger(directory: Path, recorded: LedgerSummary | None) -> None
     """
     from privcheck.runtime.ledger import FILE_NAME, read_ledger  # loads SymPy, which a page does not need
 
-    path = directory / FILE_NAME
+    path = run_folder(directory) / FILE_NAME
     if recorded is None or not path.exists():
         return
     read_ledger(path)

@@ -1,6 +1,8 @@
 """Chromium measures the pages of reports: short enough to read, no wider than the screen, light and dark."""
 
 import itertools
+import json
+import re
 import shutil
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from playwright.sync_api import sync_playwright
 
+from privcheck import api
 from privcheck.commands.cli import main
 from privcheck.reports.html import render_html
 from privcheck.reports.model import load_report
@@ -93,3 +96,26 @@ def test_links_unfold_what_they_lead_to_and_what_is_unfolded_fits_a_phone(chromi
     shades = page.evaluate(f"{cut}.map(box => getComputedStyle(box).backgroundImage)")  # at the edge that cuts it
     assert all(shade.count("linear-gradient") == 4 for shade in shades)
     context.close()
+
+
+def test_the_card_of_a_published_policy_prints_on_one_page(chromium, tmp_path):
+    """With a warning, a receipt's lines left out, and as much as a publisher is likely to say."""
+    mine, out = tmp_path / "mine", tmp_path / "out"
+    api.run("dp-apvi", env="riverswim", H=3, n=20, noise="release", out=mine)
+    record = json.loads((mine / "policy.json").read_text(encoding="utf-8"))
+    warning = "S=6 and A=2 taken from the largest ids in the data, which a single user can change: no noise covers that"
+    (mine / "policy.json").write_text(json.dumps({**record, "warnings": [warning]}), encoding="utf-8")
+    sentence = "adults with sepsis in intensive care whose stay began in one of the two hospitals of the region " * 2
+    api.publish(
+        mine, out=out, learned_for=sentence.strip(), not_for=[sentence.strip()] * 3, dated="2026-11-24",
+        accept_uncovered=True,
+    )  # fmt: skip
+    page = chromium.new_page(viewport={"width": 390, "height": 800})
+    try:
+        page.goto((out / "card.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        assert page.evaluate("document.querySelector('.verdict').getBoundingClientRect().top") < 120
+        pdf = page.pdf(prefer_css_page_size=True)
+    finally:
+        page.close()
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 
 from privcheck import AddRemoveOne, load_policy, registry
@@ -37,7 +38,7 @@ def prepared(path, *, hole, missing):
 
 def release(path, out):
     call("run", "dp-apvi", "--data", path, "--set", "S=3", "--set", "A=2", "--noise", "release", "--out", out)
-    return json.loads((out / "run.json").read_text(encoding="utf-8"))
+    return json.loads((out / "private" / "run.json").read_text(encoding="utf-8"))
 
 
 def test_a_private_number_of_episodes_is_in_no_file_of_a_release(tmp_path):
@@ -73,7 +74,8 @@ def test_a_number_in_which_neighbours_differ_is_withheld(tmp_path):
     assert "neighbours differ in it" in why_withheld(setting, source)
 
 
-TIMES = {"seconds", "made", "command"}  # of a run, and where its files lie: all that may differ behind the same board
+# of a run and its audits, and where its files lie: all that may differ behind the same board, under private/ alone
+TIMES = {"seconds", "started", "command", "trials_per_second"}
 
 
 def strip(value):
@@ -82,18 +84,14 @@ def strip(value):
     return [strip(part) for part in value] if isinstance(value, list) else value
 
 
-def read_files(out):
-    """Every file of a run by its name: bytes, and of JSON all but the times."""
-    files = {}
-    for path in sorted(out.rglob("*")):
-        raw = path.read_bytes()
-        lines = raw.splitlines() if path.suffix == ".jsonl" else [raw]
-        files[path.name] = [strip(json.loads(line)) for line in lines] if path.suffix.startswith(".json") else raw
-    return files
+def read_private(folder):
+    """Every file under private/ but the page, which shows the times of report.json; of JSON all but the times."""
+    files = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".html"}
+    return {name: strip(json.loads(raw)) if name.endswith(".json") else raw for name, raw in files.items()}
 
 
-def test_every_file_of_a_release_is_the_same_on_neighbours_behind_the_same_board(tmp_path, monkeypatch):
-    """The raw tables differ in one cell of one user; a field that is added to any file is compared with the rest."""
+def replay_board(monkeypatch):
+    """From here on, every draw for the same slice is what the first one was, whatever the exact value."""
     board, draw, drawn = {}, ReleaseNoise.add, []
 
     def replay(self, noise, value, *, release, part):
@@ -102,11 +100,35 @@ def test_every_file_of_a_release_is_the_same_on_neighbours_behind_the_same_board
         return noisy.copy()
 
     monkeypatch.setattr(ReleaseNoise, "add", replay)
-    written = []
+    return drawn
+
+
+@pytest.mark.parametrize("command", ["run", pytest.param("check", marks=pytest.mark.slow)])
+def test_every_file_of_a_release_is_the_same_on_neighbours_behind_the_same_board(tmp_path, monkeypatch, command):
+    """The raw tables differ in one cell of one user; a field that is added to any file is compared with the rest."""
+    drawn, written = replay_board(monkeypatch), []
     for name, hole in (("D", False), ("D2", True)):
         (tmp_path / name).mkdir()
-        release(prepared(tmp_path / name / "trips.parquet", hole=hole, missing="drop"), tmp_path / name / "out")
-        written.append(read_files(tmp_path / name / "out"))
+        path = prepared(tmp_path / name / "trips.parquet", hole=hole, missing="drop")
+        out = tmp_path / name / "out"
+        more = ("--trials", 200) if command == "check" else ()
+        sizes = ("--set", "S=3", "--set", "A=2")
+        told = CliRunner().invoke(
+            main,
+            [
+                str(word)
+                for word in (command, "dp-apvi", "--data", path, *sizes, "--noise", "release", "--out", out, *more)
+            ],
+        )
+        assert told.exit_code == 0, told.output
+        assert f"{USERS - hole} " not in told.output.partition("\n")[0]  # the first line has no noisy figure
+        public = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+        written.append((public, read_private(out / "private")))
     assert any(drawn)
-    assert set(written[0]) >= {"run.json", "policy.json", "policy.npz", "ledger.jsonl"}
+    assert set(written[0][0]) == {
+        "policy.json",
+        "policy.npz",
+        "ledger.jsonl",
+    }  # public to the last byte, times included
+    assert set(written[0][1]) >= {"README.txt", {"run": "run.json", "check": "report.json"}[command]}
     assert written[0] == written[1]

@@ -283,8 +283,9 @@ def test_a_run_for_release_says_what_it_cost_and_where_it_lies_and_has_a_page(tm
     assert "NOT JUDGED · dp-apvi" in said
     assert "Its noise was drawn for a release, at the cost below." in said
     assert "ρ = 1 spent" in said
-    assert f"written to {tmp_path / 'run'}: policy.npz, policy.json, run.json" in said
-    page = tmp_path / "run" / "run.html"
+    assert f"written to {tmp_path / 'run'}: policy.npz, policy.json, private/run.json" in said
+    assert f"to hand it on: privcheck publish {tmp_path / 'run'} --out FOLDER" in said
+    page = tmp_path / "run" / "private" / "run.html"
     assert call("report", tmp_path / "run").strip() == str(page)
     assert "Not judged" in page.read_text(encoding="utf-8")
     work = json.loads(call("check", "dp-apvi", "--data", path, *sizes, "--dry-run", "--json"))

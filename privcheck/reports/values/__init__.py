@@ -42,6 +42,13 @@ from privcheck.reports.values.learned import (
 from privcheck.reports.values.planned import PlannedPart, PlannedWork
 from privcheck.reports.values.policy import PolicyGuarantee, PolicyLabels, PolicyRecord, PolicyValue, ShownPolicy
 from privcheck.reports.values.presets import AgentConstant, PresetUsed
+from privcheck.reports.values.published import (
+    Published,
+    PublishedFile,
+    PublishedGuarantee,
+    RecordHead,
+    StatedFact,
+)
 from privcheck.reports.values.report import (
     About,
     Diagnosis,
@@ -105,8 +112,12 @@ __all__ = [
     "PresetUsed",
     "PricedClaim",
     "Provenance",
+    "Published",
+    "PublishedFile",
+    "PublishedGuarantee",
     "Ran",
     "RanOnline",
+    "RecordHead",
     "Regret",
     "ReleasePrice",
     "ReleaseSensitivity",
@@ -121,6 +132,7 @@ __all__ = [
     "SpentCost",
     "Standing",
     "StartedPackage",
+    "StatedFact",
     "StepInput",
     "Sweep",
     "SweepPoint",

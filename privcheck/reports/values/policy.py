@@ -107,11 +107,12 @@ class PolicyRecord(Result):
         labels: What users call them.
         parameters: Of the declaration, exact.
         options: Of the agent.
+        choices: The readings of the paper, by name; empty in files of earlier versions.
         guarantee: None for an agent without privacy.
         value: What it is worth.
         warnings: What no noise covers: sizes that were taken from the data, choices that looked at it.
         versions: Of privcheck and what it stands on.
-        made: When, in UTC.
+        made: When, in UTC; empty with release noise: how long exact data took is no function of the releases.
     """
 
     policy: str
@@ -124,6 +125,7 @@ class PolicyRecord(Result):
     labels: PolicyLabels = field(default_factory=PolicyLabels)
     parameters: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
     guarantee: PolicyGuarantee | None
     value: PolicyValue
     warnings: tuple[str, ...] = ()
