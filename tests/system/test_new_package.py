@@ -113,7 +113,7 @@ def test_its_own_tests_pass(installed):
 def test_its_own_check_holds_with_the_agent_run(installed):
     kind, place, environment = installed
     command = [sys.executable, "-c", "from privcheck.commands.cli import main; main()"]
-    command += ["check", "my-own-agent", "--out", "report", "--json", "--trials", "2000"]
+    command += ["check", "my-own-agent", "--out", "report", "--json", "--trials", "500", "--replicates", "2"]
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     result = json.loads(done.stdout)
