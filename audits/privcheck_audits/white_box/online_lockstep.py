@@ -59,13 +59,9 @@ class OnlinePairs:
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Replayed:
         """Returns what so many pairs came to."""
-        replayed: list[Replayed] = []
-        for number in range(first, first + runs):
-            found = any(one.broken for one in replayed)
-            replayed.append(self._one(rng, number, found=found))
-        return total(iter(replayed))
+        return total(self._one(rng, number) for number in range(first, first + runs))
 
-    def _one(self, rng: np.random.Generator, number: int, *, found: bool) -> Replayed:
+    def _one(self, rng: np.random.Generator, number: int) -> Replayed:
         agent = self.agents[number % len(self.agents)]
         mdp, K = agent.request.world.mdp, agent.request.episodes
         fixed = list(response_pairs(agent.declaration, agent.request.world))
@@ -75,7 +71,7 @@ class OnlinePairs:
         else:
             one, other, words = random_responses(mdp, rng, model=number % 3 == 1)
         seed = int(rng.integers(2**63))
-        replayed = replay_agent(agent, (one, other), position, seed=seed, words=words, found=found)
+        replayed = replay_agent(agent, (one, other), position, seed=seed, words=words)
         if number >= len(self.agents):
             return replayed
         answering = (fixed[0][1], random_responses(mdp, rng, model=False)[0])
@@ -84,13 +80,7 @@ class OnlinePairs:
 
 
 def replay_agent(
-    agent: Watched,
-    pair: tuple[FiniteMDP, FiniteMDP],
-    position: int,
-    *,
-    seed: int,
-    words: str,
-    found: bool = False,
+    agent: Watched, pair: tuple[FiniteMDP, FiniteMDP], position: int, *, seed: int, words: str
 ) -> Replayed:
     """Returns how far one user moved each release of a running agent, and whether all that it hands back stayed.
 
@@ -103,10 +93,9 @@ def replay_agent(
         position: Which user it is, counted from 1.
         seed: Of the users and of D's noise.
         words: The pair in words.
-        found: A violation that repeats has been found: a release that exceeds its charge too is not played again.
     """
     replayed = _replay_once(agent, pair, position, seed=seed, words=words)
-    if not replayed.broken or (found and not replayed.departures):
+    if not replayed.broken:
         return replayed
     same = _replay_once(agent, (pair[0], pair[0]), position, seed=seed, words=words)
     if not same.departures and (moved := _list_unrepeated(agent, same)):
