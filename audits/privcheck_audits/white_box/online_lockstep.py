@@ -32,12 +32,18 @@ _UNREPEATED: Final = (
     "behind the same billboards the agent does not repeat itself on the same data, so that nothing is known about what "
     "moves it: draw from the replicate's generators, and keep what is remembered in its arrays (PlainAgent's `memory`)"
 )
+_DRAWN_ELSEWHERE: Final = (
+    "users who answer alike send something else when they are asked again with the same randomness, so that nothing is "
+    "known about how far one user moves a release: let a privatizer half draw from the user's own generator alone "
+    "(`contribute(user, rng)` of a PlainAgent), and every other agent from its replicate's generators"
+)
 _ELSEWHERE: Final = (
     "another copy of the agent that continues its replicate plays another policy: something is kept outside of the "
     "replicate's arrays and generators, where no checkpoint holds it and no one user's data can be exchanged under it. "
     "Keep what is remembered of past billboards in the replicate (PlainAgent's `memory`)"
 )
 _ROUNDING: Final = 1e-9  # relative: of P-sums of costs and rewards, which are differences of sums over all users
+_REPEATED: Final = 1e-6  # relative to the charge: by how much at most what is repeated is off
 _EPS: Final = 8 * float(np.finfo(np.float64).eps)  # of a message that is a difference of noisy sums
 
 
@@ -78,7 +84,8 @@ def replay_agent(
 ) -> Replayed:
     """Returns how far one user moved each release of a running agent, and whether all that it hands back stayed.
 
-    What did not stay is played again on D alone, twice: only what is then the same has been moved by the user.
+    What did not stay, or exceeds its charge, is played again on D alone, twice: only what is then the same has been
+    moved by the user.
 
     Args:
         agent: The agent.
@@ -88,10 +95,13 @@ def replay_agent(
         words: The pair in words.
     """
     replayed = _replay_once(agent, pair, position, seed=seed, words=words)
-    if not replayed.departures:
+    if not replayed.broken:
         return replayed
     same = _replay_once(agent, (pair[0], pair[0]), position, seed=seed, words=words)
-    if not same.departures:
+    if not same.departures and (moved := _list_unrepeated(agent, same)):
+        kept = (replace(one, exceeds=False) if one.release in moved else one for one in replayed.distances)
+        return replace(replayed, distances=tuple(kept), unrepeated=len(moved), doubt=_DRAWN_ELSEWHERE)
+    if not replayed.departures or not same.departures:
         return replayed
     until_then = _replay_once(agent, pair, position, seed=seed, words=words, stop=True)
     return replace(until_then, departures=0, departure="", unrepeated=same.departures, doubt=_UNREPEATED)
@@ -167,6 +177,16 @@ def _replay_once(
         shown=show_pair(pair, f"How user {position} answers in D and in D′, whatever the agent does."),
         words=where,
     )
+
+
+def _list_unrepeated(agent: Watched, same: Replayed) -> set[str]:
+    """Lists the releases that a replay of the same data moved, further than rounding does.
+
+    Messages that are differences of noisy sums are rounded, far below that.
+    """
+    names = {release.name for release in agent.declaration.releases}
+    moved = (one for one in same.distances if one.release in names and math.isfinite(one.measured))
+    return {one.release for one in moved if one.measured > _REPEATED * one.charged}
 
 
 def _report_undeclared(release: str, where: str) -> Distance:
