@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from privcheck.mechanisms import GaussianNoise, lacks
+from privcheck.mechanisms import GaussianNoise, Noise, lacks
 from privcheck.procedures.base import Array, KnownPair, Sampler
 from privcheck.procedures.mixtures import Mixture, SampledRounds
 from privcheck.procedures.one_sample import Chosen, Moved, OneSampleRounds
@@ -35,8 +35,10 @@ from privcheck.statistics.derived import tabular_sizes
 _SAME: Final = 12  # digits from which two numbers are one
 _COPIES: Final = 500  # of one user in a batch, beyond which no law is written out
 _RAREST: Final = -700.0  # ln of a probability below which no double holds it
-_ENTRIES: Final = 24  # of a table with Laplace noise that are looked at, those that move furthest
-_ENTRIES_OF_TWO: Final = 4  # … where the users of D and of D′ both move some
+_FLAT: Final = 1e-9  # relative, across a line on which two users are taken to be
+_ENTRIES: Final = 4096  # of a table with Laplace noise that are looked at, those that move furthest
+_MOVES: Final = 24  # ways in which they move that are told apart
+_PLANAR: Final = 4  # … where a number tells of the users of D and of D′
 
 User = tuple[Any, ...]  # one user's data, as each release takes it; None where they contribute nothing
 
@@ -73,9 +75,10 @@ def sampled_pairs(of: OneSample, relation: Relation, values: Mapping[str, Fracti
     if isinstance(sampling, Placed) and several:  # no law of several places together is written out
         return tuple(pair for one in looked for pair in sampled_pairs(alone(one), relation, values))
     known, seen = list[KnownPair](), set[tuple[float, ...]]()
-    for neighbours in _neighbours(looked, sampling, relation, values):
-        moved = _moved_numbers(looked, neighbours, relation, values, several=not isinstance(sampling, Placed))
-        key = tuple(round(shift / one.noise.scale, _SAME) for one in moved for shift in one.shifts)
+    options = itertools.product(_neighbours(looked, sampling, relation, values), (1, 2) if len(weights) == 2 else (1,))
+    for neighbours, axes in options:
+        moved = _moved_numbers(looked, neighbours, relation, values, several=len(weights) == 2, axes=axes)
+        key = tuple(round(shift / one.noise.scale, _SAME) for one in moved for shift in (*one.shifts, one.count))
         if not moved or key in seen:
             continue
         seen.add(key)
@@ -85,7 +88,7 @@ def sampled_pairs(of: OneSample, relation: Relation, values: Mapping[str, Fracti
             runs: Sampler = PlacedRounds(place=place, epochs=rounds)
             laws = [(f"{words}; {told}", outcomes) for told, outcomes in place.outcomes()]
             known += [KnownPair(words=told, data=data, outcomes=law, rounds=rounds, sampler=runs) for told, law in laws]
-        elif len(moved) == 1 and not of.selections:
+        elif [one.count for one in moved] == [1] and not of.selections:
             mixture = Mixture(noise=moved[0].noise, weights=weights, shifts=moved[0].shifts)
             runs, law = SampledRounds(mixture=mixture, rounds=rounds), mixture.outcomes()
             known.append(KnownPair(words=words, data=data, outcomes=law, rounds=rounds, sampler=runs))
@@ -285,6 +288,7 @@ def _moved_numbers(
     values: Mapping[str, Fraction],
     *,
     several: bool,
+    axes: int,
 ) -> tuple[Moved, ...]:
     """Returns the numbers that are looked at, by how much a sampled user moves each; none where none tells D from D′.
 
@@ -296,6 +300,8 @@ def _moved_numbers(
         relation: The neighbouring relation.
         values: The parameters.
         several: Whether more than one entry of a table with Laplace noise may be looked at.
+        axes: Of Gaussian noise: 1 for the coordinate along f(D) − f(D′); 2 for the plane of the users of D and of D′,
+            in which their law lies, where they are not on one line.
     """
     gaussian, moved = [], list[Moved]()
     for i, release in enumerate(releases):
@@ -303,18 +309,16 @@ def _moved_numbers(
         noise = release.mechanism.at(values).coordinates()
         rows = _contributions(release, users, relation)
         rows = rows[:2] - rows[2]
-        change = rows[0] - rows[1]
-        if not change.any():
+        if not (rows[0] - rows[1]).any():
             continue
         if noise.gaussian:
             gaussian.append((noise, rows))
-            continue
-        both = bool(rows[0].any() and rows[1].any())
-        most = (_ENTRIES_OF_TWO if both else _ENTRIES) if several else 1
-        furthest = np.argsort(-np.abs(change), kind="stable")[:most]
-        signs = np.sign(change[furthest])
-        shifts = [tuple((rows[:, at] * sign).tolist()) for at, sign in zip(furthest, signs, strict=True) if sign != 0]
-        moved += [Moved(noise=noise, shifts=(one[0], one[1])) for one in shifts]
+        elif several:
+            moved += _alike(noise, rows)
+        else:
+            furthest = rows[:, np.argmax(np.abs(rows[0] - rows[1]))]
+            furthest = furthest if furthest[0] > furthest[1] else -furthest
+            moved.append(Moved(noise=noise, shifts=(float(furthest[0]), float(furthest[1]))))
     if not gaussian:
         return tuple(moved)
     if len(gaussian) == 1:
@@ -323,8 +327,36 @@ def _moved_numbers(
         noise = GaussianNoise(scale=1.0)
         rows = np.concatenate([part / one.scale for one, part in gaussian], axis=1)
     change = rows[0] - rows[1]
-    first, second = (rows @ (change / np.linalg.norm(change))).tolist()
-    return (Moved(noise=noise, shifts=(first, second)), *moved)
+    along = [change / np.linalg.norm(change)]
+    across = rows[1] - (rows[1] @ along[0]) * along[0]
+    if axes == 2 and (aside := float(np.linalg.norm(across))) > _FLAT * float(np.linalg.norm(rows)):
+        along.append(across / aside)
+    shifts = [(rows @ axis).tolist() for axis in along]
+    return (*(Moved(noise=noise, shifts=(first, second)) for first, second in shifts), *moved)
+
+
+def _alike(noise: Noise, rows: Array) -> list[Moved]:
+    """Returns the entries that move, those together that move alike; the noise is symmetric.
+
+    Args:
+        noise: Of every entry.
+        rows: (2, entries) by how much the user moves them in D and in D′.
+    """
+    size = np.abs(np.concatenate([rows, rows[:1] - rows[1:]])).max(axis=0)
+    kept = np.argsort(-size, kind="stable")[:_ENTRIES]
+    rows = rows[:, kept[size[kept] > 0]]
+    rows = rows * np.where(np.where(rows[0] != 0, rows[0], rows[1]) < 0, -1.0, 1.0)
+    ways, counts = np.unique(rows, axis=1, return_counts=True)
+    both = (ways[0] != 0) & (ways[1] != 0) & (ways[0] != ways[1])
+    found = list[Moved]()
+    for which, most in ((~both, _MOVES), (both, _PLANAR)):
+        heaviest = np.argsort(-counts[which] * np.abs(ways[:, which]).max(axis=0), kind="stable")[:most]
+        shifts, times = ways[:, which][:, heaviest].T.tolist(), counts[which][heaviest].tolist()
+        found += [
+            Moved(noise=noise, shifts=(one, other), count=count)
+            for (one, other), count in zip(shifts, times, strict=True)
+        ]
+    return found
 
 
 def _contributions(release: Release, users: tuple[Any, Any, Any], relation: Relation) -> Array:

@@ -10,6 +10,7 @@ fixed size are different mechanisms with different figures: account for the samp
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Final
 
 from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, LostLaw, ZcdpLaw
@@ -26,6 +27,10 @@ from privcheck.unit import RelationName
 _FEW: Final = 1e-12  # a sampling rate below it is rounded up to it
 _STEEPEST: Final = 1e4  # Δ/std above which a sampled user is charged as fully revealed
 _MOST_DRAWS: Final = 1_000_000
+_CROWDS: Final = 12  # numbers of other users in a cut-off sample, from B on, that are told apart
+_WIDTH: Final = 0.5  # of these, in standard deviations, where they are groups
+_ROUNDED: Final = 1e-9  # relative, of a probability of the binomial law, and more
+_ALWAYS: Final = 1e-3  # probability of a sample that is not cut off, below which it is charged as one that is
 _NEAR: Final = 1e-8  # Δ/std below which sampling is left out
 
 
@@ -216,14 +221,16 @@ def truncated_poisson_gaussian(
     most: Real,
     relation: RelationName,
     sensitivity: Real = 1,
+    apart: Real | None = None,
     count: Real = 1,
 ) -> Event:
     """Returns Gaussian noise on a Poisson sample of which at most B are kept, any B of more being equally likely.
 
     Let K of the other users be sampled, and be told. Where K < B nobody is left out, and it is `poisson_gaussian`. Else
     the user is kept with probability κ = qB/(K + 1) < q, in somebody else's place: given the others, (1 − κ)N(y) +
-    κN(u) against N(y) or (1 − κ)N(y) + κN(v), with |u|, |v|, |y| ≤ s. That is a batch of a fixed size, which
-    `without_replacement` bounds. K is Bin(n − 1, q), whatever the user's data.
+    κN(u) against N(y) or (1 − κ)N(y) + κN(v), any two of 0, u, v and y at most `apart`. That is a batch of a fixed
+    size, which `without_replacement` bounds. K is Bin(n − 1, q), whatever the user's data. Numbers K that are next to
+    each other are charged at the largest κ among them.
 
     Args:
         std: Standard deviation of one coordinate.
@@ -232,6 +239,8 @@ def truncated_poisson_gaussian(
         most: B.
         relation: "add-remove", "zero-out", "replace-one" or "replace-one-same-start".
         sensitivity: ℓ2 norm of one user's contribution, under every relation.
+        apart: ℓ2 norm by which the sum moves where one user stands in for another, from `sensitivity` to twice that;
+            None for twice.
         count: How many rounds, sampled afresh.
 
     Raises:
@@ -242,23 +251,30 @@ def truncated_poisson_gaussian(
     ...     std=1, rate=0.01, users=1000, most=30, relation="add-remove", count=100
     ... )
     >>> round(acc.compose(event).epsilon(delta=1e-6).value, 3)
-    0.955
+    0.942
     """
-    from scipy.special import bdtrc
-
     spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
     q, s = real("rate", rate, most=1), ratio("truncated_poisson_gaussian", moved, spread)
     n, b = whole("users", users), whole("most", most)
+    given = {} if apart is None else {"apart": real("apart", apart, least=moved, strict=False, most=2 * moved)}
+    swapped = 2 * s if apart is None else ratio("truncated_poisson_gaussian", given["apart"], spread)
     pieces, note = _gaussian_pieces(s, q, relation)
-    over = min(1.0, float(bdtrc(b - 1, n - 1, q)) * (1 + 1e-9)) if b <= n - 1 else 0.0
-    if pieces and over > 0:
+    crowds = _crowds(n, b, q) if pieces and b <= n - 1 else []
+    if crowds:
         law = pieces[0][0]
         if not isinstance(law, SampledGaussian | ReplacedGaussian):
             pieces = [(LostLaw(q), 1)] if q < 1 else [(GaussianLaw(4 * s * s), 1)]
             note = "a sampled user is charged as fully revealed" if q < 1 else "every user is charged as sampled"
         else:
-            crowded = (SampledGaussian if relation == "add-remove" else MirroredGaussian)(2 * s, law.rate)
-            pieces = [(RevealedLaw((1 - over, over), (law, crowded)) if over < 1 else crowded, 1)]
+            crowded = SampledGaussian if relation == "add-remove" else MirroredGaussian
+            weights, rates = [weight for weight, _ in crowds], [rate for _, rate in crowds]
+            if weights[0] < _ALWAYS:  # hardly ever few: charged as the fewest of too many, who are kept no likelier
+                weights, rates = [weights[0] + weights[1], *weights[2:]], [rates[0], *rates[2:]]
+                laws = [_widened(crowded(swapped, rate)) for rate in rates]
+            else:
+                laws = [_widened(law), *(_widened(crowded(swapped, rate)) for rate in rates[1:])]
+            weights = [weight / math.fsum(weights) for weight in weights]
+            pieces = [(RevealedLaw(tuple(weights), tuple(laws)) if len(laws) > 1 else laws[0], 1)]
             note = join_notes(note, "how many are sampled counts as known")
     return event(
         "truncated_poisson_gaussian",
@@ -270,8 +286,31 @@ def truncated_poisson_gaussian(
         users=n,
         most=b,
         sensitivity=moved,
+        **given,
         relation=relation,
     )
+
+
+def _crowds(users: int, most: int, rate: float) -> list[tuple[float, float]]:
+    """Returns the probabilities of fewer than B others in the sample, and of more, and with which a user is kept then.
+
+    K from B on falls into groups half a standard deviation wide, each with the largest κ = qB/(K + 1) in it; the last
+    has all that follow.
+    """
+    from scipy.special import bdtr, bdtrc
+
+    width = max(1, math.ceil(_WIDTH * math.sqrt((users - 1) * rate * (1 - rate))))
+    starts = [k for k in range(most, most + _CROWDS * width, width) if k <= users - 1]
+    tails = [*(float(bdtrc(k - 1, users - 1, rate)) for k in starts), 0.0]
+    kept = [max(_FEW, rate * most / (k + 1)) for k in starts]
+    crowds = [(tail - further, q) for tail, further, q in zip(tails, tails[1:], kept, strict=False) if tail > further]
+    return [(float(bdtr(most - 1, users - 1, rate)), rate), *crowds] if crowds else []
+
+
+def _widened(law: SampledGaussian | ReplacedGaussian | MirroredGaussian) -> Piece:
+    """Returns a law whose weight may be rounded down: hockey-sticks are convex in the rate, and 0 where it is 0."""
+    rate = law.rate * (1 + _ROUNDED)
+    return replace(law, rate=rate) if rate < 1 else GaussianLaw((2 * law.shift) ** 2)
 
 
 def _gaussian_pieces(s: float, q: float, relation: RelationName) -> tuple[list[tuple[Piece, int]], str]:
