@@ -114,13 +114,12 @@ class OneSampleRounds:
 
     def outcomes(self) -> Outcomes:
         """Returns the laws of one round."""
-        each = [one.laws() for one in (*self.moved, *self.chosen)]
+        each = [*(one.laws() for one in self.moved), *(one.laws() for one in self.chosen)]
         each.sort(key=_directions)  # what tells of the same user alone is merged by one ratio
         laws = functools.reduce(_product, each[:-1], _NOTHING)
         laws = _multiply(laws, each[-1])  # merged by its loss, below
         mixed = np.stack([self._mix(laws[row] - laws[0]) + laws[0] for row in (1, 2)])
-        log_p, log_q = _merge(mixed, mixed[0] - mixed[1], _MERGED)
-        return Outcomes(log_p=normalised(log_p), log_q=normalised(log_q))
+        return merge_by_loss(mixed)
 
     def _mix(self, ratio: Array) -> Array:
         """Returns ln(1 − q + q·e^ratio)."""
@@ -149,6 +148,12 @@ class OneSampleRounds:
                     with_second += ratio
             scores += self._mix(with_first) - self._mix(with_second)
         return scores
+
+
+def merge_by_loss(laws: Array) -> Outcomes:
+    """Returns the laws of outcomes, (2, outcomes) in logarithms, those merged whose losses are nearly the same."""
+    log_p, log_q = _merge(laws, laws[0] - laws[1], _MERGED)
+    return Outcomes(log_p=normalised(log_p), log_q=normalised(log_q))
 
 
 def _power(one: Array, times: int) -> Array:

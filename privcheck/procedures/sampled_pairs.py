@@ -13,6 +13,7 @@ import numpy as np
 
 from privcheck.mechanisms import GaussianNoise, Noise, lacks
 from privcheck.procedures.base import Array, KnownPair, Sampler
+from privcheck.procedures.capped import MOST_KEPT, CappedRounds
 from privcheck.procedures.mixtures import Mixture, SampledRounds
 from privcheck.procedures.one_sample import Chosen, Moved, OneSampleRounds
 from privcheck.procedures.placed import Place, PlacedRounds
@@ -26,6 +27,7 @@ from privcheck.relations import (
     extreme_pairs,
     most_trajectories,
     replaced,
+    zeroed_out,
 )
 from privcheck.releases import Release
 from privcheck.schedules import BallsInBins, Placed, Poisson, Sampling, WithoutReplacement
@@ -95,6 +97,8 @@ def sampled_pairs(of: OneSample, relation: Relation, values: Mapping[str, Fracti
         else:
             for chosen in _chosen_together(of, relation, values, in_first=any(x is not None for x in neighbours.first)):
                 known.append(_one_pair(moved, chosen, words, data, rate=weights[1], rounds=rounds))
+    if isinstance(sampling, Poisson) and sampling.most is not None:
+        known += _capped_pairs(looked, sampling, relation, values)
     if not known:  # selections alone
         for in_first in (True, False):
             here = f"the user is in {'D' if in_first else 'D′'} and in its sample with probability {weights[1]:.6g}"
@@ -102,6 +106,46 @@ def sampled_pairs(of: OneSample, relation: Relation, values: Mapping[str, Fracti
                 data = chosen[0].data if in_first else chosen[0].data[::-1]
                 known.append(_one_pair((), chosen, here, data, rate=weights[1], rounds=rounds))
     return tuple(known)
+
+
+def _capped_pairs(
+    looked: Sequence[Release], sampling: Poisson, relation: Relation, values: Mapping[str, Fraction]
+) -> Iterator[KnownPair]:
+    """Yields pairs whose user takes the place of others in a cut-off sample, all of whom are alike."""
+    assert sampling.most is not None
+    assert sampling.users is not None
+    users, most = int(sampling.users.number(values)), int(sampling.most.number(values))
+    if not 1 <= most < users or most > MOST_KEPT or not looked:
+        return
+    nobody = (None,) * len(looked)
+    swapped = isinstance(relation, ReplaceOne)
+    seen = set[tuple[float, ...]]()
+    for one, two in _extreme(looked, relation if swapped else replaced(relation), values):
+        for first, second in ((one, two), (two, one)) if swapped else ((one, nobody), (nobody, one)):
+            for others in (two, one, nobody):
+                rows = np.concatenate(
+                    [
+                        _contributions(looked[i], (first[i], second[i], others[i]), zeroed_out(relation))
+                        / looked[i].mechanism.at(values).coordinates().scale
+                        for i in range(len(looked))
+                    ],
+                    axis=1,
+                )
+                key = tuple(np.round(rows @ rows.T, _SAME).ravel().tolist())
+                if not (rows[0] - rows[1]).any() or key in seen:
+                    continue
+                seen.add(key)
+                there = not isinstance(relation, AddRemoveOne)
+                neighbours = Neighbours(first=first, second=second, others=others)
+                runs = CappedRounds(
+                    rate=sampling.rate.number(values), users=users, most=most, contributions=rows,
+                    present=(there or first is not nobody, there or second is not nobody),
+                    rounds=int(sampling.times.number(values)),
+                )  # fmt: skip
+                yield KnownPair(
+                    words=_words(looked, neighbours, relation), data=(_told(first), _told(second)),
+                    outcomes=runs.outcomes(), rounds=runs.rounds, sampler=runs,
+                )  # fmt: skip
 
 
 def _one_pair(

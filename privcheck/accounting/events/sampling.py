@@ -13,7 +13,7 @@ import math
 from dataclasses import replace
 from typing import Any, Final
 
-from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, LostLaw, ZcdpLaw
+from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.engine.replaced import MirroredGaussian, ReplacedGaussian
 from privcheck.accounting.engine.revealed import RevealedLaw
@@ -226,11 +226,18 @@ def truncated_poisson_gaussian(
 ) -> Event:
     """Returns Gaussian noise on a Poisson sample of which at most B are kept, any B of more being equally likely.
 
-    Let K of the other users be sampled, and be told. Where K < B nobody is left out, and it is `poisson_gaussian`. Else
-    the user is kept with probability κ = qB/(K + 1) < q, in somebody else's place: given the others, (1 − κ)N(y) +
-    κN(u) against N(y) or (1 − κ)N(y) + κN(v), any two of 0, u, v and y at most `apart`. That is a batch of a fixed
-    size, which `without_replacement` bounds. K is Bin(n − 1, q), whatever the user's data. Numbers K that are next to
-    each other are charged at the largest κ among them.
+    Let K of the other users be sampled, K from Bin(n − 1, q) whatever the user's data. Where K < B nobody is left out,
+    and it is `poisson_gaussian`. Else the user is kept with probability κ = qB/(K + 1) < q, in somebody else's place.
+    What dominates it is what an attacker is told who is told more, in one of two ways:
+
+    * Where K is above some c, K: given the others, (1 − κ)N(y) + κN(u) against N(y) or (1 − κ)N(y) + κN(v), any two of
+      0, u, v and y at most `apart`. That is a batch of a fixed size, which `without_replacement` bounds. Numbers K that
+      are next to each other are charged at the largest κ among them.
+    * Else, unless the user is absent from one of both data sets, which of the others are kept, J of them: whatever the
+      user's data J has one law. Then J = B − 1 says most of the user, who is kept with probability a/(a + b), a being
+      P(kept, J = B − 1) and b = (1 − q)P(K = B − 1), and moves the sum by their own contribution alone.
+
+    c is chosen by the variance of the likelihood ratio that is left.
 
     Args:
         std: Standard deviation of one coordinate.
@@ -251,7 +258,7 @@ def truncated_poisson_gaussian(
     ...     std=1, rate=0.01, users=1000, most=30, relation="add-remove", count=100
     ... )
     >>> round(acc.compose(event).epsilon(delta=1e-6).value, 3)
-    0.942
+    0.955
     """
     spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
     q, s = real("rate", rate, most=1), ratio("truncated_poisson_gaussian", moved, spread)
@@ -259,21 +266,18 @@ def truncated_poisson_gaussian(
     given = {} if apart is None else {"apart": real("apart", apart, least=moved, strict=False, most=2 * moved)}
     swapped = 2 * s if apart is None else ratio("truncated_poisson_gaussian", given["apart"], spread)
     pieces, note = _gaussian_pieces(s, q, relation)
-    crowds = _crowds(n, b, q) if pieces and b <= n - 1 else []
-    if crowds:
+    if pieces and b <= n - 1:
         law = pieces[0][0]
         if not isinstance(law, SampledGaussian | ReplacedGaussian):
             pieces = [(LostLaw(q), 1)] if q < 1 else [(GaussianLaw(4 * s * s), 1)]
             note = "a sampled user is charged as fully revealed" if q < 1 else "every user is charged as sampled"
         else:
+            told = _least_told(n, b, law.rate, (s, swapped), absent=relation == "add-remove")
             crowded = SampledGaussian if relation == "add-remove" else MirroredGaussian
-            weights, rates = [weight for weight, _ in crowds], [rate for _, rate in crowds]
-            if weights[0] < _ALWAYS:  # hardly ever few: charged as the fewest of too many, who are kept no likelier
-                weights, rates = [weights[0] + weights[1], *weights[2:]], [rates[0], *rates[2:]]
-                laws = [_widened(crowded(swapped, rate)) for rate in rates]
-            else:
-                laws = [_widened(law), *(_widened(crowded(swapped, rate)) for rate in rates[1:])]
-            weights = [weight / math.fsum(weights) for weight in weights]
+            weights = [weight / math.fsum(w for w, _, _ in told) for weight, _, _ in told]
+            laws = [
+                _widened(crowded(swapped, kept) if in_place else replace(law, rate=kept)) for _, kept, in_place in told
+            ]
             pieces = [(RevealedLaw(tuple(weights), tuple(laws)) if len(laws) > 1 else laws[0], 1)]
             note = join_notes(note, "how many are sampled counts as known")
     return event(
@@ -291,23 +295,68 @@ def truncated_poisson_gaussian(
     )
 
 
-def _crowds(users: int, most: int, rate: float) -> list[tuple[float, float]]:
-    """Returns the probabilities of fewer than B others in the sample, and of more, and with which a user is kept then.
+_Told = tuple[float, float, bool]  # a probability, that with which the user is kept, and whether in another's place
 
-    K from B on falls into groups half a standard deviation wide, each with the largest κ = qB/(K + 1) in it; the last
-    has all that follow.
+
+def _least_told(users: int, most: int, rate: float, shifts: tuple[float, float], *, absent: bool) -> list[_Told]:
+    """Returns what is told of a cut-off sample, of all c the one that leaves the likelihood ratio least variance.
+
+    Args:
+        users: n.
+        most: B, below n.
+        rate: q.
+        shifts: By how many standard deviations the user moves the sum, alone and in the place of another.
+        absent: Whether the user is absent from one of both data sets.
+    """
+    width = max(1, math.ceil(_WIDTH * math.sqrt((users - 1) * rate * (1 - rate))))
+    starts = [k for k in range(most, most + _CROWDS * width, width) if k <= users - 1]
+    kinds = [_told(users, most, rate, starts, known) for known in range(1 if absent else len(starts) + 1)]
+
+    def variance(told: list[_Told]) -> float:
+        """The logarithm of Σ w·κ²·(e^{s²} − 1)."""
+        moved = [min(700.0, shifts[in_place] ** 2) for _, _, in_place in told]
+        return math.log(math.fsum(w * kept**2 * math.expm1(m) for (w, kept, _), m in zip(told, moved, strict=True)))
+
+    return min(kinds, key=variance)
+
+
+def _told(users: int, most: int, rate: float, starts: list[int], known: int) -> list[_Told]:
+    """Returns the laws of which one is told, K beyond the first `known` groups being told, and J before.
+
+    Args:
+        users: n.
+        most: B.
+        rate: q.
+        starts: The least K of every group, from B on; the last group has all that follow.
+        known: Of how many groups J is told; 0 of none but K < B.
     """
     from scipy.special import bdtr, bdtrc
 
-    width = max(1, math.ceil(_WIDTH * math.sqrt((users - 1) * rate * (1 - rate))))
-    starts = [k for k in range(most, most + _CROWDS * width, width) if k <= users - 1]
-    tails = [*(float(bdtrc(k - 1, users - 1, rate)) for k in starts), 0.0]
-    kept = [max(_FEW, rate * most / (k + 1)) for k in starts]
-    crowds = [(tail - further, q) for tail, further, q in zip(tails, tails[1:], kept, strict=False) if tail > further]
-    return [(float(bdtr(most - 1, users - 1, rate)), rate), *crowds] if crowds else []
+    n, b, q = users, most, rate
+    ends = [*starts[1:], n]
+    tails = [float(bdtrc(k - 1, n - 1, q)) for k in (*starts, n)]
+    told = [
+        (tail - further, max(_FEW, q * b / (k + 1)), True)
+        for tail, further, k in zip(tails[known:], tails[known + 1 :], starts[known:], strict=False)
+    ]
+    if not known:
+        few = (float(bdtr(b - 1, n - 1, q)), q, False)
+        if few[0] < _ALWAYS:  # hardly ever few: charged as the fewest of too many
+            told[0] = (few[0] + told[0][0], q, True)
+        else:
+            told.append(few)
+    else:
+        c = ends[known - 1] - 1
+        kept = b / n * (float(bdtrc(b, n, q)) - float(bdtrc(c + 1, n, q)))  # q·E[B/(K + 1); B ≤ K ≤ c]
+        fewer = float(bdtr(b - 2, n - 1, q)) if b > 1 else 0.0
+        next_to_full = max(0.0, float(bdtr(b - 1, n - 1, q)) - fewer)
+        held, hidden = q * next_to_full + kept, (1 - q) * next_to_full
+        told += [(fewer, q, False), (held + hidden, held / (held + hidden), False)]
+        told.append((max(0.0, tails[0] - tails[known] - kept), _FEW, False))  # B others are kept, and the user is not
+    return [one for one in told if one[0] > 0]
 
 
-def _widened(law: SampledGaussian | ReplacedGaussian | MirroredGaussian) -> Piece:
+def _widened(law: SampledGaussian | ReplacedGaussian | MirroredGaussian) -> Law:
     """Returns a law whose weight may be rounded down: hockey-sticks are convex in the rate, and 0 where it is 0."""
     rate = law.rate * (1 + _ROUNDED)
     return replace(law, rate=rate) if rate < 1 else GaussianLaw((2 * law.shift) ** 2)
