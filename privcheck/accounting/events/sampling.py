@@ -29,6 +29,7 @@ _STEEPEST: Final = 1e4  # Δ/std above which a sampled user is charged as fully 
 _MOST_DRAWS: Final = 1_000_000
 _CROWDS: Final = 12  # numbers of other users in a cut-off sample, from B on, that are told apart
 _WIDTH: Final = 0.5  # of these, in standard deviations, where they are groups
+_MOST_MOVED: Final = 600.0  # square of a shift from which on e of it is left as it is
 _ROUNDED: Final = 1e-9  # relative, of a probability of the binomial law, and more
 _ALWAYS: Final = 1e-3  # probability of a sample that is not cut off, below which it is charged as one that is
 _NEAR: Final = 1e-8  # Δ/std below which sampling is left out
@@ -272,7 +273,7 @@ def truncated_poisson_gaussian(
             pieces = [(LostLaw(q), 1)] if q < 1 else [(GaussianLaw(4 * s * s), 1)]
             note = "a sampled user is charged as fully revealed" if q < 1 else "every user is charged as sampled"
         else:
-            told = _least_told(n, b, law.rate, (s, swapped), absent=relation == "add-remove")
+            told = _least_told(n, b, law.rate, (s, swapped), relation)
             crowded = SampledGaussian if relation == "add-remove" else MirroredGaussian
             weights = [weight / math.fsum(w for w, _, _ in told) for weight, _, _ in told]
             laws = [
@@ -298,24 +299,25 @@ def truncated_poisson_gaussian(
 _Told = tuple[float, float, bool]  # a probability, that with which the user is kept, and whether in another's place
 
 
-def _least_told(users: int, most: int, rate: float, shifts: tuple[float, float], *, absent: bool) -> list[_Told]:
+def _least_told(users: int, most: int, rate: float, shifts: tuple[float, float], relation: RelationName) -> list[_Told]:
     """Returns what is told of a cut-off sample, of all c the one that leaves the likelihood ratio least variance.
+
+    Every c bounds the cost. The one that is chosen depends on the noise, and where it changes the bound may step up.
 
     Args:
         users: n.
         most: B, below n.
         rate: q.
         shifts: By how many standard deviations the user moves the sum, alone and in the place of another.
-        absent: Whether the user is absent from one of both data sets.
+        relation: Between both data sets.
     """
     width = max(1, math.ceil(_WIDTH * math.sqrt((users - 1) * rate * (1 - rate))))
     starts = [k for k in range(most, most + _CROWDS * width, width) if k <= users - 1]
-    kinds = [_told(users, most, rate, starts, known) for known in range(1 if absent else len(starts) + 1)]
+    kinds = [_told(users, most, rate, starts, known) for known in range(1 if relation == "add-remove" else len(starts) + 1)]
 
     def variance(told: list[_Told]) -> float:
-        """The logarithm of Σ w·κ²·(e^{s²} − 1)."""
-        moved = [min(700.0, shifts[in_place] ** 2) for _, _, in_place in told]
-        return math.log(math.fsum(w * kept**2 * math.expm1(m) for (w, kept, _), m in zip(told, moved, strict=True)))
+        moved = [min(_MOST_MOVED, shifts[in_place] ** 2) for _, _, in_place in told]
+        return math.fsum(w * kept**2 * math.expm1(m) for (w, kept, _), m in zip(told, moved, strict=True))
 
     return min(kinds, key=variance)
 
