@@ -152,8 +152,10 @@ class OneSampleRounds:
 
 def merge_by_loss(laws: Array) -> Outcomes:
     """Returns the laws of outcomes, (2, outcomes) in logarithms, those merged whose losses are nearly the same."""
-    log_p, log_q = _merge(laws, laws[0] - laws[1], _MERGED)
-    return Outcomes(log_p=normalised(log_p), log_q=normalised(log_q))
+    both = np.isfinite(laws).all(axis=0)
+    shared, only_one = laws[:, both], laws[:, ~both & np.isfinite(laws).any(axis=0)]
+    merged = np.concatenate([_merge(shared, shared[0] - shared[1], _MERGED), only_one], axis=1)
+    return Outcomes(log_p=normalised(merged[0]), log_q=normalised(merged[1]))
 
 
 def _power(one: Array, times: int) -> Array:
