@@ -13,7 +13,7 @@ from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import instance, number, one_of, truth
 from privcheck.mechanisms import GaussianNoise
-from privcheck.procedures.base import Array, Cost, KnownPair, set_words
+from privcheck.procedures.base import Cost, KnownPair, set_words
 from privcheck.procedures.encoders import MOST_STEPS, Encoder
 from privcheck.procedures.mixtures import Mixture, SampledRounds
 from privcheck.relations import AddRemoveOne, Relation, ReplaceOne
