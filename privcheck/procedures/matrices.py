@@ -13,7 +13,7 @@ from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import instance, number, one_of, truth
 from privcheck.mechanisms import GaussianNoise
-from privcheck.procedures.base import Array, Cost, KnownPair, set_words
+from privcheck.procedures.base import Cost, KnownPair, set_words
 from privcheck.procedures.encoders import MOST_STEPS, Encoder
 from privcheck.procedures.mixtures import Mixture, SampledRounds
 from privcheck.relations import AddRemoveOne, Relation, ReplaceOne
@@ -258,10 +258,9 @@ class MatrixMechanism:
 
     def _of_steps(self, values: Mapping[str, Fraction]) -> tuple[list[int], float, int, float]:
         """Returns the worst steps known, how far one vector in all of them moves C·G, one round, and no sampling."""
-        pattern = self.encoder.sensitivity(self.participations, self.separation, self.order, values).pattern
-        columns = self.encoder.matrix(values)[:, list(pattern)]
-        signs = _align(columns)
-        return [step + 1 for step in pattern], float(np.linalg.norm(columns @ signs)), 1, 1.0
+        found = self.encoder.sensitivity(self.participations, self.separation, self.order, values)
+        moved = self.encoder.matrix(values)[:, list(found.pattern)] @ np.array(found.signs)
+        return [step + 1 for step in found.pattern], float(np.linalg.norm(moved)), 1, 1.0
 
     def _of_group(self, values: Mapping[str, Fraction]) -> tuple[tuple[list[int], float, int, float], ...]:
         """Returns the steps of one group that have the longest column, its length, how many they are, and the rate."""
@@ -292,21 +291,3 @@ class MatrixMechanism:
             message += f" {relation.words}"
             remedy = "declare it with `trajectories=` and the mechanism with `participations=` of one number"
             raise DeclarationError(f"{message}; {remedy}")
-
-
-def _align(columns: Array) -> Array:
-    """Returns signs ±1 of contributions for which ‖Σ ±cᵢ‖ is large: each in turn is flipped where that helps.
-
-    Where no product of columns is negative all signs are alike, and nothing is larger.
-    """
-    signs = np.ones(columns.shape[1])
-    for _ in range(columns.shape[1]):
-        changed = False
-        for i in range(columns.shape[1]):
-            rest = columns @ signs - columns[:, i] * signs[i]
-            better = 1.0 if columns[:, i] @ rest >= 0 else -1.0
-            changed |= better != signs[i]
-            signs[i] = better
-        if not changed:
-            break
-    return signs

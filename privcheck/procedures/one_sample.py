@@ -8,6 +8,7 @@ so that what these laws lose the outputs lose at least.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ _CELLS: Final = 500  # of a Gaussian number
 _INNER: Final = 24  # cells between two values of a Laplace number
 _LINE: Final = 4096  # cells of one ratio, where one of two neighbours tells nothing
 _PLANE: Final = 256  # … of either ratio, where both do
+_PAIRS: Final = 2**19  # of outcomes of two outputs that are multiplied out
 _MERGED: Final = 2**13  # losses that are told apart in the end
 _SEEN: Final = -90.0  # ln of a probability below which a cell counts as the outermost one that is more likely
 _NOTHING: Final = np.zeros((3, 1))  # the laws of an output that tells nothing
@@ -33,18 +35,23 @@ _NOTHING: Final = np.zeros((3, 1))  # the laws of an output that tells nothing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """A noisy number that a sampled user moves.
+    """Noisy numbers that a sampled user moves, all alike.
 
     Attributes:
-        noise: Of the number.
+        noise: Of each.
         shifts: By how much the user of D moves it and that of D′, from where it is without either.
+        count: How many, with independent noise.
     """
 
     noise: Noise
     shifts: tuple[float, float]
+    count: int = 1
 
     def laws(self) -> Array:
-        """Returns ln of the masses of its cells, (3, cells): without the user, with that of D, with that of D′."""
+        """Returns ln of the masses of their cells, (3, cells): without the user, with that of D, with that of D′."""
+        return _power(self._laws_of_one(), self.count)
+
+    def _laws_of_one(self) -> Array:
         places = np.array(sorted({0.0, *self.shifts}))
         if self.noise.gaussian:
             reach = _REACH * self.noise.std
@@ -80,12 +87,7 @@ class Chosen:
         """Returns ln of the masses of its outcomes, as of a noisy number."""
         present, absent = self.outcomes.log_p, self.outcomes.log_q
         one = np.stack([absent, present, absent] if self.in_first else [absent, absent, present])
-        laws, times = _NOTHING, self.queries
-        while times:  # by squaring
-            laws = _product(laws, one) if times & 1 else laws
-            times >>= 1
-            one = _product(one, one) if times else one
-        return laws
+        return _power(one, self.queries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,16 +110,16 @@ class OneSampleRounds:
     def numbers(self) -> int:
         """Returns about how many random numbers one run draws."""
         chosen = sum(one.sampler.numbers for one in self.chosen if one.sampler is not None)
-        return self.rounds * (1 + len(self.moved) + chosen)
+        return self.rounds * (1 + sum(one.count for one in self.moved) + chosen)
 
     def outcomes(self) -> Outcomes:
         """Returns the laws of one round."""
-        laws = _NOTHING
-        for one in itertools.chain((one.laws() for one in self.moved), (one.laws() for one in self.chosen)):
-            laws = _product(laws, one)
+        each = [*(one.laws() for one in self.moved), *(one.laws() for one in self.chosen)]
+        each.sort(key=_directions)  # what tells of the same user alone is merged by one ratio
+        laws = functools.reduce(_product, each[:-1], _NOTHING)
+        laws = _multiply(laws, each[-1])  # merged by its loss, below
         mixed = np.stack([self._mix(laws[row] - laws[0]) + laws[0] for row in (1, 2)])
-        log_p, log_q = _merge(mixed, mixed[0] - mixed[1], _MERGED)
-        return Outcomes(log_p=normalised(log_p), log_q=normalised(log_q))
+        return merge_by_loss(mixed)
 
     def _mix(self, ratio: Array) -> Array:
         """Returns ln(1 − q + q·e^ratio)."""
@@ -132,9 +134,11 @@ class OneSampleRounds:
             held = rng.random(on_first.size) < self.rate  # once, for all that is computed from the sample
             with_first, with_second = np.zeros(on_first.size), np.zeros(on_first.size)
             for one in self.moved:
-                x = one.noise.draw(rng, on_first.size) + np.where(held, np.where(on_first, *one.shifts), 0.0)
-                with_first += log_moved(one.noise, x, one.shifts[0])
-                with_second += log_moved(one.noise, x, one.shifts[1])
+                mean = np.where(held, np.where(on_first, *one.shifts), 0.0)
+                for _ in range(one.count):
+                    x = one.noise.draw(rng, on_first.size) + mean
+                    with_first += log_moved(one.noise, x, one.shifts[0])
+                    with_second += log_moved(one.noise, x, one.shifts[1])
             for selected in self.chosen:
                 assert selected.sampler is not None
                 ratio = selected.sampler(rng, held & (on_first == selected.in_first))
@@ -146,15 +150,51 @@ class OneSampleRounds:
         return scores
 
 
+def merge_by_loss(laws: Array) -> Outcomes:
+    """Returns the laws of outcomes, (2, outcomes) in logarithms, those merged whose losses are nearly the same."""
+    both = np.isfinite(laws).all(axis=0)
+    shared, only_one = laws[:, both], laws[:, ~both & np.isfinite(laws).any(axis=0)]
+    merged = np.concatenate([_merge(shared, shared[0] - shared[1], _MERGED), only_one], axis=1)
+    return Outcomes(log_p=normalised(merged[0]), log_q=normalised(merged[1]))
+
+
+def _power(one: Array, times: int) -> Array:
+    """Returns the laws of so many outputs of one sample that have the same laws, by squaring."""
+    laws = _NOTHING
+    while times:
+        laws = _product(laws, one) if times & 1 else laws
+        times >>= 1
+        one = _product(one, one) if times else one
+    return laws
+
+
 def _product(one: Array, other: Array) -> Array:
     """Returns the laws of two outputs of one sample together, outcomes merged whose ratios are nearly the same."""
-    laws = (one[:, :, np.newaxis] + other[:, np.newaxis, :]).reshape(3, -1)
+    return _merge_alike(_multiply(one, other), _LINE, _PLANE)
+
+
+def _multiply(one: Array, other: Array) -> Array:
+    """Returns the laws of all pairs of outcomes; of too many, after those of each are merged."""
+    if one.shape[1] * other.shape[1] > _PAIRS:
+        most = max(math.isqrt(_PAIRS), _PAIRS // min(one.shape[1], other.shape[1]))
+        one, other = (_merge_alike(laws, most, math.isqrt(most)) for laws in (one, other))
+    return (one[:, :, np.newaxis] + other[:, np.newaxis, :]).reshape(3, -1)
+
+
+def _directions(laws: Array) -> int:
+    """Returns 0 of laws that tell of the user of D alone, 1 of that of D′, 2 of both alike, 3 of both."""
     first, second = laws[1] - laws[0], laws[2] - laws[0]
-    if not second.any():
-        return _merge(laws, first, _LINE)
-    if not first.any():
-        return _merge(laws, second, _LINE)
-    return _merge(laws, first, _PLANE, second)
+    kinds = (not second.any(), not first.any(), np.array_equal(first, second), True)
+    return kinds.index(True)
+
+
+def _merge_alike(laws: Array, line: int, plane: int) -> Array:
+    """Returns laws of which outcomes are merged by their ratios: so many, or so many of either of two."""
+    first, second = laws[1] - laws[0], laws[2] - laws[0]
+    direction = _directions(laws)
+    if direction < 3:
+        return _merge(laws, second if direction == 1 else first, line)
+    return _merge(laws, first, plane, second)
 
 
 def _merge(laws: Array, ratio: Array, bins: int, other: Array | None = None) -> Array:
@@ -168,7 +208,13 @@ def _merge(laws: Array, ratio: Array, bins: int, other: Array | None = None) -> 
         low, high = float(one[likely].min()), float(one[likely].max())
         scaled = (np.clip(one, low, high) - low) * (bins / max(high - low, math.ulp(1.0)))
         at = at * bins + np.minimum(scaled.astype(np.int64), bins - 1)
+    at = at.astype(np.uint16)  # at most 2^16 bins: sorted by radix
     order = np.argsort(at, kind="stable")
-    starts = np.flatnonzero(np.diff(at[order], prepend=-1))
-    merged: Array = np.logaddexp.reduceat(laws[:, order], starts, axis=1)
+    starts = np.flatnonzero(np.diff(at[order].astype(np.int64), prepend=-1))
+    laws = laws[:, order]
+    tops = np.maximum.reduceat(laws, starts, axis=1)
+    tops[np.isneginf(tops)] = 0.0
+    laws -= np.repeat(tops, np.diff(starts, append=laws.shape[1]), axis=1)
+    with np.errstate(divide="ignore", under="ignore"):
+        merged: Array = tops + np.log(np.add.reduceat(np.exp(laws, out=laws), starts, axis=1))
     return merged

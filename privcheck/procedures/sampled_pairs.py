@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from privcheck.mechanisms import GaussianNoise, lacks
+from privcheck.mechanisms import GaussianNoise, Noise, lacks
 from privcheck.procedures.base import Array, KnownPair, Sampler
+from privcheck.procedures.capped import MOST_KEPT, CappedRounds
 from privcheck.procedures.mixtures import Mixture, SampledRounds
 from privcheck.procedures.one_sample import Chosen, Moved, OneSampleRounds
 from privcheck.procedures.placed import Place, PlacedRounds
@@ -26,6 +27,7 @@ from privcheck.relations import (
     extreme_pairs,
     most_trajectories,
     replaced,
+    zeroed_out,
 )
 from privcheck.releases import Release
 from privcheck.schedules import BallsInBins, Placed, Poisson, Sampling, WithoutReplacement
@@ -35,8 +37,10 @@ from privcheck.statistics.derived import tabular_sizes
 _SAME: Final = 12  # digits from which two numbers are one
 _COPIES: Final = 500  # of one user in a batch, beyond which no law is written out
 _RAREST: Final = -700.0  # ln of a probability below which no double holds it
-_ENTRIES: Final = 24  # of a table with Laplace noise that are looked at, those that move furthest
-_ENTRIES_OF_TWO: Final = 4  # … where the users of D and of D′ both move some
+_FLAT: Final = 1e-9  # relative, across a line on which two users are taken to be
+_ENTRIES: Final = 4096  # of a table with Laplace noise that are looked at, those that move furthest
+_MOVES: Final = 24  # ways in which they move that are told apart
+_PLANAR: Final = 4  # … where a number tells of the users of D and of D′
 
 User = tuple[Any, ...]  # one user's data, as each release takes it; None where they contribute nothing
 
@@ -73,9 +77,10 @@ def sampled_pairs(of: OneSample, relation: Relation, values: Mapping[str, Fracti
     if isinstance(sampling, Placed) and several:  # no law of several places together is written out
         return tuple(pair for one in looked for pair in sampled_pairs(alone(one), relation, values))
     known, seen = list[KnownPair](), set[tuple[float, ...]]()
-    for neighbours in _neighbours(looked, sampling, relation, values):
-        moved = _moved_numbers(looked, neighbours, relation, values, several=not isinstance(sampling, Placed))
-        key = tuple(round(shift / one.noise.scale, _SAME) for one in moved for shift in one.shifts)
+    options = itertools.product(_neighbours(looked, sampling, relation, values), (1, 2) if len(weights) == 2 else (1,))
+    for neighbours, axes in options:
+        moved = _moved_numbers(looked, neighbours, relation, values, several=len(weights) == 2, axes=axes)
+        key = tuple(round(shift / one.noise.scale, _SAME) for one in moved for shift in (*one.shifts, one.count))
         if not moved or key in seen:
             continue
         seen.add(key)
@@ -85,13 +90,15 @@ def sampled_pairs(of: OneSample, relation: Relation, values: Mapping[str, Fracti
             runs: Sampler = PlacedRounds(place=place, epochs=rounds)
             laws = [(f"{words}; {told}", outcomes) for told, outcomes in place.outcomes()]
             known += [KnownPair(words=told, data=data, outcomes=law, rounds=rounds, sampler=runs) for told, law in laws]
-        elif len(moved) == 1 and not of.selections:
+        elif [one.count for one in moved] == [1] and not of.selections:
             mixture = Mixture(noise=moved[0].noise, weights=weights, shifts=moved[0].shifts)
             runs, law = SampledRounds(mixture=mixture, rounds=rounds), mixture.outcomes()
             known.append(KnownPair(words=words, data=data, outcomes=law, rounds=rounds, sampler=runs))
         else:
             for chosen in _chosen_together(of, relation, values, in_first=any(x is not None for x in neighbours.first)):
                 known.append(_one_pair(moved, chosen, words, data, rate=weights[1], rounds=rounds))
+    if isinstance(sampling, Poisson) and sampling.most is not None:
+        known += _capped_pairs(looked, sampling, relation, values)
     if not known:  # selections alone
         for in_first in (True, False):
             here = f"the user is in {'D' if in_first else 'D′'} and in its sample with probability {weights[1]:.6g}"
@@ -99,6 +106,46 @@ def sampled_pairs(of: OneSample, relation: Relation, values: Mapping[str, Fracti
                 data = chosen[0].data if in_first else chosen[0].data[::-1]
                 known.append(_one_pair((), chosen, here, data, rate=weights[1], rounds=rounds))
     return tuple(known)
+
+
+def _capped_pairs(
+    looked: Sequence[Release], sampling: Poisson, relation: Relation, values: Mapping[str, Fraction]
+) -> Iterator[KnownPair]:
+    """Yields pairs whose user takes the place of others in a cut-off sample, all of whom are alike."""
+    assert sampling.most is not None
+    assert sampling.users is not None
+    users, most = int(sampling.users.number(values)), int(sampling.most.number(values))
+    if not 1 <= most < users or most > MOST_KEPT or not looked:
+        return
+    nobody = (None,) * len(looked)
+    swapped = isinstance(relation, ReplaceOne)
+    seen = set[tuple[float, ...]]()
+    for one, two in _extreme(looked, relation if swapped else replaced(relation), values):
+        for first, second in ((one, two), (two, one)) if swapped else ((one, nobody), (nobody, one)):
+            for others in (two, one, nobody):
+                rows = np.concatenate(
+                    [
+                        _contributions(looked[i], (first[i], second[i], others[i]), zeroed_out(relation))
+                        / looked[i].mechanism.at(values).coordinates().scale
+                        for i in range(len(looked))
+                    ],
+                    axis=1,
+                )
+                key = tuple(np.round(rows @ rows.T, _SAME).ravel().tolist())
+                if not (rows[0] - rows[1]).any() or key in seen:
+                    continue
+                seen.add(key)
+                there = not isinstance(relation, AddRemoveOne)
+                neighbours = Neighbours(first=first, second=second, others=others)
+                runs = CappedRounds(
+                    rate=sampling.rate.number(values), users=users, most=most, contributions=rows,
+                    present=(there or first is not nobody, there or second is not nobody),
+                    rounds=int(sampling.times.number(values)),
+                )  # fmt: skip
+                yield KnownPair(
+                    words=_words(looked, neighbours, relation), data=(_told(first), _told(second)),
+                    outcomes=runs.outcomes(), rounds=runs.rounds, sampler=runs,
+                )  # fmt: skip
 
 
 def _one_pair(
@@ -285,6 +332,7 @@ def _moved_numbers(
     values: Mapping[str, Fraction],
     *,
     several: bool,
+    axes: int,
 ) -> tuple[Moved, ...]:
     """Returns the numbers that are looked at, by how much a sampled user moves each; none where none tells D from D′.
 
@@ -296,6 +344,8 @@ def _moved_numbers(
         relation: The neighbouring relation.
         values: The parameters.
         several: Whether more than one entry of a table with Laplace noise may be looked at.
+        axes: Of Gaussian noise: 1 for the coordinate along f(D) − f(D′); 2 for the plane of the users of D and of D′,
+            in which their law lies, where they are not on one line.
     """
     gaussian, moved = [], list[Moved]()
     for i, release in enumerate(releases):
@@ -303,18 +353,16 @@ def _moved_numbers(
         noise = release.mechanism.at(values).coordinates()
         rows = _contributions(release, users, relation)
         rows = rows[:2] - rows[2]
-        change = rows[0] - rows[1]
-        if not change.any():
+        if not (rows[0] - rows[1]).any():
             continue
         if noise.gaussian:
             gaussian.append((noise, rows))
-            continue
-        both = bool(rows[0].any() and rows[1].any())
-        most = (_ENTRIES_OF_TWO if both else _ENTRIES) if several else 1
-        furthest = np.argsort(-np.abs(change), kind="stable")[:most]
-        signs = np.sign(change[furthest])
-        shifts = [tuple((rows[:, at] * sign).tolist()) for at, sign in zip(furthest, signs, strict=True) if sign != 0]
-        moved += [Moved(noise=noise, shifts=(one[0], one[1])) for one in shifts]
+        elif several:
+            moved += _alike(noise, rows)
+        else:
+            furthest = rows[:, np.argmax(np.abs(rows[0] - rows[1]))]
+            furthest = furthest if furthest[0] > furthest[1] else -furthest
+            moved.append(Moved(noise=noise, shifts=(float(furthest[0]), float(furthest[1]))))
     if not gaussian:
         return tuple(moved)
     if len(gaussian) == 1:
@@ -323,8 +371,36 @@ def _moved_numbers(
         noise = GaussianNoise(scale=1.0)
         rows = np.concatenate([part / one.scale for one, part in gaussian], axis=1)
     change = rows[0] - rows[1]
-    first, second = (rows @ (change / np.linalg.norm(change))).tolist()
-    return (Moved(noise=noise, shifts=(first, second)), *moved)
+    along = [change / np.linalg.norm(change)]
+    across = rows[1] - (rows[1] @ along[0]) * along[0]
+    if axes == 2 and (aside := float(np.linalg.norm(across))) > _FLAT * float(np.linalg.norm(rows)):
+        along.append(across / aside)
+    shifts = [(rows @ axis).tolist() for axis in along]
+    return (*(Moved(noise=noise, shifts=(first, second)) for first, second in shifts), *moved)
+
+
+def _alike(noise: Noise, rows: Array) -> list[Moved]:
+    """Returns the entries that move, those together that move alike; the noise is symmetric.
+
+    Args:
+        noise: Of every entry.
+        rows: (2, entries) by how much the user moves them in D and in D′.
+    """
+    size = np.abs(np.concatenate([rows, rows[:1] - rows[1:]])).max(axis=0)
+    kept = np.argsort(-size, kind="stable")[:_ENTRIES]
+    rows = rows[:, kept[size[kept] > 0]]
+    rows = rows * np.where(np.where(rows[0] != 0, rows[0], rows[1]) < 0, -1.0, 1.0)
+    ways, counts = np.unique(rows, axis=1, return_counts=True)
+    both = (ways[0] != 0) & (ways[1] != 0) & (ways[0] != ways[1])
+    found = list[Moved]()
+    for which, most in ((~both, _MOVES), (both, _PLANAR)):
+        heaviest = np.argsort(-counts[which] * np.abs(ways[:, which]).max(axis=0), kind="stable")[:most]
+        shifts, times = ways[:, which][:, heaviest].T.tolist(), counts[which][heaviest].tolist()
+        found += [
+            Moved(noise=noise, shifts=(one, other), count=count)
+            for (one, other), count in zip(shifts, times, strict=True)
+        ]
+    return found
 
 
 def _contributions(release: Release, users: tuple[Any, Any, Any], relation: Relation) -> Array:

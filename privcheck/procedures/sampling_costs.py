@@ -195,7 +195,8 @@ def sampled_events(of: OneSample, relation: Relation, values: Mapping[str, Fract
     elif isinstance(sampling, Poisson):
         base = _noises(of, own, zeroed_out(relation))
         other = _noises(of, swapped, between) if both else ()
-        once = _poisson_events(sampling, relation, values, (base, other), chosen)
+        stood = _noises(of, _charges(of, replaced(relation), values), None) if sampling.most is not None else ()
+        once = _poisson_events(sampling, relation, values, (base, other, stood), chosen)
     else:
         charged = list(map(_larger, own, swapped)) if isinstance(relation, ZeroOut) else swapped
         base = _noises(of, charged, between if charged == swapped else None)
@@ -207,7 +208,7 @@ def _poisson_events(
     sampling: Poisson,
     relation: Relation,
     values: Mapping[str, Fraction],
-    noise: tuple[tuple[_Noisy, ...], tuple[_Noisy, ...]],
+    noise: tuple[tuple[_Noisy, ...], tuple[_Noisy, ...], tuple[_Noisy, ...]],
     chosen: tuple[Event, ...],
 ) -> tuple[Event, ...]:
     """Returns one round of a Poisson sample.
@@ -216,7 +217,8 @@ def _poisson_events(
         sampling: How it is drawn.
         relation: The neighbouring relation.
         values: The parameters.
-        noise: The output's numbers with a user removed, and with one replaced.
+        noise: The output's numbers with a user removed, with one replaced, and of a sample that is cut off with any
+            other user in a user's place.
         chosen: The selections' events.
     """
     from privcheck.accounting.events import poisson, poisson_gaussian, truncated_poisson_gaussian
@@ -229,7 +231,10 @@ def _poisson_events(
         assert own is not None
         users, most = int(sampling.users.number(values)), int(sampling.most.number(values))
         std, moved = own.scale, own.l2
-        cut = truncated_poisson_gaussian(std=std, rate=q, users=users, most=most, sensitivity=moved, relation=name)
+        apart = min(2 * moved, max(moved, noise[2][0].charge.l2))
+        cut = truncated_poisson_gaussian(
+            std=std, rate=q, users=users, most=most, sensitivity=moved, apart=apart, relation=name
+        )
         return (cut,)
     if own is not None:
         return (poisson_gaussian(std=own.scale, rate=q, sensitivity=own.l2, relation=name),)

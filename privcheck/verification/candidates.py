@@ -28,7 +28,7 @@ from privcheck.statistics import ClippedSums, Column, FeatureSums, GramMatrices,
 from privcheck.statistics.derived import tabular_sizes
 from privcheck.statistics.linear import step_bounds
 from privcheck.verification.neighbours import fault
-from privcheck.verification.together import shorter
+from privcheck.verification.together import MOST_WEIGHTS, WorstWeights, pulls_by_weight, shorter, worst_weights
 
 _MOST_NUMBERS = 20_000_000  # of one user's vectors
 _RECORDS = 40  # users of whom all pairs are compared
@@ -199,6 +199,7 @@ def _linear_pairs(
         return
     best = {c.name: _best_cosines(releases, c, values, horizon, d) for c in vectors}
     pairs = [_users(releases, values, horizon, d, best)]
+    pairs += _unweighted(releases, values, horizon, vectors) if d > 1 else []
     if laplace and d > 1 and horizon * d * d <= _MOST_NUMBERS:
         flat, other = flat_vectors(d)
         one, two = pairs[0]
@@ -206,6 +207,29 @@ def _linear_pairs(
         pairs += [(_with(one, flat), _with(two, -flat)), (_with(one, x), _with(two, z))]
     for first, second in pairs:
         yield first, _sharing(first, second) if declaration.relation.initial == "fixed" else second
+
+
+def _unweighted(
+    releases: Sequence[Release], values: Mapping[str, Fraction], horizon: int, vectors: Sequence[Column]
+) -> list[tuple[Regressors, Regressors]]:
+    """Returns the worst users of all Gaussian losses where one of them has a weight of 0 at some step."""
+    worst, d = dict[str, WorstWeights](), int(releases[0].statistic.shape(values)[-1])
+    for vector in vectors:
+        own = [r for r in releases if _statistic(r).vector.name == vector.name]
+        pulls = pulls_by_weight(own, values, horizon, rounding="down")
+        if len(pulls) > MOST_WEIGHTS:
+            return []
+        worst[vector.name] = worst_weights(pulls)
+    weights = [name for one in worst.values() for name in one.kept[0]]
+    if len(set(weights)) < len(weights) or all(k.all() for one in worst.values() for s in one.kept for k in s.values()):
+        return []  # a weight of several vectors has one value, and what is at its bounds is tried already
+    users = _users(releases, values, horizon, d, {name: one.cosines for name, one in worst.items()})
+    kept = [{name: k for one in worst.values() for name, k in one.kept[side].items()} for side in (0, 1)]
+    first, second = (
+        replace(user, weights={name: column * here[name] for name, column in user.weights.items()})
+        for user, here in zip(users, kept, strict=True)
+    )
+    return [(first, second)]
 
 
 def flat_vectors(d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -1,11 +1,16 @@
-"""Lower bounds for messages behind a shuffler: the exact probability of an event under both of two neighbours.
+"""Lower bounds for messages behind a shuffler: exact laws of what leaves under both of two neighbours.
 
-Two events are looked at, each of which gives ε ≥ ln((P(E) − δ)/Q(E)) at δ.
+Three things are looked at, each of which gives a lower bound on ε at δ.
 
 * The sum of the messages in the cells that the user holds in D, less the sum in those held in D′, is at least t: a
-  function of what leaves, whose law is that of fair coins. Hardly anything is lost by looking at it alone.
+  function of what leaves, whose law is that of fair coins, ε ≥ ln((P(E) − δ)/Q(E)). It takes any number of bits.
 * With integer messages: one of m + 1 in a cell in which nobody else holds a 1, or one of 0 in a cell in which everybody
   else does. Under D′ neither can occur, where everybody holds the same data; no ε holds where it is likelier than δ.
+* All counters together: they have shufflers of their own, so that their losses add up. Of bits that are messages of
+  their own a counter's sum is all that leaves. Of integers the likelihood ratio of the multiset {zᵢ} is the mean over
+  its messages of r(z) = P(z − 1)/P(z), z ~ Bin(m, p), where everybody else holds a 0: rounded to a lattice its sum is a
+  function of the multiset, and a sum of independent numbers. Where everybody else holds a 1 the same is true of
+  m + 1 − z. Everybody else holds the data of D′, or that of D.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +27,23 @@ from numpy.typing import NDArray
 from privcheck.accounting.shuffle.sums import binomial_window
 from privcheck.declaration import Release
 from privcheck.mechanisms import ShuffledNoise, shuffled_noise
+from privcheck.procedures import Outcomes
+from privcheck.procedures.one_sample import merge_by_loss
 from privcheck.statistics import SparseDifference
+from privcheck.verification.outcome_loss import Part, pair_delta, pair_epsilon
 
 _MOST: Final = 1e11  # variance of a sum whose values are enumerated
 _REACH: Final = 9.0  # of its standard deviations that are enumerated
 _ROUNDED: Final = 1e-12  # relative, for every value that is summed
 _DOWN: Final = 1 - 1e-9
+_WINDOW: Final = 2**17  # values of a counter that are enumerated, to be added up with others
+_MOST_USERS: Final = 20_000  # of integer messages that are added up on a lattice
+_FINE: Final = 64.0  # lattice points a standard deviation of one message's ratio, at most
+_POINTS: Final = 12_000  # … of a sum's bulk
+_BULK: Final = 24.0  # standard deviations that it is wide
+_CUT: Final = 1e-30  # mass below which an end of a lattice is left out
+_THIN: Final = 1e-24  # mass below which an outcome is, so that what was cut off before is next to nothing of it
+_SLACK: Final = 1e-9  # in nats, for the rounding of positive terms
 
 Floats = NDArray[np.float64]
 
@@ -71,10 +87,15 @@ def shuffled_epsilon(
             f"nobody else holds a 1, or 0 where everybody else does, has probability {most:.6g} under D and 0 under D′"
         )
     quietest = min(noises, key=lambda noise: sum(n.scale for n in noise.values()))
-    loss = _sum_epsilon(same, moved, quietest, delta)
+    loss, words = _sum_epsilon(same, moved, quietest, delta), "the sums of the messages tell the two apart"
+    for others in ("D′", "D"):
+        joint = _joint_epsilon(_all_counters(same, moved, quietest, others_of_first=others == "D"), delta)
+        if joint > loss:
+            loss, words = joint, "the messages of all counters together tell the two apart"
+            words += f", everybody else holding the data of {others}" if integers else ""
     users = quietest[same[0].name].senders
     batch = f"a batch of {users} users" if users > 1 else "a batch whose noise bits are dealt out"
-    return loss, f"in {batch}, the sums of the messages tell the two apart" if loss > 0 else ""
+    return loss, f"in {batch}, {words}" if loss > 0 else ""
 
 
 def shuffled_delta(
@@ -95,8 +116,162 @@ def shuffled_delta(
         apart = [
             float((power - level).max(initial=0.0)) for power, level in (_tests(*s) for s in _sums(same, moved, noise))
         ]
-        best = max(best, _extreme(parts), shown, *apart)
+        joint = [_joint_delta(_all_counters(same, moved, noise, others_of_first=first)) for first in (False, True)]
+        best = max(best, _extreme(parts), shown, *apart, *joint)
     return best * _DOWN
+
+
+def _all_counters(
+    releases: Sequence[Release],
+    moved: Mapping[str, SparseDifference],
+    noise: Mapping[str, ShuffledNoise],
+    *,
+    others_of_first: bool,
+) -> tuple[_Counters, ...]:
+    """Returns the counters that move, those of one law together.
+
+    Args:
+        releases: All of one batch.
+        moved: By which counters of each the user moves.
+        noise: Of each release.
+        others_of_first: Whether everybody else holds the data of D, and not that of D′.
+    """
+    found = dict[tuple[int, int, float, bool, bool], int]()
+    for release in releases:
+        senders, (m, p) = noise[release.name].senders, noise[release.name].bits
+        change, integers = moved[release.name].change, release.mechanism.law.integers
+        for rises, counters in ((True, int((change > 0).sum())), (False, int((change < 0).sum()))):
+            if integers:  # the others hold a 1 where the user of D′ does, or that of D
+                law = (senders, m, p if rises is not others_of_first else 1 - p, True, others_of_first)
+            else:
+                law = (1, senders * m, p, False, not rises)
+            if counters:
+                found[law] = found.get(law, 0) + counters
+    return tuple(_Counters(*law, counters) for law, counters in found.items())
+
+
+class _Counters(NamedTuple):
+    """Counters that move, behind shufflers of their own.
+
+    Attributes:
+        users: n; 1 of bits that are messages of their own, which do not show who sent them.
+        messages: m, each user's noise bits.
+        probability: p.
+        integers: Whether the multiset of the users' sums leaves, not their sum alone.
+        swapped: Whether it is in D′ that one bit is unlike all others.
+        count: How many.
+    """
+
+    users: int
+    messages: int
+    probability: float
+    integers: bool
+    swapped: bool
+    count: int
+
+    def law(self) -> Outcomes | None:
+        """Returns what one tells of the two; None of too many values."""
+        if self.integers:
+            known = one_among_messages(self.users, self.messages, self.probability)
+        else:
+            known = one_among_bits(self.messages, self.probability)
+        if known is None:
+            return None
+        first, second = known[::-1] if self.swapped else known
+        return merge_by_loss(np.stack([first, second]))
+
+
+@functools.lru_cache(maxsize=64)
+def _joint_epsilon(counters: tuple[_Counters, ...], delta: float) -> float:
+    parts = _laws(counters)
+    return max(0.0, pair_epsilon(*parts[0], delta, parts[1:]) - _SLACK) if parts else 0.0
+
+
+@functools.lru_cache(maxsize=64)
+def _joint_delta(counters: tuple[_Counters, ...]) -> float:
+    parts = _laws(counters)
+    return pair_delta(*parts[0], 0.0, parts[1:]) if parts else 0.0
+
+
+def _laws(counters: tuple[_Counters, ...]) -> list[Part]:
+    known = [(one.law(), one.count) for one in counters]
+    return [(law, count) for law, count in known if law is not None]
+
+
+@functools.lru_cache(maxsize=64)
+def one_among_bits(trials: int, probability: float) -> tuple[Floats, Floats] | None:
+    """Returns ln of the masses of Bin(N, p) + 1 and of Bin(N, p), values next to never seen being one.
+
+    Args:
+        trials: N.
+        probability: p of each.
+    """
+    if 2 * _REACH * math.sqrt(trials * probability * (1 - probability)) > _WINDOW or not 0 < probability < 1:
+        return None
+    first, logs, _ = binomial_window(trials, probability, reach=_REACH)
+    masses, last = np.exp(logs), first + len(logs) - 1
+    if last < trials:
+        return _told(np.append(0.0, masses), np.append(masses, 0.0), shown=0.0)
+    return _told(np.append(0.0, masses[:-1]), masses, shown=float(masses[-1]))
+
+
+@functools.lru_cache(maxsize=64)
+def one_among_messages(users: int, messages: int, probability: float) -> tuple[Floats, Floats] | None:
+    """Returns ln of the masses of a function of n integer messages, one of whose bits is 1, or none.
+
+    Args:
+        users: n.
+        messages: m, each user's noise bits.
+        probability: p of each.
+    """
+    from scipy.stats import binom
+
+    if users > _MOST_USERS or messages > _MOST_USERS or not 0 < probability < 1:
+        return None
+    z = np.arange(messages + 1)
+    masses = binom.pmf(z, messages, probability)
+    ratios = z / (messages + 1 - z) * ((1 - probability) / probability)
+    std = math.sqrt(float(masses @ (ratios - 1) ** 2))
+    mesh = max(std / _FINE, _BULK * std * math.sqrt(users) / _POINTS)
+    if messages == 1:
+        mesh = float(ratios[1])  # there are two values
+    places = np.rint(np.minimum(ratios / mesh, 4 * _POINTS / math.sqrt(users) + 1)).astype(np.int64)
+    one = np.bincount(places, weights=masses)
+    shifted = np.bincount(places[1:], weights=masses[:-1], minlength=len(one))  # a bit 1 sends z + 1
+    rest = _power(one, users - 1)
+    return _told(np.convolve(rest, shifted), np.convolve(rest, one), shown=float(masses[-1]))
+
+
+def _told(with_one: Floats, without: Floats, *, shown: float) -> tuple[Floats, Floats]:
+    """Returns ln of the masses of what both can send, all that hardly occurs being one outcome, and of what one cannot.
+
+    Args:
+        with_one: Where one bit is 1, but for what no bit 0 sends.
+        without: Where none is.
+        shown: The probability of that.
+    """
+    kept = (with_one > _THIN) & (without > _THIN)
+    laws = []
+    for law, end in ((with_one, shown), (without, 0.0)):
+        with np.errstate(divide="ignore"):
+            laws.append(np.log([*law[kept], float(law[~kept].sum()) + _THIN, end]))
+    return laws[0], laws[1]
+
+
+def _power(one: Floats, times: int) -> Floats:
+    """Returns the masses of a sum of so many whole numbers; what hardly occurs at its ends is cut off."""
+    total, power = np.ones(1), one
+    while times:
+        total = _cut(np.convolve(total, power)) if times & 1 else total
+        times >>= 1
+        power = _cut(np.convolve(power, power)) if times else power
+    return total
+
+
+def _cut(masses: Floats) -> Floats:
+    low = int(np.searchsorted(np.cumsum(masses), _CUT))
+    high = len(masses) - int(np.searchsorted(np.cumsum(masses[::-1]), _CUT))
+    return masses[low:high]
 
 
 def _probability_of_showing(parts: Sequence[tuple[ShuffledNoise, SparseDifference]]) -> float:

@@ -12,16 +12,18 @@ t_k = w_k y_k p (a target's power included), primes alike, the ρ of all release
 g over Gram matrices, s over feature sums: outputs·size²/(2·variance), for GOE noise half of it. Let g = Σ g_i and
 s = Σ s_k.
 
-**If all releases carry the same weight, or none**, F is largest with everything at its bound:
-F* = 2g + 2s + s²/2g at c = −s/2g where s ≤ 2g, else 4s at c = −1.
-Proof. F(c) ≤ F(−c) for c ≥ 0, and for c ≤ 0 F rises in every y; so y = y′ = 1. Let F be maximal in c for given p, q, w,
-w′. Where s < 2gpq, that is F = g(w²p⁴ + w′²q⁴) + s(w²p² + w′²q²) + ww′s²/2g, which rises in all four. Where s ≥ 2gpq,
-c = −1 and F = g(wp² − w′q²)² + s(wp + w′q)², with ∂F/∂p ≥ 2ww′q(s − 2gpq) ≥ 0 and ∂F/∂w ≥ 2ww′pq(s − gpq) ≥ 0; user 2
-alike. F is continuous, so it is largest at p = q = w = w′ = 1. ∎
+**In two dimensions or more** F is largest at p = q = y = y′ = 1 and with every weight at its bound or 0. With A, A′
+the sums of g_i over the weights that are at their bounds in user 1 and in user 2, A″ over those that are in both, and
+B, B′, B″ likewise of s_k:
 
-**If weights differ between releases, but 2s ≤ g**, the same F* holds.
-Proof. Let κ = |c|. In each a_i and a′_i, F is convex: a² + a′² − 2aa′κ² ≤ max(1, 2 − 2κ²); t² + t′² − 2tt′c ≤ 2 + 2κ.
-For κ² ≤ ½ this is F ≤ 2g(1 − κ²) + 2s(1 + κ) ≤ 2g + 2s + s²/2g, else F ≤ g + 4s ≤ 2g + 2s. ∎
+    F* = max over such weights of A + A′ + B + B′ + max over κ in [0, 1] of 2B″κ − 2A″κ²,
+
+attained at c = −κ, κ = min(1, B″/2A″).
+Proof. F(c) ≤ F(−c) for c ≥ 0, and for c ≤ 0 F rises in every y; so y = y′ = 1 and c = −κ. For fixed p, q and κ the part
+of one weight is g(w²p⁴ + w′²q⁴ − 2ww′p²q²κ²) + s(w²p² + w′²q² + 2ww′pqκ), convex in w and in w′: it is largest at ends
+of their ranges. Then F = Ap⁴ + A′q⁴ + Bp² + B′q² + 2B″u − 2A″u² with u = pqκ in [0, pq], and its largest over u rises
+in p and in q. ∎ If all releases carry the same weight, or none, that is 2g + 2s + s²/2g at c = −s/2g where s ≤ 2g, else
+4s at c = −1.
 
 **In one dimension**, with the same weight or none, F* = max over q in [0, 1] of g(1 − q²)² + s(1 + q)².
 Proof. c = −1, y = y′ = 1: F = g(A − A′)² + s(B + B′)² with A = wp², B = wp, convex in (A, B), which fills B² ≤ A ≤ B:
@@ -31,7 +33,7 @@ different weights F ≤ g + 4s, each term at its largest.
 
 **With a shared first step**, x = z there: F ≤ s + g over the Gram matrices that carry a weight, each at its largest.
 
-The first two are attained in two dimensions or more by the pair that `candidates` makes; noise on and above the
+The first is attained by the pair that `candidates` makes; noise on and above the
 diagonal protects a diagonal change least, which that pair makes. Steps and columns add up.
 
 **Of a user with m trajectories**, D − D′ is the sum of m such differences (one that is missing is that of x = 0), and F
@@ -47,9 +49,12 @@ with several trajectories the separate worst cases are charged.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +73,7 @@ from privcheck.symbols import expression, to_float
 from privcheck.verification.units import order_of, unit_of
 
 _LONGEST = 10_000  # steps; beyond, the separate worst cases are charged
+MOST_WEIGHTS = 5  # by which releases of one column are told apart
 _UP = 1 + 1e-12  # covers the roundings of a few dozen operations
 
 
@@ -146,20 +152,13 @@ def _column(releases: Sequence[Release], values: Mapping[str, Fraction], horizon
     statistics = [_statistic(r) for r in releases]
     if len({s.vector for s in statistics}) > 1 or len({s.shape(values)[-1] for s in statistics}) > 1:
         return None
-    gram, sums, weighted = np.zeros(horizon), np.zeros(horizon), 0.0
-    for release, statistic in zip(releases, statistics, strict=True):
-        part = _pull(release, values, horizon)
-        if isinstance(statistic, GramMatrices):
-            gram += part
-            weighted += float(part[0]) if statistic.weight is not None else 0.0
-        else:
-            sums += part
-    alike = len({s.weight for s in statistics}) == 1
+    pulls = pulls_by_weight(releases, values, horizon, rounding="up")
+    gram, sums = (sum((part[i] for part in pulls.values()), np.zeros(horizon)) for i in (0, 1))
+    weighted = math.fsum(float(part[0][0]) for name, part in pulls.items() if name)
     if statistics[0].shape(values)[-1] == 1:
-        top = _one_dimension(gram, sums) if alike else gram + 4 * sums
-    elif alike or (2 * sums * _UP <= gram).all():
-        with np.errstate(divide="ignore", invalid="ignore"):
-            top = np.where(sums < 2 * gram, 2 * gram + 2 * sums + sums**2 / (2 * gram), 4 * sums)
+        top = _one_dimension(gram, sums) if len(pulls) == 1 else gram + 4 * sums
+    elif len(pulls) <= MOST_WEIGHTS:
+        top = worst_weights(pulls).loss
     else:
         return None
     if fixed:
@@ -182,13 +181,79 @@ def shorter(gram: NDArray[np.float64], sums: NDArray[np.float64]) -> NDArray[np.
     return np.where(better, inner, 1.0)
 
 
-def _pull(release: Release, values: Mapping[str, Fraction], horizon: int) -> NDArray[np.float64]:
-    """Returns g or s of one release at every step, rounded up but for the last operations; shape (H,)."""
-    variance = release.mechanism.spread.number(values, rounding="down")
-    halves = 2.0 if getattr(release.mechanism, "kind", "") == "goe" else 1.0
-    size = step_bounds(_statistic(release).size, values, horizon, rounding="up")
-    outputs = load_of(release.schedule).squares.number(values, rounding="up")
-    return outputs * size**2 / (2 * halves * variance)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WorstWeights:
+    """The worst case of releases of one vector column in two dimensions or more, at every step.
+
+    Attributes:
+        loss: (H,) F*.
+        cosines: (H,) of both users' vectors.
+        kept: For each user and each weight, (H,) whether it is at its bound; it is 0 else.
+    """
+
+    loss: NDArray[np.float64]
+    cosines: NDArray[np.float64]
+    kept: tuple[Mapping[str, NDArray[np.bool_]], Mapping[str, NDArray[np.bool_]]]
+
+
+Pulls = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+
+
+def worst_weights(pulls: Pulls) -> WorstWeights:
+    """Returns the worst weights, of equally bad ones those that are at their bounds.
+
+    Args:
+        pulls: As of `pulls_by_weight`, of up to 5 weights.
+    """
+    horizon = len(next(iter(pulls.values()))[0])
+    names = sorted(name for name in pulls if name)
+    loss, cosines = np.full(horizon, -1.0), np.zeros(horizon)
+    ones = [{name: np.ones(horizon, dtype=bool) for name in names} for _ in range(2)]
+    for at_bound in itertools.product((True, False), repeat=2 * len(names)):
+        sides = [{"": True, **dict(zip(names, half, strict=True))} for half in _halves(at_bound)]
+        alone, common = np.zeros((2, horizon)), np.zeros((2, horizon))
+        for name, part in pulls.items():
+            held = [side[name] for side in sides]
+            alone += sum(held) * np.stack(part)
+            common += all(held) * np.stack(part)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cosine = np.where(common[1] < 2 * common[0], common[1] / (2 * common[0]), common[1] > 0)
+        found = alone.sum(axis=0) + 2 * common[1] * cosine - 2 * common[0] * cosine**2
+        better = found > loss * _UP
+        loss, cosines = np.where(better, found, loss), np.where(better, -cosine, cosines)
+        for one, side in zip(ones, sides, strict=True):
+            for name in names:
+                one[name] = np.where(better, side[name], one[name])
+    return WorstWeights(loss=loss, cosines=cosines, kept=(ones[0], ones[1]))
+
+
+def _halves(whole: tuple[bool, ...]) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+    return whole[: len(whole) // 2], whole[len(whole) // 2 :]
+
+
+def pulls_by_weight(
+    releases: Sequence[Release], values: Mapping[str, Fraction], horizon: int, *, rounding: Literal["up", "down"]
+) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Returns g and s, (H,), of all releases that carry a weight, by its name; empty for those without.
+
+    Args:
+        releases: Of one vector column.
+        values: The parameters.
+        horizon: H.
+        rounding: But for the last operations.
+    """
+    found: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+    other: Literal["up", "down"] = "down" if rounding == "up" else "up"
+    for release in releases:
+        statistic = _statistic(release)
+        variance = release.mechanism.spread.number(values, rounding=other)
+        halves = 2.0 if getattr(release.mechanism, "kind", "") == "goe" else 1.0
+        size = step_bounds(statistic.size, values, horizon, rounding=rounding)
+        outputs = load_of(release.schedule).squares.number(values, rounding=rounding)
+        name = statistic.weight.name if statistic.weight is not None else ""
+        parts = found.setdefault(name, (np.zeros(horizon), np.zeros(horizon)))
+        parts[0 if isinstance(statistic, GramMatrices) else 1][:] += outputs * size**2 / (2 * halves * variance)
+    return found
 
 
 def _statistic(release: Release) -> GramMatrices | FeatureSums:

@@ -31,6 +31,11 @@ _MOST_PATTERNS: Final = 20_000  # that are enumerated
 _MOST_WORK: Final = 20_000_000  # numbers in the dynamic programme of all rows: 160 MB
 _SAME: Final = 1e-12  # relative
 _TIE: Final = 1e-14  # relative; sums of the same terms in another order
+_MOST_SIGNED: Final = 2_000_000  # patterns with signs, times the square of their length, that are all looked at
+_DUALS: Final = 200  # patterns of which the programme is bounded, the heaviest
+_SWEEPS: Final = 100  # of its ascent
+_STARTS: Final = 24  # steps from which patterns are built up, where they are too many to enumerate
+_ROUNDS: Final = 200  # changes of a pattern, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +46,13 @@ class EncoderSensitivity:
         value: Rounded up.
         exact: Whether a user attains it, up to rounding.
         pattern: The steps that attain it, or come closest among those tried.
+        signs: ±1, of one vector in each of these steps.
     """
 
     value: float
     exact: bool
     pattern: tuple[int, ...]
+    signs: tuple[int, ...]
 
 
 def encoder_sensitivity(
@@ -77,10 +84,17 @@ def encoder_sensitivity(
     else:
         rows = _row_sums(weights, k, separation)
         pattern, bound = _heaviest(rows, k, separation)
+        if not np.all(signed >= -rounding):
+            heavy = np.argsort(-np.diag(signed), kind="stable")[:_STARTS].tolist()
+            found = [_climb(signed, start, k, separation) for start in (pattern, *((step,) for step in heavy))]
+            pattern = max(found)[1]
         return _sensitivity_at(weights, signed, rounding, pattern, bound)
     sums = [_sum(weights, pattern) for pattern in patterns]
     best = int(np.argmax(sums))
-    return _sensitivity_at(weights, signed, rounding, patterns[best], sums[best])
+    if np.all(signed >= -rounding):
+        return _sensitivity_at(weights, signed, rounding, patterns[best], sums[best])
+    pattern, bound = _signed(signed, rounding, patterns, sums)
+    return _sensitivity_at(weights, signed, rounding, pattern, bound)
 
 
 def bandwidth(encoder: Floats) -> int:
@@ -94,9 +108,129 @@ def _sensitivity_at(
     weights: Floats, signed: Floats, rounding: Floats, pattern: tuple[int, ...], square: float
 ) -> EncoderSensitivity:
     chosen = np.ix_(pattern, pattern)
-    attained = bool(np.all(signed[chosen] >= -rounding[chosen])) and square <= _sum(weights, pattern) * (1 + _SAME)
+    signs = _align(signed[chosen])
+    alike = bool(np.all(signed[chosen] >= -rounding[chosen]))
+    reached = float(weights[chosen].sum()) if alike else float(signs @ signed[chosen] @ signs)
+    attained = square <= reached * (1 + _SAME)
     value = math.sqrt(square * (1 + 4 * UNIT)) * (1 + 4 * UNIT)
-    return EncoderSensitivity(value=value, exact=attained, pattern=pattern)
+    return EncoderSensitivity(value=value, exact=attained, pattern=pattern, signs=tuple(map(int, signs)))
+
+
+def _align(products: Floats) -> Floats:
+    """Returns signs ±1 for which Σ ±± X_ij is large: all are tried of few columns, else each is flipped in turn.
+
+    Where no product of columns is negative all signs are alike, and nothing is larger.
+    """
+    size = len(products)
+    if np.all(products >= 0):
+        return np.ones(size)
+    if 2 ** (size - 1) * size**2 <= _MOST_SIGNED:
+        signs = _all_signs(size)
+        return as_floats(signs[int(np.argmax(((signs @ products) * signs).sum(axis=1)))])
+    _, vectors = np.linalg.eigh(products)
+    starts = [np.ones(size), *(np.where(vectors[:, -i] >= 0, 1.0, -1.0) for i in (1, 2, 3))]
+    flipped = [_flip(products, signs) for signs in starts]
+    return max(flipped, key=lambda signs: float(signs @ products @ signs))
+
+
+def _flip(products: Floats, signs: Floats) -> Floats:
+    """Returns signs of which none alone is better the other way, from some on."""
+    for _ in range(10 * len(signs)):
+        gains = -signs * (products @ signs) + np.diag(products)  # a quarter of what a flip adds
+        best = int(np.argmax(gains))
+        if gains[best] <= _SAME * float(np.abs(products).max()):
+            break
+        signs[best] = -signs[best]
+    return signs
+
+
+def _all_signs(size: int) -> Floats:
+    """Returns all signs ±1 but for one common to all, (2^(size − 1), size)."""
+    bits = np.arange(2 ** (size - 1))[:, np.newaxis] >> np.arange(size) & 1
+    return as_floats(1.0 - 2.0 * bits)
+
+
+def _signed(
+    signed: Floats, rounding: Floats, patterns: list[tuple[int, ...]], sums: list[float]
+) -> tuple[tuple[int, ...], float]:
+    """Returns the pattern at which signed contributions move most, as far as it is known, and a bound for all.
+
+    Args:
+        signed: X.
+        rounding: What every X_ij may be off by.
+        patterns: All that there are.
+        sums: Σ|X_ij| of each, rounded up.
+    """
+    order = sorted(range(len(patterns)), key=lambda i: -sums[i])
+    bound, best = 0.0, (-1.0, patterns[order[0]])
+    for place, i in enumerate(order):
+        if place == _DUALS or sums[i] <= bound:
+            bound = max(bound, sums[i])
+            break
+        chosen = np.ix_(patterns[i], patterns[i])
+        signs = _align(signed[chosen])
+        best = max(best, (float(signs @ signed[chosen] @ signs), patterns[i]))
+        bound = max(bound, min(sums[i], _dual_bound(signed[chosen]) + float(rounding[chosen].sum())))
+    for i in order[_DUALS:]:
+        if sums[i] <= best[0] or len(patterns[i]) ** 2 * 2 ** len(patterns[i]) > _MOST_SIGNED // len(order):
+            break
+        chosen = np.ix_(patterns[i], patterns[i])
+        signs = _align(signed[chosen])
+        best = max(best, (float(signs @ signed[chosen] @ signs), patterns[i]))
+    return best[1], bound
+
+
+def _dual_bound(products: Floats) -> float:
+    """Returns Σλᵢ with diag(λ) ⪰ X, rounded up."""
+    size = len(products)
+    vectors = np.eye(size)
+    vectors[:, 0] += 0.5
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    off = products - np.diag(np.diag(products))
+    for _ in range(_SWEEPS):
+        for i in range(size):
+            pull = off[i] @ vectors
+            if (length := float(np.linalg.norm(pull))) > 0:
+                vectors[i] = pull / length
+    dual = np.diag(products) + np.linalg.norm(off @ vectors, axis=1)
+    least = float(np.linalg.eigvalsh(np.diag(dual) - products)[0])
+    slack = 64 * size * UNIT * float(np.abs(products).sum() + dual.sum())  # of the eigenvalue
+    return (math.fsum(dual.tolist()) + size * max(0.0, slack - least)) * (1 + 4 * size * UNIT)
+
+
+def _climb(signed: Floats, pattern: tuple[int, ...], k: int, separation: int) -> tuple[float, tuple[int, ...]]:
+    """Returns what one signed vector moves, squared, and a pattern at which it does.
+
+    From a pattern on one step at a time is taken, left out or exchanged, whatever moves most.
+    """
+    n = len(signed)
+    steps = list(pattern)
+    signs = _align(signed[np.ix_(steps, steps)])
+    value = float(signs @ signed[np.ix_(steps, steps)] @ signs)
+    for _ in range(_ROUNDS):
+        best = (value * (1 + _SAME), steps)
+        pull = signed[:, steps] @ signs
+        for out in (*range(len(steps)), None):
+            if out is None and len(steps) >= k:
+                continue
+            rest = [step for place, step in enumerate(steps) if place != out]
+            left = pull - (0.0 if out is None else signed[:, steps[out]] * signs[out])
+            kept = signs if out is None else np.delete(signs, out)
+            base = float(kept @ left[rest])
+            gains = base + 2 * np.abs(left) + np.diag(signed)
+            near = np.zeros(n, dtype=bool)
+            for step in rest:
+                near[max(0, step - separation + 1) : step + separation] = True
+            gains[near] = base
+            step = int(np.argmax(gains))
+            if gains[step] > best[0]:
+                best = (float(gains[step]), rest if near[step] else sorted([*rest, step]))
+        if best[1] is steps:
+            break
+        steps = best[1]
+        signs = _align(signed[np.ix_(steps, steps)])
+        value = float(signs @ signed[np.ix_(steps, steps)] @ signs)
+    return value, tuple(steps)
 
 
 def _sum(weights: Floats, pattern: tuple[int, ...]) -> float:

@@ -10,9 +10,10 @@ fixed size are different mechanisms with different figures: account for the samp
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Final
 
-from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, LostLaw, ZcdpLaw
+from privcheck.accounting.engine.laws import GaussianLaw, LaplaceLaw, Law, LostLaw, ZcdpLaw
 from privcheck.accounting.engine.orders import RenyiLaw
 from privcheck.accounting.engine.replaced import MirroredGaussian, ReplacedGaussian
 from privcheck.accounting.engine.revealed import RevealedLaw
@@ -26,6 +27,11 @@ from privcheck.unit import RelationName
 _FEW: Final = 1e-12  # a sampling rate below it is rounded up to it
 _STEEPEST: Final = 1e4  # Δ/std above which a sampled user is charged as fully revealed
 _MOST_DRAWS: Final = 1_000_000
+_CROWDS: Final = 12  # numbers of other users in a cut-off sample, from B on, that are told apart
+_WIDTH: Final = 0.5  # of these, in standard deviations, where they are groups
+_MOST_MOVED: Final = 600.0  # square of a shift from which on e of it is left as it is
+_ROUNDED: Final = 1e-9  # relative, of a probability of the binomial law, and more
+_ALWAYS: Final = 1e-3  # probability of a sample that is not cut off, below which it is charged as one that is
 _NEAR: Final = 1e-8  # Δ/std below which sampling is left out
 
 
@@ -216,14 +222,23 @@ def truncated_poisson_gaussian(
     most: Real,
     relation: RelationName,
     sensitivity: Real = 1,
+    apart: Real | None = None,
     count: Real = 1,
 ) -> Event:
     """Returns Gaussian noise on a Poisson sample of which at most B are kept, any B of more being equally likely.
 
-    Let K of the other users be sampled, and be told. Where K < B nobody is left out, and it is `poisson_gaussian`. Else
-    the user is kept with probability κ = qB/(K + 1) < q, in somebody else's place: given the others, (1 − κ)N(y) +
-    κN(u) against N(y) or (1 − κ)N(y) + κN(v), with |u|, |v|, |y| ≤ s. That is a batch of a fixed size, which
-    `without_replacement` bounds. K is Bin(n − 1, q), whatever the user's data.
+    Let K of the other users be sampled, K from Bin(n − 1, q) whatever the user's data. Where K < B nobody is left out,
+    and it is `poisson_gaussian`. Else the user is kept with probability κ = qB/(K + 1) < q, in somebody else's place.
+    What dominates it is what an attacker is told who is told more, in one of two ways:
+
+    * Where K is above some c, K: given the others, (1 − κ)N(y) + κN(u) against N(y) or (1 − κ)N(y) + κN(v), any two of
+      0, u, v and y at most `apart`. That is a batch of a fixed size, which `without_replacement` bounds. Numbers K that
+      are next to each other are charged at the largest κ among them.
+    * Else, unless the user is absent from one of both data sets, which of the others are kept, J of them: whatever the
+      user's data J has one law. Then J = B − 1 says most of the user, who is kept with probability a/(a + b), a being
+      P(kept, J = B − 1) and b = (1 − q)P(K = B − 1), and moves the sum by their own contribution alone.
+
+    c is chosen by the variance of the likelihood ratio that is left.
 
     Args:
         std: Standard deviation of one coordinate.
@@ -232,6 +247,8 @@ def truncated_poisson_gaussian(
         most: B.
         relation: "add-remove", "zero-out", "replace-one" or "replace-one-same-start".
         sensitivity: ℓ2 norm of one user's contribution, under every relation.
+        apart: ℓ2 norm by which the sum moves where one user stands in for another, from `sensitivity` to twice that;
+            None for twice.
         count: How many rounds, sampled afresh.
 
     Raises:
@@ -244,21 +261,25 @@ def truncated_poisson_gaussian(
     >>> round(acc.compose(event).epsilon(delta=1e-6).value, 3)
     0.955
     """
-    from scipy.special import bdtrc
-
     spread, moved = real("std", std), real("sensitivity", sensitivity, strict=False)
     q, s = real("rate", rate, most=1), ratio("truncated_poisson_gaussian", moved, spread)
     n, b = whole("users", users), whole("most", most)
+    given = {} if apart is None else {"apart": real("apart", apart, least=moved, strict=False, most=2 * moved)}
+    swapped = 2 * s if apart is None else ratio("truncated_poisson_gaussian", given["apart"], spread)
     pieces, note = _gaussian_pieces(s, q, relation)
-    over = min(1.0, float(bdtrc(b - 1, n - 1, q)) * (1 + 1e-9)) if b <= n - 1 else 0.0
-    if pieces and over > 0:
+    if pieces and b <= n - 1:
         law = pieces[0][0]
         if not isinstance(law, SampledGaussian | ReplacedGaussian):
             pieces = [(LostLaw(q), 1)] if q < 1 else [(GaussianLaw(4 * s * s), 1)]
             note = "a sampled user is charged as fully revealed" if q < 1 else "every user is charged as sampled"
         else:
-            crowded = (SampledGaussian if relation == "add-remove" else MirroredGaussian)(2 * s, law.rate)
-            pieces = [(RevealedLaw((1 - over, over), (law, crowded)) if over < 1 else crowded, 1)]
+            told = _least_told(n, b, law.rate, (s, swapped), relation)
+            crowded = SampledGaussian if relation == "add-remove" else MirroredGaussian
+            weights = [weight / math.fsum(w for w, _, _ in told) for weight, _, _ in told]
+            laws = [
+                _widened(crowded(swapped, kept) if in_place else replace(law, rate=kept)) for _, kept, in_place in told
+            ]
+            pieces = [(RevealedLaw(tuple(weights), tuple(laws)) if len(laws) > 1 else laws[0], 1)]
             note = join_notes(note, "how many are sampled counts as known")
     return event(
         "truncated_poisson_gaussian",
@@ -270,8 +291,79 @@ def truncated_poisson_gaussian(
         users=n,
         most=b,
         sensitivity=moved,
+        **given,
         relation=relation,
     )
+
+
+_Told = tuple[float, float, bool]  # a probability, that with which the user is kept, and whether in another's place
+
+
+def _least_told(users: int, most: int, rate: float, shifts: tuple[float, float], relation: RelationName) -> list[_Told]:
+    """Returns what is told of a cut-off sample, of all c the one that leaves the likelihood ratio least variance.
+
+    Every c bounds the cost. The one that is chosen depends on the noise, and where it changes the bound may step up.
+
+    Args:
+        users: n.
+        most: B, below n.
+        rate: q.
+        shifts: By how many standard deviations the user moves the sum, alone and in the place of another.
+        relation: Between both data sets.
+    """
+    width = max(1, math.ceil(_WIDTH * math.sqrt((users - 1) * rate * (1 - rate))))
+    starts = [k for k in range(most, most + _CROWDS * width, width) if k <= users - 1]
+    kinds = [
+        _told(users, most, rate, starts, known) for known in range(1 if relation == "add-remove" else len(starts) + 1)
+    ]
+
+    def variance(told: list[_Told]) -> float:
+        moved = [min(_MOST_MOVED, shifts[in_place] ** 2) for _, _, in_place in told]
+        return math.fsum(w * kept**2 * math.expm1(m) for (w, kept, _), m in zip(told, moved, strict=True))
+
+    return min(kinds, key=variance)
+
+
+def _told(users: int, most: int, rate: float, starts: list[int], known: int) -> list[_Told]:
+    """Returns the laws of which one is told, K beyond the first `known` groups being told, and J before.
+
+    Args:
+        users: n.
+        most: B.
+        rate: q.
+        starts: The least K of every group, from B on; the last group has all that follow.
+        known: Of how many groups J is told; 0 of none but K < B.
+    """
+    from scipy.special import bdtr, bdtrc
+
+    n, b, q = users, most, rate
+    ends = [*starts[1:], n]
+    tails = [float(bdtrc(k - 1, n - 1, q)) for k in (*starts, n)]
+    told = [
+        (tail - further, max(_FEW, q * b / (k + 1)), True)
+        for tail, further, k in zip(tails[known:], tails[known + 1 :], starts[known:], strict=False)
+    ]
+    if not known:
+        few = (float(bdtr(b - 1, n - 1, q)), q, False)
+        if few[0] < _ALWAYS:  # hardly ever few: charged as the fewest of too many
+            told[0] = (few[0] + told[0][0], q, True)
+        else:
+            told.append(few)
+    else:
+        c = ends[known - 1] - 1
+        kept = b / n * (float(bdtrc(b, n, q)) - float(bdtrc(c + 1, n, q)))  # q·E[B/(K + 1); B ≤ K ≤ c]
+        fewer = float(bdtr(b - 2, n - 1, q)) if b > 1 else 0.0
+        next_to_full = max(0.0, float(bdtr(b - 1, n - 1, q)) - fewer)
+        held, hidden = q * next_to_full + kept, (1 - q) * next_to_full
+        told += [(fewer, q, False), (held + hidden, held / (held + hidden), False)]
+        told.append((max(0.0, tails[0] - tails[known] - kept), _FEW, False))  # B others are kept, and the user is not
+    return [one for one in told if one[0] > 0]
+
+
+def _widened(law: SampledGaussian | ReplacedGaussian | MirroredGaussian) -> Law:
+    """Returns a law whose weight may be rounded down: hockey-sticks are convex in the rate, and 0 where it is 0."""
+    rate = law.rate * (1 + _ROUNDED)
+    return replace(law, rate=rate) if rate < 1 else GaussianLaw((2 * law.shift) ** 2)
 
 
 def _gaussian_pieces(s: float, q: float, relation: RelationName) -> tuple[list[tuple[Piece, int]], str]:
