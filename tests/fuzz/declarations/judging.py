@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Literal
 
 from declarations.building import declare, values
@@ -12,6 +14,8 @@ from declarations.truth import Answer, answer
 from privcheck import verify
 from privcheck.errors import PrivcheckError
 
+_ELSEWHERE = 4  # other settings of the parameters at which a proof is compared with the truth
+_BUDGETS = tuple(Fraction(x) for x in ("1/100", "1/3", "1", "5", "40"))
 Outcome = Literal["right", "unsafe", "accused", "undecided", "refused", "refused wrongly", "crashed"]
 
 
@@ -44,7 +48,22 @@ def judge(spec: Spec) -> Judgement:
         said = f"{type(error).__name__}: {error}"
         return Judgement(spec, "crashed", truth, said, time.perf_counter() - began)
     said = f"{found.verdict}, {found.method}; upper {found.upper_ratio:.6g}, lower {found.lower_ratio:.6g}: {repair}"
-    return Judgement(spec, _outcome(truth, found.verdict, found.joint, spec), truth, said, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    outcome = _outcome(truth, found.verdict, found.joint, spec)
+    if found.verdict == "holds" and found.method == "proved" and (where := _false_elsewhere(spec)):
+        outcome, said = "unsafe", f"proved, and false at {where}: {said}"
+    return Judgement(spec, outcome, truth, said, seconds)
+
+
+def _false_elsewhere(spec: Spec) -> str:
+    """Returns other values of the parameters at which the claim is false, in words: what is proved is true at all."""
+    rng = random.Random(spec.seed)  # noqa: S311 - no secret
+    for _ in range(_ELSEWHERE):
+        budgets = {name: rng.choice(_BUDGETS) for name in ("rho", "epsilon")}
+        values = {**spec.values, "H": rng.choice((1, 2)), "K": rng.choice((1, 2, 3, 7)), **budgets}
+        if answer(replace(spec, values=values)) == "false":
+            return ", ".join(f"{name} = {values[name]}" for name in ("H", "K", "rho", "epsilon"))
+    return ""
 
 
 def _outcome(truth: Answer, verdict: str, joint: str | None, spec: Spec) -> Outcome:
