@@ -88,9 +88,10 @@ def main() -> None:
                 print(f"{one.outcome}, {one.seconds:.1f} s: {one.shown}", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         print(f"interrupted after {total} declarations", file=sys.stderr)
-    made = f"`python benchmarks/verdicts.py --number {asked.number} --seed {asked.seed} --processes {asked.processes}`: {total} declarations in "
-    made += f"{time.perf_counter() - began:.0f} s; {platform.machine()}, {os.cpu_count()} cores, Python "
-    made += f"{platform.python_version()}. The oracle (tests/fuzz/declarations) shares no code with privcheck."
+    command = f"--number {asked.number} --seed {asked.seed} --processes {asked.processes}"
+    made = f"`python benchmarks/verdicts.py {command}`: {total} declarations in {time.perf_counter() - began:.0f} s; "
+    made += f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}. The oracle "
+    made += "(tests/fuzz/declarations) shares no code with privcheck."
     lines = ["# Verdicts on random declarations", "", made, "", "| outcome | what it means | declarations |"]
     lines += ["| --- | --- | --- |", *(f"| {name} | {words} | {counts[name]} |" for name, words in WORDS.items())]
     lines.append(f"| slowest | declared and judged | {slowest:.1f} s |")
