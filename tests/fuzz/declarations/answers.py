@@ -86,7 +86,8 @@ def _procedure(rng: random.Random, name: str, kind: str, claim: str) -> Procedur
     if kind == "bits":
         keep = rng.choice((Fraction(3, 5), Fraction(3, 4), Fraction(9, 10)))
         size = Formula(f"{keep}", lambda v: keep * v["H"] / v["H"])
-    noise = {"max": MAX_NOISE, "choice": tuple(WAYS), "own gaussian": ("zcdp", "gdp")}.get(kind, ("",))
+    priced = ("gdp",) if claim == "approx" else ("zcdp", "gdp")  # of ρ nothing says which curve is the least
+    noise = {"max": MAX_NOISE, "choice": tuple(WAYS), "own gaussian": priced}.get(kind, ("",))
     return Procedure(name=name, kind=kind, size=size, count=rng.choice((2, 3, 5)), noise=rng.choice(noise))
 
 

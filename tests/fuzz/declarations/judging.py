@@ -28,12 +28,19 @@ class Judgement:
     truth: Answer
     said: str
     seconds: float
+    processor: float  # seconds of it, which do not depend on what else the machine does
     late: bool = False
 
 
 def judge(spec: Spec) -> Judgement:
     """Returns how privcheck's word on a spec compares with the truth."""
-    truth, began, made = answer(spec), time.perf_counter(), False
+    truth, made = answer(spec), False
+    began = time.perf_counter(), time.process_time()
+
+    def judged(outcome: Outcome, said: str, *, late: bool = False) -> Judgement:
+        wall, processor = time.perf_counter() - began[0], time.process_time() - began[1]
+        return Judgement(spec, outcome, truth, said, wall, processor, late)
+
     try:
         declaration = declare(spec)
         made = True
@@ -43,16 +50,15 @@ def judge(spec: Spec) -> Judgement:
         said = f"{type(error).__name__}: {error}"
         outcome: Outcome = "refused" if truth == "meaningless" else "refused wrongly"
         late = made and not any(word in spec.meaningless for word in ("value", "parameter", "stated"))
-        return Judgement(spec, outcome, truth, said, time.perf_counter() - began, late)
+        return judged(outcome, said, late=late)
     except Exception as error:  # noqa: BLE001 - any other exception is what is looked for
         said = f"{type(error).__name__}: {error}"
-        return Judgement(spec, "crashed", truth, said, time.perf_counter() - began)
+        return judged("crashed", said)
     said = f"{found.verdict}, {found.method}; upper {found.upper_ratio:.6g}, lower {found.lower_ratio:.6g}: {repair}"
-    seconds = time.perf_counter() - began
-    outcome = _outcome(truth, found.verdict, found.joint, spec)
+    right = judged(_outcome(truth, found.verdict, found.joint, spec), said)
     if found.verdict == "holds" and found.method == "proved" and (where := _false_elsewhere(spec)):
-        outcome, said = "unsafe", f"proved, and false at {where}: {said}"
-    return Judgement(spec, outcome, truth, said, seconds)
+        return replace(right, outcome="unsafe", said=f"proved, and false at {where}: {said}")
+    return right
 
 
 def _false_elsewhere(spec: Spec) -> str:
