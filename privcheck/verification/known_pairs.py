@@ -146,8 +146,8 @@ def joint_pairs(
             yield found
             if start is None or found.loss > start[0].loss:
                 start = found, chosen
-        if start is None or len(known) < 2 or unit_of(declaration, values) == "pure":
-            continue  # ε adds up, whatever else is shown
+        if start is None or len(known) < 2:
+            continue
         climbed = _climb(known, start[1], lambda chosen: lose(chosen, None).loss)
         if climbed != start[1]:
             yield lose(climbed, anchor)
