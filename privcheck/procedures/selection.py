@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MaxNoise = Literal["laplace", "exponential", "gumbel"]
 _GAPS: Final = (0.0, 1.0, 3.0, 10.0, 1e4, 1e7)  # by how many scales the candidate that gains is behind at best
+_TURNED: Final = (0.25, 0.5, 0.75)  # at what part of a move the two change places: divergences are largest there
 _STDS: Final[Mapping[str, float]] = {"laplace": math.sqrt(2), "exponential": 1.0, "gumbel": math.pi / math.sqrt(6)}
 _THEOREMS: Final[Mapping[str, str]] = {
     "laplace": "Dwork & Roth 2014, Claim 3.9: ε = 2Δ/b (Δ/b for monotone scores), however many candidates",
@@ -182,7 +183,8 @@ class NoisyMax:
         more = int(self.candidates.number(values)) - 2
         others = f"; the other {more} are far behind" if more else ""
         pairs = []
-        for gap in _GAPS:
+        apart = moved / scale if self.monotone else 2 * moved / scale
+        for gap in (*_GAPS, *(-part * apart for part in _TURNED)):
             second = np.array([-gap * scale, 0.0])
             first = second + np.array([-moved, 0.0 if self.monotone else moved])
             # far behind and one further have to be told apart

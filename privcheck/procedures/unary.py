@@ -15,7 +15,7 @@ from privcheck.fields import number
 from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, set_words
 from privcheck.procedures.local import check_local, pure_rho, turned_bits, with_fields
 from privcheck.relations import Relation
-from privcheck.symbols import Exact, Expr, exp, expression, log
+from privcheck.symbols import Exact, Expr, exp, expression, log, same
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
@@ -152,7 +152,7 @@ class UnaryEncoding:
             DeclarationError: Users are added or removed, or have several records.
         """
         check_local(self.name, relation)
-        symmetric = self.kept == -self.flipped
+        symmetric = same(self.kept, -self.flipped) is True
         reason = f"{self.ones} bits that are 1 in D only, and as many that are 1 in D′ only"
         return Cost(
             sensitivity=turned_bits(self.ones, reason), charged=self.ones,

@@ -8,7 +8,7 @@ because the table has an axis for h.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -67,25 +67,45 @@ class CellSums:
     def sensitivity(self, relation: Relation) -> Sensitivity:
         """Returns 2H unit changes under replacement, H under add/remove; step 1 is counted apart if its pair is fixed.
 
-        Attained whenever S·A ≥ 2 (for the transitions of a fixed pair: S ≥ 2), an upper bound otherwise. The
+        Attained whenever S·A ≥ 2 (for the transitions of a fixed pair: S ≥ 2), an upper bound otherwise. Of sizes that
+        are the number 1 it is what they leave: who replaces a user in the only cell is counted there too. The
         enumeration tests compare with all neighbours for equality.
         """
+        first, linf = self.first_changes, expression(1)
         if not isinstance(relation, ReplaceOne):
             changes, reason = self.steps, "one cell at each step"
+        elif self.one_cell:
+            changes = expression(0) if self.weight is None else self.steps
+            reason = "both users are in the only cell"
+            linf = linf if self.weight is not None else changes
         elif relation.initial == "any":
             changes, reason = 2 * self.steps, "one cell loses and another gains at each step"
         else:
-            changes = 2 * (self.steps - 1) + self.changes_if_pair_fixed
-            first = self.changes_if_pair_fixed
+            changes = 2 * (self.steps - 1) + first
             reason = f"two cells at each step after the first, {first} at the first, whose pair is shared"
         one = Sensitivity(
             l1=changes,
             l2=sqrt(changes),
-            linf=expression(1),
+            linf=linf,
             reason=reason + ", by at most 1 each",
             stepwise=self.weight is None or self.bits,
         )
         return one.of_several(relation)
+
+    @property
+    def one_cell(self) -> bool:
+        """Returns whether a step has one cell, whatever the parameters are."""
+        return all(size == expression(1) for size in self.sizes)
+
+    @property
+    def first_changes(self) -> int:
+        """Returns how many unit changes a shared pair leaves at step 1: no two states follow it where there is one."""
+        alike = self.cells is passed and self.sizes[-1] == expression(1)
+        return 0 if alike else self.changes_if_pair_fixed
+
+    def settled(self, values: Mapping[str, Fraction]) -> CellSums:
+        """Returns the table whose sizes are the number 1 where they are 1 at these parameters."""
+        return replace(self, sizes=tuple(expression(1) if one.rational(values) == 1 else one for one in self.sizes))
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
         """Returns the table's shape (H, …)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -68,12 +68,16 @@ class PooledSums:
         With step 1's pair in common, H − 1 later steps still move from cell to cell. What step 1 leaves depends on the
         table (`changes_if_pair_fixed`): nothing of a visit; a reward of 1 against 0 in the shared cell, in which the
         first user may stay, so that the cell moves by H; two transitions, of which one may be repeated H times.
-        Attained for S ≥ 2 as long as each user can stay where it is; the enumeration tests compare for equality.
+        Attained for S ≥ 2 as long as each user can stay where it is; the enumeration tests compare for equality. In the
+        only cell of sizes that are the number 1 nobody is counted instead of another.
         """
-        steps, first = self.by_step.steps, self.by_step.changes_if_pair_fixed
+        steps, first = self.by_step.steps, self.by_step.first_changes
         changes: tuple[Expr, ...]
         if not isinstance(relation, ReplaceOne):
             changes, reason = (steps,), "one cell gains at every step"
+        elif self.by_step.one_cell:
+            changes = (expression(0) if self.by_step.weight is None else steps,)
+            reason = "both users are in the only cell"
         elif relation.initial == "any":
             changes, reason = (steps, steps), "one cell loses and another gains at every step"
         else:
@@ -87,6 +91,10 @@ class PooledSums:
             reason=reason + ", by at most 1 each",
         )
         return one.of_several(relation)
+
+    def settled(self, values: Mapping[str, Fraction]) -> PooledSums:
+        """Returns the table whose sizes are the number 1 where they are 1 at these parameters."""
+        return replace(self, by_step=self.by_step.settled(values))
 
     def shape(self, values: Mapping[str, Fraction]) -> tuple[int, ...]:
         """Returns (1, …)."""

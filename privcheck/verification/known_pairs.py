@@ -129,15 +129,50 @@ def joint_pairs(
         best = {max(range(len(pairs)), key=lambda k, m=m: measured[bound[0]][k][m]) for m in range(len(measures))}  # type: ignore[misc] # bound by default
         anchors = [Shown(names=(), data=pairs[k].data, words=pairs[k].words, parts=()) for k in sorted(best)]
     seen = set[tuple[int, ...]]()
+
+    def lose(chosen: Sequence[int | None], anchor: Shown | None) -> PricedPair:
+        taken = [(one.name, pairs[k]) for (one, pairs), k in zip(known, chosen, strict=True) if k is not None]
+        return _together(declaration, values, group, taken, anchor)
+
     for number, anchor in enumerate(anchors):
+        start: tuple[PricedPair, list[int | None]] | None = None
         for m in range(len(measures)):
             chosen = _choose(known, measured, anchor, m)
             key = (number, *(-1 if k is None else k for k in chosen))
             if key in seen or sum(k is not None for k in chosen) + bool(anchor and anchor.parts) < 2:
                 continue
             seen.add(key)
-            taken = [(one.name, pairs[k]) for (one, pairs), k in zip(known, chosen, strict=True) if k is not None]
-            yield _together(declaration, values, group, taken, anchor)
+            found = lose(chosen, anchor)
+            yield found
+            if start is None or found.loss > start[0].loss:
+                start = found, chosen
+        if start is None or len(known) < 2:
+            continue
+        climbed = _climb(known, start[1], lambda chosen: lose(chosen, None).loss)
+        if climbed != start[1]:
+            yield lose(climbed, anchor)
+
+
+def _climb(
+    known: Sequence[tuple[Procedure, list[KnownPair]]], chosen: list[int | None],
+    lose: Callable[[Sequence[int | None]], float],
+) -> list[int | None]:  # fmt: skip
+    """Returns pairs that lose more together: those of one procedure after the other are tried beside all others'.
+
+    No measure of a pair alone says which loses most beside the others, on a curve or in divergences. Only procedures
+    are tried that may be handed any pair, whatever the others are handed.
+    """
+    places: dict[object, list[int]] = {}  # of procedures that are handed the same pair: those whose scores move one way
+    for i, (one, _) in enumerate(known):
+        if type(one) in _ANY_DATA and chosen[i] is not None:
+            places.setdefault(type(one) if getattr(one, "monotone", False) else i, []).append(i)
+    most = lose(chosen) if places else 0.0
+    for group in places.values():
+        for k in range(min(len(known[i][1]) for i in group)):
+            tried = [k if i in group else other for i, other in enumerate(chosen)]
+            if (loss := lose(tried)) > most:
+                most, chosen = loss, tried
+    return chosen
 
 
 def _choose(

@@ -18,7 +18,10 @@ from privcheck.declaration import Declaration, check_declaration
 from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
 from privcheck.guarantees import ApproxDP, PrivacyProfile, check_range
 from privcheck.procedures import OwnMechanism
+from privcheck.releases import Release
 from privcheck.statements import JudgedStatement, judge_statements
+from privcheck.statistics.counts import CellSums
+from privcheck.statistics.pooled import PooledSums
 from privcheck.symbols import Expr, same, to_float
 from privcheck.unit import Unit
 from privcheck.verification.claim import DATA_DEPENDENT_REMEDY, NEAR, Case
@@ -234,16 +237,18 @@ def _upper(
 def _upper_moving(declaration: Declaration, composed: Account, values: Mapping[str, Fraction]) -> float:
     """Returns cost over claim of the releases that anybody moves at these parameters; ∞ where that is all of them.
 
-    One that never leaves costs nothing, nor does one that nobody moves, unless it shows another's draw of noise.
+    One that never leaves costs nothing, nor does one that nobody moves, unless it shows another's draw of noise. A
+    table of one state and one action, or of one state, is moved less than others are.
     """
     names = [r.draw.name for r in declaration.releases if r.draw.name]
-    moving = []
+    moving, settled = [], False
     for cost in composed.costs:
         leaves = bool(cost.release.settings(values)) and cost.release.schedule.times.rational(values) != 0
         shared = names.count(cost.release.draw.name) > 1
         if leaves and (shared or cost.charged.l1.rational(values) != 0):
-            moving.append(cost.release)
-    if len(moving) == len(declaration.releases):
+            moving.append(_settled(cost.release, values))
+            settled = settled or moving[-1] != cost.release
+    if len(moving) == len(declaration.releases) and not settled:
         return math.inf
     if not moving and not any(p.events(declaration.relation, values) for p in declaration.procedures):
         return 0.0
@@ -254,6 +259,12 @@ def _upper_moving(declaration: Declaration, composed: Account, values: Mapping[s
     except PrivcheckError:  # what is left is no declaration: everything is charged
         return math.inf
     return _upper(cost_here, claimed, values)
+
+
+def _settled(release: Release, values: Mapping[str, Fraction]) -> Release:
+    """Returns the release of a table whose sizes are the number 1 where they are 1 at these parameters."""
+    table = release.statistic
+    return replace(release, statistic=table.settled(values)) if isinstance(table, CellSums | PooledSums) else release
 
 
 def _upper_together(declaration: Declaration, claimed: Expr, values: Mapping[str, Fraction]) -> float:

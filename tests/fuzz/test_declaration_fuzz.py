@@ -11,7 +11,7 @@ import pytest
 
 from declarations.judging import judge
 from declarations.specs import draw, mutants
-from declarations.truth import cost
+from declarations.truth import bounds
 
 FINE = ("right", "undecided", "refused")
 
@@ -24,13 +24,13 @@ def check(spec):
 
 
 def mutated(seed, number):
-    spec, rng = draw(seed, cost), random.Random(seed)  # noqa: S311 - no secret
+    spec, rng = draw(seed, bounds), random.Random(seed)  # noqa: S311 - no secret
     return rng.sample(list(mutants(spec, rng)), number)
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_the_verdict_on_a_random_declaration_is_never_false(seed):
-    check(draw(seed, cost))
+    check(draw(seed, bounds))
 
 
 def test_one_field_changed_is_refused_or_judged_anew():
@@ -42,5 +42,5 @@ def test_one_field_changed_is_refused_or_judged_anew():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1_000, 1_100))
 def test_the_verdicts_on_a_random_declaration_and_on_what_becomes_of_it_are_never_false(seed):
-    for spec in (draw(seed, cost), *mutated(seed, 2)):
+    for spec in (draw(seed, bounds), *mutated(seed, 2)):
         check(spec)

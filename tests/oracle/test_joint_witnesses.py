@@ -26,11 +26,12 @@ from privcheck.procedures import (
     ScoredChoice,
     SparseVector,
     StabilityHistogram,
+    UnaryEncoding,
 )
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.schedules import Poisson
 from privcheck.statistics import VisitCounts
-from privcheck.symbols import epsilon
+from privcheck.symbols import epsilon, expression
 from privcheck.verification.outcome_loss import pair_delta, pair_epsilon, pure_loss, renyi_loss, rho_loss
 from privcheck.verification.witness import find_witness
 
@@ -247,3 +248,58 @@ def test_what_is_undecided_says_which_theorem_is_missing():
             f"missing is {'the ' if release is sampled else 'a tight price of '}{missing}"
             in undecided.findings[0].message
         )
+
+
+def behind(noise, scales):
+    """The probability that who is so many scales behind, or ahead where that is below 0, has the larger noisy score."""
+    if scales < 0:
+        return 1 - behind(noise, -scales)
+    laws = {"laplace": (2 + scales) / 4, "exponential": 1 / 2, "gumbel": 1 / (1 + math.exp(-scales))}
+    return math.exp(-scales) * laws[noise]
+
+
+def laws_of(noise, scale, gap):
+    """Whether the candidate wins that is `gap` scales behind in D; in D′ it gains 2 on the other."""
+    return [(p, 1 - p) for p in (behind(noise, gap), behind(noise, gap - 2 / scale))]
+
+
+def joint_delta(epsilon, *laws):
+    """Σ (P − e^ε·P′)⁺ over all outcomes of all, enumerated."""
+    both = [[math.prod(one) for one in itertools.product(*(law[side] for law in laws))] for side in (0, 1)]
+    return sum(max(0.0, p - math.exp(epsilon) * q) for p, q in zip(*both, strict=True))
+
+
+def test_what_loses_most_beside_another_choice_is_looked_for():
+    """It was undecided, .92 of the claim: each pair was chosen for what it loses alone."""
+    epsilon, delta = Fraction(59, 20), Fraction(1, 100)
+    gaps = np.linspace(-4, 12, 81)
+    best = max(
+        joint_delta(float(epsilon), laws_of("gumbel", 1, x)[::a], laws_of("laplace", 1, y)[::b])
+        for x, y, a, b in itertools.product(gaps, gaps, (1, -1), (1, -1))
+    )
+    assert best > 1.02 * float(delta)  # the claim is false
+    choice = ScoredChoice("a", by="exponential mechanism", epsilon=2, candidates=5)
+    largest_one = NoisyMax("b", noise="laplace", scale=1, candidates=2)
+    found = verify(declared(ApproxDP(epsilon, delta), choice, largest_one), {})
+    assert (found.verdict, found.witness.by) == ("fails", ("a", "b"))
+
+
+@pytest.mark.parametrize(("by", "noise"), [("permute-and-flip", "exponential"), ("exponential mechanism", "gumbel")])
+def test_two_candidates_that_change_places_lose_most_in_divergences(by, noise):
+    """Of permute-and-flip .8 of it was found: whoever gained was behind, or level, before."""
+    scale = Fraction(4, 3)
+    p, q = ([mpmath.mpf(x) for x in law] for law in laws_of(noise, float(scale), 1 / float(scale)))
+    divergence = float(sum(x * mpmath.log(x / y) for x, y in zip(p, q, strict=True)))
+    choices = [ScoredChoice(name, by=by, epsilon=2 / scale, candidates=3) for name in "ab"]
+    claim = ZCDP(2 * Fraction(divergence) * Fraction(99, 100))
+    assert verify(declared(claim, *choices), {}).verdict == "fails"
+    assert find_witness(declared(claim, *choices), {}).loss >= 2 * divergence * (1 - 1e-6)
+
+
+def test_bits_that_are_turned_alike_are_known_however_their_odds_are_written():
+    """1 − p was no p to it, and ρ 7 % more."""
+    for keep in (Fraction(3, 5), 1 - expression("2/5"), epsilon / (epsilon + Fraction(1, 3))):
+        bits = UnaryEncoding("bits", bits=2, keep=keep, flip=1 - keep)
+        rho = bits.cost(ReplaceOne()).rho.number({"epsilon": Fraction(1, 2)})
+        odds = math.log(1.5)
+        assert rho == pytest.approx(2 * odds * math.tanh(odds / 2), rel=1e-12)

@@ -6,15 +6,31 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from declarations.specs import LINEAR, Formula, Part, Spec
+import sympy  # noqa: TID251 - an expression of an author's own
+
+from declarations.owned import own_mechanism
+from declarations.specs import LINEAR, Formula, Part, Procedure, Spec
 from privcheck import declaration as declared
 from privcheck import statistics, symbols
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
+from privcheck.procedures import NoisyMax, RandomisedResponse, ScoredChoice, SparseVector, UnaryEncoding
+from privcheck.public import from_billboard, from_data, public
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.schedules import Batches, EveryEpisode, Once, PerUser, Poisson, Sample, Tree
 
-NAMES = {name: getattr(symbols, name) for name in ("H", "S", "A", "K", "d", "h", "n", "rho", "epsilon")}
+NAMES: dict[str, Any] = {name: getattr(symbols, name) for name in ("H", "S", "A", "K", "d", "h", "n", "rho", "epsilon")}
+
+
+def _piece(at: Any, most: int, then: Any, other: Any) -> symbols.Expr:
+    then, other = symbols.expression(then), symbols.expression(other)
+    return symbols.Expr(sympy.Piecewise((then.node, at.node <= most), (other.node, True)))
+
+
+NAMES |= {
+    "max": symbols.maximum, "min": symbols.minimum, "sqrt": symbols.sqrt, "log": symbols.log, "ceil": symbols.ceil,
+    "floor": symbols.floor, "piece": _piece,
+}  # fmt: skip
 DEFAULTS = {"H": 2, "S": 2, "A": 2, "K": 3, "d": 2, "rho": 1, "epsilon": 1}
 
 
@@ -34,7 +50,8 @@ def declare(spec: Spec) -> declared.Declaration:
         title="a random declaration",
         source=f"seed {spec.seed}",
         relation=_relation(spec),
-        releases=tuple(_sampled(spec)) if spec.sample else tuple(_release(part) for part in spec.parts),
+        releases=tuple(_sampled(spec)) if spec.sample else tuple(_release(part, spec.facts) for part in spec.parts),
+        procedures=tuple(procedure(one) for one in spec.procedures),
         claim=declared.Claim(
             _guarantee(spec), source="drawn", joint=None if spec.sees is None else declared.Joint(sees=spec.sees)
         ),
@@ -44,13 +61,36 @@ def declare(spec: Spec) -> declared.Declaration:
         ),
         model=spec.model,
         assumptions=() if spec.attained is None else (_assumption(spec.attained),),
-        **({"partitions": spec.partitions} if spec.partitions else {}),
+        **({"partitions": _partitions(spec)} if spec.partitions else {}),
+    )
+
+
+def procedure(one: Procedure) -> Any:
+    """Returns a procedure, or a mechanism of its author's own."""
+    size = _number(one.size)
+    if one.kind.startswith("own"):
+        return own_mechanism(one, size)
+    if one.kind == "response":
+        return RandomisedResponse(one.name, categories=one.count, epsilon=size, users=one.group)
+    if one.kind == "bits":
+        flip = 1 - size if isinstance(one.size, Formula) else size
+        return UnaryEncoding(one.name, bits=one.count, keep=size, flip=flip, users=one.group)
+    if one.kind == "max":
+        return NoisyMax(
+            one.name, noise=one.noise, scale=size, candidates=one.count, monotone=one.monotone, users=one.group
+        )
+    if one.kind == "choice":
+        return ScoredChoice(
+            one.name, by=one.noise, epsilon=size, candidates=one.count, monotone=one.monotone, users=one.group
+        )
+    return SparseVector(
+        one.name, threshold_scale=size, query_scale=size, queries=one.count, positives=1, users=one.group
     )
 
 
 def _sampled(spec: Spec) -> list[Any]:
     """Returns the releases, on one sample, on one each, or as nobody says."""
-    sampling = Poisson(rate=spec.rate, rounds=spec.rounds)
+    sampling = Poisson(rate=_fact(spec.rate, spec.facts), rounds=spec.rounds)
     batch = Sample(sampling)
     schedules = {
         "shared": lambda: {"schedule": batch},
@@ -96,12 +136,12 @@ def _guarantee(spec: Spec) -> Any:
     return {"zcdp": ZCDP, "pure": PureDP}[spec.claim](size) if spec.claim != "text" else "(1, 0)-DP"
 
 
-def _release(part: Part) -> declared.Release:
+def _release(part: Part, facts: str) -> declared.Release:
     return declared.Release(
         part.name,
         statistic(part),
         _mechanism(part),
-        schedule=_schedule(part),
+        schedule=_schedule(part, facts),
         users=part.group,
         draw=declared.Draw(name=part.draw, across=part.across),
     )
@@ -174,13 +214,29 @@ def _mechanism(part: Part) -> Any:
     return part.law
 
 
-def _schedule(part: Part) -> Any:
+def _fact(value: Any, facts: str, *, of: str = "") -> Any:
+    """Returns a value that somebody says is public, or plain; one of earlier outputs names the release."""
+    if facts == "data":
+        return from_data("counted in the table")
+    if facts == "billboard":
+        return from_billboard(value, of=of or "r0")
+    return public(value, why="drawn before the data") if facts == "public" else value
+
+
+def _partitions(spec: Spec) -> Any:
+    if not isinstance(spec.partitions, tuple) or not spec.facts:
+        return spec.partitions
+    return tuple(tuple(_fact(group, spec.facts) for group in groups) for groups in spec.partitions)
+
+
+def _schedule(part: Part, facts: str) -> Any:
     if part.schedule == "batches":
-        return Batches(size="a random number", sizes=(lambda _: part.sizes) if part.sizes else None)
+        sizes = (lambda _: part.sizes) if part.sizes else None
+        return Batches(size=_fact("a random number", facts, of=part.name), sizes=sizes)
     if part.schedule == "tree":
-        return Tree(leaves=_number(part.outputs))
+        return Tree(leaves=_fact(_number(part.outputs), facts))
     if part.schedule == "every":
-        return EveryEpisode(outputs=_number(part.outputs))
+        return EveryEpisode(outputs=_fact(_number(part.outputs), facts))
     return {"once": Once, "user": PerUser}[part.schedule]()
 
 

@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from declarations.specs import Formula, Part, Spec, times
+from declarations.specs import NEAR, Formula, Part, Spec, nearly, times
 
 _RATES = tuple(Fraction(x) for x in ("1/20", "1/10", "1/4", "1/2", "9/10"))
 _SPREADS = tuple(Fraction(x) for x in ("1/2", "1", "2", "4"))
-_NEAR = tuple(Fraction(x, 100) for x in (95, 96, 97, 98, 102, 103, 104, 105))  # half of them are false claims
 
 
 def draw_sampled(seed: int, cost: Callable[[Spec], float]) -> Spec:
@@ -56,13 +55,7 @@ def draw_sampled(seed: int, cost: Callable[[Spec], float]) -> Spec:
         rate=rng.choice(_RATES),
         rounds=rng.choice((1, 1, 2, 5)),
     )
-    return near(spec, cost(spec), rng)
-
-
-def near(spec: Spec, true: float, rng: random.Random) -> Spec:
-    """Returns the system with a claim of 2 to 5 % more or less than what it costs; of 1 where that is nothing."""
-    number = Fraction(true).limit_denominator(10**6) * rng.choice(_NEAR) if 1e-4 < true < 1e6 else Fraction(1)
-    return replace(spec, claimed=Formula(f"{number}", lambda v: number * v["H"] / v["H"]))
+    return nearly(spec, cost(spec), rng.choice(NEAR))
 
 
 def mutants_of_sampled(spec: Spec, rng: random.Random) -> Iterator[Spec]:
@@ -81,6 +74,9 @@ def mutants_of_sampled(spec: Spec, rng: random.Random) -> Iterator[Spec]:
         yield being(f"sample {sample}", "a sample that is shared and is not" if several else "", sample=sample)
     for rate in (Fraction(3, 2), Fraction(-1, 2)):
         yield being(f"rate {rate}", "no probability", rate=rate)
+    yield being("a public rate", facts="public")
+    yield being("a rate from data", "what is public is chosen by data", facts="data")
+    yield being("a rate from the billboard", "what is public is chosen by data", facts="billboard")
     yield being("another rate", rate=rng.choice(_RATES))
     yield being("half a round", "no number of rounds", rounds=Fraction(1, 2))
     yield being("more rounds", rounds=3)

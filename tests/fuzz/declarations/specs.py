@@ -55,6 +55,25 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Procedure:
+    """One procedure, or a mechanism of its author's own.
+
+    `size` is ε of a response or a choice, the scale of other noise, and the probability of keeping a bit; `count` how
+    many categories, bits, candidates or queries there are; `noise` the law, the way of choosing or the price's unit.
+    """
+
+    name: Any
+    kind: str
+    size: Any
+    count: int
+    noise: Any = ""
+    monotone: bool = False
+    group: Any = ""
+    stated: Fraction = Fraction(1)  # its price over the true one, where its author states it
+    fault: str = ""  # of its author's sampler
+
+
+@dataclass(frozen=True)
 class Spec:
     """A whole declaration; `meaningless` says why it has to be refused, where it has to be."""
 
@@ -75,6 +94,8 @@ class Spec:
     sample: str = ""  # of all releases: "shared", or each has a "fresh" one; or what means nothing
     rate: Any = None  # of the Poisson samples
     rounds: Any = 1
+    procedures: tuple[Procedure, ...] = ()
+    facts: str = ""  # who says that groups, batches and rates are public: "public", "billboard" or, refused, "data"
     mutation: str = ""
     meaningless: str = ""
 
@@ -105,6 +126,7 @@ _NUMBERS = tuple(Fraction(x) for x in ("1/2", "1", "2", "3", "4", "6"))
 _RATIOS = tuple(Fraction(x) for x in ("1/10", "1/2", "9/10", "99/100", "1", "101/100", "11/10", "2", "10"))
 
 
+NEAR = tuple(Fraction(x, 100) for x in (95, 96, 97, 98, 102, 103, 104, 105))  # half of them are false claims
 LINEAR = ("gram", "sums", "squares")  # Σ φφᵀ, Σ φ·V and Σ φ·V² over users, a matrix or a vector a step
 _BOUNDS = (
     ("1", lambda v: v["H"] / v["H"]),
@@ -175,21 +197,100 @@ def claiming(spec: Spec, true: float, rng: random.Random) -> Spec:
     return replace(spec, claimed=times(share, unit, lambda v: v[unit]))
 
 
-def draw(seed: int, cost: Callable[[Spec], float]) -> Spec:
+def nearly(spec: Spec, true: float, ratio: Fraction) -> Spec:
+    """Returns the system with a claim of so many times what it costs; of 1 where that is nothing."""
+    number = Fraction(true).limit_denominator(10**6) * ratio if 1e-4 < true < 1e6 else Fraction(1)
+    return replace(spec, claimed=Formula(f"{number}", lambda v: number * v["H"] / v["H"]))
+
+
+def draw(seed: int, bounds: Callable[[Spec], tuple[float, float]]) -> Spec:
     """Returns a well-formed system whose claim is a random multiple of what it costs.
 
-    Every fifth is a linear one, and every fifth one of samples.
+    Of ten seeds one is of linear statistics, one of samples, two are of several procedures or mechanisms of their
+    authors' own, and two of nested expressions; the others are of noisy tables in all models.
 
     Args:
         seed: Which.
-        cost: The oracle's cost in the claim's unit (at its δ), 0 and ∞ included.
+        bounds: The oracle's bounds on the cost in the claim's unit (at its δ), 0 and ∞ included.
     """
-    if seed % 5 == 4:
-        return draw_linear(seed, cost)
-    if seed % 5 == 3:
-        from declarations.sampled import draw_sampled
+    from declarations.answers import draw_answers
+    from declarations.sampled import draw_sampled
 
+    def cost(spec: Spec) -> float:
+        return bounds(spec)[1]
+
+    kind = seed % 10
+    if kind in (5, 7):
+        return draw_answers(seed, bounds)
+    if kind == 3:
         return draw_sampled(seed, cost)
+    if kind == 4:
+        return draw_linear(seed, cost)
+    return draw_nested(seed, cost) if kind in (6, 9) else draw_tables(seed, cost)
+
+
+def draw_nested(seed: int, cost: Callable[[Spec], float]) -> Spec:
+    """Returns a system of noisy tables whose spreads are nested expressions; so is its claim, 2 to 5 % off the cost."""
+    from declarations.formulas import draw_formula, of_the_noise
+
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    claim = rng.choice(("zcdp", "zcdp", "pure", "approx"))
+    law = {"zcdp": "gaussian", "pure": "laplace"}.get(claim) or rng.choice(("gaussian", "laplace"))
+    parts = tuple(
+        Part(
+            name=f"r{i}", statistic=rng.choice(STATISTICS), law=law, spread=draw_formula(rng, rng.choice((1, 2, 2, 3)))
+        )
+        for i in range(rng.choice((1, 1, 2)))
+    )
+    spec = Spec(
+        seed=seed,
+        relation=rng.choice(("replace", "replace", "add", "zero")),
+        initial="any",
+        model="central",
+        parts=parts,
+        claim=claim,
+        claimed=Formula("1", lambda _: Fraction(1)),
+        delta=rng.choice((Fraction(1, 100), Fraction(1, 10**5))),
+        values={
+            "H": rng.choice((1, 2)),
+            "S": 2,
+            "A": 2,
+            "K": rng.choice((1, 2, 3, 6)),
+            "rho": rng.choice(_NUMBERS),
+            "epsilon": rng.choice(_NUMBERS),
+        },
+    )
+    near, true = rng.choice(NEAR), cost(spec)
+    if claim == "approx" or not 1e-4 < true < 1e6:
+        return nearly(spec, true, near)
+    noise = of_the_noise(parts) if rng.random() < 0.8 else draw_formula(rng, 2)
+    number = Fraction(true / float(noise(numbers_of(spec)))).limit_denominator(10**6) * near
+    number = max(number, Fraction(1, 10**6))
+    of = rng.choice((lambda v: number * v["H"] / spec.values["H"], lambda v: number * v["H"] / v["H"]))
+    return replace(spec, claimed=Formula(f"{number}·(H)·{noise}", lambda v: of(v) * noise(v)))
+
+
+def public_facts(spec: Spec, facts: str) -> bool:
+    """Returns whether facts of that kind are sound: groups, trees and rates are not chosen by what left earlier."""
+    if facts == "data":
+        return not any(
+            (spec.partitions, spec.sample, *(p.schedule in ("batches", "tree", "every") for p in spec.parts))
+        )
+    if facts == "billboard":
+        chosen = any(p.schedule in ("tree", "every") or p.sizes for p in spec.parts)
+        return not (chosen or spec.partitions or spec.sample)
+    return True
+
+
+def numbers_of(spec: Spec) -> dict[str, Any]:
+    """Returns what a formula is evaluated on: the values, and functions of numbers."""
+    from declarations.formulas import FUNCTIONS
+
+    return {**FUNCTIONS, **{name: Fraction(value) for name, value in spec.values.items()}}
+
+
+def draw_tables(seed: int, cost: Callable[[Spec], float]) -> Spec:
+    """Returns a well-formed system of noisy tables, in all models of trust, with groups, trees and batches."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     model = rng.choices(("central", "local", "shuffle"), (6, 2, 2))[0]
     relation = "replace" if model == "local" else rng.choices(("replace", "add", "zero"), (6, 2, 2))[0]
@@ -218,7 +319,8 @@ def draw(seed: int, cost: Callable[[Spec], float]) -> Spec:
         values=values,
         sees=rng.choice((None, None, ("billboard", "own data"), ("billboard", "others' data"))),
     )
-    return claiming(spec, cost(spec), rng)
+    facts = rng.choice(("", "", "public"))
+    return claiming(replace(spec, facts=facts if public_facts(spec, facts) else ""), cost(spec), rng)
 
 
 def _parts(rng: random.Random, model: str, relation: str) -> tuple[tuple[Part, ...], tuple[tuple[str, ...], ...]]:
@@ -260,11 +362,19 @@ def _parts(rng: random.Random, model: str, relation: str) -> tuple[tuple[Part, .
 
 def mutants(spec: Spec, rng: random.Random) -> Iterator[Spec]:
     """Yields the system with one field changed: into nonsense, or into another system with a truth of its own."""
+    if spec.procedures:
+        from declarations.answers import mutants_of_answers
+
+        yield from mutants_of_answers(spec, rng)
+        return
     if spec.sample:
         from declarations.sampled import mutants_of_sampled
 
         yield from mutants_of_sampled(spec, rng)
         return
+    for facts in ("public", "billboard", "data"):
+        why = "" if public_facts(spec, facts) else "what is public is chosen by data"
+        yield _being(spec, f"facts from {facts}", why, facts=facts)
     yield from _of_a_part(spec, rng.randrange(len(spec.parts)))
     yield from _of_the_relation(spec)
     yield from _of_the_whole(spec, rng)

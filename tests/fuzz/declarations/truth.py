@@ -16,13 +16,11 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-from scipy.signal import fftconvolve
-from scipy.special import ndtr
-from scipy.stats import binom
 
-from declarations import linear
+from declarations import answers, linear
+from declarations.losses import STEP, Loss, bits_loss, gaussian_loss, integers_loss, laplace_loss, placed
 from declarations.sampled import groups, pure_of_sampled, sampled_loss
-from declarations.specs import Part, Spec
+from declarations.specs import Part, Spec, numbers_of
 
 ORDERED = ("tree", "every", "batches")
 TOUCHING = 1e-9  # relative: nearer to the claim than that, the oracle does not judge
@@ -34,12 +32,12 @@ def answer(spec: Spec) -> Answer:
     """Returns whether the claim is true, false, too near to say, or about nothing."""
     if why_meaningless(spec):
         return "meaningless"
-    claimed = float(spec.claimed(_numbers(spec)))
-    if spec.claim == "approx":
-        low, high = delta_at(spec, claimed)
-        if high <= float(spec.delta) * (1 + TOUCHING):
-            return "true"
-        return "false" if low > float(spec.delta) * (1 + TOUCHING) else "unknown"
+    claimed = float(spec.claimed(numbers_of(spec)))
+    if spec.procedures or spec.claim == "approx":
+        at_delta = spec.claim == "approx"
+        low, high = delta_at(spec, claimed) if at_delta else bounds(spec)
+        allowed = (float(spec.delta) if at_delta else claimed) * (1 + TOUCHING)
+        return "true" if high <= allowed else "false" if low > allowed else "unknown"
     true = cost(spec)
     touching = 1e-6 if any(p.bounds for p in spec.parts) else TOUCHING  # what is searched is not quite the largest
     if true == claimed or abs(true / claimed - 1) < touching:
@@ -53,6 +51,8 @@ def why_meaningless(spec: Spec) -> str:  # noqa: PLR0911 - one return a reason
         return spec.meaningless
     if any((p.law in ("goe", "upper")) and p.statistic != "gram" for p in spec.parts):
         return "symmetric noise is for symmetric matrices"
+    if spec.procedures:
+        return _why_no_procedure(spec)
     laws, schedules = {p.law for p in spec.parts}, {p.schedule for p in spec.parts}
     shuffled = laws & {"bits", "integers"}
     if spec.model == "local" and (spec.relation != "replace" or schedules != {"user"} or shuffled):
@@ -68,6 +68,33 @@ def why_meaningless(spec: Spec) -> str:  # noqa: PLR0911 - one return a reason
     if any(p.law in shuffled and p.statistic not in ("visits", "transitions", "step visits") for p in spec.parts):
         return "shuffled bits protect sums of bits"
     return ""
+
+
+def _why_no_procedure(spec: Spec) -> str:
+    kinds = {p.kind for p in spec.procedures}
+    if spec.relation != "replace" and kinds & {*answers.LOCAL, *answers.OWN}:
+        return "a price that is stated, or local, is one of users who are replaced"
+    return ""
+
+
+def bounds(spec: Spec) -> tuple[float, float]:
+    """Returns what some pair loses in the claim's unit, and what none exceeds: not the same of some procedures."""
+    if not spec.procedures:
+        return (cost(spec),) * 2
+    if spec.claim == "approx":
+        delta = float(spec.delta)
+        sides = ((_together(spec, up=up), up) for up in (False, True))
+        low, high = (_least_epsilon(lambda at, of=of: all(x.delta(at) <= delta for x in of)) for of, _ in sides)
+        return low, high
+    tables = max((_loss(spec, seen, rows) for seen, rows in _views(spec)), default=0.0)
+    low, high = answers.size_bounds(spec)
+    return tables + low, tables + high
+
+
+def _together(spec: Spec, *, up: bool) -> list[Loss]:
+    """Returns the losses of all answers and tables; any of them may be a user's worst at the same time."""
+    tables = [_composed(signature, up=up) for signature in _all_signatures(spec) if signature is not None]
+    return [x.plus(y) for x in answers.losses(spec, up=up) for y in tables or [Loss(0, np.ones(1), 0.0)]]
 
 
 def cost(spec: Spec) -> float:
@@ -94,12 +121,8 @@ def _of_sizes(spec: Spec) -> list[Spec]:
 
 def linear_rho(spec: Spec) -> float:
     """Returns the ρ of linear statistics."""
-    numbers = _numbers(spec)
+    numbers = numbers_of(spec)
     return linear.rho(spec, {p.name: outputs_with_user(p, numbers)[0] for p in spec.parts}, numbers)
-
-
-def _numbers(spec: Spec) -> dict[str, Fraction]:
-    return {name: Fraction(v) for name, v in spec.values.items()}
 
 
 # users and pairs
@@ -207,7 +230,7 @@ def outputs_with_user(part: Part, numbers: Mapping[str, Fraction]) -> tuple[int,
 
 def _independent(spec: Spec, seen: Sequence[Part], rows: Sequence[np.ndarray]) -> tuple[list[Any], np.ndarray]:
     """Returns (part, changes, outputs) with noise of their own, and which rows are told apart for certain."""
-    numbers = _numbers(spec)
+    numbers = numbers_of(spec)
     certain = np.zeros(len(rows[0]), dtype=bool)
     kept = []
     for part, change in zip(seen, rows, strict=True):
@@ -230,7 +253,7 @@ def _independent(spec: Spec, seen: Sequence[Part], rows: Sequence[np.ndarray]) -
 
 
 def _loss(spec: Spec, seen: Sequence[Part], rows: Sequence[np.ndarray]) -> float:
-    numbers = _numbers(spec)
+    numbers = numbers_of(spec)
     kept, certain = _independent(spec, seen, rows)
     if certain.any():
         return math.inf
@@ -271,71 +294,6 @@ def _laplace_renyi(t: np.ndarray, alpha: float | None) -> np.ndarray:
 
 # δ at ε, bracketed
 
-_STEP = 1 / 1000
-
-
-class Loss:
-    """A privacy loss on a grid: masses of k·_STEP from `first` on, and a mass at ∞."""
-
-    def __init__(self, first: int, masses: np.ndarray, infinite: float) -> None:
-        self.first, self.masses, self.infinite = first, masses, infinite
-
-    def plus(self, other: Loss) -> Loss:
-        """Returns the loss of two independent outputs."""
-        masses = np.clip(fftconvolve(self.masses, other.masses), 0.0, None)
-        return Loss(self.first + other.first, masses, 1 - (1 - self.infinite) * (1 - other.infinite))
-
-    def repeated(self, times: int) -> Loss:
-        """Returns that of so many."""
-        found, power = Loss(0, np.ones(1), 0.0), self
-        while times:
-            found = found.plus(power) if times & 1 else found
-            times >>= 1
-            power = power.plus(power) if times else power
-        return found
-
-    def delta(self, epsilon: float) -> float:
-        """Returns E[(1 − e^(ε − loss))⁺]."""
-        losses = (self.first + np.arange(len(self.masses))) * _STEP
-        gains = np.where(losses > epsilon, -np.expm1(np.minimum(epsilon - losses, 0)), 0.0)
-        return float(self.masses @ gains) + self.infinite
-
-
-def _placed(losses: np.ndarray, masses: np.ndarray, *, up: bool, infinite: float = 0.0) -> Loss:
-    at = (np.ceil(losses / _STEP - 1e-9) if up else np.floor(losses / _STEP + 1e-9)).astype(int)
-    first = int(at.min())
-    return Loss(first, np.bincount(at - first, weights=masses), infinite)
-
-
-@functools.lru_cache(maxsize=512)
-def laplace_loss(t: float, *, up: bool) -> Loss:
-    """Returns the loss of Lap(0, 1) against Lap(t, 1)."""
-    edges = np.linspace(-t, t, max(2, int(8 * t / _STEP) + 2))
-    below = 0.5 * np.exp(-(t - edges) / 2)  # P(loss ≤ y), y < t
-    masses = np.diff(below)
-    losses = np.concatenate([[-t], edges[1:] if up else edges[:-1], [t]])
-    return _placed(losses, np.concatenate([[below[0]], masses, [0.5]]), up=up)
-
-
-@functools.lru_cache(maxsize=512)
-def gaussian_loss(mu: float, *, up: bool) -> Loss:
-    """Returns the loss of N(μ, 1) against N(0, 1): N(μ²/2, μ²)."""
-    edges = mu * mu / 2 + mu * np.linspace(-9, 9, max(2, int(18 * mu / _STEP * 4)))
-    masses = np.diff(ndtr((edges - mu * mu / 2) / mu))
-    return _placed(edges[1:] if up else edges[:-1], masses, up=up, infinite=float(ndtr(-9.0)) * 2 if up else 0.0)
-
-
-@functools.lru_cache(maxsize=512)
-def bits_loss(trials: int, p: float, rising: bool, *, up: bool) -> Loss:  # noqa: FBT001
-    """Returns the loss of Bin(N, p) + 1 against Bin(N, p), or the other way round."""
-    values = np.arange(trials + 2)
-    with_one, without = binom.pmf(values - 1, trials, p), binom.pmf(values, trials, p)
-    first, second = (with_one, without) if rising else (without, with_one)
-    seen = (first > 0) & (second > 0)
-    return _placed(
-        np.log(first[seen]) - np.log(second[seen]), first[seen], up=up, infinite=float(first[(second == 0)].sum())
-    )
-
 
 def delta_at(spec: Spec, epsilon: float) -> tuple[float, float]:
     """Returns a lower and an upper bound on the least δ at ε."""
@@ -343,6 +301,12 @@ def delta_at(spec: Spec, epsilon: float) -> tuple[float, float]:
         lows, highs = zip(*(delta_at(one, epsilon) for one in sized), strict=True)
         return max(lows), max(highs)
     low = high = 0.0
+    if spec.procedures:
+        low, high = (
+            max(loss.delta(epsilon) for loss in _together(spec, up=up)) * factor
+            for up, factor in ((False, 1 - 1e-6), (True, 1 + 1e-6))
+        )
+        return low - 1e-9, min(high + 1e-9, 1.0)
     if spec.sample:
         for seen, rows in _views(spec):
             kept, _ = _independent(spec, seen, rows)
@@ -372,7 +336,7 @@ def _all_signatures(spec: Spec) -> set[Any]:
 
 def _integer_signatures(spec: Spec, seen: Sequence[Part], users: int) -> set[Any]:
     """Returns how often which counter changes, for integer messages: what the other user holds tells them apart too."""
-    sizes, numbers = tuple(int(spec.values[name]) for name in ("H", "S", "A")), _numbers(spec)
+    sizes, numbers = tuple(int(spec.values[name]) for name in ("H", "S", "A")), numbers_of(spec)
     first, second = _pairs(spec.relation, spec.initial, sizes)
     codes, laws = [], []
     for part in seen:
@@ -398,28 +362,9 @@ def _integer_signatures(spec: Spec, seen: Sequence[Part], users: int) -> set[Any
     return found
 
 
-@functools.lru_cache(maxsize=512)
-def integers_loss(users: int, bits: int, p: float, rising: bool, others: int, *, up: bool) -> Loss:  # noqa: FBT001
-    """Returns the loss of the sorted messages of one counter, the changed user's bit 1 against 0 or the other way."""
-    laws: list[dict[Any, float]] = []
-    for own in (1, 0) if rising else (0, 1):
-        law: dict[Any, float] = {}
-        for noise in itertools.product(range(bits + 1), repeat=users):
-            held = (own, *(1 if i < others else 0 for i in range(users - 1)))
-            mass = math.prod(float(binom.pmf(y, bits, p)) for y in noise)
-            messages = tuple(sorted(b + y for b, y in zip(held, noise, strict=True)))
-            law[messages] = law.get(messages, 0.0) + mass
-        laws.append(law)
-    both = [m for m in laws[0] if m in laws[1]]
-    alone = math.fsum(mass for m, mass in laws[0].items() if m not in laws[1])
-    masses = np.array([laws[0][m] for m in both])
-    losses = np.array([math.log(laws[0][m] / laws[1][m]) for m in both])
-    return _placed(losses, masses, up=up, infinite=alone) if both else Loss(0, np.zeros(1), alone)
-
-
 def _signatures(spec: Spec, kept: Sequence[Any], users: int) -> set[Any]:
     """Returns what the loss of a row depends on: μ², and how often which scalar change occurs."""
-    numbers = _numbers(spec)
+    numbers = numbers_of(spec)
     found = set()
     for row in _undominated(kept):
         squares, scalars = 0.0, {}
@@ -483,12 +428,12 @@ def _sampled_group(parts: Sequence[Any], rate: float, added: bool, *, up: bool) 
     for part in parts:
         together = together.plus(_composed(part, up=up))
         rounded += (part[0] > 0) + sum(number for _, number in part[1])
-    losses = (together.first + np.arange(together.masses.size)) * _STEP
-    slack = 1.5 * _STEP * rounded  # a cell is an eighth of a step wide, or narrower, and then rounded to one
+    losses = (together.first + np.arange(together.masses.size)) * STEP
+    slack = 1.5 * STEP * rounded  # a cell is an eighth of a step wide, or narrower, and then rounded to one
     losses, masses, infinite = sampled_loss(
         losses, together.masses, together.infinite, rate=rate, slack=slack, up=up, added=added
     )
-    return _placed(losses, masses, up=up, infinite=infinite)
+    return placed(losses, masses, up=up, infinite=infinite)
 
 
 def _epsilon(spec: Spec) -> float:
