@@ -9,8 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from .kinds import KINDS, Part
+from .kinds import KINDS
 from .normal import Long
+from .parts import Part
 from .renyi import Renyi
 from .truths import DIRECTIONS, Composition
 from .worlds import LEVELS, Rho, World
@@ -93,7 +94,7 @@ class Judge:
         return min(max(low for low, _ in found), 1.0), min(max(high for _, high in above), 1.0)
 
     def _power(self, world: World | Renyi, rate: float) -> tuple[float, float]:
-        def total(epsilon: float, which: int = 0) -> float:
+        def total(epsilon: float | Long, which: int = 0) -> float:
             return float(self._largest([world], epsilon, 0, which) + np.exp(Long(epsilon)) * Long(rate))
 
         far = np.geomspace(1e-13, 45, 24)
@@ -108,7 +109,7 @@ class Judge:
                 high = second
             else:
                 low = first
-        tried = [*map(float, points), *sorted(kinks, key=lambda e: abs(e - low))[:40], (low + high) / 2]
+        tried: list[float | Long] = [*map(float, points), *sorted(kinks, key=lambda e: abs(e - low))[:40], (low + high) / 2]
         values += [total(e) for e in tried[len(points) :]]
         best = int(np.argmin(values))
         return values[best], total(tried[best], 1)
