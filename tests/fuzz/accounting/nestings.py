@@ -28,6 +28,7 @@ from .worlds import Law
 
 Draws = dict[tuple[Long, ...], Long]  # probabilities of moves
 AROUND: Final = ("group", "user_level", "tree", "poisson", "without_replacement", "profile")
+GROUPS: Final = ("group", "user_level")
 CURVES: Final = ("parallel", "plan")  # of which there is no event, only a curve
 GAUSSIAN: Final = (
     "gaussian",
@@ -83,18 +84,26 @@ def layers(part: Part) -> list[Part]:
 
 def releases(part: Part) -> int:
     """Returns how often an event is released: what is inside a group counts, what is inside a sample does not."""
-    inner = part.parameters["what"] if part.kind in ("group", "user_level") else None
-    once = 1 if inner is None else min(releases(inner), part.parameters.get("releases", releases(inner)))
-    return part.count * once
+    if part.kind not in GROUPS:
+        return part.count
+    each = releases(part.parameters["what"])
+    return part.count * min(each, part.parameters.get("releases", each))
+
+
+def once(part: Part) -> Part:
+    """Returns one release of an event."""
+    if part.kind not in GROUPS:
+        return replace(part, count=1)
+    return Part(part.kind, part.parameters | {"what": once(part.parameters["what"])})
 
 
 def draw_event(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     """Returns parameters with which a group of four keeps some privacy."""
     spread, rate = nice(rng.uniform(1.5, 12)), logs(rng, -2.5, -0.3)
     if kind == "mixture_of_gaussians":
-        chances = [nice(1 - rate), nice(rate * rng.uniform(0.1, 0.9))]
+        chances = [round(1 - rate, 4), round(rate * rng.uniform(0.1, 0.9), 5)]
         sizes = [0.0, 1.0, nice(rng.uniform(1.2, 2.5))]
-        chances.append(nice(1 - math.fsum(chances)))
+        chances.append(round(1 - math.fsum(chances), 5))
         return {"std": spread, "sensitivities": sizes, "probabilities": chances, **RELATION}
     users = int(rng.integers(8, 60))
     return {
@@ -153,7 +162,7 @@ def fits(kind: str, inner: Part) -> bool:
     if kind == "without_replacement" and set(seen) & set(NAMED):
         return False
     users = math.prod(part.parameters.get("size", part.parameters.get("records", 1)) for part in inside)
-    if kind in ("group", "user_level"):
+    if kind in GROUPS:
         return 3 * users <= _MOST_USERS
     if kind == "tree" and releases(inner) > 1:  # a node is released once
         return False
@@ -199,10 +208,10 @@ def _ways(part: Part, count: int, users: int, direction: str) -> list[Compositio
     if part.kind == "plan":
         both = (_ways(given[name], times, users, direction) for name in ("one", "other"))
         return [a + b for a, b in itertools.product(*both)]
-    if part.kind == "group":
+    if part.kind == "group" and layers(part)[-1].kind in CURVES:
         return _ways(given["what"], times, users * given["size"], direction)
-    law = _law(*_draws(replace(part, count=1), users, 1), direction)
-    return [[] if law is None else [(law, times)]]
+    law = _law(*_draws(once(part), users, 1), direction)
+    return [[] if law is None else [(law, count * releases(part))]]
 
 
 def _draws(part: Part, users: int, repeats: int) -> tuple[Draws, Part, int]:
@@ -215,12 +224,9 @@ def _draws(part: Part, users: int, repeats: int) -> tuple[Draws, Part, int]:
     """
     given, copies = part.parameters, part.count
     found: Draws
-    if part.kind == "group":
-        found, event, times = _draws(given["what"], users * given["size"], repeats)
-    elif part.kind == "user_level":
-        inner = given["what"]
-        some = replace(inner, count=min(inner.count, given.get("releases", inner.count)))
-        found, event, times = _draws(some, users * given["records"], repeats)
+    if part.kind in GROUPS:
+        copies, single = releases(part), once(part).parameters["what"]
+        found, event, times = _draws(single, users * given.get("size", given.get("records")), repeats)
     elif part.kind == "tree":
         found, event, times = _draws(given["node"], users, repeats * given["leaves"].bit_length())
     elif part.kind == "profile":
