@@ -17,6 +17,7 @@ from .truths import DIRECTIONS, Composition
 from .worlds import LEVELS, Rho, World
 
 _MOST_WORLDS: Final = 24
+_SECTIONS: Final = 45  # golden ones: beside a kink a small power is off by as much as ε is
 _MOST_LATTICES: Final = 4  # worlds that are looked at where each needs a lattice
 
 
@@ -103,7 +104,7 @@ class Judge:
         best = int(np.argmin(values))
         low, high = float(points[max(best - 1, 0)]), float(points[min(best + 1, len(points) - 1)])
         kinks = [] if isinstance(world, Renyi) else world.kinks(low, high)
-        for _ in range(40 if world.exact and len(kinks) < 1000 else 20):
+        for _ in range(_SECTIONS):
             first, second = high - (high - low) * 0.6180339887, low + (high - low) * 0.6180339887
             if total(first) < total(second):
                 high = second
