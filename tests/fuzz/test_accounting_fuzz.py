@@ -17,9 +17,10 @@ from accounting.checks import check
 from accounting.dense import BoundedRange, Gauss, Laplace, Sampled
 from accounting.discrete import response
 from accounting.jobs import Job, build, jobs
-from accounting.kinds import KINDS, RELATION, Part
+from accounting.kinds import KINDS
 from accounting.known import KNOWN
 from accounting.normal import Long, below, gaussian_delta
+from accounting.parts import RELATION, Part
 from accounting.truths import DIRECTIONS
 from accounting.worlds import World
 

@@ -92,12 +92,38 @@ def mirror(atoms: Atoms) -> Atoms:
 
     If H_α ≤ δ(ln α) for α ≥ 1 is all that is known, of a family of pairs that holds (Q, P) with every (P, Q), then for
     α < 1 it follows from H_α(P, Q) = 1 − α + α·H_{1/α}(Q, P). A loss l > 0 of mass p has its mirror image −l, of mass
-    p·e^{−l}; what is left has loss 0.
+    p·e^{−l}; what is left has loss 0. Where nothing is left, as where a loss of 0 was rounded up, the two halves make a
+    bound that is not convex at ε = 0, and the least losses move apart until they do (`_join_at_zero`).
     """
     above = atoms.losses > 0
-    losses, logs = atoms.losses[above], atoms.logs[above]
+    losses, logs = _join_at_zero(atoms.losses[above], atoms.logs[above], atoms.infinite)
     images = logs - losses
     rest = 1 - atoms.infinite - float(np.exp(logs).sum()) - float(np.exp(images).sum())
     middle = max(rest, 0.0) + _UP
     every = np.concatenate([-losses[::-1], [0.0], losses])
     return tidy(every, np.concatenate([images[::-1], [math.log(middle)], logs]), atoms.infinite)
+
+
+def _join_at_zero(losses: Floats, logs: Floats, infinite: float) -> tuple[Floats, Floats]:
+    """Returns losses above 0 that have room beside their mirror images, with a δ(ε) that is nowhere smaller.
+
+    The masses and those of their images may add up to 1 − `infinite` at most. Where they are more, the first k losses
+    become one, l₁, with its image −l₁, which share all the mass M that the others leave: l₁ is at least the last of
+    them, and their part of δ(0), D = Σp(1 − e^{−l}), is at most M·tanh(l₁/2). Their part of δ is convex in e^ε and 0
+    from e^{l₁} on, so that it lies under the chord, which is the part of l₁. Of all k the one with the least l₁ is taken.
+
+    Args:
+        losses: (n,) increasing, above 0.
+        logs: (n,) ln of their masses.
+        infinite: P-mass at loss ∞.
+    """
+    both = np.exp(logs) + np.exp(logs - losses)
+    if 1 - infinite - float(both.sum()) >= -_UP:
+        return losses, logs
+    room = 1 - infinite - (both.sum() - np.cumsum(both))  # M, at every k
+    gaps = np.cumsum(np.exp(logs) * -np.expm1(-losses)) * (1 + _UP)  # D
+    shares = np.where(room > 0, gaps / np.where(room > 0, room, 1.0), 1.0)
+    moved = np.where(shares < 1, np.maximum(losses, 2 * np.arctanh(np.minimum(shares, 1 - _UP)) * (1 + _UP)), np.inf)
+    k = int(moved.argmin())
+    first = math.log(room[k]) - np.logaddexp(0.0, -moved[k])
+    return np.append(moved[k], losses[k + 1 :]), np.append(first, logs[k + 1 :])

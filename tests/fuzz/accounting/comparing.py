@@ -15,8 +15,9 @@ from privcheck import accounting as acc
 from .asking import Asking
 from .jobs import build
 from .judging import LOOSE, SLACK, TINY, judge_epsilon
-from .kinds import SPREADS, Part
+from .kinds import SPREADS
 from .normal import Long
+from .parts import Part
 from .truth import Judge
 
 _MOST_SINGLES: Final = 40  # events of a job that are composed one by one
@@ -38,7 +39,8 @@ def same_job(asking: Asking, curve: acc.Curve) -> None:
         "with fractions": lambda: acc.compose(*(build(part, lambda x: Fraction(repr(float(x)))) for part in parts)),
         "with strings": lambda: acc.compose(*(build(part, repr) for part in parts)),
     }
-    if len(singles) <= _MOST_SINGLES:
+    # of parallel parts, repetitions are the same users' each time, what is composed with itself is not
+    if len(singles) <= _MOST_SINGLES and not any("parallel(" in str(part) for part in parts):
         others["one by one"] = lambda: acc.compose(*(build(part) for part in singles))
     for name, make in others.items():
         found = asking(name, make)

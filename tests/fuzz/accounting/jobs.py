@@ -12,7 +12,8 @@ from scipy.special import ndtr, ndtri
 
 from privcheck import accounting as acc
 
-from .kinds import KINDS, Part, logs
+from .kinds import KINDS
+from .parts import Part, logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +40,41 @@ class Job:
         return f"acc.compose({', '.join(str(part) for part in self.parts)})"
 
 
-def build(part: Part, written: Callable[[Any], Any] = lambda x: x) -> acc.Event:
-    """Returns the event of a part, its numbers written in some other way."""
+def build(part: Part, written: Callable[[Any], Any] = lambda x: x) -> acc.Event | acc.Curve:
+    """Returns the event of a part, or the curve, its numbers written in some other way."""
     if part.kind in OWN_CURVES:
         return OWN_CURVES[part.kind](part.parameters["mu"], part.count)
     given: dict[str, Any] = {
-        name: written(value) if isinstance(value, float | int) and not isinstance(value, bool) else value
+        name: build(value, written)
+        if isinstance(value, Part)
+        else written(value)
+        if isinstance(value, float | int) and not isinstance(value, bool)
+        else value
         for name, value in part.parameters.items()
     }
-    if "node" in given:
-        given["node"] = build(given["node"], written)
+    if part.kind in AROUND:
+        return AROUND[part.kind](**given) * part.count
     event: acc.Event = getattr(acc, part.kind)(**given, count=written(part.count))
     return event
+
+
+def _profile_of(of: acc.Event) -> acc.Event:
+    """Returns all that is kept of an event where its curve is handed on at some points."""
+    curve = acc.compose(of)
+    reach = min(curve.epsilon(delta=1e-9).upper, 40.0)
+    points = np.linspace(0, reach, 40)
+    deltas = np.array([curve.delta(epsilon=float(e)).upper for e in points])
+    return acc.privacy_profile(dict(zip(points.tolist(), np.minimum.accumulate(deltas).tolist(), strict=True)))
+
+
+AROUND: Final[dict[str, Callable[..., Any]]] = {
+    "nested": lambda made: made,
+    "group": acc.group,
+    "user_level": acc.user_level,
+    "profile": _profile_of,
+    "parallel": lambda one, other: acc.parallel(one, other),
+    "plan": lambda one, other: acc.Plan.of(one, other).curve,
+}
 
 
 def _delta(mu: float, epsilon: float) -> float:
@@ -80,8 +104,8 @@ OWN_CURVES: Final[dict[str, Callable[[float, int], acc.Event]]] = {
 
 def _part(kind: str, rng: np.random.Generator, *, alone: bool) -> Part:
     count = 1 if rng.random() < 0.4 else int(logs(rng, 0.3, 3.5 if alone else 1.3))
-    if kind in ("shuffled_bits", "shuffled", "shuffled_randomized_response", "tree"):
-        count = min(count, 6)
+    if kind in ("shuffled_bits", "shuffled", "shuffled_randomized_response", "tree", "nested"):
+        count = min(count, 3 if kind == "nested" else 6)
     return Part(kind, KINDS[kind].draw(rng), count)
 
 

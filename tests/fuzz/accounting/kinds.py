@@ -7,7 +7,6 @@ without), "add" the pair the other way round; a composition goes one way as a wh
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,13 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from . import truths
+from . import nestings, truths
 from .dense import Gauss, Laplace
 from .normal import Long
+from .parts import RELATION, Part, logs, nice
 from .truths import DIRECTIONS, Composition, Parameters, Truth, both
 
-# under zero-out each event that names a relation has a price, so that any two of them compose
-RELATION: Final = {"relation": "zero-out"}
 SPREADS: Final = {  # kinds whose cost falls as one parameter grows
     "gaussian": "std",
     "laplace": "scale",
@@ -39,16 +37,6 @@ class Kind:
     truth: Callable[[Parameters, int], Truth]
 
 
-def nice(x: float) -> float:
-    """Returns three digits, so that a job can be read."""
-    return float(f"{x:.3g}")
-
-
-def logs(rng: np.random.Generator, low: float, high: float) -> float:
-    """Returns a number between 10^low and 10^high."""
-    return nice(10 ** rng.uniform(low, high))
-
-
 def spread(rng: np.random.Generator, low: float, high: float) -> float:
     """Returns a spread: between 10^low and 10^high, one time in twelve beyond."""
     return logs(rng, low, high) if rng.random() > 1 / 12 else logs(rng, low - 3, high + 5)
@@ -59,22 +47,10 @@ def moved(rng: np.random.Generator) -> dict[str, Any]:
     return {"sensitivity": logs(rng, -1, 1)} if rng.random() < 0.3 else {}
 
 
-def tree_moves(leaves: int, participations: int, separation: int) -> set[tuple[int, ...]]:
-    """Returns how far each node moves, in falling order, for every pattern of leaves, by brute force."""
-    found = set()
-    for pattern in itertools.combinations(range(leaves), participations):
-        if any(b - a < separation for a, b in itertools.pairwise(pattern)):
-            continue
-        nodes = [(level, node) for level in range(leaves.bit_length()) for node in range(leaves >> level)]
-        moves = [sum(node == leaf >> level for leaf in pattern) for level, node in nodes]
-        found.add(tuple(sorted((m for m in moves if m), reverse=True)))
-    return found
-
-
 def _tree(parameters: Parameters, count: int) -> Truth:
     """A user is in all nodes above the own leaves; one who is sampled is so once, for all of them."""
     node, p = parameters["node"], parameters.get("participations", 1)
-    patterns = tree_moves(parameters["leaves"], p, parameters.get("separation", 1))
+    patterns = truths.tree_moves(parameters["leaves"], p, parameters.get("separation", 1))
     if node.kind == "poisson_gaussian":
         nodes = max(len(moves) for moves in patterns)
         return truths.sampled(truths.mu(node.parameters, "std") * np.sqrt(Long(nodes)), node.parameters["rate"], count)
@@ -91,24 +67,6 @@ def _tree(parameters: Parameters, count: int) -> Truth:
         return Truth(ways=dict.fromkeys(DIRECTIONS, ways), documented=note)
     nodes = max(len(moves) for moves in patterns)
     return KINDS[node.kind].truth(node.parameters, count * nodes)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One event of a job: its kind, its parameters and how often."""
-
-    kind: str
-    parameters: dict[str, Any]
-    count: int = 1
-
-    def __str__(self) -> str:
-        inside = [
-            f"{name}={value!r}" if isinstance(value, str) else f"{name}={value}"
-            for name, value in self.parameters.items()
-        ]
-        if self.count != 1:
-            inside.append(f"count={self.count}")
-        return f"acc.{self.kind}({', '.join(inside)})"
 
 
 def _draw_tree(rng: np.random.Generator) -> dict[str, Any]:
@@ -261,4 +219,5 @@ KINDS: Final[dict[str, Kind]] = {
     "trade_off": Kind(draw=lambda r: {"mu": logs(r, -1.5, 0.7)}, truth=truths.like_gaussian),
     "renyi_curve": Kind(draw=lambda r: {"mu": logs(r, -1.5, 0.7)}, truth=truths.like_gaussian),
     "loss_distribution": Kind(draw=_draw_masses, truth=truths.two_masses),
+    "nested": Kind(draw=nestings.draw, truth=nestings.truth),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from .jobs import Job
-from .kinds import RELATION, Part
+from .parts import RELATION, Part
 
 
 def _job(number: int, *parts: Part, delta: float = 1e-5, share: float = 0.5, rate: float = 0.01, many: int = 66) -> Job:

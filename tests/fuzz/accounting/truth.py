@@ -9,13 +9,15 @@ from typing import Final
 
 import numpy as np
 
-from .kinds import KINDS, Part
+from .kinds import KINDS
 from .normal import Long
+from .parts import Part
 from .renyi import Renyi
 from .truths import DIRECTIONS, Composition
 from .worlds import LEVELS, Rho, World
 
 _MOST_WORLDS: Final = 24
+_SECTIONS: Final = 45  # golden ones: beside a kink a small power is off by as much as ε is
 _MOST_LATTICES: Final = 4  # worlds that are looked at where each needs a lattice
 
 
@@ -93,7 +95,7 @@ class Judge:
         return min(max(low for low, _ in found), 1.0), min(max(high for _, high in above), 1.0)
 
     def _power(self, world: World | Renyi, rate: float) -> tuple[float, float]:
-        def total(epsilon: float, which: int = 0) -> float:
+        def total(epsilon: float | Long, which: int = 0) -> float:
             return float(self._largest([world], epsilon, 0, which) + np.exp(Long(epsilon)) * Long(rate))
 
         far = np.geomspace(1e-13, 45, 24)
@@ -102,13 +104,13 @@ class Judge:
         best = int(np.argmin(values))
         low, high = float(points[max(best - 1, 0)]), float(points[min(best + 1, len(points) - 1)])
         kinks = [] if isinstance(world, Renyi) else world.kinks(low, high)
-        for _ in range(40 if world.exact and len(kinks) < 1000 else 20):
+        for _ in range(_SECTIONS):
             first, second = high - (high - low) * 0.6180339887, low + (high - low) * 0.6180339887
             if total(first) < total(second):
                 high = second
             else:
                 low = first
-        tried = [*map(float, points), *sorted(kinks, key=lambda e: abs(e - low))[:40], (low + high) / 2]
+        tried: list[float | Long] = [*map(float, points), *sorted(kinks, key=lambda e: abs(e - low))[:40], (low + high) / 2]
         values += [total(e) for e in tried[len(points) :]]
         best = int(np.argmin(values))
         return values[best], total(tried[best], 1)

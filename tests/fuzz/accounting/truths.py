@@ -56,6 +56,18 @@ def mu(parameters: Parameters, spread_name: str) -> Long:
     return Long(parameters.get("sensitivity", 1)) / Long(parameters[spread_name])
 
 
+def tree_moves(leaves: int, participations: int, separation: int) -> set[tuple[int, ...]]:
+    """Returns how far each node moves, in falling order, for every pattern of leaves, by brute force."""
+    found = set()
+    for pattern in itertools.combinations(range(leaves), participations):
+        if any(b - a < separation for a, b in itertools.pairwise(pattern)):
+            continue
+        nodes = [(level, node) for level in range(leaves.bit_length()) for node in range(leaves >> level)]
+        moves = [sum(node == leaf >> level for leaf in pattern) for level, node in nodes]
+        found.add(tuple(sorted((m for m in moves if m), reverse=True)))
+    return found
+
+
 def gaussian(parameters: Parameters, count: int) -> Truth:
     return both((Gauss(mu(parameters, "std")), count))
 

@@ -92,12 +92,15 @@ class World:
         laws = [*self._split[1], *([(Gauss(self.mu), 1)] if self.mu > 0 else [])]
         return any(max(abs(x) for x in _ends(law)) > _FARTHEST for law, _ in laws)
 
-    def kinks(self, low: float, high: float) -> list[float]:
-        """Returns the ε between two at which the curve has a kink: values of losses, where nothing is smooth."""
+    def kinks(self, low: float, high: float) -> list[Long]:
+        """Returns the ε between two at which the curve has a kink: values of losses, where nothing is smooth.
+
+        With all their digits: a float below a loss is 1e-16 off it, and so is δ, which may be as small.
+        """
         atoms, rest = self._split
         if rest or self.mu > 0:
             return []
-        return [float(x) for x in atoms.losses if low <= x <= high]
+        return [x for x in atoms.losses if low <= x <= high]
 
     @property
     def exact(self) -> bool:
