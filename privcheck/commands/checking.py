@@ -19,6 +19,7 @@ from privcheck.commands.paying import Nobody, Paying
 from privcheck.commands.provenance import Began, provenance
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
+from privcheck.mechanisms import LAWS
 from privcheck.registry import AuditPlan
 from privcheck.reports.values import Budget, CalibratedNoise, Ran, RanOnline, Report, VerdictBrief, together
 from privcheck.results import NoiseKind, Progress, World
@@ -168,13 +169,28 @@ def audited_views(setting: Chosen, plan: AuditPlan) -> list[str]:
 def exit_code(report: Report) -> int:
     """Returns 1 where the claim fails or an audit found a violation, 3 where either is undecided, else 0.
 
-    A sampled audit of too few runs leaves it at the claim's verdict; an agent that does not repeat does not.
+    A sampled audit of too few runs leaves it at the claim's verdict; an agent that does not repeat does not, nor does a
+    run whose record bounds nothing.
     """
     verdict = "undecided" if report.verify is None else report.verify.verdict
     views = {} if report.audit is None else report.audit.views
     if verdict == "fails" or any(view.verdict == "violation" for view in views.values()):
         return 1
-    spent = None if report.run is None else report.run.spent
-    unbounded = spent is not None and (spent.rho is None or math.isinf(spent.rho))
     doubted = any("doubt" in view.evidence for view in views.values())
-    return 3 if verdict == "undecided" or doubted or unbounded else 0
+    return 3 if verdict == "undecided" or doubted or _is_run_unbounded(report) else 0
+
+
+def _is_run_unbounded(report: Report) -> bool:
+    """Returns whether nothing bounds what a run has cost.
+
+    Messages behind a shuffler have no price in zCDP, in which ledgers add up. The ledger was held against the
+    declaration, release by release, so that the declaration's own bound is the run's, if its noise was drawn.
+    """
+    run = report.run
+    if run is None or run.spent is None or (run.spent.rho is not None and math.isfinite(run.spent.rho)):
+        return False
+    declared = None if report.budget is None else report.budget.guarantee.epsilon
+    ledger = run.ledger
+    if ledger is None or not ledger.as_declared or declared is None or not math.isfinite(declared):
+        return True
+    return not all(one.law in LAWS for one in ledger.releases)  # others have no price but their author's word

@@ -191,19 +191,28 @@ def policy(file: Path, *, out: Path | None, as_json: bool) -> None:
 
 @main.command()
 @click.argument("name")
+@click.option(
+    "--kind",
+    type=click.Choice(["offline", "online", "shuffle"]),
+    default="online",
+    show_default=True,
+    help="An agent that learns as it acts (online), from a dataset (offline), from one with features (linear), from "
+    "bits of users behind a shuffler (shuffle), or a mechanism that is a function of any data (function).",
+)
 @click.option("--out", type=Place(), help="Directory of the package; NAME by default.")
 @json_option
-def new(name: str, *, out: Path | None, as_json: bool) -> None:
-    """Write a package of your own: a declaration, a statistic, an agent, tests and a CI file that pass.
+def new(name: str, *, kind: str, out: Path | None, as_json: bool) -> None:
+    """Write a package of your own: a declaration, what it declares, tests and a CI file that pass.
 
     \b
     Examples:
       privcheck new my-ucb-vi
+      privcheck new my-rounding-agent --kind shuffle
     """
     from privcheck.commands.printing import describe_started
     from privcheck.commands.starting import start_package
 
-    finish(start_package(name, out), describe_started, as_json=as_json)
+    finish(start_package(name, kind, out), describe_started, as_json=as_json)
 
 
 @main.command()

@@ -9,6 +9,7 @@ schedules, the ledger, which is written by the releases themselves, and the face
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -22,7 +23,7 @@ from privcheck.finite_mdp import FiniteMDP
 from privcheck.online.driver import seeds
 from privcheck.online.player import SIMULATED, Player, Replicate
 from privcheck.online.recording import DONE, SWITCHES, VALUE, Record, blank, grid, note
-from privcheck.online.streams import TOLD, Contribute, Streams
+from privcheck.online.streams import MESSAGES, TOLD, Contribute, Streams
 from privcheck.planning import evaluate, one_hot, solve
 from privcheck.results import OnlineRequest
 from privcheck.runtime.ledger import Ledger
@@ -97,8 +98,9 @@ class PlainAgent:
         memory: Makes what the agent half may write in place and finds again in the next episode, such as the policy and
             the noisy counts with which it has planned: arrays of numbers by name, as they are before the first episode.
             None for an agent half that is a function of the last board.
-        contribute: Makes the privatizer half: a function from one user's trajectory to what the channel is given, by
-            release. None for the declared statistics.
+        contribute: Makes the privatizer half, `contribute(user, rng)`: a function from one user's trajectory, and that
+            user's own generator, to what the channel is given, by release. A local randomiser, such as one that rounds
+            rewards to bits, draws from `rng` alone. None for the declared statistics.
         ends: The last user of each batch, ascending, from setting and K, where releases leave in batches.
     """
 
@@ -121,7 +123,7 @@ class PlainAgent:
         streams = Streams(
             setting,
             episodes=sizes.K,
-            contribute=None if self.contribute is None else self.contribute(setting),
+            contribute=None if self.contribute is None else _check_contribute(self.contribute(setting)),
             ends=() if self.ends is None else self.ends(setting, sizes.K),
             noiseless=noiseless,
             noise=request.noise,
@@ -163,8 +165,8 @@ class _Run:
 
     def start(self, number: int) -> Replicate:
         """Returns a replicate before its first episode."""
-        drawn = ("users", "noise") if self._memory is None else ("users", "noise", _AGENT)
-        own = seeds(self._request.seed, number, *drawn)
+        drawn = {"users": True, "noise": True, _AGENT: self._memory is not None, MESSAGES: self._streams.randomises}
+        own = seeds(self._request.seed, number, *(name for name, needed in drawn.items() if needed))
         arrays = {"number": np.array([number]), **self._streams.blank(), **blank(self._sizes.K)}
         arrays |= {f"{_MEMORY}{name}": array.copy() for name, array in (self._memory or {}).items()}
         one = Replicate(arrays=arrays, generators={name: np.random.default_rng(seed) for name, seed in own.items()})
@@ -210,6 +212,23 @@ class _Run:
             return ()
         arrays = {name: one.arrays[f"{_MEMORY}{name}"] for name in self._memory}
         return (Memory(arrays=MappingProxyType(arrays), rng=one.generators[_AGENT]),)
+
+
+def _check_contribute(given: Contribute) -> Contribute:
+    """Returns a privatizer half that takes a user and their generator.
+
+    Raises:
+        ParameterError: It takes other arguments, such as the user alone.
+    """
+    try:
+        inspect.signature(given).bind(None, None)
+    except ValueError:  # a built-in that does not say what it takes
+        return given
+    except TypeError as error:
+        message = f"contribute: expected a function of (user, rng), got {given!r:.100}: {error}"
+        remedy = "take `rng`, the user's own generator, as the second argument, also where nothing is drawn from it"
+        raise ParameterError(f"{message}; {remedy}", name="contribute", given=repr(given)) from error
+    return given
 
 
 def _check_memory(given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:

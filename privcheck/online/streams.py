@@ -7,11 +7,11 @@ what leaves after every episode anew is on the board as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,25 @@ from privcheck.statistics.on_grid import OnGrid
 from privcheck.trajectories import Trajectories
 
 Array = NDArray[np.float64]
-Contribute = Callable[[Trajectories], Mapping[str, Array]]  # from one user's trajectory to its part of every release
+MESSAGES: Final = "messages"  # the generator of a replicate from which every user's own generator is seeded
 TOLD = "told"  # the array of a replicate that holds what the last user was told to do
 _DIGEST = 32  # hexadecimal digits of an output's digest
+_SEED = 4  # words of 32 bits that seed a user's generator
+
+
+class Contribute(Protocol):
+    """The privatizer half: what one user adds to every release, as a local randomiser computes it."""
+
+    def __call__(self, user: Trajectories, rng: np.random.Generator, /) -> Mapping[str, Array]:
+        """Returns the user's part of every release, by name, in its declared shape.
+
+        Args:
+            user: One trajectory.
+            rng: The user's own generator: all randomness of the contribution comes from it, such as the coin that
+                rounds a reward to a bit. Other users' generators do not depend on how much is drawn from it, and audits
+                hand the user who differs the same one on D and on D′.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,13 +119,13 @@ class Streams:
         self._last = _last_output(self._releases[0], setting, episodes)
         self._shapes = {r.name: r.statistic.shape(self._values) for r in self._releases}
         self._shown = {r.name: _shape_on_board(r, self._values) for r in self._releases}
-        self._channel = Channel(
-            self._declaration,
-            self._values,
-            noise=_Drawn(rng=None),
-            billboard=Billboard(),
-            ledger=self._make_silent_ledger(),
-        )
+        self._sized = any(release.batch_sizes is not None for release in self._releases)
+        self._channels = {size: self._make_channel(size) for size in self._refuse_other_sizes()}
+
+    @property
+    def randomises(self) -> bool:
+        """Returns whether users' contributions are the agent's own, which get a generator for each user."""
+        return self._contribute is not None
 
     @property
     def policy(self) -> tuple[str, ...]:
@@ -134,6 +150,10 @@ class Streams:
     def noisy(self, one: Replicate, output: int) -> Tables:
         """Returns copies of the last output; of a tree the sum of its P-sums."""
         return {name: self._read(one.arrays[f"noisy/{name}"], output) for name in self._shapes}
+
+    def batches(self, output: int) -> Mapping[str, tuple[int, ...]]:
+        """Returns how many users are in a batch, by release; nothing where no noise depends on that."""
+        return {name: (self._size(output),) for name in self._shapes} if self._sized else {}
 
     def undeclared(self, one: Replicate) -> int:
         """Returns 0: what stands on the billboard went through the channel."""
@@ -174,7 +194,7 @@ class Streams:
         output = self.output(episode)
         if output is None and self._kind is not Batches:
             return
-        given = self._compute_contribution(user)
+        given = self._compute_contribution(one, user)
         if self._kind is Batches and (episode == 1 or episode - 1 in self._ends):
             for name in self._shapes:
                 one.arrays[f"exact/{name}"][...] = 0.0
@@ -184,7 +204,7 @@ class Streams:
         for release in self._releases:
             value = self._take(one, release.name, np.asarray(given[release.name]), episode)
             if output is not None:
-                noisy = self._draw(one, release.name, value, source)
+                noisy = self._draw(one, release.name, value, source, output)
                 self._post(one, release.name, noisy, output)
                 if output == 1 and ledger is not None:
                     self._record_first(one, release, ledger)
@@ -195,10 +215,12 @@ class Streams:
             if one.arrays[f"digest/{release.name}"].any() or self._last < 1:
                 self._record_first(one, release, ledger)
 
-    def _compute_contribution(self, user: Trajectories) -> Mapping[str, Array]:
+    def _compute_contribution(self, one: Replicate, user: Trajectories) -> Mapping[str, Array]:
         if self._contribute is None:
             return {release.name: release.statistic.compute(user) for release in self._releases}
-        given = self._contribute(user)
+        # a generator a user: were one shared, a user who draws once more would change the messages of all after them
+        seed = one.generators[MESSAGES].integers(2**32, size=_SEED, dtype=np.uint32)
+        given = self._contribute(user, np.random.default_rng(None if self._released else seed))
         for name, shape in self._shapes.items():
             if name not in given or np.shape(given[name]) != shape:
                 got = f"shape {np.shape(given[name])}" if name in given else f"only {', '.join(given) or 'nothing'}"
@@ -222,10 +244,12 @@ class Streams:
             exact += value
         return exact
 
-    def _draw(self, one: Replicate, name: str, value: Array, source: NoiseSource) -> Array:
+    def _draw(self, one: Replicate, name: str, value: Array, source: NoiseSource, output: int) -> Array:
         """Returns an output, fresh from the channel; keeps the digests of the first."""
         billboard, first = Billboard(), not one.arrays[f"digest/{name}"].any()
-        channel = self._channel.again(noise=source, billboard=billboard, ledger=self._make_silent_ledger())
+        channel = self._channels[self._size(output) if self._sized else 0].again(
+            noise=source, billboard=billboard, ledger=self._make_silent_ledger()
+        )
         noisy = np.stack([channel.release(name, np.array(value[part]), part=part) for part in range(len(value))])
         for part in range(len(value)) if first else ():
             one.arrays[f"digest/{name}"][part] = np.frombuffer(billboard.digests[name, part].encode(), np.uint8)
@@ -256,6 +280,39 @@ class Streams:
             due = charge(release, self._declaration.relation, self._values) if part == 0 else None
             left = bytes(digest).decode().strip("\0") or "nothing left"
             ledger.record(release.name, part, charge=due, output=left)
+
+    def _make_channel(self, size: int) -> Channel:
+        """Returns the channel of batches of a size; of all outputs where no noise depends on a size."""
+        return Channel(
+            self._declaration,
+            {**self._values, "n": Fraction(size)} if self._sized else self._values,
+            noise=_Drawn(rng=None),
+            billboard=Billboard(),
+            ledger=self._make_silent_ledger(),
+        )
+
+    def _size(self, output: int) -> int:
+        """Returns how many users are in the batch that leaves with an output."""
+        return self._ends[output - 1] - (self._ends[output - 2] if output > 1 else 0)
+
+    def _refuse_other_sizes(self) -> set[int]:
+        """Returns the sizes of the batches that leave, which the last does not; {0} where no noise depends on them.
+
+        Raises:
+            ParameterError: For some of them no noise is declared.
+        """
+        if not self._sized:
+            return {0}
+        sizes = {self._size(output) for output in range(1, len(self._ends))}
+        for release in self._releases:
+            declared = sizes if release.batch_sizes is None else set(release.batch_sizes(self._values))
+            if other := sorted(sizes - declared):
+                message = (
+                    f"{release.name}: a batch of {other[0]} users, where Batches(sizes=…) declares "
+                    f"{', '.join(map(str, sorted(declared))) or 'none'}; let its PlainAgent's `ends` keep to the sizes"
+                )
+                raise ParameterError(message, name="ends", given=self._ends)
+        return sizes
 
     def _make_silent_ledger(self) -> Ledger:
         return Ledger(self._declaration, self._values, noise="")

@@ -1,1 +1,4 @@
-"""The package that `privcheck new NAME` writes: a declaration, a statistic, an agent, tests and a CI file that pass."""
+"""The packages that `privcheck new NAME --kind KIND` writes, whose tests and checks pass as they are written.
+
+A template in a kind's folder comes before the one beside this file, which several kinds share.
+"""

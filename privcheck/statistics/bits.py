@@ -42,7 +42,8 @@ def _bits(data: Trajectories, step: int) -> NDArray[np.float64]:
     rewards = data.rewards[:, step]
     if odd := rewards[(rewards != 0) & (rewards != 1)].tolist():
         message = f"expected rewards 0 or 1, got {odd[0]} at step {step + 1}; let each user round it to 1 with that "
-        raise TrajectoryError(message + "probability")
+        remedy = "probability: `rng.random(rewards.shape) < rewards` in the `contribute(user, rng)` of a PlainAgent"
+        raise TrajectoryError(message + remedy)
     return rewards
 
 

@@ -171,7 +171,7 @@ def test_what_is_no_policy_is_refused(agent, wrong):
 
 def test_what_is_not_declared_does_not_pass_the_channel():
     def contribute(_setting):
-        return lambda user: {"rewards": np.zeros((4, 3, 2)), "gossip": user.rewards}
+        return lambda user, _rng: {"rewards": np.zeros((4, 3, 2)), "gossip": user.rewards}
 
     cheat = dataclasses.replace(SMALL, online=PlainAgent(agent=MODULE["agent"], contribute=contribute))
     with pytest.raises(ChannelError, match=r"transitions: expected a contribution of shape \(4, 3, 2, 3\), got only"):

@@ -320,7 +320,7 @@ def leaking(into):
         def contribute(setting):
             releases = {release.name: release.statistic for release in setting.declared.releases}
 
-            def add(user):
+            def add(user, _rng):
                 seen["count"] += float((user.states == 0).sum())
                 seen["last"] = float(user.rewards.sum() + user.states.sum())
                 return {name: statistic.compute(user) for name, statistic in releases.items()}

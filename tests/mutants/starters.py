@@ -44,7 +44,7 @@ def write_package(place: Path, kind: str, edits: Edits) -> dict[str, str]:
     Raises:
         AssertionError: What an edit replaces does not stand there exactly once.
     """
-    _start(place / "package", kind)
+    start_package(NAME, kind, place / "package")
     for edit in edits:
         file = place / "package" / "src" / PACKAGE / edit.file
         text = file.read_text(encoding="utf-8")
@@ -82,11 +82,6 @@ def read_found(done: subprocess.CompletedProcess[str]) -> tuple[str, str]:
             why = view["witness"] if view["verdict"] == "violation" else view["evidence"].get("doubt", "")
             return f"{name}: {view['verdict']}", why
     return ("", "") if done.returncode == 0 else ("exit code", str(done.returncode))
-
-
-def _start(place: Path, kind: str) -> None:
-    assert kind == "online"
-    start_package(NAME, place)
 
 
 # ---- agents that learn as they act

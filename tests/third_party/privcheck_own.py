@@ -77,7 +77,7 @@ def agent(setting, sizes):
 
 def contribute_twice(setting):
     releases = setting.declared.releases
-    return lambda user: {r.name: 2.0 * r.statistic.compute(user) for r in releases}
+    return lambda user, _rng: {r.name: 2.0 * r.statistic.compute(user) for r in releases}
 
 
 class Smuggled:
@@ -89,7 +89,7 @@ class Smuggled:
     def contribute(self, setting):
         releases, self.sums = setting.declared.releases, {}
 
-        def take(user):
+        def take(user, _rng):
             given = {r.name: r.statistic.compute(user) for r in releases}
             for name, table in given.items():
                 self.sums[name] = self.sums.get(name, 0.0) + table

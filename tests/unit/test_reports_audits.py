@@ -261,3 +261,27 @@ def test_an_agent_that_does_not_repeat_leaves_a_check_undecided():
     assert exit_code(replace(judged, audit=report(audited("lockstep", epsilon_lower=None)).audit)) == 0
     assert verdict(report(doubted)).headline.startswith("No verdict")
     assert "it draws unseeded" in render_text(report(doubted))
+
+
+def test_a_run_without_a_price_in_zcdp_leaves_a_check_at_the_declared_bound():
+    """As of messages behind a shuffler, whose check of a claim that holds ended with 3."""
+    release = SimpleNamespace(law="shuffled bits")
+    ledger = SimpleNamespace(as_declared=True, releases=(release,))
+    spent = SimpleNamespace(rho=None)
+    whole = replace(
+        report(audited("lockstep", epsilon_lower=None)),
+        verify=SimpleNamespace(verdict="holds"),
+        budget=SimpleNamespace(guarantee=SimpleNamespace(epsilon=0.75)),
+        run=SimpleNamespace(spent=spent, ledger=ledger),
+    )
+    assert exit_code(whole) == 0
+    for changed in (
+        {"budget": SimpleNamespace(guarantee=SimpleNamespace(epsilon=None))},
+        {"budget": None},
+        {"run": SimpleNamespace(spent=spent, ledger=None)},
+        {"run": SimpleNamespace(spent=spent, ledger=SimpleNamespace(as_declared=False, releases=(release,)))},
+        {"run": SimpleNamespace(
+            spent=spent, ledger=SimpleNamespace(as_declared=True, releases=(SimpleNamespace(law="own"),))
+        )},
+    ):  # fmt: skip
+        assert exit_code(replace(whole, **changed)) == 3, changed

@@ -37,12 +37,18 @@ _UNREPEATED_WORDS: Final = (
     "; what it prints, logs and writes has to repeat too: leave out times, addresses and names of temporary files"
 )
 _OTHER: Final = "the agent plays another policy or hands back other figures"
+_DRAWN_ELSEWHERE: Final = (
+    "users who answer alike send something else when they are asked again with the same randomness, so that nothing is "
+    "known about how far one user moves a release: let a privatizer half draw from the user's own generator alone "
+    "(`contribute(user, rng)` of a PlainAgent), and every other agent from its replicate's generators"
+)
 _ELSEWHERE: Final = (
     "another copy of the agent that continues its replicate plays another policy: something is kept outside of the "
     "replicate's arrays and generators, where no checkpoint holds it and no one user's data can be exchanged under it. "
     "Keep what is remembered of past billboards in the replicate (PlainAgent's `memory`)"
 )
 _ROUNDING: Final = 1e-9  # relative: of P-sums of costs and rewards, which are differences of sums over all users
+_REPEATED: Final = 1e-6  # relative to the charge: by how much at most what is repeated is off
 _EPS: Final = 8 * float(np.finfo(np.float64).eps)  # of a message that is a difference of noisy sums
 
 
@@ -86,8 +92,8 @@ def replay_agent(
 ) -> Replayed:
     """Returns how far one user moved each release of a running agent, and whether all that it hands back stayed.
 
-    What did not stay is played again on D alone, twice, and on both once more: the user has moved it only if it is then
-    the same, and another one again.
+    What did not stay, or exceeds its charge, is played again on D alone, twice, and what did not stay on both once more:
+    the user has moved it only if it is then the same on D, and another one again on D′.
 
     Args:
         agent: The agent.
@@ -97,10 +103,13 @@ def replay_agent(
         words: The pair in words.
     """
     replayed, moved = _replay_once(agent, pair, position, seed=seed, words=words)
-    if not moved:
+    if not replayed.broken:
         return replayed
-    _, unrepeated = _replay_once(agent, (pair[0], pair[0]), position, seed=seed, words=words)
-    if not unrepeated and _replay_once(agent, pair, position, seed=seed, words=words)[1]:
+    same, unrepeated = _replay_once(agent, (pair[0], pair[0]), position, seed=seed, words=words)
+    if not unrepeated and (drawn := _list_unrepeated(agent, same)):
+        kept = (replace(one, exceeds=False) if one.release in drawn else one for one in replayed.distances)
+        return replace(replayed, distances=tuple(kept), unrepeated=len(drawn), doubt=_DRAWN_ELSEWHERE)
+    if not moved or (not unrepeated and _replay_once(agent, pair, position, seed=seed, words=words)[1]):
         return replayed
     until_then, _ = _replay_once(agent, pair, position, seed=seed, words=words, stop=True)
     doubt = _doubt(unrepeated or moved)
@@ -179,6 +188,16 @@ def _replay_once(
         words=where,
     )
     return replayed, frozenset(handed)
+
+
+def _list_unrepeated(agent: Watched, same: Replayed) -> set[str]:
+    """Lists the releases that a replay of the same data moved, further than rounding does.
+
+    Messages that are differences of noisy sums are rounded, far below that.
+    """
+    names = {release.name for release in agent.declaration.releases}
+    moved = (one for one in same.distances if one.release in names and math.isfinite(one.measured))
+    return {one.release for one in moved if one.measured > _REPEATED * one.charged}
 
 
 def _report_undeclared(release: str, where: str) -> Distance:

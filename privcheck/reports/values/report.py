@@ -112,11 +112,13 @@ class StartedPackage:
 
     Attributes:
         name: Of the algorithm.
+        kind: Of package: "online" and so on.
         directory: Where the package is.
         files: All that were written.
     """
 
     name: str
+    kind: str
     directory: str
     files: tuple[str, ...]
 
