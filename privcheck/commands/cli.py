@@ -193,7 +193,7 @@ def policy(file: Path, *, out: Path | None, as_json: bool) -> None:
 @click.argument("name")
 @click.option(
     "--kind",
-    type=click.Choice(["offline", "online", "shuffle"]),
+    type=click.Choice(["function", "linear", "offline", "online", "shuffle"]),
     default="online",
     show_default=True,
     help="An agent that learns as it acts (online), from a dataset (offline), from one with features (linear), from "

@@ -36,6 +36,8 @@ class _Kind:
 
 _TESTS: Final = {"spread": "variance", "parts": "4", "sizes": "", "delta": "1e-5", "policies": "2_000"}
 KINDS: Final[Mapping[str, _Kind]] = {
+    "function": _Kind(modules=("mechanism", "declaration"), extras="agents,blackbox"),
+    "linear": _Kind(modules=("declaration", "planning", "privatizer", "agent"), tests=_TESTS),
     "offline": _Kind(modules=("statistic", "declaration", "agent"), extras="agents,icu-sepsis", tests=_TESTS),
     "online": _Kind(
         modules=("statistic", "declaration", "agent"),
