@@ -5,7 +5,11 @@ Nothing here has an error probability: what depends on the data is found on the 
 
 from __future__ import annotations
 
+import logging
 import re
+import sys
+import time
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,12 +26,16 @@ from privcheck.results import AuditRequest, OnlineRequest, Remark, World
 from privcheck.setting import Setting
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_audits.white_box.outputs import find_differences, list_fields, read_outputs
+from privcheck_audits.white_box.said import Said
 
 PAGE = Path(__file__).parents[2] / "docs/how-to-add.md"
 BLOCK = next(b for b in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL) if "SMALL" in b)
 MODULE: dict = {}
 exec(compile(BLOCK, str(PAGE), "exec"), MODULE)  # noqa: S102 - our own documents
 SMALL = MODULE["SMALL"]
+
+
+SAID = "printed lines, log records, shown warnings, written files"
 
 
 # ---- what an agent that learns from a dataset hands back
@@ -96,7 +104,7 @@ def replayed(agent, trials=4):
 def test_every_field_of_an_honest_agent_is_compared():
     found = replayed(handing_back(lambda learnt, _data: learnt))
     assert found.verdict == "consistent"
-    assert found.evidence["compared"] == "policy, values, claimed, diagnostics, remarks"
+    assert found.evidence["compared"] == f"policy, values, claimed, diagnostics, remarks, {SAID}"
 
 
 @pytest.mark.parametrize("place", LEAKS)
@@ -110,7 +118,7 @@ def test_exact_data_are_found_wherever_they_are_handed_back(place):
 def test_a_field_that_is_added_is_compared_from_then_on():
     found = replayed(handing_back(lambda learnt, _data: fuller(learnt, 3)))
     assert found.verdict == "consistent"
-    assert found.evidence["compared"].endswith("remarks, users")
+    assert found.evidence["compared"].endswith(f"remarks, users, {SAID}")
 
 
 @pytest.mark.parametrize(
@@ -136,6 +144,134 @@ def test_outputs_are_read_to_the_last_bit():
     unread = read_outputs({"a": object(), "b": np.array([object()])})
     assert find_differences(unread, unread) == {"a", "b"}
     assert list_fields(read_outputs({"a": {"c": [1]}, "b": 2})) == ("a", "b")
+
+
+# ---- what an agent says beside that
+
+
+def say(place, text):
+    """Says something at a place, as an agent's author would."""
+    if place == "printed lines":
+        print(text)  # noqa: T201 - what is tested
+    elif place == "log records":
+        logger = logging.getLogger("own.agent")
+        logger.propagate = False
+        logger.debug("so far %s", text)
+    elif place == "shown warnings":
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+    elif place == "written files":
+        Path("notes.txt").write_text(text, encoding="utf-8")
+    elif place == "appended files":
+        with Path("notes.txt").open("a", encoding="utf-8") as file:
+            file.write(text)
+    else:
+        Path("part.tmp").write_text(text, encoding="utf-8")
+        Path("part.tmp").rename("notes.txt")
+
+
+SAYINGS = ("printed lines", "log records", "shown warnings", "written files", "appended files", "renamed files")
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A folder of its own, and a Python whose warnings are shown."""
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        yield tmp_path
+
+
+def saying(place, text):
+    def alter(learnt, data):
+        say(place, text(data))
+        return learnt
+
+    return handing_back(alter)
+
+
+@pytest.mark.parametrize("place", SAYINGS)
+def test_what_an_offline_agent_says_is_compared(place, elsewhere):
+    found = replayed(saying(place, lambda data: f"{data.rewards.sum()} {data.states.sum()}"))
+    assert found.verdict == "violation"
+    assert "says depends on data that no release covers" in found.witness
+    assert (place if "files" not in place else "written files") in found.witness.partition("covers: ")[2]
+
+
+@pytest.mark.parametrize("place", SAYINGS)
+def test_what_is_said_of_the_billboard_is_consistent(place, elsewhere, capsys):
+    found = replayed(saying(place, lambda data: f"learnt in {data.horizon} steps"))
+    assert found.verdict == "consistent"
+    assert not any(capsys.readouterr())  # an audit says nothing of its agents'
+
+
+def test_what_never_repeats_is_undecided(elsewhere):
+    found = replayed(saying("printed lines", lambda _data: str(time.perf_counter_ns())))
+    assert found.verdict == "undecided"
+    assert "neither times nor addresses" in found.evidence["doubt"]
+
+
+@pytest.mark.parametrize("place", ["log records", "appended files"])
+def test_what_an_online_agent_says_is_compared(place, elsewhere):
+    def into(setting, sizes, seen):
+        plan = greedy(setting, sizes)
+
+        def act(board, _memory):
+            say(place, f"{seen['last']}")
+            return plan(board)
+
+        return act
+
+    found = look(leaking(into)(), trials=2)
+    assert found.verdict == "violation"
+    assert "says depends on data that no release covers" in found.witness
+
+
+@pytest.mark.parametrize("place", ["shown warnings", "appended files"])
+def test_what_an_online_agent_says_of_its_plans_is_consistent(place, elsewhere):
+    def make(setting, sizes):
+        plan = greedy(setting, sizes)
+
+        def act(board):
+            policy = plan(board)
+            say(place, f"{policy.tolist()}")
+            return policy
+
+        return act
+
+    assert look(PlainAgent(agent=make), trials=2).verdict == "consistent"
+
+
+def test_what_is_said_once_a_process_is_no_accusation(elsewhere):
+    """A module that announces itself where it is imported says so on D alone."""
+    announced = []
+
+    def make(setting, sizes):
+        plan = greedy(setting, sizes)
+
+        def act(board):
+            if not announced:
+                announced.append(print("own agent 1.0"))  # noqa: T201 - what is tested
+            return plan(board)
+
+        return act
+
+    assert look(PlainAgent(agent=make), trials=2).verdict == "consistent"
+
+
+def test_listening_leaves_loggers_and_streams_as_they_were(capsys):
+    root, made = logging.getLogger(), []
+    before = (root.level, list(root.handlers), logging.getLogRecordFactory(), sys.stdout)
+    said = Said()
+    with pytest.raises(ZeroDivisionError), said.listen():
+        print("x")  # noqa: T201 - what is tested
+        logging.getLogger("own").warning("%s", "y")
+        made.append(1 / 0)
+    assert (root.level, list(root.handlers), logging.getLogRecordFactory(), sys.stdout) == before
+    assert not any(capsys.readouterr())
+    alone = Said()
+    assert {place for place in said.read() if said.read()[place] != alone.read()[place]} == {
+        "printed lines", "log records",
+    }  # fmt: skip
 
 
 # ---- what an agent that learns as it acts remembers

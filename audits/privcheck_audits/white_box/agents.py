@@ -29,6 +29,7 @@ from privcheck.setting import Setting
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_audits.white_box.faces import CheckedFace
 from privcheck_audits.white_box.outputs import Read, read_outputs
+from privcheck_audits.white_box.said import Said
 
 EPISODES: Final = 64  # K, at most
 _NUMBERS: Final = 20_000  # counters, above which fewer states, actions or steps are taken
@@ -208,13 +209,14 @@ def same_policies(face: CheckedFace, one: Replicate, other: Replicate) -> bool:
     return all(np.array_equal(array, other.arrays[name]) for name, array in policies(face, one).items())
 
 
-def read_shown(face: CheckedFace, players: Sequence[Player], one: Replicate) -> Read:
-    """Reads all that an agent hands back beside its releases: policies, and every figure that a result holds.
+def read_shown(face: CheckedFace, players: Sequence[Player], one: Replicate, said: Said) -> Read:
+    """Reads all that leaves an agent beside its releases: policies, every figure that a result holds, what it says.
 
     Args:
         face: Which arrays are policies.
         players: All copies of the agent that have played the replicate; the first is asked about it.
         one: The replicate.
+        said: What was heard of the run so far.
     """
     at_limit = players[0].at_limit
     return read_outputs(
@@ -222,5 +224,6 @@ def read_shown(face: CheckedFace, players: Sequence[Player], one: Replicate) -> 
             **policies(face, one),
             "diagnostics": [dict(player.diagnostics) for player in players],
             "at_limit": None if at_limit is None else at_limit(one),
+            **said.read(),
         }
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +26,12 @@ from privcheck_audits.white_box.distances import Distance, Replayed
 from privcheck_audits.white_box.lockstep import Opened, describe_user
 from privcheck_audits.white_box.noise_tests import NoiseRecorder, Sums
 from privcheck_audits.white_box.outputs import Read, find_differences, list_fields, read_outputs
+from privcheck_audits.white_box.said import Said, describe_moved
 from privcheck_audits.white_box.shrinking import shrink
 from privcheck_audits.white_box.users import Users
 
 Array = NDArray[np.float64]
+_OTHER: Final = "the agent learns another policy or hands back other figures beside it"
 
 
 class Posting:
@@ -73,7 +76,10 @@ class OfflinePasses:
         self, users: Users, declaration: Declaration, values: Mapping[str, Fraction], opened: Opened
     ) -> Iterator[int]:
         """Runs both halves on the users, and yields once: an `Execution` of `white_box.lockstep.replay`."""
-        self.handed.append(read_outputs(self._learn(users, declaration, values, opened(1))))
+        said = Said()
+        with said.listen():
+            learnt = self._learn(users, declaration, values, opened(1))
+        self.handed.append({**read_outputs(learnt), **read_outputs(said.read())})
         yield 1
 
     def record(self, users: Users, *, runs: range, rng: np.random.Generator, seed: int) -> Sums:
@@ -167,14 +173,13 @@ def replay_pair(
         words=words,
         policies=len(handed),
         departures=int(bool(moved)),
-        departure=f"{describe_user(pair, position)}; behind the same billboard the agent learns another policy or "
-        f"hands back other figures beside it: {', '.join(moved)}"
+        departure=f"{describe_user(pair, position)}; behind the same billboard {describe_moved(moved, _OTHER)}"
         if moved
         else "",
         unrepeated=int(bool(unrepeated)),
         doubt=f"on the same data behind the same billboard the agent does not repeat {', '.join(unrepeated)}, so that "
-        "nothing is known about that: seed its randomness from what is public, keep nothing between two runs, and "
-        "return plain values and arrays"
+        "nothing is known about that: seed its randomness from what is public, keep nothing between two runs, "
+        "return plain values and arrays, and print, log and write neither times nor addresses"
         if unrepeated
         else "",
         compared=list_fields(handed[0]) if handed else (),

@@ -10,7 +10,7 @@ local privatizer the user's message, of batches the batch's tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,12 +26,17 @@ from privcheck_audits.white_box.distances import Distance, Moved, Replayed
 from privcheck_audits.white_box.faces import CheckedFace, act
 from privcheck_audits.white_box.outputs import Read, find_differences, list_fields
 from privcheck_audits.white_box.responses import random_responses, response_pairs
+from privcheck_audits.white_box.said import TURN, Said, describe_moved, is_said
 from privcheck_audits.white_box.streams import TreeNodes
 
 _UNREPEATED: Final = (
     "behind the same billboards the agent does not repeat itself on the same data, so that nothing is known about what "
     "moves it: draw from the replicate's generators, and keep what is remembered in its arrays (PlainAgent's `memory`)"
 )
+_UNREPEATED_WORDS: Final = (
+    "; what it prints, logs and writes has to repeat too: leave out times, addresses and names of temporary files"
+)
+_OTHER: Final = "the agent plays another policy or hands back other figures"
 _DRAWN_ELSEWHERE: Final = (
     "users who answer alike send something else when they are asked again with the same randomness, so that nothing is "
     "known about how far one user moves a release: let a privatizer half draw from the user's own generator alone "
@@ -59,7 +64,10 @@ class OnlinePairs:
 
     def __call__(self, rng: np.random.Generator, runs: int, first: int) -> Replayed:
         """Returns what so many pairs came to."""
-        return total(self._one(rng, number) for number in range(first, first + runs))
+        with TURN:  # blocks on other threads would change what an agent keeps in its module
+            for agent in self.agents:
+                _follow(agent, 0, episodes=1)  # what a process says once, such as where it imports, is said before
+            return total(self._one(rng, number) for number in range(first, first + runs))
 
     def _one(self, rng: np.random.Generator, number: int) -> Replayed:
         agent = self.agents[number % len(self.agents)]
@@ -84,8 +92,8 @@ def replay_agent(
 ) -> Replayed:
     """Returns how far one user moved each release of a running agent, and whether all that it hands back stayed.
 
-    What did not stay, or exceeds its charge, is played again on D alone, twice: only what is then the same has been
-    moved by the user.
+    What did not stay, or exceeds its charge, is played again on D alone, twice, and what did not stay on both once more:
+    the user has moved it only if it is then the same on D, and another one again on D′.
 
     Args:
         agent: The agent.
@@ -94,23 +102,28 @@ def replay_agent(
         seed: Of the users and of D's noise.
         words: The pair in words.
     """
-    replayed = _replay_once(agent, pair, position, seed=seed, words=words)
+    replayed, moved = _replay_once(agent, pair, position, seed=seed, words=words)
     if not replayed.broken:
         return replayed
-    same = _replay_once(agent, (pair[0], pair[0]), position, seed=seed, words=words)
-    if not same.departures and (moved := _list_unrepeated(agent, same)):
-        kept = (replace(one, exceeds=False) if one.release in moved else one for one in replayed.distances)
-        return replace(replayed, distances=tuple(kept), unrepeated=len(moved), doubt=_DRAWN_ELSEWHERE)
-    if not replayed.departures or not same.departures:
+    same, unrepeated = _replay_once(agent, (pair[0], pair[0]), position, seed=seed, words=words)
+    if not unrepeated and (drawn := _list_unrepeated(agent, same)):
+        kept = (replace(one, exceeds=False) if one.release in drawn else one for one in replayed.distances)
+        return replace(replayed, distances=tuple(kept), unrepeated=len(drawn), doubt=_DRAWN_ELSEWHERE)
+    if not moved or (not unrepeated and _replay_once(agent, pair, position, seed=seed, words=words)[1]):
         return replayed
-    until_then = _replay_once(agent, pair, position, seed=seed, words=words, stop=True)
-    return replace(until_then, departures=0, departure="", unrepeated=same.departures, doubt=_UNREPEATED)
+    until_then, _ = _replay_once(agent, pair, position, seed=seed, words=words, stop=True)
+    doubt = _doubt(unrepeated or moved)
+    return replace(until_then, departures=0, departure="", unrepeated=replayed.departures, doubt=doubt)
+
+
+def _doubt(unrepeated: Collection[str]) -> str:
+    return _UNREPEATED + (_UNREPEATED_WORDS if any(is_said(place) for place in unrepeated) else "")
 
 
 def _replay_once(
     agent: Watched, pair: tuple[FiniteMDP, FiniteMDP], position: int, *, seed: int, words: str, stop: bool = False
-) -> Replayed:
-    """Plays D and D′ side by side.
+) -> tuple[Replayed, frozenset[str]]:
+    """Plays D and D′ side by side; returns what that came to, and at which places the outputs differ.
 
     Args:
         agent: As for `replay_agent`, like the following.
@@ -163,20 +176,18 @@ def _replay_once(
                 pair=f"the billboard holds {extra} more numbers than are declared",
             )
         )
-    return Replayed(
+    replayed = Replayed(
         pairs=1,
         distances=tuple(distances),
         policies=agent.request.episodes,
         changes=changes,
         departures=departures,
-        departure=f"{where}; behind the same billboards the agent plays another policy or hands back other figures: "
-        f"{', '.join(sorted(handed))}"
-        if departures
-        else "",
+        departure=f"{where}; behind the same billboards {describe_moved(handed, _OTHER)}" if departures else "",
         compared=list_fields(shown),
         shown=show_pair(pair, f"How user {position} answers in D and in D′, whatever the agent does."),
         words=where,
     )
+    return replayed, frozenset(handed)
 
 
 def _list_unrepeated(agent: Watched, same: Replayed) -> set[str]:
@@ -210,21 +221,27 @@ def replay_history(agent: Watched, others: Iterable[FiniteMDP], *, seed: int) ->
     boards, shown = _follow(agent, seed)
     _, again = _follow(agent, seed, boards=boards)
     if shown != again:
-        return Replayed(pairs=0, distances=(), unrepeated=1, doubt=_UNREPEATED)
+        unrepeated = set[str]().union(*map(find_differences, shown, again))
+        return Replayed(pairs=0, distances=(), unrepeated=1, doubt=_doubt(unrepeated))
     for mdp in others:
         _, theirs = _follow(agent, seed, mdp=mdp, boards=boards)
         for episode, (one, other) in enumerate(zip(shown, theirs, strict=True), start=1):
             if differs := find_differences(one, other):
                 words = (
-                    f"all users answer otherwise; behind the same billboards the agent plays another policy in episode "
-                    f"{episode} or hands back other figures: {', '.join(sorted(differs))}"
+                    f"all users answer otherwise; in episode {episode}, behind the same billboards, "
+                    f"{describe_moved(differs, _OTHER)}"
                 )
                 return Replayed(pairs=0, distances=(), departures=1, departure=words)
     return Replayed(pairs=0, distances=())
 
 
 def _follow(
-    agent: Watched, seed: int, *, mdp: FiniteMDP | None = None, boards: Sequence[Tables] | None = None
+    agent: Watched,
+    seed: int,
+    *,
+    mdp: FiniteMDP | None = None,
+    boards: Sequence[Tables] | None = None,
+    episodes: int | None = None,
 ) -> tuple[list[Tables], list[Read]]:
     """Returns the billboard after each episode of a run, and all that the agent handed back until then.
 
@@ -233,18 +250,22 @@ def _follow(
         seed: Of the users and of the noise.
         mdp: How all users answer; None for the agent's own world.
         boards: What stands on the billboard after each episode instead; None for what the run puts there.
+        episodes: How many; None for all.
     """
-    player = agent.player(seed, mdp=mdp)
-    face, one = agent.face(player), player.start(0)
+    said = Said()
+    with said.listen():
+        player = agent.player(seed, mdp=mdp)
+        face, one = agent.face(player), player.start(0)
     posted: list[Tables] = []
     shown: list[Read] = []
-    for episode in range(1, agent.request.episodes + 1):
+    for episode in range(1, (episodes or agent.request.episodes) + 1):
         given = None if boards is None else boards[episode - 1]
         if face.replay and given is not None:
             _post(one, given)
             one.arrays[face.replay][...] = 1
-        player.play(one, episode)
-        shown.append(read_shown(face, [player], one))
+        with said.listen():
+            player.play(one, episode)
+        shown.append(read_shown(face, [player], one, said))
         if given is not None:
             _post(one, given)
         posted.append({name: one.arrays[name].copy() for name in face.board})
@@ -266,14 +287,15 @@ def continue_elsewhere(agent: Watched, *, seed: int) -> Replayed:
         agent: The agent.
         seed: Of the users and of the noise.
     """
-    alone, *turns = (agent.player(seed) for _ in range(3))
-    face = agent.face(alone)
-    ours, theirs = alone.start(0), turns[0].start(0)
     unrepeated = 0
-    for episode in range(1, agent.request.episodes + 1):
-        alone.play(ours, episode)
-        turns[episode % 2].play(theirs, episode)
-        unrepeated += not same_policies(face, ours, theirs)
+    with Said().listen():  # two copies say more than one: compared elsewhere
+        alone, *turns = (agent.player(seed) for _ in range(3))
+        face = agent.face(alone)
+        ours, theirs = alone.start(0), turns[0].start(0)
+        for episode in range(1, agent.request.episodes + 1):
+            alone.play(ours, episode)
+            turns[episode % 2].play(theirs, episode)
+            unrepeated += not same_policies(face, ours, theirs)
     return Replayed(pairs=0, distances=(), unrepeated=unrepeated, doubt=_ELSEWHERE if unrepeated else "")
 
 
@@ -283,17 +305,19 @@ class _Arm:
     def __init__(self, agent: Watched, seed: int, mdp: FiniteMDP) -> None:
         self._agent, self._seed, self._mdp = agent, seed, mdp
         self.unlike: set[str] = set()  # releases to which the user added something else than they did
-        self._players = {alone: agent.player(seed, mdp=mdp if alone else None) for alone in (True, False)}
-        self.player = self._players[False]
-        self.face = agent.face(self.player)
-        self.one: Replicate = self.player.start(0)
         self._nodes = {release.name: TreeNodes() for release in agent.declaration.releases}
-        self._local = self.face.exact(self.one, 1) is None
-        self._twin = Twin(agent, seed) if self._local else None
-        self._noiseless = {
-            alone: agent.player(seed, mdp=mdp if alone else None, noiseless=True)
-            for alone in ((True, False) if self._local else ())
-        }
+        self._said = Said()
+        with self._said.listen():
+            self._players = {alone: agent.player(seed, mdp=mdp if alone else None) for alone in (True, False)}
+            self.player = self._players[False]
+            self.face = agent.face(self.player)
+            self.one: Replicate = self.player.start(0)
+            self._local = self.face.exact(self.one, 1) is None
+            self._twin = Twin(agent, seed) if self._local else None
+            self._noiseless = {
+                alone: agent.player(seed, mdp=mdp if alone else None, noiseless=True)
+                for alone in ((True, False) if self._local else ())
+            }
 
     def play(self, episode: int, *, alone: bool) -> Tables:
         """Plays an episode; returns what noise was added to, nothing where nothing left.
@@ -304,9 +328,10 @@ class _Arm:
         """
         message = None
         before = self.face.exact(self.one, episode - 1) if alone else None
-        if self._twin is not None:
-            message = self._twin.message(self._noiseless[alone], self.one, episode)
-        self._players[alone].play(self.one, episode)
+        with self._said.listen():
+            if self._twin is not None:
+                message = self._twin.message(self._noiseless[alone], self.one, episode)
+            self._players[alone].play(self.one, episode)
         output = self.face.output(episode)
         if self._twin is not None:
             self._twin.check(self.one, episode)
@@ -325,8 +350,8 @@ class _Arm:
         return {n: self._nodes[n].close(output, table) if n in trees else table for n, table in exact.items()}
 
     def shown(self) -> Read:
-        """Returns all that the agent has handed back so far, whichever of its copies did."""
-        return read_shown(self.face, [self.player, self._players[True]], self.one)
+        """Returns all that the agent has handed back and said so far, whichever of its copies did."""
+        return read_shown(self.face, [self.player, self._players[True]], self.one, self._said)
 
     def slack(self) -> float:
         """Returns by how much the distance of two messages may be off: each is a difference of noisy sums."""
