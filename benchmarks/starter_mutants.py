@@ -1,11 +1,10 @@
 """What a plain `privcheck check` finds of mistakes in the packages that `privcheck new` writes.
 
-    python benchmarks/starter_mutants.py [KIND …] > benchmarks/starter_mutants.md
+python benchmarks/starter_mutants.py [KIND …] > benchmarks/starter_mutants.md
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import time

@@ -18,8 +18,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,7 +151,8 @@ def _all_counters(
     return tuple(_Counters(*law, counters) for law, counters in found.items())
 
 
-class _Counters(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Counters:
     """Counters that move, behind shufflers of their own.
 
     Attributes:
@@ -236,7 +238,7 @@ def one_among_messages(users: int, messages: int, probability: float) -> tuple[F
     if messages == 1:
         mesh = float(ratios[1])  # there are two values
     places = np.rint(np.minimum(ratios / mesh, 4 * _POINTS / math.sqrt(users) + 1)).astype(np.int64)
-    one = np.bincount(places, weights=masses)
+    one: Floats = np.bincount(places, weights=masses).astype(np.float64)
     shifted = np.bincount(places[1:], weights=masses[:-1], minlength=len(one))  # a bit 1 sends z + 1
     rest = _power(one, users - 1)
     return _told(np.convolve(rest, shifted), np.convolve(rest, one), shown=float(masses[-1]))

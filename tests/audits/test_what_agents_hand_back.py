@@ -262,10 +262,15 @@ def test_listening_leaves_loggers_and_streams_as_they_were(capsys):
     root, made = logging.getLogger(), []
     before = (root.level, list(root.handlers), logging.getLogRecordFactory(), sys.stdout)
     said = Said()
-    with pytest.raises(ZeroDivisionError), said.listen():
-        print("x")  # noqa: T201 - what is tested
-        logging.getLogger("own").warning("%s", "y")
-        made.append(1 / 0)
+
+    def speak_and_fail():
+        with said.listen():
+            print("x")  # noqa: T201 - what is tested
+            logging.getLogger("own").warning("%s", "y")
+            made.append(1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        speak_and_fail()
     assert (root.level, list(root.handlers), logging.getLogRecordFactory(), sys.stdout) == before
     assert not any(capsys.readouterr())
     alone = Said()

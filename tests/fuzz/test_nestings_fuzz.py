@@ -6,21 +6,20 @@ Seeds are fixed, so that nothing here depends on chance.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
 from accounting.jobs import build
-from accounting.nestings import CELLS, GAUSSIAN, INSIDE, draw_around, draw_event, draw_nesting, fits, layers, releases
+from accounting.nestings import INSIDE, draw_nesting, fits, layers, releases
 from accounting.parts import RELATION, Part
 from accounting.truth import Judge
 from privcheck import accounting as acc
 
 EPSILONS = (0.05, 0.4, 1.5)
 ROUNDED = 1e-9  # by which two exact figures may differ
+LEAST = 1e-12  # δ below which a grid's bound says more of its rounding than of the curve
 PUT_TOGETHER = 0.02  # … and two that are put together from 161 points of one user's curve
 
 
@@ -41,7 +40,7 @@ def tolerance(part):
 
 
 def grown(part, rng):
-    """Returns the nesting with one number of one of its layers changed so that it tells more; None where it has none."""
+    """Returns the nesting with one number of one layer changed so that it tells more; None where it has none."""
     inside = layers(part)
     for index in rng.permutation(len(inside)):
         some, given = inside[index], inside[index].parameters
@@ -85,7 +84,7 @@ def test_more_users_leaves_releases_and_larger_rates_never_cost_less(seed):
     low = costs(part)
     for larger in (grown(part, rng), grown(part, rng) if releases(part) > 1 else replace(part, count=2)):
         if larger is not None:
-            assert (costs(larger) >= low * (1 - tolerance(part))).all(), (str(part), str(larger))
+            assert (costs(larger) >= low * (1 - tolerance(part)) - LEAST).all(), (str(part), str(larger))
 
 
 @pytest.mark.parametrize("seed", range(100, 116))
@@ -97,7 +96,7 @@ def test_a_group_a_tree_or_another_draw_around_anything_never_costs_less(seed):
     if fits("tree", part):
         around.append(Part("tree", {"node": part, "leaves": 2, "participations": 1}))
     for larger in around:
-        assert (costs(larger) >= low * (1 - PUT_TOGETHER)).all(), str(larger)
+        assert (costs(larger) >= low * (1 - PUT_TOGETHER) - LEAST).all(), str(larger)
 
 
 def tree(node, leaves):
@@ -114,7 +113,7 @@ def group(what):
 
 @pytest.mark.parametrize("seed", range(200, 220))
 def test_orders_that_commute_by_theory_agree(seed):
-    """A sample is drawn once for all nodes, a group is the same in all of them, and of two samples both have to hold."""
+    """A sample is drawn once for all nodes, a group is the same in all, and of two samples both have to hold."""
     part, _ = drawn(seed, deepest=2)
     while "profile" in {p.kind for p in layers(part)} or releases(part) > 1:
         part = part.parameters.get("what") or part.parameters.get("of") or replace(part, count=1)
@@ -125,7 +124,10 @@ def test_orders_that_commute_by_theory_agree(seed):
         pairs.append((tree(poisson(part, 0.2), 5), poisson(tree(part, 5), 0.2)))
         pairs.append((poisson(poisson(part, 0.1), 0.4), poisson(poisson(part, 0.4), 0.1)))
     for one, other in pairs:
-        assert costs(one) == pytest.approx(costs(other), rel=max(tolerance(one), 1e-3)), (str(one), str(other))
+        assert costs(one) == pytest.approx(costs(other), rel=max(tolerance(one), 1e-3), abs=LEAST), (
+            str(one),
+            str(other),
+        )
     a, b = build(part), acc.gaussian(std=9)
     for one, other in (
         (acc.parallel(a, b), acc.parallel(b, a)),

@@ -129,7 +129,7 @@ def _noises(law: str) -> dict[str, Edits]:
         "forgotten node": _draw_otherwise(
             law,
             scale,
-            f"        kept = np.ones(value.shape)\n        kept.flat[0] = 0.0  # the counters begin with the second one\n"
+            "        kept = np.ones(value.shape)\n        kept.flat[0] = 0.0  # the counters begin with the second\n"
             f"        return value + kept * rng.{draw}(0, self.scale, value.shape)",
         ),
     }
@@ -237,8 +237,10 @@ _INTO_AGENT: dict[str, Edits] = {  # of every kind that learns as it acts
     "exact value in the policy's last digits": _leak(
         (
             _END,
-            '        share = 0.9 + 1e-9 * SEEN["rewards"]\n'
-            "        return share * np.eye(sizes.A)[actions] + (1 - share) / sizes.A\n",
+            (
+                '        share = 0.9 + 1e-9 * SEEN["rewards"]\n'
+                "        return share * np.eye(sizes.A)[actions] + (1 - share) / sizes.A\n"
+            ),
         )
     ),
     "exact count in a bonus": _leak(
@@ -282,8 +284,10 @@ _HONEST_AGENT: dict[str, Edits] = {
     "randomised tie-breaking": _remember(
         (
             "actions[h], after = worth.argmax(axis=1), worth.max(axis=1)",
-            "ties = memory.rng.random(worth.shape) * (worth == worth.max(axis=1, keepdims=True))\n"
-            "            actions[h], after = ties.argmax(axis=1), worth.max(axis=1)",
+            (
+                "ties = memory.rng.random(worth.shape) * (worth == worth.max(axis=1, keepdims=True))\n"
+                "            actions[h], after = ties.argmax(axis=1), worth.max(axis=1)"
+            ),
         )
     ),
 }
@@ -349,8 +353,10 @@ OFFLINE: dict[str, Edits] = {
     "exact value in a remark": _hold(
         (
             _DIAGNOSTICS,
-            f"{_DIAGNOSTICS},\n            "
-            'remarks=(Remark(title="Rewards", text=f"{SEEN[\'rewards\']:.3f} in all"),)',
+            (
+                f"{_DIAGNOSTICS},\n            "
+                'remarks=(Remark(title="Rewards", text=f"{SEEN[\'rewards\']:.3f} in all"),)'
+            ),
         ),
     ),
     "exact value in a log line": _hold(
@@ -363,15 +369,19 @@ OFFLINE: dict[str, Edits] = {
     "exact value in the policy's file": _hold(
         (
             _RETURN,
-            '        with open("policy.json", "w", encoding="utf-8") as file:\n'
-            f'            json.dump({{"rewards": SEEN["rewards"]}}, file)\n{_RETURN}',
+            (
+                '        with open("policy.json", "w", encoding="utf-8") as file:\n'
+                f'            json.dump({{"rewards": SEEN["rewards"]}}, file)\n{_RETURN}'
+            ),
         )
     ),
     "exact value in the policy's last digits": _hold(
         (
             "policy=one_hot(np.stack(actions), rewards.shape[1])",
-            'policy=(1 - 1e-9 * SEEN["rewards"]) * one_hot(np.stack(actions), rewards.shape[1])'
-            ' + 1e-9 * SEEN["rewards"] / rewards.shape[1]',
+            (
+                'policy=(1 - 1e-9 * SEEN["rewards"]) * one_hot(np.stack(actions), rewards.shape[1])'
+                ' + 1e-9 * SEEN["rewards"] / rewards.shape[1]'
+            ),
         )
     ),
     "exact count in a bonus": _hold(("1 / np.sqrt(visits)", '1 / np.sqrt(1 + SEEN["visits"])')),
@@ -401,7 +411,10 @@ OFFLINE: dict[str, Edits] = {
         (CLIP, "data.rewards[:, h]"),
         (
             "        return table if step is None else table[0]\n",
-            "        table = np.minimum(table, data.users * float(CAP))\n        return table if step is None else table[0]\n",
+            (
+                "        table = np.minimum(table, data.users * float(CAP))\n"  # of all users together
+                "        return table if step is None else table[0]\n"
+            ),
         ),
     ),
     **COUNTED,
@@ -413,25 +426,31 @@ HONEST_OFFLINE: dict[str, Edits] = {
         "agent.py",
         (
             "            done()\n",
-            "            if len(actions) > 1 and transitions.sum() < 0:  # too little for a plan of its own\n"
-            "                actions[0] = actions[1]\n            done()\n",
+            (
+                "            if len(actions) > 1 and transitions.sum() < 0:  # too little for a plan of its own\n"
+                "                actions[0] = actions[1]\n            done()\n"
+            ),
         ),
     ),
     "determinant test": _edit(
         "agent.py",
         (
             "            done()\n",
-            "            gram = np.diag(np.maximum(transitions.sum(axis=-1), 1.0).ravel())\n"
-            "            if len(actions) > 1 and np.linalg.slogdet(gram)[1] < np.log(2):\n"
-            "                actions[0] = actions[1]\n            done()\n",
+            (
+                "            gram = np.diag(np.maximum(transitions.sum(axis=-1), 1.0).ravel())\n"
+                "            if len(actions) > 1 and np.linalg.slogdet(gram)[1] < np.log(2):\n"
+                "                actions[0] = actions[1]\n            done()\n"
+            ),
         ),
     ),
     "doubling epochs": _edit(
         "agent.py",
         (
             "            done()\n",
-            "            if len(actions) > 1 and len(actions) & (len(actions) - 1):  # plans at 1, 2, 4, … steps\n"
-            "                actions[0] = actions[1]\n            done()\n",
+            (
+                "            if len(actions) > 1 and len(actions) & (len(actions) - 1):  # plans at 1, 2, 4, … steps\n"
+                "                actions[0] = actions[1]\n            done()\n"
+            ),
         ),
     ),
     "mixed policies": _edit(
@@ -456,7 +475,10 @@ HONEST_OFFLINE: dict[str, Edits] = {
         "agent.py",
         (
             _GREEDY,
-            f"ties = {_SEEDED}.random(worth.shape) * (worth == worth.max(axis=1, keepdims=True))\n        return ties.argmax(axis=1), worth.max(axis=1)",
+            (
+                f"ties = {_SEEDED}.random(worth.shape) * (worth == worth.max(axis=1, keepdims=True))\n"
+                "        return ties.argmax(axis=1), worth.max(axis=1)"
+            ),
         ),
     ),
 }

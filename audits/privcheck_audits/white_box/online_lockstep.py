@@ -92,8 +92,8 @@ def replay_agent(
 ) -> Replayed:
     """Returns how far one user moved each release of a running agent, and whether all that it hands back stayed.
 
-    What did not stay, or exceeds its charge, is played again on D alone, twice, and what did not stay on both once more:
-    the user has moved it only if it is then the same on D, and another one again on D′.
+    What did not stay, or exceeds its charge, is played again on D alone, twice, and what did not stay on both once
+    more: the user has moved it only if it is then the same on D, and another one again on D′.
 
     Args:
         agent: The agent.

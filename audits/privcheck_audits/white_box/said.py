@@ -1,7 +1,7 @@
 """What an agent says beside what it hands back: prints, log records, warnings, and files that it writes.
 
-None of it passes a channel, so that all of it must be a function of what is on the billboard. A log record is heard when
-it is made, of any logger, whatever its level and handlers are; its time is no part of it. A digest is kept of all.
+None of it passes a channel, so that all of it must be a function of what is on the billboard. A log record is heard
+when it is made, of any logger, whatever its level and handlers are; its time is no part of it. A digest is kept of all.
 
 Not heard: what goes to a file descriptor past `sys.stdout` and `sys.stderr`, what other processes and threads write,
 and what is written to a file that was opened while nobody listened.

@@ -110,7 +110,7 @@ def _join_at_zero(losses: Floats, logs: Floats, infinite: float) -> tuple[Floats
     The masses and those of their images may add up to 1 − `infinite` at most. Where they are more, the first k losses
     become one, l₁, with its image −l₁, which share all the mass M that the others leave: l₁ is at least the last of
     them, and their part of δ(0), D = Σp(1 − e^{−l}), is at most M·tanh(l₁/2). Their part of δ is convex in e^ε and 0
-    from e^{l₁} on, so that it lies under the chord, which is the part of l₁. Of all k the one with the least l₁ is taken.
+    from e^{l₁} on, so that it lies under the chord, which is the part of l₁. The k with the least l₁ is taken.
 
     Args:
         losses: (n,) increasing, above 0.

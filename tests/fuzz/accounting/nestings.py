@@ -382,6 +382,12 @@ def _masses(event: Part, most: int, cells: int) -> Longs:
         x = np.arange(-reach, reach + 1).astype(Long)
         total = np.sum(np.exp(-(np.arange(-20 * reach, 20 * reach + 1).astype(Long) ** 2) / (2 * std * std)))
         return np.array([np.exp(-((x - j * size) ** 2) / (2 * std * std)) / total for j in moves])
+    return _told_apart(event, most)
+
+
+def _told_apart(event: Part, most: int) -> Longs:
+    """Returns the masses of choices and of messages behind a shuffler."""
+    given, moves = event.parameters, range(most + 1)
     if event.kind == "permute_and_flip":  # of two scores that were equal, and move apart by two a user
         half = np.array([np.exp(-Long(given["epsilon"]) * j) / 2 for j in moves], dtype=Long)
         return np.stack([1 - half, half], axis=1)

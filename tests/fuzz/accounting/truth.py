@@ -110,7 +110,11 @@ class Judge:
                 high = second
             else:
                 low = first
-        tried: list[float | Long] = [*map(float, points), *sorted(kinks, key=lambda e: abs(e - low))[:40], (low + high) / 2]
+        tried: list[float | Long] = [
+            *map(float, points),
+            *sorted(kinks, key=lambda e: abs(e - low))[:40],
+            (low + high) / 2,
+        ]
         values += [total(e) for e in tried[len(points) :]]
         best = int(np.argmin(values))
         return values[best], total(tried[best], 1)
