@@ -40,7 +40,8 @@ _TILTS: Final = np.geomspace(1e-3, 1e3, 61)
 _DIRECT: Final = 2**18  # outcomes of several rounds that are told apart one by one
 _FEW: Final = 64  # rounds that may be
 _EACH: Final = 1e-13  # rounding of one round's loss, in nats
-_HALVINGS: Final = 60
+_NOTHING: Final = 1e-6  # of δ, below which the root finder is not told how little is left
+_BELOW: Final = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)  # relative distances below a root
 _NEAR_ONE: Final = 1e-9  # α − 1 below which D_α is taken for that of α → 1, which is less
 
 Floats = NDArray[np.float64]
@@ -157,10 +158,12 @@ def pair_epsilon(outcomes: Outcomes, rounds: int, delta: float, beside: Sequence
     low, high = 0.0, 1.0
     while sums.delta(high) > delta:
         low, high = high, 2 * high
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if sums.delta(middle) > delta else (low, middle)
-    return low
+    # ln δ(ε) is close to a parabola, so that a root finder needs a tenth of the evaluations that halving does
+    from scipy.optimize import brentq
+
+    root = float(brentq(lambda e: math.log(max(sums.delta(e) / delta, _NOTHING)), low, high, xtol=1e-300, rtol=1e-14))
+    # the root may lie on either side: what is returned was evaluated, and lies above δ
+    return next((e for e in (root * (1 - off) for off in _BELOW) if e > low and sums.delta(e) > delta), low)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
