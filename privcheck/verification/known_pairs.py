@@ -99,7 +99,11 @@ def known_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> Ite
 
 
 def joint_pairs(
-    declaration: Declaration, values: Mapping[str, Fraction], group: str, shown: Sequence[Shown] = ()
+    declaration: Declaration,
+    values: Mapping[str, Fraction],
+    group: str,
+    shown: Sequence[Shown],
+    alone: Sequence[PricedPair],
 ) -> Iterator[PricedPair]:
     """Yields pairs that two outputs or more tell apart together: those that lose most in each, by three measures.
 
@@ -108,25 +112,31 @@ def joint_pairs(
         values: Its parameters.
         group: Of the partition of the users.
         shown: What the noisy statistics show of pairs of one user's data, where they are.
+        alone: All pairs of the procedures, with what each loses by itself, as `known_pairs` yields them.
     """
-    known = [
-        (one, [pair for pair in one.pairs(declaration.relation, values) if _parts(pair)])
-        for one in declaration.procedures_seen_by(group)
-    ]
-    known = [(one, pairs) for one, pairs in known if pairs]
+    known: list[tuple[Procedure, list[KnownPair]]] = []
+    lost: list[list[float]] = []  # by each of these pairs alone
+    for one in declaration.procedures_seen_by(group):
+        priced = [pair.loss for pair in alone if pair.names == (one.name,)]
+        kept = [both for both in zip(one.pairs(declaration.relation, values), priced, strict=True) if _parts(both[0])]
+        if kept:
+            known.append((one, [pair for pair, _ in kept]))
+            lost.append([loss for _, loss in kept])
     if len(known) + bool(shown) < 2:
         return
     measures: tuple[Callable[[KnownPair], float], ...] = (
-        lambda pair: _loss(declaration, values, _parts(pair)),
         lambda pair: largest_losses(_parts(pair)[0])[0],
         lambda pair: renyi_loss(*_parts(pair)[0], 1.0),
     )
-    measured = [[[measure(pair) for measure in measures] for pair in pairs] for _, pairs in known]
+    measured = [
+        [[loss, *(measure(pair) for measure in measures)] for pair, loss in zip(pairs, losses, strict=True)]
+        for (_, pairs), losses in zip(known, lost, strict=True)
+    ]
     bound = [i for i, (one, _) in enumerate(known) if type(one) not in _ANY_DATA]
     anchors: list[Shown | None] = [*shown] or [None]
     if not shown and bound:
         pairs = known[bound[0]][1]
-        best = {max(range(len(pairs)), key=lambda k, m=m: measured[bound[0]][k][m]) for m in range(len(measures))}  # type: ignore[misc] # bound by default
+        best = {max(range(len(pairs)), key=lambda k, m=m: measured[bound[0]][k][m]) for m in range(1 + len(measures))}  # type: ignore[misc] # bound by default
         anchors = [Shown(names=(), data=pairs[k].data, words=pairs[k].words, parts=()) for k in sorted(best)]
     seen = set[tuple[int, ...]]()
 
@@ -136,7 +146,7 @@ def joint_pairs(
 
     for number, anchor in enumerate(anchors):
         start: tuple[PricedPair, list[int | None]] | None = None
-        for m in range(len(measures)):
+        for m in range(1 + len(measures)):
             chosen = _choose(known, measured, anchor, m)
             key = (number, *(-1 if k is None else k for k in chosen))
             if key in seen or sum(k is not None for k in chosen) + bool(anchor and anchor.parts) < 2:

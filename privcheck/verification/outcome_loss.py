@@ -40,8 +40,8 @@ _TILTS: Final = np.geomspace(1e-3, 1e3, 61)
 _DIRECT: Final = 2**18  # outcomes of several rounds that are told apart one by one
 _FEW: Final = 64  # rounds that may be
 _EACH: Final = 1e-13  # rounding of one round's loss, in nats
-_NOTHING: Final = 1e-6  # of δ, below which the root finder is not told how little is left
-_BELOW: Final = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)  # relative distances below a root
+_CLOSE: Final = 1e-13  # to an ε, relatively and in nats
+_NOTHING: Final = -800.0  # below ln of every share of δ that floats hold
 _NEAR_ONE: Final = 1e-9  # α − 1 below which D_α is taken for that of α → 1, which is less
 
 Floats = NDArray[np.float64]
@@ -150,6 +150,8 @@ def pair_epsilon(outcomes: Outcomes, rounds: int, delta: float, beside: Sequence
         delta: In (0, 1), rounded up.
         beside: As of `pure_loss`.
     """
+    from scipy.optimize import brentq
+
     sums = _Sums(((outcomes, rounds), *beside))
     if not sums.delta(0.0) > delta:
         return 0.0
@@ -158,12 +160,19 @@ def pair_epsilon(outcomes: Outcomes, rounds: int, delta: float, beside: Sequence
     low, high = 0.0, 1.0
     while sums.delta(high) > delta:
         low, high = high, 2 * high
-    # ln δ(ε) is close to a parabola, so that a root finder needs a tenth of the evaluations that halving does
-    from scipy.optimize import brentq
+    most = low
 
-    root = float(brentq(lambda e: math.log(max(sums.delta(e) / delta, _NOTHING)), low, high, xtol=1e-300, rtol=1e-14))
-    # the root may lie on either side: what is returned was evaluated, and lies above δ
-    return next((e for e in (root * (1 - off) for off in _BELOW) if e > low and sums.delta(e) > delta), low)
+    def excess(epsilon: float) -> float:
+        nonlocal most
+        found = sums.delta(epsilon)
+        if found > delta:
+            most = max(most, epsilon)
+        return math.log(found / delta) if found > 0 else _NOTHING
+
+    # some 15 passes over all losses where halves take 60; the answer is an ε that was looked at, whatever the root is
+    root = float(brentq(excess, low, high, xtol=_CLOSE, rtol=_CLOSE))
+    excess(max(low, root - 2 * _CLOSE * (1 + root)))
+    return most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,7 +180,7 @@ class _Law:
     """A law of the sum of the losses under D, of which δ is a lower bound.
 
     Attributes:
-        losses: (m,) values.
+        losses: (m,) values, ascending.
         masses: (m,) their probabilities.
         off: By how much these may be too large in all.
     """
@@ -182,8 +191,8 @@ class _Law:
 
     def delta(self, epsilon: float) -> float:
         """Returns E (1 − e^(ε − L))₊, rounded down."""
-        above = self.losses > epsilon
-        return float(self.masses[above] @ -np.expm1(epsilon - self.losses[above])) - self.off
+        above = int(np.searchsorted(self.losses, epsilon, side="right"))
+        return float(self.masses[above:] @ -np.expm1(epsilon - self.losses[above:])) - self.off
 
 
 class _Sums:
@@ -221,7 +230,9 @@ def _add_directly(parts: Sequence[_Shared]) -> _Law:
         for _ in range(rounds):
             losses, masses = np.add.outer(losses, one).ravel(), np.multiply.outer(masses, law).ravel()
     several = sum(rounds for _, _, rounds in parts) > 1
-    return _Law(losses=losses - np.abs(losses) * 1e-14 - _EACH if several else losses, masses=masses)
+    losses = losses - np.abs(losses) * 1e-14 - _EACH if several else losses
+    order = np.argsort(losses, kind="stable")
+    return _Law(losses=losses[order], masses=masses[order])
 
 
 def _add_up(parts: Sequence[_Shared], *, put: Put) -> _Law:

@@ -29,6 +29,7 @@ from privcheck.verification.deciding import Decision, decide, refute
 from privcheck.verification.findings import Finding
 from privcheck.verification.grounds import Doubt, Ground, doubts, for_all_parameters, grounds, list_given
 from privcheck.verification.rules import RULES
+from privcheck.verification.sharing import declare_once, written_alike
 from privcheck.verification.stated import stated_statistics, try_stated
 from privcheck.verification.stated_prices import try_prices
 from privcheck.verification.together import cost_together
@@ -299,7 +300,11 @@ def _least_change(
     doubted: Sequence[Doubt],
 ) -> str:  # fmt: skip
     if leaking := shared_draws(declaration):
-        return f"draw fresh noise for every output of {', '.join(leaking)}: no amount of noise that is reused is enough"
+        fresh = (
+            f"draw fresh noise for every output of {', '.join(leaking)}: no amount of noise that is reused is enough"
+        )
+        copies = dict.fromkeys(written_alike(declaration, declaration.release(name)) for name in leaking)
+        return "; ".join([*(declare_once(alike) for alike in copies if alike), fresh])
     if verdict != "holds" and any(r.mechanism.law.integers for r in declaration.releases):
         return (
             "send every bit as a message of its own: the messages then tell nothing but the sum that the proof analyses"

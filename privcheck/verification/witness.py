@@ -64,7 +64,7 @@ def find_witness(
     """
     values = declaration.values(values)
     best: Witness | None = None
-    together: list[PricedPair] = []
+    alone, together = list(known_pairs(declaration, values)), list[PricedPair]()
     for group in declaration.groups:
         releases = declaration.seen_by(group)
         allowed = (pair for pair in more if not fault(declaration.relation, releases, pair, values))
@@ -79,8 +79,8 @@ def find_witness(
                 worst = Witness(pair=pair, loss=loss, changes=changes, words=words, group=group)
         if worst is not None and (best is None or worst.loss > best.loss):
             best = worst
-        together += joint_pairs(declaration, values, group, _shown(declaration, worst, values))
-    for known in (*known_pairs(declaration, values), *together):
+        together += joint_pairs(declaration, values, group, _shown(declaration, worst, values), alone)
+    for known in (*alone, *together):
         if best is None or known.loss > best.loss:
             words = known.words if len(known.names) > 1 else f"{known.words} ({known.names[0]})"
             best = Witness(pair=known.data, loss=known.loss, changes={}, words=words, group=known.users, by=known.names)

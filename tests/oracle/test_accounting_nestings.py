@@ -300,3 +300,61 @@ def test_what_no_float_holds_is_refused_and_not_free(make, tiny):
     with pytest.raises(ParameterError, match="round it up"):
         make(tiny)
     assert acc.Filter("pure", cap=1).spend(tiny).amount == Fraction(1, 10**400)
+
+
+def losses_of(p, q):
+    """The largest loss in either direction, and δ at an ε; to be asked with many digits."""
+    pairs = [[mpmath.mpf(x.numerator) / x.denominator for x in map(Fraction, pair)] for pair in zip(p, q, strict=True)]
+    sides = (pairs, [(b, a) for a, b in pairs])
+
+    def delta(e):
+        return max(mpmath.fsum(max(mpmath.mpf(0), a - mpmath.exp(e) * b) for a, b in side) for side in sides)
+
+    return max(abs(mpmath.log(a / b)) for a, b in pairs), delta
+
+
+NEAR = Fraction(1, 3) + Fraction(1, 10**30)
+TABLES = {
+    "thirds": ([2 * THIRD, THIRD], [THIRD, 2 * THIRD]),
+    "sevenths": ([Fraction(5, 7), Fraction(2, 7)], [Fraction(2, 7), Fraction(5, 7)]),
+    "strings": (["0.1", "0.9"], ["0.3", "0.7"]),
+    "a float beside": ([Fraction(1, 7), Fraction(6, 7)], [0.25, 0.75]),
+    "equal as floats": ([THIRD, 2 * THIRD], [NEAR, 1 - NEAR]),
+    "small masses": ([1.0, 2.576390535062338e-273], [1.0, 5.714883930425302e-274]),
+    "far apart": ([1.0, 5e-201], [1.0, 1.6e-301]),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_of_fractions_is_charged_as_fractions(name):
+    """Of masses near 1e-273 the loss was 7e-14 short, and a third beside a third and 1e-30 was free."""
+    p, q = TABLES[name]
+    made = acc.loss_distribution(p, q)
+    charged = cost_of(made, Currency(name="pure")).amount
+    with mpmath.workdps(60):
+        largest, delta = losses_of(p, q)
+        for found in (charged, Fraction(acc.compose(made).epsilon(delta=0).upper)):
+            number = mpmath.mpf(found.numerator) / found.denominator
+            assert largest <= number <= largest * (1 + mpmath.mpf("4e-15"))
+        if largest > 1e-9:
+            for share in (0.0, 0.3, 0.9):
+                truth = delta(share * largest)
+                assert truth <= acc.compose(made).delta(epsilon=float(share * largest)).upper
+    backwards = acc.loss_distribution(q, p)
+    assert cost_of(backwards, Currency(name="pure")).amount == pytest.approx(charged, rel=1e-15)
+
+
+def test_tables_that_are_equal_as_floats_only_are_two_events():
+    near, third = ([NEAR, 1 - NEAR], [0.5, 0.5]), ([THIRD, 2 * THIRD], [0.5, 0.5])
+    assert acc.loss_distribution(*near) != acc.loss_distribution(*third)
+    assert acc.loss_distribution([THIRD, 2 * THIRD], ["1/3", "2/3"]).pieces == ()
+    assert acc.loss_distribution(["1/2", "1/2"], [0.5, 0.5]).pieces == ()
+
+
+@pytest.mark.parametrize("tiny", ["1e-400", Fraction(1, 10**305)])
+def test_an_outcome_that_no_float_holds_is_refused_and_not_left_out(tiny):
+    """A tenth power of ten between 1e-400 and 1e-390 is a loss of 23; both were 0, and the event was free."""
+    with pytest.raises(ParameterError, match="rest of a truncated law"):
+        acc.loss_distribution([tiny, 1 - Fraction(tiny)], ["1/2", "1/2"])
+    with pytest.raises(ParameterError, match="expected p at least 0 and finite, got 'x'"):
+        acc.loss_distribution(["x", 1], [0, 1])

@@ -12,7 +12,7 @@ from privcheck.guarantees import ZCDP, ApproxDP
 from privcheck.mechanisms import Gaussian
 from privcheck.relations import ReplaceOne
 from privcheck.schedules import EveryEpisode, Tree
-from privcheck.statistics import VisitCounts
+from privcheck.statistics import RewardSums, VisitCounts
 from privcheck.symbols import A, H, K, S, delta, epsilon, exact, expression, rho, sqrt, tree_levels
 from privcheck.verification import CODES, verify
 
@@ -167,7 +167,16 @@ def test_shared_noise_fails_whatever_its_scale(across, schedule):
 
 def test_one_draw_for_equal_tables_is_refuted_by_nothing_and_never_holds():
     shared = _declared(releases=(_release("one", draw=Draw(name="z")), _release("two", draw=Draw(name="z"))))
-    assert verify(shared, shared.values()).verdict == "undecided"  # both outputs are the same noisy table
+    found = verify(shared, shared.values())
+    assert found.verdict == "undecided"  # both outputs are the same noisy table
+    assert found.repair.startswith("if 'one' and 'two' are one table, it is one release: declare it once")
+    message = next(one.message for one in found.findings if one.code == "noise-shared")
+    assert "that two statistics are equal on all data is not derived" in message
+    once = replace(shared, releases=(_release("one"),))
+    assert verify(once, once.values()).verdict == "holds"
+    other = _release("two", statistic=RewardSums(H, S, A), draw=Draw(name="z"))
+    unlike = replace(shared, releases=(shared.releases[0], other))
+    assert "one table" not in verify(unlike, unlike.values()).repair
 
 
 def test_a_partition_costs_its_dearest_group():

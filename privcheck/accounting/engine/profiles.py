@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
@@ -24,6 +24,7 @@ from privcheck.accounting.engine.discrete import AtomicLaw
 from privcheck.accounting.engine.laws import UNIT, Direction, Floats, as_floats
 
 Point = tuple[Fraction, Fraction]
+_LEAST_LOSS: Final = 1e-300  # a loss below all floats is no 0
 _ROUNDED: Final = 2.0**-50  # what is missing of a total below it is rounding, and scaled up
 
 
@@ -122,31 +123,62 @@ def _float_up(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def pair_law(p: Floats, q: Floats) -> AtomicLaw:
-    """Returns the law of two mass functions on the same outcomes: P has the user."""
+def pair_law(p: Floats, q: Floats, exactly: Mapping[int, tuple[Fraction, Fraction]] | None = None) -> AtomicLaw:
+    """Returns the law of two mass functions on the same outcomes: P has the user.
+
+    Args:
+        p: (n,) masses.
+        q: (n,) masses.
+        exactly: Both masses of the outcomes where a float is not the mass itself but next to it.
+    """
+    pairs = dict(exactly or {})
     both = np.stack([p, q], axis=1)
     swapped = both[:, ::-1]
     symmetric = bool(np.array_equal(both[np.lexsort(both.T)], swapped[np.lexsort(swapped.T)]))
-    digest = hashlib.sha256(np.ascontiguousarray(both).tobytes()).hexdigest()[:16]
-    arguments = (Content(digest=digest, data=(p, q)),)
+    symmetric = symmetric and sorted(pairs.values()) == sorted((b, a) for a, b in pairs.values())
+    digest = hashlib.sha256(np.ascontiguousarray(both).tobytes())
+    for index, (a, b) in sorted(pairs.items()):
+        digest.update(f" {index}: {a} {b}".encode())
+    arguments = (Content(digest=digest.hexdigest()[:16], data=(p, q, pairs)),)
     bound = _largest([_pair_atoms(*arguments, "remove"), _pair_atoms(*arguments, "add")])
     return AtomicLaw(build=_pair_atoms, arguments=arguments, bound=bound, symmetric=symmetric)
 
 
 def _pair_atoms(masses: Content, direction: Direction) -> Atoms:
-    p, q = masses.data if direction == "remove" else reversed(masses.data)
+    p, q, pairs = masses.data
+    if direction == "add":
+        p, q, pairs = q, p, {index: (b, a) for index, (a, b) in pairs.items()}
     missing, excess = total_defect(p), max(0.0, -total_defect(q))
     both = (p > 0) & (q > 0)
-    over, under = p[both], q[both]
-    near = (over < 2 * under) & (under < 2 * over)  # there the difference is exact
-    losses = np.log(over) - np.log(under)
-    losses[near] = np.log1p((over[near] - under[near]) / under[near])
+    losses = np.zeros(len(p))
+    losses[both] = _log_ratios_up(p[both], q[both])
+    for index, (a, b) in pairs.items():
+        if both[index]:
+            losses[index] = max(_log_up(a / b), _LEAST_LOSS if a > b else -math.inf)
     infinite = math.fsum(p[(p > 0) & (q == 0)].tolist())
     scaled = math.log1p(missing) if 0 < missing <= _ROUNDED else 0.0
     infinite += missing if missing > _ROUNDED else 0.0
-    if not len(losses):
+    if not both.any():
         return Atoms(losses=np.zeros(1), logs=np.array([-np.inf]), infinite=1.0)
-    return tidy(as_floats(losses + math.log1p(excess)), as_floats(np.log(over) + scaled), min(1.0, infinite))
+    return tidy(as_floats(losses[both] + math.log1p(excess)), as_floats(np.log(p[both]) + scaled), min(1.0, infinite))
+
+
+def _log_ratios_up(over: Floats, under: Floats) -> Floats:
+    """Returns ln of quotients of positive floats, rounded up.
+
+    The difference of two logarithms errs by their size, which of masses near 1e-300 is 1e-13 of a loss of 1: it is
+    taken only where the quotient leaves the range in which floats have all their digits, and the loss is as large.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        quotients = over / under
+    normal = (quotients > 1e-300) & (quotients < 1e300)
+    near = normal & (quotients > 0.5) & (quotients < 2)  # there the difference is exact
+    far = ~normal
+    losses = np.empty(len(over))
+    losses[normal] = np.log(quotients[normal])
+    losses[near] = np.log1p((over[near] - under[near]) / under[near])
+    losses[far] = np.log(over[far]) - np.log(under[far])
+    return as_floats(losses + 8 * UNIT * np.abs(losses))
 
 
 def total_defect(masses: Floats) -> float:

@@ -35,12 +35,14 @@ from privcheck.accounting.engine.trade_offs import (
     profile_points,
 )
 from privcheck.accounting.events.base import Event, Piece, event
-from privcheck.accounting.reals import Real, real
+from privcheck.accounting.reals import Real, exactly, real
 from privcheck.errors import ParameterError
+from privcheck.symbols import to_float
 
 Tabulated = Mapping[Real, Real] | Iterable[tuple[Real, Real]]
 _MOST_POINTS: Final = 20_000
 _FARTHEST: Final = 600.0  # ε of a table: e^ε has to be a float
+_LEAST_MASS: Final = Fraction(1, 10**300)
 _OFF: Final = 1e-12  # what sums, and values on the edge of their range, may be off by
 
 
@@ -124,7 +126,8 @@ def loss_distribution(p: ArrayLike, q: ArrayLike, *, count: Real = 1) -> Event:
     """Returns a mechanism by its two output laws under the worst neighbours, outcome by outcome; both directions.
 
     The loss ln p/q is exact, mass where q = 0 is lost outright. A truncated law gets its rest as two outcomes more:
-    p = rest, q = 0 and p = 0, q = rest.
+    p = rest, q = 0 and p = 0, q = rest. Fractions and decimal strings are taken exactly: two thirds against one lose
+    ln 2, and a third against a third and 1e-30 is not free.
 
     Args:
         p: (n,) probabilities with the user ("remove" is P against Q).
@@ -139,14 +142,18 @@ def loss_distribution(p: ArrayLike, q: ArrayLike, *, count: Real = 1) -> Event:
     >>> round(acc.compose(event).epsilon(delta=0.01).value, 3)
     1.304
     """
-    one, other = _masses("p", p), _masses("q", q)
+    (one, p_exactly), (other, q_exactly) = _masses("p", p), _masses("q", q)
     if len(one) != len(other):
         message = f"expected p and q on the same outcomes, got {len(one)} and {len(other)}; give 0 where one has none"
         raise ParameterError(message, name="q", given=len(other))
     missing = max(total_defect(one), total_defect(other))
     note = f"{missing:.1g} missing of a total counts as lost" if missing > 2.0**-50 else ""
-    law = _law("q", pair_law(one, other))
-    pieces: list[tuple[Piece, int]] = [] if np.array_equal(one, other) and not note else [(law, 1)]
+    pairs = {
+        i: (p_exactly.get(i, Fraction(one[i])), q_exactly.get(i, Fraction(other[i]))) for i in p_exactly | q_exactly
+    }
+    law = _law("q", pair_law(one, other, pairs))
+    equal = np.array_equal(one, other) and all(a == b for a, b in pairs.values())
+    pieces: list[tuple[Piece, int]] = [] if equal and not note else [(law, 1)]
     return event(
         "loss_distribution",
         pieces,
@@ -166,9 +173,18 @@ def _law(name: str, law: AtomicLaw) -> AtomicLaw:
     return law
 
 
-def _masses(name: str, given: ArrayLike) -> Floats:
+def _masses(name: str, given: ArrayLike) -> tuple[Floats, dict[int, Fraction]]:
+    """Returns (n,) masses as floats, and by their places those that no float is, exactly."""
+    listed = isinstance(given, Sequence) or (isinstance(given, np.ndarray) and given.dtype == object)
+    rows: Sequence[object] = list(given) if listed and not isinstance(given, str) else ()  # type: ignore[arg-type]
+    said = {i: exactly(name, x) for i, x in enumerate(rows) if isinstance(x, Fraction | str)}
+    for mass in said.values():
+        if 0 < mass < _LEAST_MASS:  # as a float it would lose its digits, or be no outcome at all
+            message = f"expected {name} as probabilities of 0 or from 1e-300 on, got {mass!s:.80}; add what is smaller"
+            raise ParameterError(f"{message} up as the rest of a truncated law", name=name, given=mass)
+    nearest = {i: to_float(x, rounding="nearest") for i, x in said.items()}
     try:
-        masses = np.array(given, dtype=np.float64)
+        masses = np.array([nearest.get(i, x) for i, x in enumerate(rows)] if nearest else given, dtype=np.float64)
     except (TypeError, ValueError):
         masses = np.empty((0, 0))
     if masses.ndim != 1 or not len(masses) or not (masses >= 0).all() or not np.isfinite(masses).all():
@@ -181,7 +197,7 @@ def _masses(name: str, given: ArrayLike) -> Floats:
         )
         message += " the rest of a truncated law as outcomes of its own: p = rest, q = 0 and p = 0, q = rest"
         raise ParameterError(message, name=name, given=off)
-    return masses
+    return masses, {i: x for i, x in said.items() if x != Fraction(nearest[i])}
 
 
 def privacy_profile(table: Tabulated, *, add: Tabulated | None = None, count: Real = 1) -> Event:
