@@ -245,6 +245,23 @@ def test_a_price_of_additive_noise_of_ones_own_is_tried(kind):
         verify(declaration, declaration.values())
 
 
+@pytest.mark.parametrize("of", [LAPLACE, RESPONSE, {**LAPLACE, "edges": None}])
+@pytest.mark.parametrize("seed", [lambda data: 1, lambda data: int(data)])
+def test_noise_that_comes_from_another_generator_than_the_given_one_is_refused(of, seed):
+    """Each call has its own law, and the noise of two calls is the same: published twice, it is subtracted."""
+
+    def frozen(rng, data, size, scale):
+        return of["sampler"](np.random.default_rng(seed(data)), data, size, scale)
+
+    with pytest.raises(DeclarationError, match="the same outputs from two generators, on .*draw all noise from `rng`"):
+        judged(of=of, sampler=frozen)
+
+
+def test_a_law_that_hardly_ever_draws_anything_else_is_no_frozen_one():
+    certain = {**RESPONSE, "arguments": {"scale": Fraction(1, 40)}, "price": lambda scale: PureDP(1 / scale)}
+    assert judged(PureDP(epsilon * 40), of=certain).verdict == "holds"
+
+
 def say(*what):
     sys.stdout.write(f"{what}\n")
 
