@@ -48,8 +48,8 @@ _ID: Final = r"(_?id|_?no|_?code|s)?"
 _NAMES: Final = {  # what columns are called
     "episode": rf"(episode|(icu)?stay|traj(ectory)?|visit(_occurrence)?|encounter|admission|hadm|session|trip){_ID}",
     "step": r"(step|bloc|time_?step|t|hour|day|time(stamp)?|(chart|date|.*_|.*_date)time|(.*_)?date|offset|order)",
-    "state": rf"(state|observation|obs|cluster|severity|condition|sofa|status){_ID}",
-    "action": rf"(action|treatment|drug|dose|decision|arm|therapy|intervention){_ID}",
+    "state": rf"((?!next_)(.*_)?(state|cluster|severity)|observation|obs|condition|sofa|status){_ID}",
+    "action": rf"((.*_)?(action|treatment)|drug(_concept|_exposure)?|dose|decision|arm|therapy|intervention){_ID}",
     "reward": r"(rewards?|r|score|return|outcome|utility)",
     "next_state": rf"next_?(state|obs|observation){_ID}",
     "terminal": r"(terminals?|dones?|is_last)",

@@ -246,14 +246,14 @@ def test_a_price_of_additive_noise_of_ones_own_is_tried(kind):
 
 
 @pytest.mark.parametrize("of", [LAPLACE, RESPONSE, {**LAPLACE, "edges": None}])
-@pytest.mark.parametrize("seed", [lambda data: 1, lambda data: int(data)])
+@pytest.mark.parametrize("seed", [lambda data: 1, int])
 def test_noise_that_comes_from_another_generator_than_the_given_one_is_refused(of, seed):
     """Each call has its own law, and the noise of two calls is the same: published twice, it is subtracted."""
 
     def frozen(rng, data, size, scale):
         return of["sampler"](np.random.default_rng(seed(data)), data, size, scale)
 
-    with pytest.raises(DeclarationError, match="the same outputs from two generators, on .*draw all noise from `rng`"):
+    with pytest.raises(DeclarationError, match=r"the same outputs from two generators, on .*draw all noise from `rng`"):
         judged(of=of, sampler=frozen)
 
 

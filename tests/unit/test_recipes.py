@@ -282,6 +282,62 @@ Fall;Patient;Aufnahme;Messung;Zustand;Gabe;Änderung
 NAMED = {"episode": "Fall", "state": "Zustand", "action": "Gabe", "reward": "Änderung"}
 
 
+LAYOUTS = {
+    "mimic": (
+        "subject_id,stay_id,charttime,sofa_cluster,treatment,reward",
+        ["10,1,2150-01-01 00:00:00,mild,none,0", "10,1,2150-01-01 03:00:00,mild,fluid,1",
+         "10,1,2150-01-01 04:00:00,severe,fluid,0", "10,2,2150-02-01 00:00:00,mild,none,1",
+         "10,2,2150-02-01 05:00:00,mild,none,0"],
+        [(0, "fluid", 1.0), (0, "fluid", 0.0), (1, "none", 1.0), (1, "none", 0.0)],
+    ),
+    "mimic-iii": (
+        "subject_id,hadm_id,icustay_id,charttime,state,action,reward",
+        ["10,7,1,2150-01-01 00:00:00,a,x,0", "10,7,1,2150-01-01 04:00:00,b,x,1", "11,8,2,2150-01-01 00:00:00,a,y,1",
+         "11,8,2,2150-01-01 07:59:00,b,y,0"],
+        [(0, "x", 0.0), (0, "x", 1.0), (1, "y", 1.0), (1, "y", 0.0)],
+    ),
+    "omop": (
+        "person_id,visit_occurrence_id,measurement_datetime,condition,drug_concept,score",
+        ["5,1,2150-01-02T10:00:00,a,x,0", "5,1,2150-01-01T09:00:00,a,y,1", "5,1,2150-01-01T21:00:00,b,x,1",
+         "6,2,2150-01-01T08:00:00,b,x,0", "6,2,2150-01-02T08:00:00,b,y,1"],
+        [(0, "x", 1.0), (0, "x", 0.0), (1, "x", 0.0), (1, "y", 1.0)],
+    ),
+    "minari": (
+        "episode_id,timestep,observation,action,reward",
+        ["0,0,1,0,0.5", "0,1,0,1,1", "1,0,1,1,0", "1,1,1,0,0.25"],
+        [(0, 0, 0.5), (0, 1, 1.0), (1, 1, 0.0), (1, 0, 0.25)],
+    ),
+    "d3rlpy": (
+        "observations,actions,rewards,terminals",
+        ["1,0,0.5,0", "0,1,1,1", "1,1,0,0", "1,0,0.25,1"],
+        [(0, 0, 0.5), (0, 1, 1.0), (1, 1, 0.0), (1, 0, 0.25)],
+    ),
+}  # fmt: skip
+ANSWERS = {"labels.states": ('states = "?"', "states = 2"), "rewards.range": ('range = ["?", "?"]', "range = [0, 1]"),
+           "users.max_trajectories": ('max_trajectories = "?"', "max_trajectories = 2")}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_tables_as_known_systems_write_them_become_trajectories(tmp_path, layout):
+    """As drafted, with answers to what has to be public, and nothing else: episode, action and reward of each step."""
+    header, rows, wanted = LAYOUTS[layout]
+    path = write(tmp_path / "raw.csv", "\n".join([header, *rows]) + "\n")
+    drafted = draft_recipe(path)
+    assert drafted.layout == layout
+    text = drafted.recipe.replace("confirmed = false", "confirmed = true")
+    for place in drafted.open:
+        old, new = ANSWERS[place]
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    read = read_recipe(write(tmp_path / "r.toml", text)).plan
+    prepare(path, tmp_path / "out.parquet", read)
+    made = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    actions = read.codebook.actions if read.codebook is not None else range(2)
+    assert [(row["episode"], actions[row["action"]], row["reward"]) for row in made] == wanted
+    alone = layout in {"minari", "d3rlpy"}
+    assert (read.users.one_episode_is_one_user, "user" in read.columns) == (alone, not alone)
+
+
 def test_a_table_in_another_language_needs_its_columns_named_and_no_more(tmp_path):
     """Its order was that of its rows, twice measured or not, and its rewards were text that nothing could read."""
     path = write(tmp_path / "export.csv", GERMAN, "latin-1")
