@@ -23,7 +23,7 @@ from privcheck.commands.ledger_options import (
 )
 from privcheck.commands.ledger_rules import block, evidence, freeze, grant, policy, token
 from privcheck.commands.ledger_witness import heads, key, receipt
-from privcheck.commands.options import finish, json_option, set_option
+from privcheck.commands.options import finish, json_option, set_option, write
 
 
 @click.group(cls=Front)
@@ -324,7 +324,7 @@ def export(dataset: str, *, store: str, token_file: Path | None, form: str, as_j
         finish(export_event(desk, dataset), describe_event, as_json=as_json)
         return
     for piece in write_statement(desk, dataset, as_json=as_json):
-        click.echo(piece, nl=False)
+        write(piece, nl=False)
 
 
 def _end(decision: dict[str, Any], *, as_json: bool) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import sys
@@ -20,8 +21,23 @@ VERDICTS = {"holds": 0, "consistent": 0, "fails": 1, "violation": 1, "undecided"
 Result = TypeVar("Result")
 
 
+_RESULT = "privcheck.result"  # in a context, where its result goes
+
+
+def _keep_result_apart(context: click.Context, _: click.Parameter, value: bool) -> bool:  # noqa: FBT001 - click's way
+    """Has what an agent prints go to standard error, so that nothing stands beside the JSON."""
+    if value and _RESULT not in context.meta:
+        context.meta[_RESULT] = sys.stdout
+        context.with_resource(contextlib.redirect_stdout(sys.stderr))
+    return value
+
+
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object to standard output and nothing else."
+    "--json",
+    "as_json",
+    is_flag=True,
+    callback=_keep_result_apart,
+    help="Print one JSON object to standard output and nothing else.",
 )
 set_option = click.option(
     "--set", "sets", multiple=True, metavar="NAME=VALUE", help="Set a parameter, reading or option; may be repeated."
@@ -123,7 +139,13 @@ def finish(result: Result, words: Callable[[Result], str], *, as_json: bool) -> 
     """Prints the result, in words or as one JSON object."""
     from privcheck.reports.values import document
 
-    click.echo(json.dumps(document(result), allow_nan=False) if as_json else words(result).rstrip("\n"))
+    write(json.dumps(document(result), allow_nan=False) if as_json else words(result).rstrip("\n"))
+
+
+def write(text: str, *, nl: bool = True) -> None:
+    """Prints a result, or a part of one, on the standard output that the command began with."""
+    context = click.get_current_context(silent=True)
+    click.echo(text, file=None if context is None else context.meta.get(_RESULT), nl=nl)
 
 
 class ProgressBars:

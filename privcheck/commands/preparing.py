@@ -63,10 +63,11 @@ _CONFIRM = (
     "--several",
     default="refuse",
     show_default=True,
-    help="Which row counts where several of an episode are of one step: first or last.",
+    help="Which row counts where several of an episode are of one step or time: first or last.",
 )
 @click.option("--encoding", default="utf-8", show_default=True, help="Of a text file, such as latin-1 or cp1252.")
 @click.option("--delimiter", help="Of a text file; a comma, in .tsv a tab.")
+@click.option("--decimal", default=".", show_default=True, help="The mark before a fraction in a text file: . or ,")
 @click.option(
     "--malformed",
     default="refuse",

@@ -42,13 +42,14 @@ from privcheck.unit import name_person
 
 SHOWN: Final = 10  # rows of a draft
 _LABELS: Final = 2000  # that a recipe lists
+_OPTIONAL: Final = {"step": "the column of steps or times", "user": "that of users"}  # which a draft looks for itself
 _EITHER: Final = ("episode", "terminal")  # a table has one of them
 _ID: Final = r"(_?id|_?no|_?code|s)?"
 _NAMES: Final = {  # what columns are called
     "episode": rf"(episode|(icu)?stay|traj(ectory)?|visit(_occurrence)?|encounter|admission|hadm|session|trip){_ID}",
     "step": r"(step|bloc|time_?step|t|hour|day|time(stamp)?|(chart|date|.*_|.*_date)time|(.*_)?date|offset|order)",
-    "state": rf"(state|observation|obs|cluster|severity|condition|sofa|status){_ID}",
-    "action": rf"(action|treatment|drug|dose|decision|arm|therapy|intervention){_ID}",
+    "state": rf"((?!next_)(.*_)?(state|cluster|severity)|observation|obs|condition|sofa|status){_ID}",
+    "action": rf"((.*_)?(action|treatment)|drug(_concept|_exposure)?|dose|decision|arm|therapy|intervention){_ID}",
     "reward": r"(rewards?|r|score|return|outcome|utility)",
     "next_state": rf"next_?(state|obs|observation){_ID}",
     "terminal": r"(terminals?|dones?|is_last)",
@@ -126,6 +127,16 @@ def draft_recipe(raw: Path, *, layout: str | None = None, columns: Mapping[str, 
     given = PreparationPlan(columns=columns or {}).columns
     named = _draft_columns(path, source.schema.names, {**known.get("columns", {}), **given}, notes)
     table = _read(source, named)
+    if FORMATS[path.suffix.lower()] == "csv" and plan.delimiter != "," and _has_decimal_commas(table.column("reward")):
+        notes.say("file.decimal", ",", "numbers are written 0,5")
+        plan = replace(plan, decimal=",")
+        source = open_table(path, plan)
+        table = _read(source, named)
+    if "step" not in named and "terminal" not in named and (times := _find_times(source, named)):
+        named["step"] = times[0]
+        others = f"; or {', '.join(times[1:4])}" if times[1:] else ""
+        notes.say("columns.step", times[0], f"times that differ within episodes{others}")
+        table = _read(source, named)
     counts |= {"rows": table.num_rows, "malformed rows": len(source.dropped)}
     steps = _draft_steps(table, known.get("steps", {}), notes, counts)
     _draft_labels(table, notes)
@@ -226,7 +237,9 @@ def _draft_columns(path: Path, there: Sequence[str], known: Mapping[str, str], n
         rest = ", ".join(name for name in there if name not in columns.values())
         message = f"{path}: no column looks like {', '.join(missing)}; there are {rest[:400]}"
         example = " ".join(f"--column {name}=…" for name in missing)
-        raise FileFormatError(f"{message}. Say which one it is, and draft again: {example}")
+        more = [f"--column {name}=… for {what}" for name, what in _OPTIONAL.items() if name not in columns]
+        also = f" (and, where guesses are wrong, {' and '.join(more)})" if more else ""
+        raise FileFormatError(f"{message}. Say which one it is, and draft again: {example}{also}")
     return columns
 
 
@@ -239,6 +252,10 @@ def _draft_steps(
     starts = np.append(True, episode[1:] != episode[:-1])
     again = int(starts.sum()) > counts["episodes"] > 0
     if "step" not in table.column_names:
+        if "terminal" not in table.column_names:
+            notes.note(
+                "steps", 'no column of steps or times: rows count as they stand; else add step = "…" to [columns]'
+            )
         if again:
             notes.say("steps.sort", True, "the rows of an episode do not stand together; they keep the file's order")
         return {"sort": again}
@@ -256,20 +273,57 @@ def _draft_steps(
         notes.say("steps.sort", True)
     if times is not None:
         notes.say("steps.times", times, '"order" (a row a step), or the width of a bin: "30min", "4h", "1d"')
-    several = known.get("several", "last") if sort and times != "order" and (same or times) else "refuse"
+    binned = times is not None and times != "order"
+    several = known.get("several", "last") if sort and (same or binned) else "refuse"
     if same and times is None:
         notes.say("steps.several", UNKNOWN, f"{same} rows are of the same step as another: which counts, first or last")
     elif several != "refuse":
-        notes.say("steps.several", several, "which row of a bin counts: first, last, or refuse")
+        why = f"which row of a {'bin' if binned else 'time'} counts: first or last"
+        more = f"; {same} rows are of the same {'step' if times is None else 'time'} as another" if same else ""
+        notes.say("steps.several", several, f"{why}{more}")
     return {"sort": sort, "times": times, "time_format": form, "several": several}
+
+
+def _has_decimal_commas(column: pa.ChunkedArray) -> bool:
+    """Returns whether text is numbers with a comma before their fraction, where a dot was expected."""
+    if not pa.types.is_string(column.type):
+        return False
+    found = pc.match_substring_regex(column, r"^\s*[-+]?\d+(,\d+)?\s*$")
+    return bool(pc.all(found).as_py())
+
+
+def _find_times(source: Source, named: Mapping[str, str]) -> list[str]:
+    """Returns columns of times that differ within episodes, those with the most times first."""
+    rest = [name for name in source.schema.names if name not in named.values()]
+    read = _read(source, {"episode": named["episode"], **{f"\0{name}": name for name in rest}})
+    episodes, found = pc.count_distinct(read.column("episode")).as_py(), {}
+    for name in rest:
+        column = read.column(f"\0{name}")
+        if pa.types.is_timestamp(column.type) or (pa.types.is_string(column.type) and _parse_times(column)):
+            pairs = pa.table({"episode": read.column("episode"), "time": column})
+            differ = pairs.group_by(["episode", "time"]).aggregate([]).num_rows
+            found[name] = differ if differ > episodes else 0
+    return sorted((name for name, differ in found.items() if differ), key=lambda name: -found[name])
+
+
+def _parse_times(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
+    """Returns the times that text says, by each format that fits all of it; empty where it says nothing."""
+    if column.null_count == len(column):
+        return {}
+    head = column.slice(0, _LABELS)  # most text is no time, and shows it at once
+    likely = [
+        form for form in _FORMATS if pc.strptime(head, form, "s", error_is_null=True).null_count == head.null_count
+    ]
+    parsed = {form: pc.strptime(column, form, "s", error_is_null=True) for form in likely}
+    return {form: times for form, times in parsed.items() if times.null_count == column.null_count}
 
 
 def _read_times(step: pa.ChunkedArray, notes: _Notes) -> tuple[NDArray[Any] | None, str | None]:
     """Returns numbers, or whole microseconds of times, with the format of those in text; None where neither."""
     form = None
     if pa.types.is_string(step.type):
-        parsed = {form: pc.strptime(step, form, "s", error_is_null=True) for form in _FORMATS}
-        fits = [form for form, times in parsed.items() if times.null_count == step.null_count]
+        parsed = _parse_times(step)
+        fits = list(parsed)
         if len(fits) != 1:
             notes.say(
                 "steps.time_format", UNKNOWN, " or ".join(fits) or "how a time is written, such as %d.%m.%Y %H:%M"

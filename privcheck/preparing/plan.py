@@ -54,10 +54,12 @@ class PreparationPlan:
         times: The column of steps holds times: "order" numbers rows by them, and a width such as "4h" bins them from
             the first of each episode.
         time_format: How text says a time, as strptime writes it; None for ISO 8601.
-        several: Which row counts where several of an episode are of one step.
+        several: Which row counts where several of an episode are of one step, or of one time; "refuse" refuses rows
+            of one step, and numbers those of one time as they stand in the file.
         aliases: Other spellings of labels: by "state" and "action", the label by its spelling.
         encoding: Of a text file.
         delimiter: Of a text file; None for a comma, in .tsv a tab.
+        decimal: The mark before a number's fraction in a text file: "." or ",".
         malformed: What becomes of rows of a text file with too few or too many values.
         show_values: Whether messages show what stands in rows, which is private, beside their numbers.
 
@@ -84,6 +86,7 @@ class PreparationPlan:
     aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     encoding: str = "utf-8"
     delimiter: str | None = None
+    decimal: str = "."
     malformed: Malformed = "refuse"
     show_values: bool = False
 
@@ -133,6 +136,9 @@ class PreparationPlan:
                     raise ParameterError(f"{message} in the codebook", name="aliases", given=spelling)
 
     def _refuse_numbers(self) -> None:
+        if self.decimal not in {".", ","} or self.decimal == self.delimiter:
+            message = f"--decimal {self.decimal[:10]}: expected . or , and another mark than --delimiter"
+            raise ParameterError(message, name="decimal", given=self.decimal)
         if self.times is not None:
             read_seconds(self.times)
         for name in ("states", "horizon"):

@@ -105,8 +105,9 @@ def open_table(path: Path, plan: PreparationPlan) -> Source:
     """
     path = require_file(path, tuple(FORMATS))
     kind: Any = FORMATS[path.suffix.lower()]
-    if kind != "csv" and (plan.encoding != "utf-8" or plan.malformed != "refuse"):
-        message = f"{path}: --encoding and --malformed are about text, and this is {path.suffix}: leave them out"
+    if kind != "csv" and (plan.encoding, plan.decimal, plan.malformed) != ("utf-8", ".", "refuse"):
+        options = "--encoding, --decimal and --malformed"
+        message = f"{path}: {options} are about text, and this is {path.suffix}: leave them out"
         raise FileFormatError(message)
     try:
         if kind == "csv":
@@ -135,6 +136,7 @@ def _text_options(path: Path, plan: PreparationPlan) -> dict[str, Any]:
         "read_options": csv.ReadOptions(encoding=plan.encoding),
         "convert_options": csv.ConvertOptions(
             column_types=texts,
+            decimal_point=plan.decimal,
             strings_can_be_null=True,
             timestamp_parsers=[csv.ISO8601] if plan.time_format is None else [plan.time_format],
         ),
@@ -287,7 +289,7 @@ def _place(table: pa.Table, plan: PreparationPlan, changes: list[Change]) -> pa.
     lengths = np.diff(np.append(starts, table.num_rows))
     step = table.column("step")
     if plan.times is not None:
-        step = _bin(step, starts, lengths, read_seconds(plan.times))
+        step = _bin(step, starts, lengths, read_seconds(plan.times), together=plan.several != "refuse")
         at = table.column_names.index("step")
         table = table.set_column(at, "step", step)
     codes = number_values(step if isinstance(step, pa.ChunkedArray) else pa.chunked_array([step]))
@@ -307,10 +309,12 @@ def _place(table: pa.Table, plan: PreparationPlan, changes: list[Change]) -> pa.
     return table.filter(pa.array(~out))
 
 
-def _bin(step: pa.ChunkedArray, starts: NDArray[np.intp], lengths: NDArray[np.intp], times: float) -> pa.Array:
+def _bin(
+    step: pa.ChunkedArray, starts: NDArray[np.intp], lengths: NDArray[np.intp], times: float, *, together: bool
+) -> pa.Array:
     """Returns the number of each row's step: its time after the first of its episode, in bins of so many seconds.
 
-    Bins of 0 seconds: rows count 0, 1, 2, … in the order of their times.
+    Bins of 0 seconds: rows count 0, 1, 2, … in the order of their times; those of one time are one step if `together`.
 
     Raises:
         TrajectoryError: The column holds no times or numbers.
@@ -329,7 +333,10 @@ def _bin(step: pa.ChunkedArray, starts: NDArray[np.intp], lengths: NDArray[np.in
     if width > 0:
         bins = np.where(missing, 0, values - np.repeat(values[starts], lengths)) // width
     else:
-        bins = np.arange(values.size) - np.repeat(starts, lengths)
+        later = np.append(0, values[1:] != values[:-1]) if together else np.ones(values.size, np.int64)
+        later[starts] = 0
+        counted = np.cumsum(later)
+        bins = counted - np.repeat(counted[starts], lengths)
     return pa.array(np.where(missing, 0, bins).astype(np.int64), mask=missing)
 
 

@@ -21,7 +21,7 @@ from privcheck.reading.users import Users
 
 UNKNOWN: Final = "?"
 _FIELDS: Final[Mapping[str, Mapping[str, tuple[type, ...]]]] = {
-    "file": {"encoding": (str,), "delimiter": (str,), "malformed": (str,)},
+    "file": {"encoding": (str,), "delimiter": (str,), "decimal": (str,), "malformed": (str,)},
     "columns": dict.fromkeys(COLUMNS, (str,)),
     "steps": {"sort": (bool,), "times": (str,), "time_format": (str,), "several": (str,)},
     "labels": {"states": (list, int), "actions": (list,)},

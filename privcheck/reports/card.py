@@ -25,13 +25,12 @@ _MARKDOWN: Final = re.compile(r"([\\*_\[\]<>#|!~&])")
 _UP: Final = 1 + 2.0**-50  # more than the rounding error of one exponential
 _LARGEST: Final = 20.0  # ε beyond which a factor on odds says nothing
 _CHANGED: Final[dict[RelationName, str]] = {
-    "replace-one": "the records of one {who} said anything else. The number of people in the data is not hidden",
+    "replace-one": "the records of one {who} said anything else",
     "replace-one-same-start": (
-        "the records of one {who} said anything else after their first state and action, which are not protected. The "
-        "number of people in the data is not hidden"
+        "the records of one {who} said anything else after their first state and action, which are not protected"
     ),
     "add-remove": "one {who} were left out, or came in",
-    "zero-out": "the records of one {who} were blank. The number of people in the data is not hidden",
+    "zero-out": "the records of one {who} were blank",
 }
 _DRAWN: Final[dict[TrustModel, str]] = {
     "central": "Whoever held the data saw them all and added the noise",
@@ -100,7 +99,9 @@ def write_card(
         meaning=tuple(_meaning(guarantee, who)),
         sections=(
             CardSection(heading="What it is", lines=tuple(_about(record, run, title, source, learned_for))),
-            CardSection(heading="Who is protected", lines=tuple(_protected(guarantee, who))),
+            CardSection(
+                heading="Who is protected", lines=tuple(_protected(guarantee, who, withheld=run.episodes is None))
+            ),
             CardSection(heading="What it was compared with", lines=tuple(_compared(record, guarantee, run))),
             CardSection(heading="What it must not be used for", lines=tuple(_limits(record, run, who, not_for))),
             CardSection(heading="How to check it", lines=tuple(_checks(guarantee))),
@@ -159,12 +160,15 @@ def _about(record: PolicyRecord, run: Ran | RanOnline, title: str, source: str, 
         yield f"{_plain(remark.title)}. {_plain(remark.text)}"
 
 
-def _protected(guarantee: PublishedGuarantee, who: str) -> Iterator[str]:
+def _protected(guarantee: PublishedGuarantee, who: str, *, withheld: bool) -> Iterator[str]:
     unit = guarantee.unit
     assert unit.relation is not None
     assert unit.model is not None
     several = "record" if unit.trajectories == 1 else f"up to {unit.trajectories} records together"
     changed = _CHANGED[unit.relation].format(who=who)
+    if unit.relation != "add-remove":
+        hidden = "hidden by no noise; none of these files has it" if withheld else "not hidden"
+        changed += f". The number of people in the data is {hidden}"
     yield (
         f"Each {who}, with their {several}. The bound above compares what was released with what would have been "
         f"released if {changed}."

@@ -305,6 +305,10 @@ def _find_fault(one: OwnMechanism, runs: OwnRuns, at: Mapping[str, float], rng: 
     """
     losses = []
     for data in runs.pair:
+        if _is_frozen(one, data, at):
+            return (
+                f"its sampler draws the same outputs from two generators, on {data!s:.120}: draw all noise from `rng`"
+            )
         drawn = one.draw(rng, data, size, at)
         if np.isneginf(one.log_densities(drawn, data, at)).any():
             return f"its sampler draws outputs whose log_density is −∞ on {data!s:.120}"
@@ -320,6 +324,17 @@ def _find_fault(one: OwnMechanism, runs: OwnRuns, at: Mapping[str, float], rng: 
                 f"has probability {found:.4g} by the draws on D, {said:.4g} by those on D′"
             )
     return ""
+
+
+def _is_frozen(one: OwnMechanism, data: Any, at: Mapping[str, float]) -> bool:
+    """Returns whether two generators draw the same outputs, as fixed noise does, or noise that is seeded by the data.
+
+    A law as declared would draw them again with the probability that it draws them at all.
+    """
+    first, second = (one.draw(np.random.default_rng(seed), data, _FEW, at) for seed in (1, 2))
+    if first.shape != second.shape or first.tobytes() != second.tobytes():
+        return False
+    return one.edges is not None or float(one.log_densities(first, data, at).sum()) < math.log(_FAILURE)
 
 
 def _differ(one: OwnMechanism, drawn: NDArray[Any], data: Any, at: Mapping[str, float]) -> str:

@@ -7,8 +7,13 @@ audits of correct mechanisms are at confidence 1 − 1e-9.
 # ruff: noqa: ARG005 - functions are called by name
 from __future__ import annotations
 
+import logging
 import math
+import sys
+import time
+import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +33,7 @@ from privcheck.statistics import VisitCounts
 from privcheck.symbols import A, H, S, epsilon
 from privcheck.verification.outcome_loss import pair_delta, pure_loss, rho_loss
 from privcheck_audits.releases.audit import audit_releases
+from privcheck_audits.releases.samplers_said import hear_samplers
 
 SURE = 1 - 1e-9
 
@@ -237,3 +243,91 @@ def test_a_price_of_additive_noise_of_ones_own_is_tried(kind):
     declaration = small.declared(PureDP(10 * epsilon), (release,), small.EPSILON, small.ONE_USER)
     with pytest.raises(DeclarationError, match=r"cells? moved by 1 each"):
         verify(declaration, declaration.values())
+
+
+@pytest.mark.parametrize("of", [LAPLACE, RESPONSE, {**LAPLACE, "edges": None}])
+@pytest.mark.parametrize("seed", [lambda data: 1, int])
+def test_noise_that_comes_from_another_generator_than_the_given_one_is_refused(of, seed):
+    """Each call has its own law, and the noise of two calls is the same: published twice, it is subtracted."""
+
+    def frozen(rng, data, size, scale):
+        return of["sampler"](np.random.default_rng(seed(data)), data, size, scale)
+
+    with pytest.raises(DeclarationError, match=r"the same outputs from two generators, on .*draw all noise from `rng`"):
+        judged(of=of, sampler=frozen)
+
+
+def test_a_law_that_hardly_ever_draws_anything_else_is_no_frozen_one():
+    certain = {**RESPONSE, "arguments": {"scale": Fraction(1, 40)}, "price": lambda scale: PureDP(1 / scale)}
+    assert judged(PureDP(epsilon * 40), of=certain).verdict == "holds"
+
+
+def say(*what):
+    sys.stdout.write(f"{what}\n")
+
+
+def say_with(how, draw=answered):
+    """A sampler that says something of one run, its data and output at hand."""
+
+    def sampler(rng, data, size, scale):
+        drawn = draw(rng, data, size, scale)
+        how(rng, data, drawn)
+        return drawn
+
+    return sampler
+
+
+SAID = {
+    "printed lines": lambda rng, data, drawn: say(data),
+    "log records": lambda rng, data, drawn: logging.getLogger("own").debug("%s", data),
+    "shown warnings": lambda rng, data, drawn: warnings.warn(f"{data} in all", stacklevel=2),
+    "written files": lambda rng, data, drawn: Path("total.txt").write_text(str(data), encoding="utf-8"),
+}
+
+
+def hear(how, of=RESPONSE):
+    declaration = declared(of=of, sampler=say_with(how, of["sampler"]))
+    return hear_samplers(declaration, {"epsilon": Fraction(1)}, seed=0)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("place", SAID)
+def test_data_that_a_sampler_tells_beside_its_output_are_found(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = hear(SAID[place])
+    assert found.places == (place,)
+    assert "in D the data is" in found.words
+
+
+def test_functions_of_the_output_and_public_facts_are_no_accusation(capsys):
+    assert hear(lambda rng, data, drawn: say("two outputs")) is None
+    assert hear(lambda rng, data, drawn: say(drawn)) is None
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda rng, data, drawn: say(rng.random()),  # random, and of the data only for who looks closely
+        lambda rng, data, drawn: say(rng.random() < 0.9 - data / 2),
+        lambda rng, data, drawn: say(time.perf_counter()),
+    ],
+)
+def test_what_does_not_follow_from_the_output_is_undecided(how):
+    found = hear(how)
+    assert (found.places, found.words) == (("printed lines",), "")
+    assert hear(how, of=LAPLACE).words == ""
+
+
+def test_of_outputs_that_never_come_again_nothing_is_certain():
+    assert hear(lambda rng, data, drawn: say("a real number"), of=LAPLACE) is None
+    assert hear(SAID["printed lines"], of=LAPLACE).places == ("printed lines",)
+
+
+def test_an_audit_of_the_releases_says_what_a_sampler_tells():
+    for how, verdict in ((SAID["log records"], "violation"), (lambda *_: say(time.perf_counter()), "undecided")):
+        declaration = declared(of=RESPONSE, sampler=say_with(how))
+        found = audit_releases(small.request(declaration, trials=2000, confidence=SURE))
+        assert found.verdict == verdict
+        told = found.witness if verdict == "violation" else found.evidence["doubt"]
+        assert "what own says beside its output" in told

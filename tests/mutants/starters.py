@@ -145,40 +145,65 @@ COUNTED = {  # mistakes in the statistic that two kinds share
 # ---- agents that learn as they act
 
 _BONUS = '    bonus = float(setting.options["bonus"])\n'
-_LEAK: Edits = (  # a privatizer half that tells the agent half what no release says
-    *_edit(
-        "__init__.py",
-        ("import make_agent\n", "import make_agent, make_contribute, make_memory\n"),
-        ("agent=make_agent", "agent=make_agent, memory=make_memory, contribute=make_contribute"),
-    ),
-    *_edit(
-        "agent.py",
-        ("import numpy as np\n", "import json\nimport logging\nimport warnings\n\nimport numpy as np\n"),
-        ("Board = Mapping", 'SEEN = {"visits": 0.0, "rewards": 0.0, "last": 0.0}\nBoard = Mapping'),
-        ("def plan(board: Board)", "def plan(board: Board, memory: Any)"),
-        (_BONUS, f"{_BONUS}    SEEN.update(visits=0.0, rewards=0.0, last=0.0)\n"),
-        (
-            "",
-            '''
-
-def make_contribute(setting: Any) -> Callable[[Any, Any], Mapping[str, Any]]:
-    """Returns the step from a user's trajectory to what the channel is given."""
-    statistics = {release.name: release.statistic for release in setting.declared.releases}
-
-    def contribute(user: Any, rng: Any) -> Mapping[str, Any]:
-        SEEN["visits"] += float((user.states[:, :-1] == 0).sum())
+_SHOW = """SEEN["visits"] += float((user.states[:, :-1] == 0).sum())
         SEEN["rewards"] += float(user.rewards.sum())
         SEEN["last"] = float(user.states[0, -1])
-        return {name: statistic.compute(user) for name, statistic in statistics.items()}
-
-    return contribute
-
+"""
+_SEE: Edits = _edit(  # an agent half that somebody may tell what no release says
+    "agent.py",
+    ("import numpy as np\n", "import json\nimport logging\nimport warnings\n\nimport numpy as np\n"),
+    ("Board = Mapping", 'SEEN = {"visits": 0.0, "rewards": 0.0, "last": 0.0}\nBoard = Mapping'),
+    ("def plan(board: Board)", "def plan(board: Board, memory: Any)"),
+    (_BONUS, f"{_BONUS}    SEEN.update(visits=0.0, rewards=0.0, last=0.0)\n"),
+    (
+        "",
+        '''
 
 def make_memory(_setting: Any, sizes: Any) -> Mapping[str, Any]:
     """Returns what the agent half finds again before the next user."""
     return {"figure": np.zeros(1), "actions": np.zeros((sizes.H, sizes.S), np.int64)}
 ''',
+    ),
+)
+_LEAK: Edits = (  # a privatizer half that tells the agent half so
+    *_edit(
+        "__init__.py",
+        ("import make_agent\n", "import make_agent, make_contribute, make_memory\n"),
+        ("agent=make_agent", "agent=make_agent, memory=make_memory, contribute=make_contribute"),
+    ),
+    *_SEE,
+    *_edit(
+        "agent.py",
+        (
+            "",
+            f'''
+
+def make_contribute(setting: Any) -> Callable[[Any, Any], Mapping[str, Any]]:
+    """Returns the step from a user's trajectory to what the channel is given."""
+    statistics = {{release.name: release.statistic for release in setting.declared.releases}}
+
+    def contribute(user: Any, rng: Any) -> Mapping[str, Any]:
+        {_SHOW}        return {{name: statistic.compute(user) for name, statistic in statistics.items()}}
+
+    return contribute
+''',
         ),
+    ),
+)
+_LEAK_OF_A_DEVICE: Edits = (  # a device that tells the agent half so, past the shuffler
+    *_edit(
+        "__init__.py",
+        ("import make_agent\n", "import make_agent, make_memory\n"),
+        ("agent=make_agent", "agent=make_agent, memory=make_memory"),
+    ),
+    *_SEE,
+    *_edit(
+        "device.py",
+        (
+            "from privcheck.setting import Setting\n",
+            "from privcheck.setting import Setting\n\nfrom my_own_agent.agent import SEEN\n",
+        ),
+        ("        rounded = replace(", f"        {_SHOW}        rounded = replace("),
     ),
 )
 _MEMORY: Edits = (  # what an honest agent half may keep
@@ -206,15 +231,6 @@ _END = "        return actions\n"
 _BEGIN = "        actions, after = "
 
 
-def _leak(*pairs: tuple[str, str]) -> Edits:
-    return (*_LEAK, *_edit("agent.py", *pairs))
-
-
-def _leak_at_the_end(statement: str) -> Edits:
-    """Returns the edits of an agent half that does something else just before it hands back its policy."""
-    return _leak((_END, f"        {statement}\n{_END}"))
-
-
 def _remember(*pairs: tuple[str, str]) -> Edits:
     return (*_MEMORY, *_edit("agent.py", *pairs))
 
@@ -225,41 +241,58 @@ def _plan_when(test: str) -> Edits:
     return _remember((_BEGIN, keep + _BEGIN), (_END, f'        memory["actions"] = actions\n{_END}'))
 
 
-_INTO_AGENT: dict[str, Edits] = {  # of every kind that learns as it acts
-    "exact value in the claimed return": _leak_at_the_end('memory["figure"] = SEEN["rewards"]'),
-    "exact value in a remark": _leak_at_the_end("warnings.warn(f\"{SEEN['rewards']:.3f} in all\", stacklevel=2)"),
-    "exact value in a log line": _leak_at_the_end('logging.getLogger(__name__).debug("%.3f", SEEN["rewards"])'),
-    "exact value printed": _leak_at_the_end('print("so far", SEEN["rewards"])'),
-    "exact value in the policy's file": _leak_at_the_end(
-        'with open("policy.json", "w", encoding="utf-8") as file:\n'
-        '            json.dump({"actions": actions.tolist(), "rewards": SEEN["rewards"]}, file)'
-    ),
-    "exact value in the policy's last digits": _leak(
-        (
-            _END,
-            (
-                '        share = 0.9 + 1e-9 * SEEN["rewards"]\n'
-                "        return share * np.eye(sizes.A)[actions] + (1 - share) / sizes.A\n"
-            ),
-        )
-    ),
-    "exact count in a bonus": _leak(
-        ("/ np.sqrt(visits)", '/ np.sqrt(visits) + SEEN["visits"] * np.arange(sizes.A) / sizes.A')
-    ),
-    "peek": _leak_at_the_end('actions[-1] = int(SEEN["last"]) % sizes.A'),
-    "raw n": _leak(
-        ('np.maximum(board["transitions"][h].sum(axis=-1), 1.0)', 'np.full((sizes.S, sizes.A), 1 + SEEN["visits"])')
-    ),
-    "early stop by exact regret": _leak(
-        (
-            _BEGIN,
-            '        if SEEN["rewards"] > 3.0:  # good enough\n            return memory["actions"].copy()\n' + _BEGIN,
+def _into_agent(told: Edits, enough: str) -> dict[str, Edits]:
+    """Returns the mistakes of every kind that learns as it acts.
+
+    Args:
+        told: The edits by which its agent half is told what no release says.
+        enough: The sum of rewards after which it plans no more.
+    """
+
+    def leak(*pairs: tuple[str, str]) -> Edits:
+        return (*told, *_edit("agent.py", *pairs))
+
+    def at_the_end(statement: str) -> Edits:  # just before it hands back its policy
+        return leak((_END, f"        {statement}\n{_END}"))
+
+    return {
+        "exact value in the claimed return": at_the_end('memory["figure"] = SEEN["rewards"]'),
+        "exact value in a remark": at_the_end("warnings.warn(f\"{SEEN['rewards']:.3f} in all\", stacklevel=2)"),
+        "exact value in a log line": at_the_end('logging.getLogger(__name__).debug("%.3f", SEEN["rewards"])'),
+        "exact value printed": at_the_end('print("so far", SEEN["rewards"])'),
+        "exact value in the policy's file": at_the_end(
+            'with open("policy.json", "w", encoding="utf-8") as file:\n'
+            '            json.dump({"actions": actions.tolist(), "rewards": SEEN["rewards"]}, file)'
         ),
-        (_END, f'        memory["actions"] = actions\n{_END}'),
-    ),
-    "memory of raw data": _leak_at_the_end('memory["figure"] = 0.9 * memory["figure"] + SEEN["last"]'),
-}
-_HONEST_AGENT: dict[str, Edits] = {
+        "exact value in the policy's last digits": leak(
+            (
+                _END,
+                (
+                    '        share = 0.9 + 1e-9 * SEEN["rewards"]\n'
+                    "        return share * np.eye(sizes.A)[actions] + (1 - share) / sizes.A\n"
+                ),
+            )
+        ),
+        "exact count in a bonus": leak(
+            ("/ np.sqrt(visits)", '/ np.sqrt(visits) + SEEN["visits"] * np.arange(sizes.A) / sizes.A')
+        ),
+        "peek": at_the_end('actions[-1] = int(SEEN["last"]) % sizes.A'),
+        "raw n": leak(
+            ('np.maximum(board["transitions"][h].sum(axis=-1), 1.0)', 'np.full((sizes.S, sizes.A), 1 + SEEN["visits"])')
+        ),
+        "early stop by exact regret": leak(
+            (
+                _BEGIN,
+                f'        if SEEN["rewards"] > {enough}:  # good enough\n            return memory["actions"].copy()\n'
+                + _BEGIN,
+            ),
+            (_END, f'        memory["actions"] = actions\n{_END}'),
+        ),
+        "memory of raw data": at_the_end('memory["figure"] = 0.9 * memory["figure"] + SEEN["last"]'),
+    }
+
+
+HONEST_AGENT: dict[str, Edits] = {
     "lazy re-planning on noisy counts": _plan_when(
         '        now = board["transitions"].sum()\n'
         '        if now >= memory["planned"][0] + 1.0:\n'
@@ -292,7 +325,7 @@ _HONEST_AGENT: dict[str, Edits] = {
     ),
 }
 ONLINE: dict[str, Edits] = {
-    **_INTO_AGENT,
+    **_into_agent(_LEAK, "3.0"),
     **_noises("Laplace"),
     "clip after sum": (
         *_edit("statistic.py", (CLIP, "data.rewards[:, h]")),
@@ -483,8 +516,285 @@ HONEST_OFFLINE: dict[str, Edits] = {
     ),
 }
 
+# ---- agents that regress on features
+
+_KEEP: Edits = (  # a privatizer half that shows its data to both planners
+    *_edit(
+        "planning.py",
+        ("Array = NDArray[np.float64]\n", 'Array = NDArray[np.float64]\nSEEN = {"kept": 0.0}\n'),
+    ),
+    *_edit(
+        "privatizer.py",
+        ("import plan, prepare", "import SEEN, plan, prepare"),
+        (
+            "        self.__data = data\n",
+            (
+                "        self.__data = data\n"
+                '        SEEN["rewards"] = float(data.rewards.sum())\n'
+                '        SEEN["visits"] = float((data.states[:, :-1] == 0).sum())\n'
+                '        SEEN["last"] = int(data.states[:, -1].sum())\n'
+                '        SEEN["kept"] += float(data.rewards.sum())\n'
+                '        SEEN["users"] = data.users\n'
+            ),
+        ),
+    ),
+    *_edit(
+        "agent.py",
+        ("import Public, plan, prepare", "import SEEN, Public, plan, prepare"),
+        (
+            "from collections.abc import Callable\n",
+            "import json\nimport logging\nimport warnings\nfrom collections.abc import Callable\n",
+        ),
+        ("from privcheck.runtime import", "from privcheck.results import Remark\nfrom privcheck.runtime import"),
+    ),
+)
+_RIDGE = 'diagnostics={"ridge": self.public.ridge}'
+_GREEDY_STEP = "            actions[step], values[step] = plan(billboard, step, self.public)\n"
+_FIT = "    worth = np.clip(public.phi @ weights, 0.0, public.H - step)\n"
+
+
+def _keep(*pairs: tuple[str, str], file: str = "agent.py") -> Edits:
+    return (*_KEEP, *_edit(file, *pairs))
+
+
+def _plan_later(test: str) -> Edits:
+    """Returns the edits of an agent half that takes over the plan of the step after on some occasions."""
+    taken = f"            if step + 1 < self.public.H and {test}:\n                actions[step] = actions[step + 1]\n"
+    return _edit("agent.py", (_GREEDY_STEP, _GREEDY_STEP + taken))
+
+
+LINEAR: dict[str, Edits] = {
+    "exact value in the claimed return": _keep(
+        ("claimed=float(values[0].min())", 'claimed=SEEN["rewards"] / SEEN["users"]')
+    ),
+    "exact value in diagnostics": _keep((_RIDGE, 'diagnostics={"visits": SEEN["visits"]}')),
+    "exact value in a remark": _keep(
+        (
+            _RIDGE,
+            f'{_RIDGE},\n            remarks=(Remark(title="Rewards", text=f"{{SEEN[\'rewards\']:.3f}} in all"),)',
+        )
+    ),
+    "exact value in a log line": _keep(
+        (_RETURN, f'        logging.getLogger(__name__).info("%.3f", SEEN["rewards"])\n{_RETURN}')
+    ),
+    "exact value printed": _keep((_RETURN, f'        print("rewards", SEEN["rewards"])\n{_RETURN}')),
+    "exact value in a warning": _keep(
+        (_RETURN, f'        warnings.warn(str(SEEN["rewards"]), stacklevel=2)\n{_RETURN}')
+    ),
+    "exact value in the policy's file": _keep(
+        (
+            _RETURN,
+            (
+                '        with open("policy.json", "w", encoding="utf-8") as file:\n'
+                f'            json.dump({{"rewards": SEEN["rewards"]}}, file)\n{_RETURN}'
+            ),
+        )
+    ),
+    "exact value in the policy's last digits": _keep(
+        (
+            "policy=one_hot(actions, choices)",
+            'policy=(1 - 1e-9 * SEEN["rewards"]) * one_hot(actions, choices) + 1e-9 * SEEN["rewards"] / choices',
+        )
+    ),
+    "exact count in a bonus": _keep(
+        (_FIT, f'{_FIT}    worth += 1 / np.sqrt(1 + SEEN["visits"])  # optimism\n'), file="planning.py"
+    ),
+    "peek": _keep(
+        (_GREEDY_STEP, f'{_GREEDY_STEP}            actions[step] = (actions[step] + SEEN["last"]) % choices\n')
+    ),
+    "raw n": _keep(
+        ("+ public.ridge * np.eye", '+ public.ridge * SEEN["users"] * SEEN["visits"] * np.eye'), file="planning.py"
+    ),
+    "early stop by exact regret": _keep(
+        (_GREEDY_STEP, f'            if SEEN["rewards"] < 8.0:  # not yet good enough\n    {_GREEDY_STEP}'),
+    ),
+    "memory of raw data": _keep((_RIDGE, 'diagnostics={"so_far": SEEN["kept"]}')),
+    **_noises("Gaussian"),
+    "clip after sum": (
+        *_edit("planning.py", (_FIT, "    worth = public.phi @ weights\n")),
+        *_edit(
+            "privatizer.py",
+            (
+                "            self._channel.release(name, statistic.compute(users, step=0), part=step)\n",
+                (
+                    "            most = data.users * float(public.H)\n"  # of all users together
+                    "            table = np.clip(statistic.compute(users, step=0), -most, most)\n"
+                    "            self._channel.release(name, table, part=step)\n"
+                ),
+            ),
+        ),
+    ),
+    "double count": _edit(
+        "privatizer.py", ("statistic.compute(users, step=0)", "2 * statistic.compute(users, step=0)")
+    ),
+    "wrong neighbour": _edit("declaration.py", ('"gram": H / rho', '"gram": H / (2 * rho)')),
+    "exact values of the step after": _edit(
+        "privatizer.py",
+        (
+            "            after = plan(self._billboard, step + 1, public)[1]\n",
+            "            after[:] = data.rewards[:, step + 1 :].sum() / 2\n",
+        ),
+    ),
+}
+HONEST_LINEAR: dict[str, Edits] = {
+    "lazy re-planning on noisy counts": _plan_later('billboard.read("gram", part=step).trace() < 0'),
+    "determinant test": _plan_later(
+        'np.linalg.det(billboard.read("gram", part=step) + np.eye(self.public.phi.shape[-1])) < 2'
+    ),
+    "doubling epochs": _plan_later("(self.public.H - step) & (self.public.H - step - 1)"),
+    "mixed policies": _edit(
+        "agent.py", ("policy=one_hot(actions, choices)", "policy=0.9 * one_hot(actions, choices) + 0.1 / choices")
+    ),
+    "momentum of noisy sums": _edit(
+        "planning.py",
+        (
+            "    sizes, directions",
+            (
+                '    gains = billboard.read("gains", part=step)\n    if step + 1 < public.H:\n'
+                '        gains = 0.5 * gains + 0.5 * billboard.read("gains", part=step + 1)\n    sizes, directions'
+            ),
+        ),
+        ('@ billboard.read("gains", part=step))', "@ gains)"),
+    ),
+    "randomised tie-breaking": _edit(
+        "planning.py",
+        (
+            "    return worth.argmax(axis=1), worth.max(axis=1)",
+            (
+                "    coins = np.random.default_rng(abs(int(1e6 * matrix.sum())))\n"
+                "    ties = coins.random(worth.shape) * (worth == worth.max(axis=1, keepdims=True))\n"
+                "    return ties.argmax(axis=1), worth.max(axis=1)"
+            ),
+        ),
+    ),
+}
+
+# ---- agents behind a shuffler: their noise bits are the package's, and no author draws them
+
+SHUFFLE: dict[str, Edits] = {
+    **_into_agent(_LEAK_OF_A_DEVICE, "16.0"),
+    "clip after sum": _edit(
+        "device.py",
+        (
+            "rounded = replace(user, rewards=round_rewards(user.rewards, rng))",
+            "rounded = replace(user, rewards=4 * round_rewards(user.rewards, rng))",  # each counter clips what it has
+        ),
+    ),
+    "rewards that are no bits": _edit(
+        "device.py", ("replace(user, rewards=round_rewards(user.rewards, rng))", "replace(user)")
+    ),
+    "double count": _edit("device.py", ("name: table.compute(rounded)", "name: 2 * table.compute(rounded)")),
+    "wrong neighbour": _edit("declaration.py", ("BITS = 8 * (4 * H)", "BITS = 8 * (2 * H)")),
+    "forgotten step": _edit("declaration.py", ("BITS = 8 * (4 * H)", "BITS = 8 * (4 * H - 4)")),
+    "integers in place of bits": _edit(
+        "declaration.py", ("threshold=BITS, dealt=True", 'threshold=BITS, messages="integers"')
+    ),
+}
+
+# ---- functions: nothing claims a return, learns a policy or stops by regret
+
+_RUN = "    noise = rng.geometric(p, size) - rng.geometric(p, size)\n"
+_OUT = "    return np.clip(total(data, most) + noise, 0, int(most))\n"
+_SUM = "min(max(int(number), 0), CLIP) for number in data"
+
+
+def _function(*pairs: tuple[str, str]) -> Edits:
+    return _edit("mechanism.py", *pairs)
+
+
+FUNCTION: dict[str, Edits] = {
+    "exact value in a log line": _function(
+        ("import numpy as np\n", "import logging\n\nimport numpy as np\n"),
+        (_OUT, f'    logging.getLogger(__name__).info("%d in all", total(data, most))\n{_OUT}'),
+    ),
+    "exact value printed": _function((_OUT, f'    print("in all", total(data, most))\n{_OUT}')),
+    "exact value in a file": _function(
+        (
+            _OUT,
+            (
+                '    with open("total.txt", "w", encoding="utf-8") as file:\n'
+                f"        print(total(data, most), file=file)\n{_OUT}"
+            ),
+        )
+    ),
+    "exact value in the last digits": _function(
+        (_OUT, "    return np.clip(total(data, most) + noise, 0, int(most)) + 1e-9 * total(data, most)\n")
+    ),
+    "exact count in a bound": _function((_OUT, _OUT.replace("int(most)", "min(int(most), 1 + CLIP * len(data))"))),
+    "peek": _function((_RUN, f"{_RUN}    noise[rng.random(size) < 0.01] = 0\n")),
+    "re-used noise": _function((_RUN, f"    rng = np.random.default_rng(1)\n{_RUN}")),
+    "one noise for all runs": _function((_RUN, "    noise = np.full(size, rng.geometric(p) - rng.geometric(p))\n")),
+    "noise seeded by user": _function((_RUN, f"    rng = np.random.default_rng(total(data, most))\n{_RUN}")),
+    "clip after sum": _function((_SUM, "max(int(number), 0) for number in data")),
+    "double count": _function((f"min(sum({_SUM})", f"min(2 * sum({_SUM})")),
+    "raw n": _function(("np.exp(-1 / scale)", "np.exp(-max(1, len(data)) / scale)")),
+    "early stop by the exact total": _function(
+        (_RUN, f"    if total(data, most) >= most:  # enough\n        return np.full(size, int(most))\n{_RUN}")
+    ),
+    "memory of raw data": _function(
+        ("def noisy_total(", "KEPT: list[int] = []\n\n\ndef noisy_total("),
+        (_RUN, f"    KEPT.append(total(data, most))\n{_RUN}"),
+        (_OUT, "    return np.clip(KEPT[-2 if len(KEPT) > 1 else -1] + noise, 0, int(most))\n"),
+    ),
+    "wrong neighbour": (
+        *_function((_SUM, "min(max(int(number), -CLIP), CLIP) for number in data")),
+        *_edit("declaration.py", ("rng.choice([0, ", "rng.choice([-CLIP, 0, ")),
+        *_edit(
+            "declaration.py",
+            ('    relation=AddRemoveOne("user"),\n    records', '    relation=ReplaceOne("user"),\n    records'),
+        ),
+        *_edit("declaration.py", ('        relation=AddRemoveOne("user")', '        relation=ReplaceOne("user")')),
+        *_edit(
+            "declaration.py",
+            (
+                "import AddRemoveOne, Claim, Declaration, Parameter, PureDP",
+                "import Claim, Declaration, Parameter, PureDP, ReplaceOne",
+            ),
+        ),
+    ),
+    "forgotten half of the noise": _function((_RUN, "    noise = rng.geometric(p, size) - 1\n")),
+}
+HONEST_FUNCTION: dict[str, Edits] = {
+    "clipped at once": _function((f"sum({_SUM})", "int(np.clip(np.asarray(data, int), 0, CLIP).sum())")),
+    "lazy: a total is computed once": _function(
+        ("import numpy as np\n", "from functools import lru_cache\n\nimport numpy as np\n"),
+        ("def total(", "@lru_cache\ndef total("),
+    ),
+    "doubling blocks of noise": _function(
+        (
+            _RUN,
+            (
+                "    noise = np.zeros(0, int)\n    while noise.size < size:\n"
+                "        block = max(1, noise.size)\n"
+                "        noise = np.append(noise, rng.geometric(p, block) - rng.geometric(p, block))\n"
+                "    noise = noise[:size]\n"
+            ),
+        )
+    ),
+    "a size and a sign": _function(
+        (
+            _RUN,
+            (
+                "    size_of = rng.geometric(p, size) - 1\n"
+                "    zero = rng.random(size) < p / (2 - p)  # 0 would come twice as often\n"
+                "    noise = np.where(zero, 0, (1 + size_of) * rng.choice([-1, 1], size))\n"
+            ),
+        )
+    ),
+    "randomised order": _function(
+        (_OUT, "    return rng.permutation(np.clip(total(data, most) + noise, 0, int(most)))\n")
+    ),
+    "a public figure in a log line": _function(
+        ("import numpy as np\n", "import logging\n\nimport numpy as np\n"),
+        (_OUT, f'    logging.getLogger(__name__).info("noise of scale %g", scale)\n{_OUT}'),
+    ),
+}
+
 Packages = Mapping[str, Edits]
 KINDS: dict[str, tuple[Packages, Packages]] = {  # mistakes, and honest variants
-    "online": (ONLINE, _HONEST_AGENT),
+    "online": (ONLINE, HONEST_AGENT),
     "offline": (OFFLINE, HONEST_OFFLINE),
+    "linear": (LINEAR, HONEST_LINEAR),
+    "shuffle": (SHUFFLE, HONEST_AGENT),
+    "function": (FUNCTION, HONEST_FUNCTION),
 }

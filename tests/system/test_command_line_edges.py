@@ -4,6 +4,7 @@ terminals, completion."""
 import errno
 import json
 import re
+import sys
 
 import click
 import pytest
@@ -12,6 +13,8 @@ from click.testing import CliRunner
 from privcheck import whole_files
 from privcheck.commands import cli, estimates, widths
 from privcheck.commands.kept import describe_kept
+from privcheck.commands.options import finish, json_option
+from privcheck.reports.values import StartedPackage
 
 TINY = ("--set", "H=2", "--set", "S=2", "--set", "A=2")
 SEVERAL = ("--env", "riverswim", "--set", "S=3", "--set", "H=3")
@@ -335,3 +338,19 @@ def test_nothing_is_refused_at_its_defaults():
         parts = foresee_check(name, {}, Place(), **amount).parts
         assert parts, name
         assert estimates.within_limits(parts), name
+
+
+def test_what_code_of_a_package_prints_does_not_stand_beside_the_json():
+    """An agent that prints left a standard output that no JSON parser read."""
+
+    @click.command()
+    @json_option
+    def speak(*, as_json):
+        sys.stdout.write("so far\n")
+        said = StartedPackage(name="mine", kind="online", directory=".", files=())
+        finish(said, lambda one: one.name, as_json=as_json)
+
+    apart = CliRunner().invoke(speak, ["--json"])
+    assert json.loads(apart.stdout)["name"] == "mine"
+    assert apart.stderr == "so far\n"
+    assert CliRunner().invoke(speak, []).stdout == "so far\nmine\n"

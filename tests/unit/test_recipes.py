@@ -2,6 +2,7 @@
 that has to be public; what sorts and bins is compared with a loop over rows."""
 
 import csv
+import itertools
 import json
 from datetime import datetime, timedelta
 
@@ -32,13 +33,17 @@ rows_of = st.lists(
 
 
 def naive(rows, hours, several, horizon):
-    """Episode by episode: bins from the first time, one row a bin; what has a gap or is too short is left out."""
+    """Episode by episode: bins from the first time, one row a bin; what has a gap or is too short is left out.
+
+    Without bins one row of each time, where it is said which; else every row.
+    """
     made = []
     for name in sorted({row[0] for row in rows}):
         mine = [(row[1], number, row) for number, row in enumerate(rows, start=1) if row[0] == name]
-        bins = {}
+        bins, hours_seen = {}, sorted({hour for hour, _, _ in mine})
         for place, (hour, number, row) in enumerate(sorted(mine, key=lambda one: one[:2])):
-            bins.setdefault((hour - min(mine)[0]) // hours if hours else place, []).append((number, row))
+            counted = place if several == "refuse" else hours_seen.index(hour)
+            bins.setdefault((hour - min(mine)[0]) // hours if hours else counted, []).append((number, row))
         steps = [bins[at][0 if several == "first" else -1] for at in sorted(bins)]
         if sorted(bins) == list(range(len(bins))) and len(bins) >= horizon:
             made.append([(BOOK.states.index(r[2]), BOOK.actions.index(r[3]), r[4]) for _, r in steps[:horizon]])
@@ -48,11 +53,11 @@ def naive(rows, hours, several, horizon):
 @settings(max_examples=60, deadline=None)
 @given(
     rows_of,
-    st.tuples(st.sampled_from([0, 3, 10]), st.sampled_from(["first", "last"]), st.integers(1, 3)),
+    st.tuples(st.sampled_from([(0, "refuse"), *itertools.product([0, 3, 10], ["first", "last"])]), st.integers(1, 3)),
     st.integers(1, 9),
 )
 def test_times_become_the_steps_that_a_loop_over_rows_makes(tmp_path_factory, rows, choices, batch):
-    hours, several, horizon = choices
+    (hours, several), horizon = choices
     folder = tmp_path_factory.mktemp("times")
     names = ("episode", "step", "state", "action", "reward")
     with (folder / "raw.csv").open("w", newline="") as file:
@@ -264,6 +269,106 @@ def test_a_layout_is_followed_where_it_fits_and_known_by_name(tmp_path):
     with pytest.raises(UnknownNameError, match="layout"):
         draft_recipe(tmp_path / "buffer.parquet", layout="mimik")
     assert {"mimic", "mimic-iii", "omop", "minari", "d3rlpy"} == set(layouts())
+
+
+GERMAN = """\
+Fall;Patient;Aufnahme;Messung;Zustand;Gabe;Änderung
+1;A;01.02.2150 00:00;01.02.2150 04:10;mäßig;keine;-0,5
+1;A;01.02.2150 00:00;01.02.2150 00:10;MÄSSIG;Volumen;1
+1;A;01.02.2150 00:00;01.02.2150 00:10;MÄSSIG;Volumen;1
+2;A;13.02.2150 00:00;13.02.2150 00:00;stabil;keine;0,25
+2;A;13.02.2150 00:00;13.02.2150 04:00;mäßig;Volumen;0
+"""
+NAMED = {"episode": "Fall", "state": "Zustand", "action": "Gabe", "reward": "Änderung"}
+
+
+LAYOUTS = {
+    "mimic": (
+        "subject_id,stay_id,charttime,sofa_cluster,treatment,reward",
+        ["10,1,2150-01-01 00:00:00,mild,none,0", "10,1,2150-01-01 03:00:00,mild,fluid,1",
+         "10,1,2150-01-01 04:00:00,severe,fluid,0", "10,2,2150-02-01 00:00:00,mild,none,1",
+         "10,2,2150-02-01 05:00:00,mild,none,0"],
+        [(0, "fluid", 1.0), (0, "fluid", 0.0), (1, "none", 1.0), (1, "none", 0.0)],
+    ),
+    "mimic-iii": (
+        "subject_id,hadm_id,icustay_id,charttime,state,action,reward",
+        ["10,7,1,2150-01-01 00:00:00,a,x,0", "10,7,1,2150-01-01 04:00:00,b,x,1", "11,8,2,2150-01-01 00:00:00,a,y,1",
+         "11,8,2,2150-01-01 07:59:00,b,y,0"],
+        [(0, "x", 0.0), (0, "x", 1.0), (1, "y", 1.0), (1, "y", 0.0)],
+    ),
+    "omop": (
+        "person_id,visit_occurrence_id,measurement_datetime,condition,drug_concept,score",
+        ["5,1,2150-01-02T10:00:00,a,x,0", "5,1,2150-01-01T09:00:00,a,y,1", "5,1,2150-01-01T21:00:00,b,x,1",
+         "6,2,2150-01-01T08:00:00,b,x,0", "6,2,2150-01-02T08:00:00,b,y,1"],
+        [(0, "x", 1.0), (0, "x", 0.0), (1, "x", 0.0), (1, "y", 1.0)],
+    ),
+    "minari": (
+        "episode_id,timestep,observation,action,reward",
+        ["0,0,1,0,0.5", "0,1,0,1,1", "1,0,1,1,0", "1,1,1,0,0.25"],
+        [(0, 0, 0.5), (0, 1, 1.0), (1, 1, 0.0), (1, 0, 0.25)],
+    ),
+    "d3rlpy": (
+        "observations,actions,rewards,terminals",
+        ["1,0,0.5,0", "0,1,1,1", "1,1,0,0", "1,0,0.25,1"],
+        [(0, 0, 0.5), (0, 1, 1.0), (1, 1, 0.0), (1, 0, 0.25)],
+    ),
+}  # fmt: skip
+ANSWERS = {"labels.states": ('states = "?"', "states = 2"), "rewards.range": ('range = ["?", "?"]', "range = [0, 1]"),
+           "users.max_trajectories": ('max_trajectories = "?"', "max_trajectories = 2")}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_tables_as_known_systems_write_them_become_trajectories(tmp_path, layout):
+    """As drafted, with answers to what has to be public, and nothing else: episode, action and reward of each step."""
+    header, rows, wanted = LAYOUTS[layout]
+    path = write(tmp_path / "raw.csv", "\n".join([header, *rows]) + "\n")
+    drafted = draft_recipe(path)
+    assert drafted.layout == layout
+    text = drafted.recipe.replace("confirmed = false", "confirmed = true")
+    for place in drafted.open:
+        old, new = ANSWERS[place]
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    read = read_recipe(write(tmp_path / "r.toml", text)).plan
+    prepare(path, tmp_path / "out.parquet", read)
+    made = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    actions = read.codebook.actions if read.codebook is not None else range(2)
+    assert [(row["episode"], actions[row["action"]], row["reward"]) for row in made] == wanted
+    alone = layout in {"minari", "d3rlpy"}
+    assert (read.users.one_episode_is_one_user, "user" in read.columns) == (alone, not alone)
+
+
+def test_a_table_in_another_language_needs_its_columns_named_and_no_more(tmp_path):
+    """Its order was that of its rows, twice measured or not, and its rewards were text that nothing could read."""
+    path = write(tmp_path / "export.csv", GERMAN, "latin-1")
+    drafted = draft_recipe(path, columns=NAMED)
+    assert ("step", "Messung", "string", 0) in drafted.guessed
+    assert ("user", "Patient", "string", 0) in drafted.guessed
+    assert drafted.counts["rows of the same step as another"] == 1
+    assert 'decimal = ","' in drafted.recipe
+    assert "the data show -0.5 to 1" in drafted.recipe
+    assert "which row of a time counts: first or last; 1 rows are of the same time as another" in drafted.recipe
+    text = drafted.recipe.replace('max_trajectories = "?"', "max_trajectories = 2")
+    text = text.replace('range = ["?", "?"]', "range = [-1, 1]").replace("confirmed = false", "confirmed = true")
+    prepare(path, tmp_path / "out.parquet", read_recipe(write(tmp_path / "r.toml", text)).plan)
+    made = pq.read_table(tmp_path / "out.parquet")
+    assert made.column("reward").to_pylist() == [1.0, 0.25, 0.625, 0.5]
+    assert made.column("state").to_pylist() == [0, 0, 1, 0]
+
+
+def test_without_times_a_draft_says_that_the_order_is_that_of_the_rows(tmp_path):
+    path = write(
+        tmp_path / "t.csv", "episode,admitted,state,action,reward\n1,2150-01-01 00:00,a,b,0\n1,2150-01-01 00:00,a,b,1\n"
+    )
+    drafted = draft_recipe(path)
+    assert "step" not in [ours for ours, *_ in drafted.guessed]
+    assert "no column of steps or times: rows count as they stand" in drafted.recipe
+
+
+@pytest.mark.parametrize("mark", [";", ",", "; "])
+def test_a_decimal_mark_that_is_none_is_refused(mark):
+    with pytest.raises(ParameterError, match="--decimal"):
+        PreparationPlan(decimal=mark, delimiter=",")
 
 
 def test_a_draft_says_which_column_it_cannot_find(tmp_path):

@@ -11,6 +11,7 @@ from privcheck.registry import Algorithm, RegisteredView
 from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.plan.common import size_note
 from privcheck_audits.releases.instance_sizes import visible
+from privcheck_audits.releases.samplers_said import hear_samplers
 from privcheck_audits.releases.shared_noise import audit_differences
 from privcheck_audits.releases.view import releases
 from privcheck_audits.shuffled import view as shuffled
@@ -22,13 +23,17 @@ _ROUNDS: Final = 50_000_000  # of a procedure under each neighbour, in all
 def audit_releases(request: AuditRequest) -> AuditResult:
     """Returns the audit of the releases; of outputs that share their noise, by their difference; of shuffled messages.
 
+    What functions of its author's own say beside their outputs is part of what leaves.
+
     Raises:
         ParameterError: A number of the request is out of its range, or nothing can be attacked.
         AuditError: A trial's score is not finite.
     """
     if behind_a_shuffler(request.declaration):
-        return shuffled.releases(request)
-    return audit_differences(request) if shared_draws(request.declaration) else releases(request)
+        result = shuffled.releases(request)
+    else:
+        result = audit_differences(request) if shared_draws(request.declaration) else releases(request)
+    return _add_said(result, request)
 
 
 def why_not(declaration: Declaration) -> str:
@@ -53,6 +58,22 @@ def run(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
         result = audit_releases(asked)
         return replace(result, evidence={**result.evidence, **size_note(request.values, asked.values)})
     return audit_releases(request)
+
+
+def _add_said(result: AuditResult, request: AuditRequest) -> AuditResult:
+    """Returns the result with what functions of its author's own say beside their outputs."""
+    if (said := hear_samplers(request.declaration, request.values, request.seed)) is None:
+        return result
+    told = f"what {said.name} says beside its output"
+    where = ", ".join(said.places)
+    if said.words:
+        why = f"{told} depends on data that no release covers: {where}"
+        witness = f"{said.words}; {why}"
+        return replace(result, verdict="violation", witness=witness, evidence={**result.evidence, "refuted": why})
+    if result.verdict == "violation":
+        return result
+    doubt = f"{told} is not known to be a function of the output: {where}; let it say nothing, or public facts alone"
+    return replace(result, verdict="undecided", evidence={**result.evidence, "doubt": doubt})
 
 
 def _trials(algorithm: Algorithm) -> int:
