@@ -47,6 +47,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if reaches(collection_path, room) else True
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what has taken long."""
+    from tiers import mark_by_seconds, read_seconds
+
+    mark_by_seconds(items, read_seconds())
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Refuses to test the source tree where the installed wheel was meant (PRIVCHECK_TEST_WHEEL=1)."""
     if config.getoption("record") and not hasattr(config, "workerinput"):

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tiers import write_seconds
+
 ROOT = Path(__file__).parents[1]
 SLOWEST = 10
-TITLE = "# All tests, the nightly tier included"
+TITLES = {"nightly": "# Tests of random examples, 3 000 each", "": "# All tests, the nightly tier included"}
 
 
 @dataclass
@@ -44,8 +46,10 @@ class ResultsTable:
             self.failed.append(f"{report.nodeid} (collection)")
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Writes the table."""
+        """Writes the table, and the seconds by which tests are put into tiers."""
         self.path.write_text(self.text(int(exitstatus)), encoding="utf-8")
+        if os.environ.get("HYPOTHESIS_PROFILE") != "nightly":  # thirty times as many examples
+            write_seconds(self.seconds)
 
     def text(self, exitstatus: int) -> str:
         """Returns the table in Markdown."""
@@ -64,7 +68,7 @@ class ResultsTable:
         minutes = (time.time() - self.began) / 60
         said = ", ".join(f"{total[kind]:,} {kind}" for kind in ("passed", "failed", "skipped"))
         lines = [
-            TITLE,
+            TITLES.get(os.environ.get("HYPOTHESIS_PROFILE", ""), TITLES[""]),
             "",
             f"`make test-all`, {began:%Y-%m-%d %H:%M} UTC, commit {_commit()}, {where}:",
             f"{said} in {minutes:.0f} minutes; exit status {exitstatus}.",

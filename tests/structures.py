@@ -60,6 +60,7 @@ def _uses(algorithm: registry.Algorithm, declared: Declaration | None) -> set[st
         "declared": declared is not None,
         "running": algorithm.runs,
         "from data": algorithm.from_data,
+        "gallery": algorithm.paper is not None and algorithm.paper.name == "gallery",
         "regressing": algorithm.offline is not None and algorithm.offline.regressing is not None,
         "online": algorithm.online is not None,
         "fresh noise": declared is not None and not shared_draws(declared),

@@ -152,7 +152,7 @@ def test_what_cannot_be_audited_is_refused():
         audit_policies(request, ALGORITHMS["dp-apvi"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("budget", [5, 20])
 @pytest.mark.parametrize("name", over_registry("online", "fresh noise", but=BY_ANOTHER_BUDGET))
 def test_a_bound_of_an_honest_agent_stays_below_the_accountant_s(name, budget):
