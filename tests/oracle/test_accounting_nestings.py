@@ -93,7 +93,7 @@ def nestings(number, seed):
         yield names
 
 
-@pytest.mark.parametrize("names", nestings(14, 30), ids="-".join)
+@pytest.mark.parametrize("names", list(nestings(14, 30)), ids="-".join)
 def test_a_nesting_is_never_below_what_its_users_draw_once(names):
     made, moves = BASES[names[0]]
     for name in names[1:]:
