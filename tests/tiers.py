@@ -3,6 +3,7 @@
 Of a function with many cases as many stay in a tier as fit into its seconds, spread over all of them: the others are in
 the next tier. So a test that has become slow leaves the fast tier when `make test-all` has recorded it, and no tier
 loses a whole function but the fast one. A function that has never been recorded is fast.
+The mark `every_change` keeps all cases of a slow function.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def mark_by_seconds(items: Iterable[pytest.Item], seconds: Mapping[str, float]) 
     """Marks the cases that do not fit into a tier's seconds: `slow`, and of those that are many `nightly`."""
     functions: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("nightly") is None:
+        if item.get_closest_marker("nightly") is None and item.get_closest_marker("every_change") is None:
             functions.setdefault(function_of(item.nodeid), []).append(item)
     for name, cases in functions.items():
         each = seconds.get(name, 0.0)
