@@ -133,7 +133,7 @@ def run(tests: list[str], counts: collections.Counter[str], seconds: float, patc
         os.dup2(quiet, 1), os.dup2(quiet, 2)
         try:
             patch()
-            arguments = ["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), *tests]
+            arguments = ["-xq", "--assert=plain", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), *tests]
             code = pytest.main(arguments, plugins=[Killers(counts, writing)])
             os.write(writing, b"" if code == 0 else b"an error")
         except BaseException as error:  # noqa: BLE001 - a child must not go on as its parent

@@ -2,8 +2,8 @@
 
 Correct mechanisms of the catalogue are audited at confidence 1 − 10⁻⁹: all of them together are accused, or bounded
 above their loss, with a probability below 2·10⁻⁷. Counts of false alarms are compared with a binomial quantile that a
-correct auditor exceeds with probability below 10⁻⁹. What is found at 10³, 10⁴ or 10⁵ runs is fixed by the seed, and what
-needs more than 10³ is looked for at night; how much at which number, and false alarms at more runs, are in
+correct auditor exceeds with probability below 10⁻⁹. What is found at 10³, 10⁴ or 10⁵ runs is fixed by the seed;
+what needs more than 10³ is looked for at night. How much at which number, and false alarms at more runs, are in
 benchmarks/blackbox.md.
 """
 

@@ -57,6 +57,8 @@ def test_what_is_marked_by_hand_stays_where_it_is():
     cases = [Case("tests/unit/test_a.py::test_b[0]", "nightly"), Case("tests/unit/test_a.py::test_b[1]", "slow")]
     assert marked(cases, 0.001) == [["nightly"], ["slow"]]
     assert marked([Case("tests/unit/test_other.py::test_b")], 1e6) == [[]]
+    kept = marked([Case(f"tests/unit/test_a.py::test_b[{i}]", "slow", "every_change") for i in range(50)], 1.0)
+    assert kept == [["slow", "every_change"]] * 50
 
 
 def test_seconds_are_means_over_cases_and_what_did_not_run_is_kept(tmp_path, monkeypatch):
