@@ -1,13 +1,14 @@
 # Two commands do all the set-up on a machine with nothing but Python 3.11 or newer:
 #   make demo   creates .venv and checks DP-APVI on the ICU-Sepsis patients
-#   make test   creates .venv and runs every check on the built wheel
+#   make test   creates .venv and runs the checks of a change on the built wheel; ROOM=ledger: what reaches that folder
+#   make test-all   runs every check there is, for a night
 # and `make serve-demo` serves a ledger with three datasets at http://127.0.0.1:8080
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find privcheck algorithms audits -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
 
-.PHONY: demo serve-demo dist test test-fast fuzz lint docs pictures bench clean
+.PHONY: demo serve-demo dist test test-fast test-all fuzz lint docs pictures bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -20,17 +21,26 @@ serve-demo: $(VENV)/.serving
 # and OpenMP would only wait for each other, as there is a worker to every core
 PYTEST := cd tests && OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PRIVCHECK_TEST_WHEEL=1 ../$(BIN)/pytest -c ../pyproject.toml --rootdir .. -q
 WORKERS := --numprocesses logical --dist worksteal
+ROOM ?=
+CHOSEN := $(if $(ROOM),--room $(ROOM))
 
 # lint and doctests run beside the tests; what they said is shown when all have ended
 test: $(VENV)/.developing
 	@$(MAKE) --no-print-directory lint >$(VENV)/lint.log 2>&1 & lint=$$!; \
 	($(PYTEST) --doctest-modules --pyargs privcheck privcheck_algorithms privcheck_audits) >$(VENV)/doctest.log 2>&1 & doctest=$$!; \
 	trap "kill $$lint $$doctest" INT TERM; \
-	($(PYTEST) $(WORKERS) .); tests=$$?; wait $$doctest; doctest=$$?; wait $$lint; lint=$$?; \
+	($(PYTEST) $(WORKERS) $(CHOSEN) -m "not nightly" .); tests=$$?; wait $$doctest; doctest=$$?; wait $$lint; lint=$$?; \
 	cat $(VENV)/doctest.log $(VENV)/lint.log; test $$lint = 0 -a $$doctest = 0 -a $$tests = 0
 
 test-fast: $(VENV)/.developing
-	@$(PYTEST) $(WORKERS) -m "not slow" .
+	@$(PYTEST) $(WORKERS) $(CHOSEN) -m "not slow and not nightly" .
+
+# all tiers, and the tests of random examples again with 3 000 new ones each; the tables of results and the seconds by
+# which tests are put into tiers are committed
+test-all: $(VENV)/.developing
+	@($(PYTEST) $(WORKERS) $(CHOSEN) --record ../benchmarks/nightly.md .); all=$$?; \
+	(HYPOTHESIS_PROFILE=nightly; export HYPOTHESIS_PROFILE; \
+	$(PYTEST) $(WORKERS) $(CHOSEN) -m hypothesis --record ../benchmarks/nightly_examples.md .); test $$all = 0 -a $$? = 0
 
 # 10 000 random declarations and 5 000 jobs for the accountant against oracles of their own; the tests look at some hundred
 fuzz: $(VENV)/.developing

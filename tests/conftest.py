@@ -1,4 +1,4 @@
-"""Hypothesis profiles, the guard that the tested package is the installed one, and a third party's distribution."""
+"""Hypothesis profiles, what is tested (a room; the installed package), and a third party's distribution."""
 
 from __future__ import annotations
 
@@ -30,8 +30,37 @@ _for_record = os.environ.get("CI") or os.environ.get("PRIVCHECK_TEST_WHEEL")  # 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if _for_record else "dev"))
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds what chooses test files by a room of the packages, and what keeps the results of a run."""
+    options = parser.getgroup("privcheck's own tests")
+    options.addoption("--room", default="", help="only test files that reach this folder of a package by imports")
+    options.addoption("--record", type=Path, help="write counts, times and failures as a table to this file")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out test files that do not reach the room that was asked for."""
+    room = config.getoption("room")
+    if not room or not collection_path.match("test_*.py"):
+        return None
+    from rooms import reaches  # needs import-linter, of the extra `lint`
+
+    return None if reaches(collection_path, room) else True
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what has taken long."""
+    from tiers import mark_by_seconds, read_seconds
+
+    mark_by_seconds(items, read_seconds())
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Refuses to test the source tree where the installed wheel was meant (PRIVCHECK_TEST_WHEEL=1)."""
+    if config.getoption("record") and not hasattr(config, "workerinput"):
+        from results_table import ResultsTable
+
+        config.pluginmanager.register(ResultsTable(config.getoption("record").absolute()))
     if os.environ.get("PRIVCHECK_TEST_WHEEL") != "1":
         return
     for package in (privcheck, privcheck_algorithms, privcheck_audits):

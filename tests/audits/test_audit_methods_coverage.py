@@ -25,7 +25,7 @@ from privcheck_audits.releases.view import releases
 ALPHA, AUDITS = 0.05, 200
 EPSILON_ONE = {"rho": "36/1000"}  # μ = .268: ε = 1 at δ = 10⁻⁵ on the Gaussian curve
 LAPLACE_RUNS, GAUSSIAN_RUNS = 200, 1_500  # promised, in all, until half of the noise is certain
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(autouse=True)

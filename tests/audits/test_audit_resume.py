@@ -135,7 +135,7 @@ def test_a_command_that_is_killed_resumes_bit_for_bit(tmp_path):
     assert "seed: there 0, here 4" in json.loads(refused.stdout)["message"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_command_runs_on_a_cluster_and_refuses_one_that_is_not_there(tmp_path):
     distributed = pytest.importorskip("distributed")
     short = [*COMMAND, "--trials", "200000"]

@@ -63,7 +63,7 @@ def test_a_function_that_cannot_travel_is_refused_in_one_message(mechanism):
     assert audit(mechanism=laplace(0.5), executor=ThreadPoolExecutor(1)).verdict == "violation"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_dask_cluster_gives_the_same_result():
     distributed = pytest.importorskip("distributed")
     with (
@@ -175,7 +175,7 @@ def test_an_audit_that_never_stops_ends_with_nearly_the_bound_of_one_that_does_n
     assert plain.lower < looked.lower + 0.08
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("mechanism", "claim"),
     [

@@ -37,7 +37,7 @@ from privcheck_audits.engine.sequential import sequential, sequential_on_the_cur
 
 ALPHA = 0.05
 GRID = 2.0**30
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 def limit(audits: int) -> int:

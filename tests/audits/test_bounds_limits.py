@@ -34,7 +34,7 @@ from privcheck_audits.engine.sequential import sequential, sequential_on_the_cur
 from privcheck_audits.releases.reachable_limit import best_plan, loss_law, reachable_curve, reachable_guesses
 
 DELTA = 1e-5
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 def one(law: str, scale: float) -> tuple[MovedGroup, ...]:

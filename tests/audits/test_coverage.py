@@ -21,7 +21,7 @@ from privcheck_audits.releases.reachable_limit import best_plan, loss_law
 from registered import DP_APVI
 
 ALPHA = 0.05
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 def limit(audits: int) -> int:

@@ -48,7 +48,7 @@ def test_private_functions_with_dependent_runs_are_spared(given):
     assert found.lower <= found.claimed
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("_not_compared")
 @pytest.mark.parametrize("stop", [False, True])
 @pytest.mark.parametrize("given", CORRECT, ids=lambda given: given.name)

@@ -9,6 +9,7 @@ import dataclasses
 import re
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from privcheck_algorithms.environments.random_mdp import random_mdp
 
 PAGE = Path(__file__).parents[2] / "docs/shuffle.md"
 BLOCK = next(b for b in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL) if "MINE" in b)
-MODULE: dict = {"verify": verify}
+MODULE: dict = {"verify": lambda *_: SimpleNamespace(verdict="")}  # seconds; `test_the_page_s_agent_holds` asks
 exec(compile(BLOCK, str(PAGE), "exec"), MODULE)  # noqa: S102 - our own documents
 MINE = MODULE["MINE"]
 
@@ -68,6 +69,11 @@ def test_rewards_that_are_no_bits_need_a_user_who_rounds():
     with pytest.raises(TrajectoryError, match=r"rng\.random\(rewards\.shape\) < rewards.*contribute\(user, rng\)"):
         rebuilt(contribute=None).play(asked())
     MINE.play(asked())
+
+
+def test_the_page_s_agent_holds():
+    declaration = MINE.declare({})
+    assert verify(declaration, declaration.values()).verdict == "holds"
 
 
 @pytest.mark.parametrize("view", ["lockstep", "noise"])

@@ -90,7 +90,7 @@ def test_runs_in_other_processes_are_the_same_and_a_lambda_is_refused():
             audit(cells(1), executor=pool)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("delta", [0, "0.01"])
 def test_an_agent_exactly_at_its_claim_is_accused_at_most_with_alpha(delta):
     # fails a correct audit with probability below 1e-9

@@ -17,7 +17,6 @@ import pytest
 
 import mutants
 from privcheck import registry
-from privcheck.accounting.account import shared_draws
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.guarantees import PureDP
@@ -28,11 +27,13 @@ from privcheck_audits.engine.scores import draw_hidden_bits
 from privcheck_audits.policy.online import SIZES, as_numbers, audit_policies, features, instance
 from privcheck_audits.policy.runs import policy_trials
 from privcheck_audits.releases.audit import audit_releases
-from registered import ALGORITHMS, ONLINE
+from registered import ALGORITHMS
+from structures import over_registry
 from twins import paper_002 as reference
 
 SURE = 1 - 1e-9
-NAMES = [name for name in ONLINE if not shared_draws(ALGORITHMS[name].declare({}))]  # of others: test_lsvi_audits
+NAMES = over_registry("online", "fresh noise")  # of others: test_lsvi_audits
+BY_ANOTHER_BUDGET = [name for name in registry.names("algorithms") if "calibrated" in name or "shuffled" in name]
 
 
 def ask(name, *, trials=200, seed=3, view="policy", **given):
@@ -73,7 +74,7 @@ def test_an_honest_agent_is_not_accused(name):
 
 
 # as printed, E in the thousands is added to every count: eight users' policies hardly move, peeking or not
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "sdp-pe-as-printed"])
+@pytest.mark.parametrize("name", over_registry("online", "fresh noise", but=("sdp-pe-as-printed",)))
 def test_an_agent_that_peeks_at_the_counts_is_caught(name):
     sized = ask(name).values
     request = ask(name, trials=400, **({"rho": "1/100"} if "rho" in sized else {}))  # 400 runs certify ε = 2 at most
@@ -151,9 +152,9 @@ def test_what_cannot_be_audited_is_refused():
         audit_policies(request, ALGORITHMS["dp-apvi"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("budget", [5, 20])
-@pytest.mark.parametrize("name", [name for name in NAMES if "calibrated" not in name and "shuffled" not in name])
+@pytest.mark.parametrize("name", over_registry("online", "fresh noise", but=BY_ANOTHER_BUDGET))
 def test_a_bound_of_an_honest_agent_stays_below_the_accountant_s(name, budget):
     given = {"rho" if "rho" in ask(name).values else "epsilon": budget}
     found = registry.audit_plan(name).audit(ask(name, trials=2_000, **given))

@@ -22,13 +22,10 @@ from privcheck_algorithms.dp_vapvi.declaration import VARIANCE_HALF
 from privcheck_algorithms.linear.two_ends import two_ends
 from privcheck_audits.policy.regressing import instance, place_small
 from privcheck_audits.white_box.regressing import place_agent
+from structures import over_registry
 
 ALPHA = 1e-9
-NAMES = [
-    name
-    for name in registry.names("algorithms")
-    if (offline := registry.algorithm(name).offline) is not None and offline.regressing is not None
-]
+NAMES = over_registry("regressing")
 VAPVI = ["dp-vapvi", "dp-vapvi-unsplit"]
 HALF = {"weighted gram": VARIANCE_HALF, "gains": VARIANCE_HALF}
 

@@ -204,7 +204,7 @@ def test_every_mutant_is_found_at_one_step_and_said_to_break_what_it_breaks(name
     assert found.epsilon_lower > found.epsilon_upper
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", MUTANTS)
 def test_every_mutant_is_found_as_published_with_100_000_runs_at_99_percent(name):
     # H = 6, K = 20 000: each is beyond the bound by far more than chance could bring about
@@ -217,7 +217,7 @@ def test_every_mutant_is_found_as_published_with_100_000_runs_at_99_percent(name
         assert float(found.evidence["violation_epsilon_lower"]) > found.epsilon_claimed
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_thirty_whole_audits_of_honest_messages_accuse_at_most_with_alpha():
     # Bin(30, .05) is above 12 with probability 2e-9; group privacy leaves the bound below the truth: none is expected
     alarms = sum(

@@ -21,7 +21,6 @@ from mutants.agents import (
     reuses_nodes,
     shares_noise,
 )
-from privcheck.accounting.account import shared_draws
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import AuditError, ParameterError
 from privcheck.finite_mdp import FiniteMDP
@@ -30,7 +29,8 @@ from privcheck_audits.white_box import agent_views
 from privcheck_audits.white_box.agents import watch
 from privcheck_audits.white_box.online_lockstep import replay_agent
 from privcheck_audits.white_box.responses import response_pairs
-from registered import ALGORITHMS, ONLINE
+from registered import ALGORITHMS
+from structures import over_registry
 from twins.streams import psums_holding
 
 ALPHA = 1e-9
@@ -69,7 +69,7 @@ def agent_of(name, make=None, sets=None):
     return watch(with_agent(name, make), request.setting)[0][0]
 
 
-@pytest.mark.parametrize("name", ONLINE)
+@pytest.mark.parametrize("name", over_registry("online", "declared"))
 def test_a_correct_agent_attains_its_charge_and_shows_the_same_policies(name):
     found = look(asked(name, "lockstep", 8))
     assert found.verdict == "consistent"
@@ -89,7 +89,7 @@ def test_a_correct_agent_attains_its_charge_and_shows_the_same_policies(name):
         assert ratios == pytest.approx([1.0] * len(ratios), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name in ONLINE if not shared_draws(resolve_setting(name, {}).declared)])
+@pytest.mark.parametrize("name", over_registry("online", "fresh noise"))
 def test_a_correct_agent_draws_what_it_declares(name):
     found = look(asked(name, "noise", 6))
     assert found.verdict == "consistent", found.evidence
@@ -271,7 +271,7 @@ def test_an_agent_that_plays_otherwise_without_noise_is_refused():
         look(asked(LOCAL, "noise", 2), Moody())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [CENTRAL, "ldp-obi", "calibrated-ucb-vi"])
 def test_correct_agents_are_accused_no_more_often_than_the_confidence_allows(name):
     """At 99 % over 300 audits; more than the limit has probability below 1e-9."""

@@ -15,7 +15,6 @@ import pytest
 
 from mutants import SharedNoise, counted_twice, rescaled_noise
 from mutants.trees import CountsTwice, LevelTooFew, ReusedNodes
-from privcheck import registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.regressors import Regressors
@@ -37,15 +36,11 @@ from privcheck_audits.white_box.streams import (
     tractable,
 )
 from privcheck_audits.white_box.users import join, others, random_pair
+from structures import over_registry
 from twins.streams import psums_holding
 
 ALPHA = 1e-9
-FAST = ("dp-vapvi", "dp-lsvi-ucb-pp-as-printed", "luyo-lsvi-ucb", "private-ucb-vi-local", "sdp-pe")
-DECLARED = [
-    pytest.param(name, marks=() if name in FAST else pytest.mark.slow)
-    for name in registry.names("algorithms")
-    if resolve_setting(name, {}).declaration is not None
-]
+DECLARED = over_registry("declared", fast=5)
 FEW = {"H": "3", "S": "3", "A": "2", "d": "3", "d1": "3", "d2": "2", "K": "9", "B": "6", "N": "4"}
 LINEAR = ["dp-vapvi", "dp-lsvi-ucb-pp", "private-linopt-vi", "luyo-lsvi-ucb"]
 

@@ -12,6 +12,7 @@ from privcheck import registry
 from privcheck.relations import ReplaceOne
 from privcheck.statistics import RewardBits, RewardSums
 from privcheck.symbols import A, symbol
+from structures import described
 
 _RESPONSES = (
     "joint DP of Chowdhury & Zhou 2022: 'Each user u_k is identified by the cost and state responses she gives to the "
@@ -34,7 +35,9 @@ SHARED = {
     "shuffled-bandit": _REWARD,
 }
 DECLARED = {name: one for name in registry.names("algorithms") if (one := registry.algorithm(name)).declare is not None}
-LOCAL = [name for name, one in DECLARED.items() if one.declare({}).model == "local"]
+LOCAL = sorted(
+    {name for (name, given), parts in described().items() if "Declaration.model = local" in parts and not given}
+)
 
 
 def shares_first_step(declaration):

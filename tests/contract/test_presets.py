@@ -1,6 +1,7 @@
 """Presets of agents' constants: chosen by name, told in every result, and without any say in what is released."""
 
 import dataclasses
+import functools
 import json
 
 import numpy as np
@@ -15,15 +16,18 @@ from privcheck.commands.setting import resolve_setting
 from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
 from privcheck.online.driver import open_ledger, ready
 from privcheck.results import OnlineRequest
+from structures import over_registry
 
 RUNNING = [name for name in registry.names("algorithms") if registry.algorithm(name).runs]
-PRIVATE = [name for name in RUNNING if registry.algorithm(name).declare is not None]
-ONLINE = [name for name in PRIVATE if registry.algorithm(name).online is not None]
 PRESETS = ("practical", "paper")
-LISTED = list_algorithms().algorithms
 
 
-@pytest.mark.parametrize("name", PRIVATE)
+@functools.cache
+def listed():
+    return {one.name: one for one in list_algorithms().algorithms}
+
+
+@pytest.mark.parametrize("name", over_registry("running", "declared"))
 def test_a_preset_changes_nothing_that_is_declared(name):
     shown, settings = [], []
     for preset in PRESETS:
@@ -37,7 +41,7 @@ def test_a_preset_changes_nothing_that_is_declared(name):
     assert [costs[0].rho, costs[0].pure] == [costs[1].rho, costs[1].pure]
 
 
-@pytest.mark.parametrize("name", ONLINE)
+@pytest.mark.parametrize("name", over_registry("online", "declared"))
 def test_a_preset_changes_neither_the_charges_nor_the_noise_that_is_drawn(name):
     """The first output less what it was added to is the noise: the same stream, the same scale, the same place."""
     ledgers, noises = [], []
@@ -85,8 +89,8 @@ def constants_of(algorithm, preset):
 def test_both_presets_are_named_with_their_constants(name):
     algorithm = registry.algorithm(name)
     constants = {preset: constants_of(algorithm, preset) for preset in PRESETS}
-    listed = next(one for one in LISTED if one.name == name)
-    differing = {one.name for one in listed.constants if one.practical != one.paper}
+    shown = listed()[name]
+    differing = {one.name for one in shown.constants if one.practical != one.paper}
     assert differing == {at for at in constants["paper"] if constants["paper"][at] != constants["practical"][at]}
     assert differing == set(algorithm.printed)  # nothing is called printed that is the default anyway
     used = resolve_setting(name, {"preset": "paper"})

@@ -19,21 +19,10 @@ from privcheck.reports.mathml import safe_mathml
 from privcheck.reports.values import from_json, to_json
 from privcheck.results import OnlineRequest, RunRequest
 from privcheck.runtime import Ledger, read_ledger
+from structures import over_registry
 
 NAMES = registry.names("algorithms")
-DECLARED = [name for name in NAMES if registry.algorithm(name).declare is not None]
-RUNNING = [name for name in NAMES if registry.algorithm(name).from_data]
-
-
-def readings(name):
-    choices = registry.algorithm(name).readings
-    return [{}, *({c.name: r} for c in choices for r in c.ways[1:])]  # the first is the default
-
-
-# every reading of every choice; the fast tier keeps to the defaults
-CASES = [
-    pytest.param(name, given, marks=pytest.mark.slow if given else ()) for name in DECLARED for given in readings(name)
-]
+CASES = over_registry("declared", readings=True)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,7 +89,7 @@ def test_dp_accounting_does_not_contradict(name, given):
         assert opinion.epsilon == pytest.approx(numbers.epsilon(1e-5), rel=1e-3)
 
 
-@pytest.mark.parametrize("name", RUNNING)
+@pytest.mark.parametrize("name", over_registry("from data"))
 def test_a_run_spends_what_is_declared_and_writes_a_ledger_that_says_so(name, tmp_path):
     environment = registry.environment("riverswim")
     own = {p.name: p.default for p in environment.parameters} | {"H": 4, "n": 50}

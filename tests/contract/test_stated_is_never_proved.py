@@ -4,7 +4,6 @@ import html
 
 import pytest
 
-from privcheck import registry
 from privcheck.commands.auditing import begin_report
 from privcheck.commands.declared import calibrate_noise, price_releases, show, verify_claim
 from privcheck.commands.judged import say_verdict
@@ -15,13 +14,13 @@ from privcheck.reports.keeping import as_report
 from privcheck.reports.values import AllVerified
 from privcheck.reports.values.codec import to_json
 from privcheck.unit import Unit
+from structures import over_registry
 
-NAMES = [name for name in registry.names("algorithms") if registry.algorithm(name).declare is not None]
 STATED = ("erm-output-perturbation", "exp3", "private-k-means")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", over_registry("declared"))
 def test_stated_is_never_proved_and_every_verdict_says_whom_it_protects(name):
     setting = resolve_setting(name, {})
     result = verify_claim(setting)

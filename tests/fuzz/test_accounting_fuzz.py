@@ -56,7 +56,7 @@ def test_forty_random_jobs():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.nightly) for part in (1, 2, 3))])
 def test_random_jobs_of_all_kinds(part):
     assert not mistakes((job for job in jobs(260, 11) if job.number % 4 == part), "delta", "same")
 

@@ -40,7 +40,9 @@ def test_one_field_changed_is_refused_or_judged_anew():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_100))
+@pytest.mark.parametrize(
+    "seed", [*range(1_000, 1_020), *(pytest.param(s, marks=pytest.mark.nightly) for s in range(1_020, 1_100))]
+)
 def test_the_verdicts_on_a_random_declaration_and_on_what_becomes_of_it_are_never_false(seed):
     for spec in (draw(seed, bounds), *mutated(seed, 2)):
         check(spec)

@@ -10,7 +10,7 @@ from ledger_attacks import ATTACKS, attack
 
 @pytest.mark.parametrize("kind", ATTACKS)
 @pytest.mark.parametrize(
-    "first", [0, pytest.param(10, marks=pytest.mark.slow), pytest.param(60, marks=pytest.mark.slow)]
+    "first", [0, pytest.param(10, marks=pytest.mark.nightly), pytest.param(60, marks=pytest.mark.nightly)]
 )
 def test_every_attack_is_found(kind, first, tmp_path):
     for seed in range(first, first + (10 if first == 0 else 50)):

@@ -16,6 +16,47 @@ from mutants.training import TRAINING
 CLASSIC: tuple[Specimen, ...] = (*ADDITIVE, *SELECTION, *COUNTING, *HIDDEN)
 REPORTED: tuple[Specimen, ...] = (*TRAINING, *AGGREGATES, *BUDGETS, *AS_PUBLISHED, *RELEASED)  # each with a twin
 CATALOGUE: tuple[Specimen, ...] = (*CLASSIC, *REPORTED)
+# broken ones that 1 000 runs with seed 0 do not find
+FOUND_LATER = frozenset(
+    {
+        "laplace at half scale, ε = 1/10",
+        "gaussian at half std",
+        "gaussian, std for variance",
+        "gaussian, zCDP, std for variance",
+        "tells once in 100",
+        "δ spent twice",
+        "another law once in 200",
+        "sparse vector 3",
+        "sparse vector, no noise on the threshold",
+        "noisy max, too little gumbel noise",
+        "exponential mechanism without the 2",
+        "exponential mechanism, sensitivity halved",
+        "tree, a level too few",
+        "sampled sum, amplified too much",
+        "median, sensitivity halved",
+        "200 numbers at half std",
+        "variance in one direction",
+        "thresholded histogram, low threshold",
+        "poisson noise",
+        "student noise",
+        "500 labels",
+        "step of a random walk",
+        "tells once in a thousand",
+        "one sample for all steps",
+        "Laplace's threshold for Gaussian noise",
+        "bounded noise without its normaliser",
+        "redrawn until not negative",
+        "synthetic rows with a record",
+        "budget split over one query too few",
+        "filter looks before it adds",
+        "sparse vector, threshold redrawn for each query",
+        "permute and flip charged as exponential",
+        "exploration by exact visits",
+        "threshold released too",
+        "exception after five draws",
+        "None once in a hundred",
+    }
+)
 
 
 def specimen(name: str) -> Specimen:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from privcheck import accounting as acc
+from privcheck.accounting.engine.zcdp import classical_epsilon
 from privcheck.errors import ParameterError
 
 HARD_RHOS = (1e-30, 1e-28, 1e-16, 1e-9, 1e-5, 0.1, 1.0, 30.0, 1e6)
@@ -180,3 +181,24 @@ def test_a_figure_as_a_float_is_its_bound():
     assert float(acc.zcdp_to_epsilon(0.1, 1e-6)) == acc.zcdp_to_epsilon(0.1, 1e-6).upper
     assert acc.zcdp_to_epsilon(0.1, 1e-6).direction == "upper"
     assert "papers" in acc.zcdp_to_epsilon(0.1, 1e-6, method="classical").method
+
+
+@pytest.mark.parametrize(
+    ("rho", "delta", "epsilon"),
+    [
+        (0, 1e-6, 0.0), (0, 0, 0.0), (0, 1 - 2**-53, 0.0),  # nothing is told
+        (1e-30, 0, math.inf), (1, 0, math.inf), (math.inf, 0.5, math.inf), (math.inf, 0, math.inf),
+    ],
+)  # fmt: skip
+def test_the_papers_conversion_at_its_ends(rho, delta, epsilon):
+    assert classical_epsilon(rho, delta) == epsilon
+    assert acc.zcdp_to_epsilon(rho, delta, method="classical").value == epsilon
+    assert acc.zcdp_to_epsilon(rho, delta).value == epsilon
+
+
+@pytest.mark.parametrize("rho", HARD_RHOS)
+@pytest.mark.parametrize("delta", HARD_DELTAS)
+def test_the_papers_conversion_is_its_formula_rounded_up(rho, delta):
+    with mp.workdps(60):
+        exact = mp.mpf(rho) + 2 * mp.sqrt(-mp.mpf(rho) * mp.log(mp.mpf(delta)))
+        assert exact < classical_epsilon(rho, delta) <= exact * (1 + mp.mpf("1e-12")) + mp.mpf("1e-300")

@@ -14,7 +14,7 @@ from privcheck.accounting.engine.convolution import convolve, transform_error
 from privcheck.accounting.engine.job import saddle_at
 
 UNIT = 2.0**-53
-SIZES = [1 << t for t in range(4, 20)] + [pytest.param(1 << 20, marks=pytest.mark.slow)]
+SIZES = [1 << t for t in range(4, 20)] + [pytest.param(1 << 20, marks=pytest.mark.nightly)]
 
 
 def cosines(size):

@@ -198,7 +198,7 @@ def one_delta(shifts, weights, epsilon, direction):
 
 
 @pytest.mark.parametrize(
-    ("shifts", "weights"), [MIXTURES[1], *(pytest.param(*m, marks=pytest.mark.slow) for m in MIXTURES)]
+    ("shifts", "weights"), [MIXTURES[1], *(pytest.param(*m, marks=pytest.mark.nightly) for m in MIXTURES)]
 )
 def test_one_mixture_by_normal_tails(shifts, weights):
     std = 2.0
@@ -227,7 +227,7 @@ def test_cells_dominate_in_each_direction(shifts, weights, direction):
 
 
 @pytest.mark.parametrize(
-    ("shifts", "weights"), [MIXTURES[0], *(pytest.param(*m, marks=pytest.mark.slow) for m in MIXTURES[1:])]
+    ("shifts", "weights"), [MIXTURES[0], *(pytest.param(*m, marks=pytest.mark.nightly) for m in MIXTURES[1:])]
 )
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_cumulants_by_quadrature(shifts, weights, direction):
@@ -281,8 +281,8 @@ def test_the_variation_of_the_density_of_the_loss(shifts, weights, direction):
     ("std", "sizes", "chances", "count"),
     [
         (2.0, (0, 1, 2), (0.8, 0.1, 0.1), 5),
-        pytest.param(1.0, (0, 1), (0.9, 0.1), 20, marks=pytest.mark.slow),
-        pytest.param(2.0, (0, 1, 2, 3), (0.7, 0.2, 0.05, 0.05), 30, marks=pytest.mark.slow),
+        pytest.param(1.0, (0, 1), (0.9, 0.1), 20, marks=pytest.mark.nightly),
+        pytest.param(2.0, (0, 1, 2, 3), (0.7, 0.2, 0.05, 0.05), 30, marks=pytest.mark.nightly),
     ],
 )
 def test_compositions_by_dp_accounting(std, sizes, chances, count):

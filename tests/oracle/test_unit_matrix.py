@@ -75,7 +75,9 @@ def allowed(owners, way, stated, needed):
     return fits and (way != "word" or needed["asserted"]), RHO * needed["m"] ** 2
 
 
-@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 40))])
+@pytest.mark.parametrize(
+    "seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(10, 40))]
+)
 def test_what_a_run_is_charged_covers_whom_the_dataset_protects(tmp_path, seed):
     rng = np.random.default_rng(seed)
     owners, way, stated, needed = draw(rng)

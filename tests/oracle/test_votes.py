@@ -55,7 +55,7 @@ def test_the_papers_figures():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("noise", ["laplace", pytest.param("gaussian", marks=pytest.mark.nightly)])
 def test_a_claim_computed_from_the_data_is_undecided(noise):
     verdict = judge(noise=noise, bound="data-dependent")[0]
     assert verdict.verdict == "undecided"
@@ -95,7 +95,7 @@ def test_runs_have_the_law_of_the_winners(noise):
         assert abs(ratios.mean() - 1) < 8 * ratios.std() / 200
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_audit_finds_half_the_noise_and_accuses_nobody_else():
     """At confidence 1 − 1e-9, seeded: the noise drawn is half of what was claimed."""
     setting = resolve_setting("pate", {"noise": "gaussian", "queries": "400", "std": "20"})

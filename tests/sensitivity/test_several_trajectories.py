@@ -11,7 +11,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck import registry
 from privcheck.accounting import account
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import L2, Claim, Declaration, Parameter, Release
@@ -44,6 +43,7 @@ from privcheck.testing import all_users, assert_sensitivity, suprema
 from privcheck.trajectories import take
 from privcheck.verification import verify
 from privcheck.verification.neighbours import fault
+from structures import over_registry
 
 m = symbol("m", "count")
 RELATIONS = [ReplaceOne("user", trajectories=m), AddRemoveOne("user", trajectories=m), ZeroOut("user", trajectories=m)]
@@ -295,7 +295,7 @@ def test_what_is_priced_for_one_record_of_a_user_is_refused():
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [n for n in registry.names("algorithms") if registry.algorithm(n).declare is not None])
+@pytest.mark.parametrize("name", over_registry("declared"))
 def test_every_derived_statistic_in_use_moves_m_times_as_far_or_refuses(name):
     declaration = resolve_setting(name, {}).declared
     for release in declaration.statistics_released:

@@ -83,7 +83,10 @@ def run_python(*arguments, **environment):
     return subprocess.run(command, capture_output=True, check=False, env={**os.environ, **environment})
 
 
-SLOW = [pytest.param(charset, marks=pytest.mark.slow) for charset in ("cp1252", "latin-1", "utf-8")]  # two starts each
+SLOW = [  # two starts each
+    pytest.param("latin-1", marks=pytest.mark.slow),
+    *(pytest.param(charset, marks=pytest.mark.nightly) for charset in ("cp1252", "utf-8")),
+]
 
 
 @pytest.mark.parametrize("charset", ["cp437", *SLOW])

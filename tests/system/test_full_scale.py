@@ -38,7 +38,7 @@ print(json.dumps({
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/status is there on Linux only")
 def test_716_states() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, timeout=900)

@@ -16,7 +16,7 @@ PHONE, LAPTOP = (390, 844), (1366, 800)
 SCREENS = [
     pytest.param(PHONE, "dark", id="phone-dark"),
     *(
-        pytest.param(size, scheme, id=f"{name}-{scheme}", marks=pytest.mark.slow)
+        pytest.param(size, scheme, id=f"{name}-{scheme}", marks=pytest.mark.nightly)
         for name, size, scheme in (("phone", PHONE, "light"), ("laptop", LAPTOP, "light"), ("laptop", LAPTOP, "dark"))
     ),
 ]

@@ -85,7 +85,7 @@ def race(url, token, *, processes, threads, requests):
     return sum(committed for committed, _ in told), sum(refused for _, refused in told)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_three_thousand_requests_of_three_processes_for_five_hundred_places_get_five_hundred(new_ledger):
     url = new_ledger()
     token = make(url, cap="5")
@@ -150,7 +150,7 @@ def test_nothing_acknowledged_is_lost_where_the_service_is_killed(new_ledger):
     kill_rounds(new_ledger(), rounds=2)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_nothing_acknowledged_is_lost_in_20_kills_of_the_service(new_ledger):
     kill_rounds(new_ledger(), rounds=20)
 

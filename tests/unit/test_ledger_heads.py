@@ -214,7 +214,7 @@ def test_what_is_no_evidence_is_refused(path, opened):
     assert Head.parse(head).to_dict() == head
 
 
-@pytest.mark.parametrize("attacks", [100, pytest.param(900, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("attacks", [100, pytest.param(900, marks=pytest.mark.nightly)])
 def test_a_thousand_attacks_on_a_store_are_found_by_one_head_outside(path, tmp_path, opened, small, attacks):
     """Drawn ways to change the file behind the ledger's back, with all that can be recomputed recomputed.
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privcheck import registry
 from privcheck.accounting import account, check_ledger, price_ledger
 from privcheck.commands.online import online_settings, run_online
 from privcheck.commands.setting import resolve_setting
@@ -22,10 +21,9 @@ from privcheck_algorithms.environments.bandit import bandit
 from privcheck_algorithms.environments.random_mdp import random_mdp
 from privcheck_algorithms.environments.riverswim import riverswim
 from registered import with_features
+from structures import over_registry
 
-ONLINE = [name for name in registry.names("algorithms") if registry.algorithm(name).online is not None]
-FEW = ("calibrated-ucb-vi", "private-ucb-vi-central", "shuffled-arms")  # a plain agent, one with trees, one in batches
-CASES = [pytest.param(name, marks=() if name in FEW else pytest.mark.slow) for name in ONLINE]
+CASES = over_registry("online", fast=3)
 
 BANDITS = ["shuffled-arms"]  # whose world has one state and one step
 MIXTURES = ["calibrated-linopt", "linear-oppo", "private-linopt-po", "private-linopt-vi", "ucrl-vtr"]
@@ -159,7 +157,7 @@ def test_a_full_disk_ends_the_run_and_leaves_the_checkpoint_before(tmp_path, mon
     assert same(setting.algorithm.play(request), straight)
 
 
-@pytest.mark.parametrize("name", ONLINE)
+@pytest.mark.parametrize("name", over_registry("online"))
 def test_no_episode_is_refused_and_one_is_played(name):
     with pytest.raises(ParameterError, match="K"):
         asked(name, K=0)
@@ -200,7 +198,7 @@ def test_one_step_one_action_and_states_that_nobody_reaches(name):
             assert np.abs(found.regret).max() < 1e-9
 
 
-@pytest.mark.parametrize("name", [name for name in ONLINE if registry.algorithm(name).declare is not None])
+@pytest.mark.parametrize("name", over_registry("online", "declared"))
 def test_the_ledger_is_what_was_declared_and_edits_are_refused_by_line(name, tmp_path):
     setting, request = asked(name, directory=tmp_path)
     found = setting.algorithm.play(request)
