@@ -38,6 +38,20 @@ def load_entry(group: str, name: str, *, kind: str = "") -> object:
         ParameterError: Two packages register other things under it: the order of the path would decide what is audited.
         PackageError: The package cannot be loaded.
     """
+    kind = kind or group.rstrip("s")
+    point = find_entry(group, name, kind=kind)
+    try:
+        return point.load()
+    except PrivcheckError:
+        raise
+    except Exception as error:
+        owner = "" if point.dist is None else f" of package {point.dist.name}"
+        message = f"{kind} {name!r}{owner} ({point.value}) cannot be loaded: {describe_failure(error)}"
+        raise PackageError(f"{message}. Mend the package, or uninstall it") from error
+
+
+def find_entry(group: str, name: str, *, kind: str = "") -> EntryPoint:
+    """The entry point of a name, not loaded; arguments and errors as those of `load_entry`."""
     points = _registered(f"privcheck.{group}", _installed()).select(name=name)
     kind = kind or group.rstrip("s")
     if not points:
@@ -48,15 +62,7 @@ def load_entry(group: str, name: str, *, kind: str = "") -> object:
         raise ParameterError(
             f"{kind} {name!r} is registered twice, as {places}: uninstall one", name="name", given=name
         )
-    point = next(iter(points))
-    try:
-        return point.load()
-    except PrivcheckError:
-        raise
-    except Exception as error:
-        owner = "" if point.dist is None else f" of package {point.dist.name}"
-        message = f"{kind} {name!r}{owner} ({point.value}) cannot be loaded: {describe_failure(error)}"
-        raise PackageError(f"{message}. Mend the package, or uninstall it") from error
+    return next(iter(points))
 
 
 def find_culprit(error: BaseException) -> str | None:

@@ -5,17 +5,20 @@ Exit codes are in `privcheck.commands.failures`.
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from privcheck.commands.failures import Front
+from privcheck.commands.failures import MISUSE, Front
 from privcheck.commands.kinds import Place, complete_algorithms, name_argument
 from privcheck.commands.ledger import ledger
 from privcheck.commands.options import (
     VERDICTS,
+    ProgressBars,
     delta_option,
     finish,
     json_option,
@@ -25,6 +28,9 @@ from privcheck.commands.preparing import prepare
 from privcheck.commands.running import audit, check, run
 from privcheck.commands.serving import serve
 from privcheck.commands.sweep import sweep
+
+if TYPE_CHECKING:
+    from privcheck.reports.values import AllVerified, Unverified, Verified
 
 
 @click.group("privcheck", cls=Front, context_settings={"help_option_names": ["-h", "--help"]})
@@ -43,10 +49,11 @@ def list_command(*, as_json: bool) -> None:
       privcheck list
       privcheck list --json
     """
-    from privcheck.commands.declared import list_algorithms
-    from privcheck.commands.printing import describe_algorithms
+    from privcheck.commands.listing import describe_algorithms, list_algorithms
 
-    finish(list_algorithms(), describe_algorithms, as_json=as_json)
+    found = list_algorithms()
+    click.echo(json.dumps(found, allow_nan=False) if as_json else describe_algorithms(found))
+    sys.exit(MISUSE if any(one["error"] for one in found["algorithms"]) else 0)
 
 
 @main.command()
@@ -102,7 +109,6 @@ def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tupl
       privcheck verify --all --json
     """
     from privcheck import api
-    from privcheck.commands.declared import verify_all
     from privcheck.commands.printing import describe_verdict, describe_verdicts
     from privcheck.commands.setting import parse_sets
 
@@ -116,14 +122,40 @@ def verify(name: str | None, *, everything: bool, pages: Path | None, sets: tupl
         result = api.verify_claim(name, parameters=parse_sets(sets))
         finish(result, describe_verdict, as_json=as_json)
         sys.exit(VERDICTS[result.verdict])
-    every = verify_all()
+    every = _verify_all(show=not as_json)
     if pages is not None:
         from privcheck.commands.pages import write_pages
 
         for path in write_pages(pages, every):
             click.echo(f"page: {path}", err=True)
-    finish(every, describe_verdicts, as_json=as_json)
-    sys.exit(max((VERDICTS[r.verdict] for r in every.results), key=lambda code: (code == 1, code), default=0))
+    if as_json:
+        finish(every, describe_verdicts, as_json=True)
+    codes = {VERDICTS[r.verdict] for r in every.results} | ({MISUSE} if every.errors else set())
+    sys.exit(next((code for code in (1, MISUSE, 3) if code in codes), 0))
+
+
+def _verify_all(*, show: bool) -> AllVerified:
+    """Judge every registered claim, with a line for each as soon as it is judged, or a progress bar."""
+    from privcheck import registry
+    from privcheck.commands.declared import join_verdicts, verify_each
+    from privcheck.commands.printing import stream_verdicts
+
+    names, found = registry.names("algorithms"), []
+
+    def keep() -> Iterator[Verified | Unverified]:
+        for one in verify_each():
+            found.append(one)
+            yield one
+
+    if show:
+        for line in stream_verdicts(keep(), names):
+            click.echo(line)  # which flushes: the first verdict is there long before the last
+    else:
+        with ProgressBars() as bars:
+            progress = bars("verify")
+            for one in keep():
+                progress(names.index(one.algorithm) + 1, len(names))
+    return join_verdicts(found)
 
 
 @main.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +15,7 @@ from privcheck.accounting.bridge import second_opinion
 from privcheck.accounting.costs import ProcedureCost
 from privcheck.accounting.derivation import DerivationLine
 from privcheck.calibration import LeastNoise, least_noise
+from privcheck.commands.failures import INTERNAL, explain
 from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.setting import Chosen, resolve_setting
 from privcheck.procedures import Procedure
@@ -32,10 +33,25 @@ _SHOWN_POINTS = 20  # of the parameters' box, where a trend is not proved: `show
 
 
 def list_algorithms() -> report.Listing:
-    """Returns every registered algorithm with its model, claim and parameters."""
-    return report.Listing(
-        algorithms=tuple(_describe(resolve_setting(name, {})) for name in registry.names("algorithms"))
-    )
+    """Returns every registered algorithm with its model, claim and parameters, from its declaration.
+
+    `privcheck.commands.listing` has the same rows from a file, without making declarations.
+    """
+    return report.Listing(algorithms=tuple(map(list_algorithm, registry.names("algorithms"))))
+
+
+def list_algorithm(name: str) -> report.Listed:
+    """Describe one registered algorithm; one of a broken package has the error in place of everything else."""
+    try:
+        return _describe(resolve_setting(name, {}))
+    except Exception as error:  # the other algorithms of the list are no worse for it
+        failure = explain(error)
+        if failure.code == INTERNAL:
+            raise
+        return report.Listed(
+            name=name, title="", source="", model=None, claim=None, parameters=(), choices=(), agent=False,
+            error=failure.message,
+        )  # fmt: skip
 
 
 def _describe(setting: Chosen) -> report.Listed:
@@ -56,6 +72,7 @@ def _describe(setting: Chosen) -> report.Listed:
         ),
         agent=algorithm.runs,
         constants=_constants(algorithm),
+        paper=None if algorithm.paper is None else algorithm.paper.title,
     )
 
 
@@ -349,10 +366,35 @@ def verify_claim(setting: Chosen) -> report.Verified:
     )
 
 
+def verify_each() -> Iterator[report.Verified | report.Unverified]:
+    """Yields the verdict on every registered declaration at its defaults, each as soon as it is found.
+
+    An algorithm whose package is broken is one result among the others; an internal error ends the whole.
+    """
+    for name in registry.names("algorithms"):
+        try:
+            setting = resolve_setting(name, {})
+            if setting.declaration is not None:
+                yield verify_claim(setting)
+        except Exception as error:
+            failure = explain(error)
+            if failure.code == INTERNAL:
+                raise
+            yield report.Unverified(algorithm=name, error=failure.error, message=failure.message)
+
+
 def verify_all() -> report.AllVerified:
     """Returns the verdict on every registered declaration, at its defaults."""
-    settings = (resolve_setting(name, {}) for name in registry.names("algorithms"))
-    return report.AllVerified(results=tuple(verify_claim(one) for one in settings if one.declaration is not None))
+    return join_verdicts(verify_each())
+
+
+def join_verdicts(found: Iterable[report.Verified | report.Unverified]) -> report.AllVerified:
+    """Join what `verify_each` yields."""
+    every = tuple(found)
+    return report.AllVerified(
+        results=tuple(one for one in every if isinstance(one, report.Verified)),
+        errors=tuple(one for one in every if isinstance(one, report.Unverified)),
+    )
 
 
 def sentence(verification: Verification) -> str:

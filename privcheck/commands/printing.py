@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from privcheck.commands.estimates import BYTES, SECONDS, say_bytes, say_seconds
-from privcheck.commands.widths import columns, cut_columns, wrap, wrapped_columns
+from privcheck.commands.widths import columns, stream_columns, wrap, wrapped_columns
 from privcheck.reports import render_text
 from privcheck.reports.keeping import as_report
 from privcheck.reports.statements import say_origin
@@ -19,7 +19,6 @@ from privcheck.reports.values import (
     Compared,
     CostTrend,
     Diagnosis,
-    Listing,
     NeededNoise,
     PlannedWork,
     Published,
@@ -29,6 +28,7 @@ from privcheck.reports.values import (
     ShownPolicy,
     SpentCost,
     StartedPackage,
+    Unverified,
     Verified,
 )
 from privcheck.reports.wording import figure, ratio, say_given, spell_out
@@ -38,15 +38,6 @@ if TYPE_CHECKING:
 
     from privcheck.preparing import Prepared
     from privcheck.preparing.drafts import Draft
-
-
-def describe_algorithms(result: Listing) -> str:
-    """Returns one line an algorithm, cut to the terminal's width."""
-    rows = [
-        (one.name, one.claim or "none", one.model or "not private", "yes" if one.agent else "no", one.title)
-        for one in result.algorithms
-    ]
-    return cut_columns([("name", "claim", "model", "agent", "title"), *rows])
 
 
 def describe_declaration(result: Shown) -> str:
@@ -140,17 +131,36 @@ def describe_verdict(result: Verified) -> str:
 
 def describe_verdicts(result: AllVerified) -> str:
     """Returns a table of all verdicts, and one of all findings."""
-    rows = [("system", "verdict", "how", "joint DP", "cost/claim", "worst pair/claim", "claim")]
+    names = [one.algorithm for one in (*result.results, *result.errors)]
+    return "\n".join(stream_verdicts((*result.results, *result.errors), names))
+
+
+def stream_verdicts(found: Iterable[Verified | Unverified], names: Sequence[str]) -> Iterator[str]:
+    """Yields a line a verdict as they come, then the table of all findings.
+
+    Args:
+        found: The verdicts.
+        names: Of all systems that may come, for the width of the first column.
+    """
     places: dict[tuple[str, str, str], list[str]] = {}
-    for r in result.results:
-        how = say_given(r.given) if r.given and r.verdict == "holds" else r.method
-        ratios = (ratio(r.upper_ratio, rounding="up"), ratio(r.lower_ratio, rounding="down"))
-        rows.append((r.algorithm, r.verdict, how, r.joint or "", *ratios, spell_out(r.claim)))
-        for f in r.findings:
-            places.setdefault((r.algorithm, f.severity, f.code), []).append(f.where)
+
+    def rows() -> Iterator[Sequence[str]]:
+        for r in found:
+            if isinstance(r, Unverified):
+                yield (r.algorithm, "error", "", "", "", "", r.message)
+                continue
+            for f in r.findings:
+                places.setdefault((r.algorithm, f.severity, f.code), []).append(f.where)
+            how = say_given(r.given) if r.given and r.verdict == "holds" else r.method
+            ratios = (ratio(r.upper_ratio, rounding="up"), ratio(r.lower_ratio, rounding="down"))
+            yield (r.algorithm, r.verdict, how, r.joint or "", *ratios, spell_out(r.claim))
+
+    heading = ("system", "verdict", "how", "joint DP", "cost/claim", "worst pair/claim", "claim")
+    widths = (max(map(len, (*names, "system"))), *map(len, ("undecided", "checked", *heading[3:])))
+    yield from stream_columns(heading, rows(), widths)
     findings = [("system", "severity", "finding", "where"), *((*key, ", ".join(w)) for key, w in places.items())]
     hint = "`privcheck verify NAME` explains a system's findings and shows the pair of neighbours behind them."
-    return "\n".join([columns(rows), "", columns(findings), "", hint])
+    yield from ("", columns(findings), "", hint)
 
 
 def describe_audit(result: Audited) -> str:

@@ -29,12 +29,24 @@ def pages_of_columns(heading: Sequence[str], pages: Iterable[Rows]) -> Iterator[
         yield "\n".join(_lines(page, widths))
 
 
-def cut_columns(rows: Rows) -> str:
-    """Returns rows as columns that fit the terminal: all but the first may be cut, with `…` at the end."""
-    widths, room = _widths(rows), _room()
+def stream_columns(heading: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
+    """Yields a heading and then a line a row, as they come; a cell that is longer than its column stands out."""
+    yield from _join([heading], widths).split("\n")
+    for row in rows:
+        yield from _lines([row], widths)
+
+
+def cut_columns(rows: Rows, *, most: int = _NO_TERMINAL) -> str:
+    """Returns rows as columns that fit the terminal and `most`: all but the first may be cut, with `…` at the end."""
+    widths, room = _widths(rows), min(_room(), most)
     while _sum(widths) > room and max(widths[1:]) > _LEAST:
         widths[widths.index(max(widths[1:]), 1)] -= 1
     return _join([[_cut(cell, width) for cell, width in zip(row, widths, strict=True)] for row in rows], widths)
+
+
+def cut_line(text: str, *, most: int) -> str:
+    """Returns a line that fits the terminal and `most`, with `…` at the end where it was cut."""
+    return _cut(text, min(_room(), most))
 
 
 def wrapped_columns(rows: Rows) -> str:

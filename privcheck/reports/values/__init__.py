@@ -64,6 +64,7 @@ from privcheck.reports.values.unlearned import Cause, NotLearned
 from privcheck.reports.values.verified import (
     AllVerified,
     Change,
+    Unverified,
     VerdictFinding,
     VerdictGround,
     VerdictWitness,
@@ -137,6 +138,7 @@ __all__ = [
     "Sweep",
     "SweepPoint",
     "TotalCost",
+    "Unverified",
     "VerdictBrief",
     "VerdictFinding",
     "VerdictGround",

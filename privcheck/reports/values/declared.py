@@ -50,6 +50,8 @@ class Listed:
         choices: The readings.
         agent: Whether there is one to run.
         constants: The agent's, in both presets.
+        paper: Title of the judged paper that it is from; None where it is from none.
+        error: Why the algorithm cannot be loaded; None where it can. Its other fields are then empty.
     """
 
     name: str
@@ -61,6 +63,8 @@ class Listed:
     choices: tuple[ListedChoice, ...]
     agent: bool
     constants: tuple[AgentConstant, ...] = ()
+    paper: str | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

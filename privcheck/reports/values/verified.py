@@ -100,11 +100,32 @@ class Verified(Result):
         return make_frame({name: [getattr(one, name) for one in self.findings] for name in names})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unverified:
+    """A registered algorithm that could not be judged.
+
+    Attributes:
+        algorithm: Its name.
+        error: The kind of failure, in one word.
+        message: What failed, and where.
+    """
+
+    algorithm: str
+    error: str
+    message: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AllVerified(Result):
-    """What `privcheck verify --all` prints."""
+    """What `privcheck verify --all` prints.
+
+    Attributes:
+        results: The verdicts.
+        errors: The algorithms without a verdict, because their package is broken.
+    """
 
     results: tuple[Verified, ...]
+    errors: tuple[Unverified, ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
         """Returns a pandas frame, one row an algorithm.
