@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from privcheck.commands.failures import Front
+from privcheck.commands.front import Front
 from privcheck.commands.kinds import Place, complete_algorithms, name_argument
 from privcheck.commands.ledger import ledger
 from privcheck.commands.options import (
