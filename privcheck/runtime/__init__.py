@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from privcheck.runtime.replay import RecordingChannel, ReplayChannel
 
 # loaded when first used: what lists algorithms or completes names needs neither NumPy nor SymPy
-_HOMES = {
-    "privcheck.runtime.billboard": ("Billboard",),
-    "privcheck.runtime.channel": ("Channel", "ReleaseChannel"),
-    "privcheck.runtime.counters": ("TreeCounter",),
-    "privcheck.runtime.ledger": ("Entry", "Ledger", "read_ledger"),
-    "privcheck.runtime.noise": ("NoiseSource", "NoNoise", "SimulatedNoise"),
-    "privcheck.runtime.privatizer": ("Privatizer",),
-    "privcheck.runtime.replay": ("RecordingChannel", "ReplayChannel"),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_HOMES = (
+    ("privcheck.runtime.billboard", ("Billboard",)),
+    ("privcheck.runtime.channel", ("Channel", "ReleaseChannel")),
+    ("privcheck.runtime.counters", ("TreeCounter",)),
+    ("privcheck.runtime.ledger", ("Entry", "Ledger", "read_ledger")),
+    ("privcheck.runtime.noise", ("NoiseSource", "NoNoise", "SimulatedNoise")),
+    ("privcheck.runtime.privatizer", ("Privatizer",)),
+    ("privcheck.runtime.replay", ("RecordingChannel", "ReplayChannel")),
+)
+_HOME = {name: module for module, names in _HOMES for name in names}
 
 __all__ = [
     "Billboard",
