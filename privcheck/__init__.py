@@ -34,27 +34,27 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_HOMES = {
-    "privcheck.accounting": ("account", "gdp_delta", "gdp_epsilon", "zcdp_delta", "zcdp_to_epsilon"),
-    "privcheck.api": ("audit", "budget", "calibrate", "check", "compare", "publish", "run", "sweep", "verify_claim"),
-    "privcheck.auditors": ("MechanismAudit", "audit_float_noise", "audit_mechanism", "audit_one_run"),
-    "privcheck.declaration": ("L1", "L2", "Claim", "Declaration", "Joint", "Parameter", "Release"),
-    "privcheck.guarantees": ("ZCDP", "ApproxDP", "GaussianDP", "PrivacyProfile", "PureDP", "RenyiDP"),
-    "privcheck.mechanisms": ("DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Laplace"),
-    "privcheck.online.plain": ("PlainAgent",),
-    "privcheck.policies": ("Policy", "load_policy"),
-    "privcheck.reading": ("Users", "read_trajectories"),
-    "privcheck.registry": ("Algorithm",),
-    "privcheck.relations": ("AddRemoveOne", "ReplaceOne", "ZeroOut"),
-    "privcheck.runtime": ("Billboard", "Channel", "Ledger", "Privatizer", "SimulatedNoise", "read_ledger"),
-    "privcheck.runtime.release_noise": ("ReleaseNoise",),
-    "privcheck.schedules": ("Sample",),
-    "privcheck.trajectories": ("Trajectories",),
-    "privcheck.unit": ("Unit",),
-    "privcheck.verification": ("verify",),
-    "privcheck.whole_agents": ("audit_agent",),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_HOMES = (
+    ("privcheck.accounting", ("account", "gdp_delta", "gdp_epsilon", "zcdp_delta", "zcdp_to_epsilon")),
+    ("privcheck.api", ("audit", "budget", "calibrate", "check", "compare", "publish", "run", "sweep", "verify_claim")),
+    ("privcheck.auditors", ("MechanismAudit", "audit_float_noise", "audit_mechanism", "audit_one_run")),
+    ("privcheck.declaration", ("L1", "L2", "Claim", "Declaration", "Joint", "Parameter", "Release")),
+    ("privcheck.guarantees", ("ZCDP", "ApproxDP", "GaussianDP", "PrivacyProfile", "PureDP", "RenyiDP")),
+    ("privcheck.mechanisms", ("DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Laplace")),
+    ("privcheck.online.plain", ("PlainAgent",)),
+    ("privcheck.policies", ("Policy", "load_policy")),
+    ("privcheck.reading", ("Users", "read_trajectories")),
+    ("privcheck.registry", ("Algorithm",)),
+    ("privcheck.relations", ("AddRemoveOne", "ReplaceOne", "ZeroOut")),
+    ("privcheck.runtime", ("Billboard", "Channel", "Ledger", "Privatizer", "SimulatedNoise", "read_ledger")),
+    ("privcheck.runtime.release_noise", ("ReleaseNoise",)),
+    ("privcheck.schedules", ("Sample",)),
+    ("privcheck.trajectories", ("Trajectories",)),
+    ("privcheck.unit", ("Unit",)),
+    ("privcheck.verification", ("verify",)),
+    ("privcheck.whole_agents", ("audit_agent",)),
+)
+_HOME = {name: module for module, names in _HOMES for name in names}
 
 __all__ = [
     "L1",

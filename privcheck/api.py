@@ -25,6 +25,7 @@ from privcheck.commands.setting import Chosen, parse_delta, parse_number, resolv
 from privcheck.commands.sources import Place, anything_to_check, source_to_run, world_to_run
 from privcheck.commands.sweep_plans import plan_sweep
 from privcheck.errors import ParameterError
+from privcheck.progress import Progress, silent
 from privcheck.reading import NO_STATEMENT, Held, Users
 from privcheck.registry import Algorithm
 from privcheck.reports import save_report, save_result
@@ -42,7 +43,7 @@ from privcheck.reports.values import (
     Sweep,
     Verified,
 )
-from privcheck.results import AuditMethod, NoiseKind, Progress, silent
+from privcheck.results import AuditMethod, NoiseKind
 from privcheck.run_folders import folder_for, working_folder
 from privcheck.symbols import exact, to_float
 

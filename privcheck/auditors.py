@@ -22,7 +22,7 @@ from privcheck.entry_points import load_entry
 from privcheck.errors import AuditError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
 from privcheck.pictures import TradeOff
-from privcheck.results import Progress, silent
+from privcheck.progress import Progress, silent
 
 MechanismFunction = Callable[..., Any]  # (dataset, size, rng) → `size` runs of anything, or (dataset, rng) → one run
 Exceptions = Literal["output", "raise"]

@@ -12,7 +12,7 @@ from privcheck.errors import DeclarationError
 if TYPE_CHECKING:
     from privcheck.relations import Relation
     from privcheck.releases import Release
-    from privcheck.statistics import Sensitivity
+    from privcheck.statistics.base import Sensitivity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,12 +20,12 @@ from privcheck.guarantees import Guarantee
 from privcheck.parameters import Kind, Parameter, resolve
 from privcheck.procedures import OnSample, Procedure, SampledRelease, SharedSample, VaryingRelease, draw_together
 from privcheck.public import PublicFact
-from privcheck.relations import Relation
+from privcheck.relations import Relation, cover_users, declared_unit
 from privcheck.releases import L1, L2, Assumption, Draw, Release
 from privcheck.schedules import Outputs, Sampled
 from privcheck.statements import Origin, Statement
 from privcheck.symbols import Exact
-from privcheck.unit import LARGEST, TrustModel, Unit, declared_unit
+from privcheck.unit import LARGEST, TrustModel, Unit
 from privcheck.wellformed import (
     AND,
     check_draws,
@@ -294,7 +294,7 @@ class Declaration:
         """
         model: TrustModel = self.model if self.claim.joint is None else "joint"
         if table is not None:
-            return table.under(self.relation, model, values)
+            return cover_users(table, self.relation, model, values)
         H = values.get("H")
         steps = int(H) if H is not None and 1 <= H <= LARGEST else None
         return declared_unit(self.relation, model, values, name=self.name, steps=steps)

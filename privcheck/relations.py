@@ -21,6 +21,7 @@ from privcheck.errors import DeclarationError, ParameterError
 from privcheck.fields import number, one_of
 from privcheck.symbols import Exact, Expr, expression
 from privcheck.trajectories import Trajectories, repeat
+from privcheck.unit import RelationName, TrustModel, Unit
 
 Initial = Literal["any", "fixed"]
 Noun = Literal[
@@ -141,6 +142,61 @@ def most_trajectories(relation: Relation, values: Mapping[str, Fraction]) -> int
         message = f"expected how many trajectories a user has as a whole number, at least 1, got {most}"
         raise ParameterError(f"{message} ({relation.words})", name="trajectories", given=most)
     return int(most)
+
+
+def name_relation(relation: Relation) -> RelationName:
+    """The name of a declared relation."""
+    if isinstance(relation, ReplaceOne):
+        return "replace-one-same-start" if relation.initial == "fixed" else "replace-one"
+    return "add-remove" if isinstance(relation, AddRemoveOne) else "zero-out"
+
+
+def declared_unit(
+    relation: Relation, model: TrustModel, values: Mapping[str, Fraction], *, name: str, steps: int | None = None
+) -> Unit:
+    """The unit that a declaration states before any table was seen.
+
+    Args:
+        relation: The declaration's.
+        model: Where its noise is drawn; "joint" of a claim of joint DP.
+        values: Its parameters.
+        name: Its name.
+        steps: H, where it has one.
+
+    Raises:
+        ParameterError: The number of trajectories is not whole at these parameters.
+    """
+    return Unit(
+        who=relation.unit,
+        trajectories=most_trajectories(relation, values),
+        steps=steps,
+        relation=name_relation(relation),
+        model=model,
+        basis="declaration",
+        stated_by=f"declaration of {name}",
+    )
+
+
+def cover_users(table: Unit, relation: Relation, model: TrustModel, values: Mapping[str, Fraction]) -> Unit:
+    """The unit of a guarantee that a declaration gives for the users of a table.
+
+    Args:
+        table: Its users.
+        relation: The declaration's.
+        model: Where the declaration's noise is drawn.
+        values: The declaration's parameters, for the number of trajectories that it covers.
+
+    Raises:
+        ParameterError: The declaration covers fewer trajectories than a user has.
+    """
+    covered = most_trajectories(relation, values)
+    if covered < table.trajectories:
+        message = (
+            f"the declaration covers {covered} trajectories of a user ({relation.words}), and a {table.who} has up "
+            f"to {table.trajectories}"
+        )
+        raise ParameterError(message, name="trajectories", given=table.trajectories)
+    return replace(table, relation=name_relation(relation), model=model)
 
 
 def _having(relation: Relation) -> str:

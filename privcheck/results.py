@@ -17,16 +17,12 @@ from privcheck.declaration import Declaration
 from privcheck.features import FeatureMap, one_hot_features
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.pictures import Bars, History, ShownPair, TradeOff
+from privcheck.progress import Progress, silent
 from privcheck.runtime.ledger import Ledger
 from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
 
-Progress = Callable[[int, int], None]  # (done, of how many)
 NoiseKind = Literal["simulated", "release"]
-
-
-def silent(done: int, total: int) -> None:
-    """Reports nothing: the default progress callback."""
 
 
 def nothing() -> None:

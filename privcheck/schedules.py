@@ -31,7 +31,8 @@ from privcheck.samplings import (
     WithReplacement,
     set_public,
 )
-from privcheck.symbols import Exact, Expr, Rounding, computed, expression, h, sum_over, tree_levels
+from privcheck.symbols import Exact, Expr, Rounding, expression, h, sum_over, tree_levels
+from privcheck.symbols.computed import computed
 
 if TYPE_CHECKING:
     from privcheck.accounting.engine.trees import TreeLoad

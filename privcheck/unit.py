@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
 
 from privcheck.errors import ParameterError
-
-if TYPE_CHECKING:  # relations load NumPy and SymPy, which the service's client does without
-    from privcheck.relations import Relation
 
 RelationName = Literal["replace-one", "replace-one-same-start", "add-remove", "zero-out"]
 TrustModel = Literal["central", "joint", "shuffle", "local"]
@@ -128,28 +124,6 @@ class Unit:
         several = "trajectory" if self.trajectories == 1 else "trajectories"
         return f"{self.who}, {self.trajectories} {several}{steps}, {self.relation}, {self.model}"
 
-    def under(self, relation: Relation, model: TrustModel, values: Mapping[str, Fraction]) -> Unit:
-        """The unit of a guarantee that a declaration gives for these users.
-
-        Args:
-            relation: The declaration's.
-            model: Where the declaration's noise is drawn.
-            values: The declaration's parameters, for the number of trajectories that it covers.
-
-        Raises:
-            ParameterError: The declaration covers fewer trajectories than a user has.
-        """
-        from privcheck.relations import most_trajectories
-
-        covered = most_trajectories(relation, values)
-        if covered < self.trajectories:
-            message = (
-                f"the declaration covers {covered} trajectories of a user ({relation.words}), and a {self.who} has up "
-                f"to {self.trajectories}"
-            )
-            raise ParameterError(message, name="trajectories", given=self.trajectories)
-        return replace(self, relation=name_relation(relation), model=model)
-
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON."""
         return {
@@ -178,43 +152,6 @@ class Unit:
             message = f"expected a unit of privacy with {', '.join(sorted(known))}; got {str(data)[:200]}"
             raise ParameterError(message, name="unit", given=data)
         return Unit(**data)
-
-
-def name_relation(relation: Relation) -> RelationName:
-    """The name of a declared relation."""
-    from privcheck.relations import AddRemoveOne, ReplaceOne
-
-    if isinstance(relation, ReplaceOne):
-        return "replace-one-same-start" if relation.initial == "fixed" else "replace-one"
-    return "add-remove" if isinstance(relation, AddRemoveOne) else "zero-out"
-
-
-def declared_unit(
-    relation: Relation, model: TrustModel, values: Mapping[str, Fraction], *, name: str, steps: int | None = None
-) -> Unit:
-    """The unit that a declaration states before any table was seen.
-
-    Args:
-        relation: The declaration's.
-        model: Where its noise is drawn; "joint" of a claim of joint DP.
-        values: Its parameters.
-        name: Its name.
-        steps: H, where it has one.
-
-    Raises:
-        ParameterError: The number of trajectories is not whole at these parameters.
-    """
-    from privcheck.relations import most_trajectories
-
-    return Unit(
-        who=relation.unit,
-        trajectories=most_trajectories(relation, values),
-        steps=steps,
-        relation=name_relation(relation),
-        model=model,
-        basis="declaration",
-        stated_by=f"declaration of {name}",
-    )
 
 
 def parse_unit(text: object, *, stated_by: str) -> Unit:

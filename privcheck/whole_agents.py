@@ -10,7 +10,7 @@ import numpy as np
 
 from privcheck.auditors import Exceptions, MechanismAudit, MechanismClaim, Neighbours, Workers
 from privcheck.entry_points import load_entry
-from privcheck.results import Progress, silent
+from privcheck.progress import Progress, silent
 
 AgentFunction = Callable[[Any, np.random.Generator], Any]  # (dataset, rng) → what other users see
 DropOwnPart = Callable[[Any, int | None], Any]  # (output, position of the protected user) → what the others see

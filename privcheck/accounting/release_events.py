@@ -12,8 +12,8 @@ from privcheck.declaration import Declaration, Release
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import Noise, ShuffledNoise
 from privcheck.procedures import Procedure
+from privcheck.relations import name_relation
 from privcheck.statistics import Sensitivity
-from privcheck.unit import name_relation
 
 
 def declared_branches(

@@ -20,9 +20,10 @@ from privcheck.commands.provenance import Began, provenance
 from privcheck.commands.setting import Chosen
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import LAWS
+from privcheck.progress import Progress
 from privcheck.registry import AuditPlan
 from privcheck.reports.values import Budget, CalibratedNoise, Ran, RanOnline, Report, VerdictBrief, together
-from privcheck.results import NoiseKind, Progress, World
+from privcheck.results import NoiseKind, World
 from privcheck.run_folders import refuse_mixed
 
 SAMPLED = ("releases", "policy")

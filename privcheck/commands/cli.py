@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from privcheck.commands.failures import MISUSE, Front
+from privcheck.commands.failures import MISUSE
+from privcheck.commands.front import Front
 from privcheck.commands.kinds import Place, complete_algorithms, name_argument
 from privcheck.commands.ledger import ledger
 from privcheck.commands.options import (

@@ -5,6 +5,9 @@ Answers are the ledger's as JSON, and errors those of `privcheck.ledger.Book`, w
 
 from __future__ import annotations
 
+import os
+import pwd
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from privcheck.commands.ledger_work import TOKEN, local_officer, read_token
 from privcheck.errors import AuthorityError, ParameterError
 from privcheck.hiding import hide_passwords
 from privcheck.ledger import Actor, Book, Receipt, Spending, create_store, open_store
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from privcheck.client import Client, Stated
 
 Json = dict[str, Any]
+TOKEN: Final = "PRIVCHECK_LEDGER_TOKEN"  # noqa: S105 - where it is looked for
 _PAGE: Final = 1000
 _STATED: Final = ("algorithm", "parameters", "noise", "record")  # of what a service is told of an event
 
@@ -119,6 +122,23 @@ class Desk(Protocol):
 
     def close(self) -> None:
         """Lets go of what is open."""
+
+
+def read_token(token_file: Path | None) -> str:
+    """Returns the token of a file, or else of the environment; empty where there is none."""
+    return (os.environ.get(TOKEN, "") if token_file is None else token_file.read_text(encoding="utf-8")).strip()
+
+
+def local_officer() -> Actor:
+    """The user of this computer, by the number under which this process runs, who may do all that the file allows.
+
+    The environment is not asked: whoever could choose a name there would attest his or her own reservations.
+    """
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a number without a name
+        user = str(os.getuid())
+    return Actor(name=f"local-{re.sub(r'[^A-Za-z0-9._-]', '-', user)}", role="officer")
 
 
 def make_ledger(url: str) -> Json:

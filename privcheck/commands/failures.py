@@ -1,4 +1,4 @@
-"""What ends a command early: one message, or one JSON object where JSON was asked for, and an exit code of its own.
+"""Why a command or a request ended early: one message, what was given, what to do, and an exit code.
 
 0 done, and the claim holds where one was checked; 1 a claim fails, an audit found a violation, a charge was refused;
 2 misuse or bad input; 3 undecided; 70 an internal error; 130 interrupted; 141 nobody reads the output any more.
@@ -7,18 +7,11 @@
 from __future__ import annotations
 
 import errno
-import json
-import os
 import re
-import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import click
-
-from privcheck.commands.spelling import spell_what_is_missing
 from privcheck.entry_points import find_culprit
 from privcheck.errors import BudgetError, PrivcheckError, UnknownNameError
 from privcheck.hiding import hide_passwords
@@ -27,7 +20,7 @@ MISUSE: Final = 2
 REFUSED: Final = 1
 INTERNAL: Final = 70
 INTERRUPTED: Final = 130
-_UNREAD: Final = 141  # as of a process that SIGPIPE ended
+UNREAD: Final = 141  # as of a process that SIGPIPE ended
 _MEMORY: Final = "make H, S, A or --trials smaller (--set S=…, --set H=…)"
 
 
@@ -50,39 +43,6 @@ class Failure:
     code: int
 
 
-class Front(click.Group):
-    """The group of all commands: whatever ends one of them early is told in one place."""
-
-    def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
-        """Runs a command and ends the process with its exit code."""
-        spell_what_is_missing()
-        given = list(sys.argv[1:] if args is None else args)
-        try:
-            code = super().main(given, *more, **{**extra, "standalone_mode": False})
-        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - an error that nobody expected has a code too
-            _tell(error, given)
-        else:
-            sys.exit(code if isinstance(code, int) else 0)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; ends with a code of its own where nobody reads the output, Click's 1 being a verdict."""
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would complain when it ends
-            sys.exit(_UNREAD)
-        return result
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Returns a command by name; a misspelt one is refused with those that are spelt alike."""
-        command = super().get_command(ctx, cmd_name)
-        if command is None and not ctx.resilient_parsing:
-            unknown = UnknownNameError("command", cmd_name, self.list_commands(ctx))
-            raise click.UsageError(str(unknown), ctx) from unknown
-        return command
-
-
 def explain(error: BaseException, arguments: Sequence[str] = ()) -> Failure:
     """Returns why an error ended a command, in words and with the exit code that belongs to it.
 
@@ -90,46 +50,37 @@ def explain(error: BaseException, arguments: Sequence[str] = ()) -> Failure:
         error: The error.
         arguments: Of the command line, of which the message names the option whose value it is about.
     """
-    if isinstance(error, click.ClickException):
-        given, hint = _of_usage(error, arguments)
-        return _failure("usage", error.format_message(), given=given, hint=hint, code=error.exit_code)
     if isinstance(error, PrivcheckError):
         return _of_ours(error, arguments)
     if isinstance(error, MemoryError):
-        return _failure("memory", "out of memory", hint=_MEMORY)
+        return describe("memory", "out of memory", hint=_MEMORY)
     if isinstance(error, OSError):
         said = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
-        return _failure("file", _with_notes(said, error), hint=_of_file(error))
-    if isinstance(error, KeyboardInterrupt | click.Abort):
-        return _failure("interrupted", _with_notes("interrupted", error.__cause__ or error), code=INTERRUPTED)
+        return describe("file", _with_notes(said, error), hint=_of_file(error))
+    if isinstance(error, KeyboardInterrupt):
+        return interrupted(error)
     return _of_code(error)
+
+
+def interrupted(error: BaseException) -> Failure:
+    """The failure of a command that a user interrupted, with the notes of what was left behind."""
+    return describe("interrupted", _with_notes("interrupted", error.__cause__ or error), code=INTERRUPTED)
 
 
 def _of_code(error: BaseException) -> Failure:
     """Returns the failure of code: a registered package's, named with its file and line, or ours."""
     if (culprit := find_culprit(error)) is not None:
-        return _failure("package", culprit, hint="mend the package, or uninstall it")
+        return describe("package", culprit, hint="mend the package, or uninstall it")
     message = f"internal error, nothing was decided: {error!r}"
-    return _failure("internal", message, hint="please report it", code=INTERNAL)
+    return describe("internal", message, hint="please report it", code=INTERNAL)
 
 
-def _of_usage(error: click.ClickException, arguments: Sequence[str]) -> tuple[str | None, str | None]:
-    """Returns what was given, and what to do, where a command line cannot be read."""
-    if isinstance(error.__cause__, UnknownNameError):
-        return error.__cause__.name, _alike(error.__cause__.alike)
-    if isinstance(error, click.NoSuchOption):
-        return error.option_name, _alike(tuple(error.possibilities or ()))
-    options = tuple(getattr(getattr(error, "param", None), "opts", ()))
-    given = next((value for option, value in _pairs(arguments) if option in options), None)
-    path = None if not isinstance(error, click.UsageError) or error.ctx is None else error.ctx.command_path
-    return given, None if path is None else f"{path} --help"
-
-
-def _alike(names: Sequence[str]) -> str | None:
+def say_alike(names: Sequence[str]) -> str | None:
+    """The hint on a misspelt name; None where no name is alike."""
     return f"did you mean {' or '.join(names)}?" if names else None
 
 
-def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+def pair_options(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yields every option with its value, as `--option value` or `--option=value`."""
     for at, argument in enumerate(arguments):
         option, equals, value = argument.partition("=")
@@ -143,7 +94,7 @@ def _name_option(message: str, name: str, given: object, arguments: Sequence[str
     """Returns the message with the option in front, where it is about a value that one gave and does not name it."""
     if "--" in message:
         return message
-    for option, value in _pairs(arguments):
+    for option, value in pair_options(arguments):
         parameter, equals, _ = value.partition("=")
         if option == "--set" and equals and parameter.strip() in (name, given):
             return f"--set {value[:60]}: {message}"
@@ -161,12 +112,12 @@ def _of_ours(error: PrivcheckError, arguments: Sequence[str]) -> Failure:
     name, given = str(getattr(error, "name", "")), getattr(error, "given", None)
     hint = None
     if isinstance(error, UnknownNameError):
-        name, given, hint = "", error.name, _alike(error.alike)
+        name, given, hint = "", error.name, say_alike(error.alike)
     message = _name_option(str(error), name, given, arguments)
     if isinstance(error.__cause__, OSError):
         message, hint = _with_notes(message, error), _of_file(error.__cause__)
     refused = REFUSED if isinstance(error, BudgetError) else MISUSE
-    return _failure(kind, message, given=given, hint=hint, code=refused)
+    return describe(kind, message, given=given, hint=hint, code=refused)
 
 
 def _of_file(error: OSError) -> str | None:
@@ -174,29 +125,7 @@ def _of_file(error: OSError) -> str | None:
     return hints.get(error.errno or 0)
 
 
-def _failure(error: str, message: str, *, given: object = None, hint: str | None = None, code: int = MISUSE) -> Failure:
+def describe(error: str, message: str, *, given: object = None, hint: str | None = None, code: int = MISUSE) -> Failure:
+    """A failure whose texts show no password."""
     shown = None if given is None else hide_passwords(str(given))
     return Failure(error=error, message=hide_passwords(message), given=shown, hint=hint, code=code)
-
-
-def _tell(error: BaseException, arguments: Sequence[str]) -> None:
-    from privcheck.reports.values import SCHEMA
-
-    failure = explain(error, arguments)
-    if failure.code == INTERNAL:
-        traceback.print_exception(error)
-    if "--json" in arguments:
-        told = {
-            "schema": SCHEMA,
-            "error": failure.error,
-            "message": failure.message,
-            "given": failure.given,
-            "hint": failure.hint,
-        }
-        click.echo(json.dumps(told))
-    elif isinstance(error, click.ClickException):
-        error.show()
-    else:
-        hint = f"; {failure.hint}" if failure.hint and failure.hint not in failure.message else ""
-        click.echo(f"privcheck: {failure.message}{hint}", err=True)
-    sys.exit(failure.code)

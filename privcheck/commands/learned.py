@@ -21,6 +21,7 @@ from privcheck.commands.unlearned import judge_learned
 from privcheck.errors import ParameterError
 from privcheck.offline import refuse_replicates
 from privcheck.policies import ARRAY_NAME
+from privcheck.progress import Progress, silent
 from privcheck.reading.users import DEPENDS_ON_DATA
 from privcheck.registry import AuditPlan
 from privcheck.relations import ReplaceOne, most_trajectories
@@ -40,11 +41,9 @@ from privcheck.results import (
     AuditResult,
     AuditView,
     NoiseKind,
-    Progress,
     RunRequest,
     RunResult,
     nothing,
-    silent,
 )
 from privcheck.run_folders import find_file, refuse_mixed
 from privcheck.runtime import Ledger

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from privcheck.commands.failures import Front
+from privcheck.commands.front import Front
 from privcheck.commands.kinds import Count, Place
 from privcheck.commands.ledger_backup import backup, restore
 from privcheck.commands.ledger_options import (

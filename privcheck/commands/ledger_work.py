@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import pwd
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from privcheck.errors import ParameterError
-from privcheck.ledger import Actor, Receipt, Spending, parse_event
+from privcheck.ledger import Receipt, Spending, parse_event
 from privcheck.ledger.trust import STATED
 
 if TYPE_CHECKING:
     from privcheck.commands.desks import Desk
     from privcheck.ledger.heads import Head
 
-TOKEN: Final = "PRIVCHECK_LEDGER_TOKEN"  # noqa: S105 - where it is looked for
 _WAYS: Final = "--event, --event-file, --gaussian-rho, --gaussian-std, --laplace-epsilon or --pure-epsilon"
-
-
-def read_token(token_file: Path | None) -> str:
-    """Returns the token of a file, or else of the environment; empty where there is none."""
-    return (os.environ.get(TOKEN, "") if token_file is None else token_file.read_text(encoding="utf-8")).strip()
-
-
-def local_officer() -> Actor:
-    """The user of this computer, by the number under which this process runs, who may do all that the file allows.
-
-    The environment is not asked: whoever could choose a name there would attest his or her own reservations.
-    """
-    try:
-        user = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a number without a name
-        user = str(os.getuid())
-    return Actor(name=f"local-{re.sub(r'[^A-Za-z0-9._-]', '-', user)}", role="officer")
 
 
 def give(desk: Desk, **fields: Any) -> dict[str, Any]:

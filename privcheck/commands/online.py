@@ -27,10 +27,11 @@ from privcheck.offline import refuse_replicates
 from privcheck.online.driver import ready
 from privcheck.policies import ARRAY_NAME
 from privcheck.presets import NAME as PRESET
+from privcheck.progress import Progress, silent
 from privcheck.registry import Algorithm
 from privcheck.reports.headlines import headline
 from privcheck.reports.values import Band, Compared, RanOnline, Regret, RunCurves
-from privcheck.results import NoiseKind, OnlineRequest, OnlineResult, Progress, World, nothing, silent
+from privcheck.results import NoiseKind, OnlineRequest, OnlineResult, World, nothing
 from privcheck.run_folders import find_file, refuse_mixed
 from privcheck.runtime import read_ledger
 from privcheck.runtime.ledger import FILE_NAME

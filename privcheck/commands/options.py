@@ -14,7 +14,7 @@ import click
 from privcheck.commands.kinds import Count, Place, complete_environments
 
 if TYPE_CHECKING:
-    from privcheck.results import Progress
+    from privcheck.progress import Progress
 
 VERDICTS = {"holds": 0, "consistent": 0, "fails": 1, "violation": 1, "undecided": 3}
 

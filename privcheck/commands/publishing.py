@@ -31,7 +31,7 @@ from privcheck.reports.card import Card, card_page, card_text, write_card
 from privcheck.reports.model import JSON_NAME as REPORT_NAME
 from privcheck.reports.model import encode, load_report
 from privcheck.reports.promise import guess_right
-from privcheck.reports.runs import JSON_NAME as RUN_NAME
+from privcheck.reports.runs import RUN_JSON as RUN_NAME
 from privcheck.reports.runs import read_runs
 from privcheck.reports.values import (
     Compared,

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from privcheck.reading import Users
     from privcheck.reports.values import Compared, Ran, RanOnline
 
-HTML_NAME = "report.html"
+_REPORT_PAGE = "report.html"
 METHODS_HELP = (
     "The test: coin-flip, curve, clopper-pearson, divergence, sequential (stops once the claim is refuted), one-run, "
     "group; auto takes the view's default."
@@ -109,7 +109,7 @@ def audit(
     with telling_what_is_kept(place, resumes=True), ProgressBars() as bars:
         result = api.audit(name, out=out, progress=bars, command=command, parameters=given, **how)
     if out is not None:
-        click.echo(f"report: {find_file(out, HTML_NAME)}", err=True)
+        click.echo(f"report: {find_file(out, _REPORT_PAGE)}", err=True)
     finish(result, describe_audit, as_json=as_json)
     sys.exit(VERDICTS[result.verdict])
 
@@ -247,7 +247,7 @@ def check(
     refuse_long(foreseen.parts, yes=yes)
     with telling_what_is_kept(directory, resumes=True), ProgressBars() as bars:
         report = api.check(name, out=directory, progress=bars, command=command, parameters=given, **how)
-    click.echo(f"report: {find_file(directory, HTML_NAME)}", err=True)
+    click.echo(f"report: {find_file(directory, _REPORT_PAGE)}", err=True)
     views = {} if report.audit is None else report.audit.views
     if report.run is None and any(view.verdict == "violation" for view in views.values()):
         frozen = ", and the grant is frozen" if how["ledger"] is not None else ""

@@ -11,7 +11,7 @@ from privcheck.accounting.spending import follow_ledger, laws_of
 from privcheck.commands.declared import finite
 from privcheck.commands.setting import Chosen
 from privcheck.reports.values import OdometerReading, SpentCost
-from privcheck.runtime import Ledger
+from privcheck.runtime.ledger import Ledger
 from privcheck.schedules import EveryEpisode, Schedule, Tree
 
 

@@ -109,7 +109,7 @@ def _render(name: str, package: str, kind: str) -> dict[str, str]:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     templates = Environment(
-        loader=PackageLoader("privcheck", "starter"),
+        loader=PackageLoader("privcheck.starter", "."),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=True,

@@ -24,10 +24,11 @@ from privcheck.commands.comparing import price_claim, stand
 from privcheck.commands.sources import Place, source_to_run, world_to_run
 from privcheck.errors import FileFormatError, ParameterError
 from privcheck.online.driver import CHECKPOINT, fingerprint
+from privcheck.progress import Progress, silent
 from privcheck.registry import Algorithm
 from privcheck.reports import save_result
 from privcheck.reports.values import Ran, RanOnline, Standing, SweepPoint, from_json
-from privcheck.results import OnlineRequest, OnlineResult, Progress, silent
+from privcheck.results import OnlineRequest, OnlineResult
 from privcheck.whole_files import partial_path
 
 POINTS: Final = "points"  # the folder of all points of a sweep

@@ -16,9 +16,9 @@ from privcheck.commands.comparing import made_by
 from privcheck.commands.sweep_plans import SweepPlan
 from privcheck.commands.sweep_points import POINTS, Task, Twins, begin_point, keep_point, read_point, run_point
 from privcheck.errors import ParameterError
+from privcheck.progress import Progress, silent
 from privcheck.reports.headlines import sweep_headline
 from privcheck.reports.values import Ran, RanOnline, Sweep, SweepPoint
-from privcheck.results import Progress, silent
 
 _UNITS: Final = 1000  # of progress, a point
 

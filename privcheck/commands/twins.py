@@ -11,8 +11,9 @@ from privcheck import registry
 from privcheck.commands.setting import Chosen
 from privcheck.declaration import resolve
 from privcheck.errors import ParameterError
+from privcheck.progress import silent
 from privcheck.registry import Algorithm
-from privcheck.results import OnlineRequest, OnlineResult, silent
+from privcheck.results import OnlineRequest, OnlineResult
 from privcheck.setting import Setting
 
 _CHEAP = 10**11  # counters times episodes up to which a twin is run too: it plans in some seconds, or a minute

@@ -22,8 +22,9 @@ from privcheck.errors import ChannelError, ParameterError
 from privcheck.mechanisms import Noise
 from privcheck.online.player import Replicate, Tables
 from privcheck.results import NoiseKind
-from privcheck.runtime import Billboard, Channel, Ledger
+from privcheck.runtime import Billboard, Channel
 from privcheck.runtime.counters import lowest_bit
+from privcheck.runtime.ledger import Ledger
 from privcheck.runtime.noise import NoiseSource
 from privcheck.runtime.release_noise import ReleaseNoise
 from privcheck.schedules import Batches, EveryEpisode, PerUser, Tree

@@ -23,8 +23,8 @@ from privcheck.preparing.codebooks import FILE_NAME, Codebook
 from privcheck.preparing.episodes import Dense, shape_episodes
 from privcheck.preparing.plan import PreparationPlan
 from privcheck.preparing.raw import Change, Chunk, read_chunks, refuse_unknown_users
+from privcheck.progress import Progress, silent
 from privcheck.reading.users import DEPENDS, METADATA, RECIPE, unit_of_table
-from privcheck.results import Progress, silent
 from privcheck.unit import Unit
 from privcheck.whole_files import whole_file
 

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.fields import function, number, several, text
-from privcheck.symbols import Exact, Expr, computed
+from privcheck.symbols import Exact, Expr
+from privcheck.symbols.computed import computed
 
 if TYPE_CHECKING:
     from privcheck.accounting.engine.encoders import EncoderSensitivity, Order

@@ -16,10 +16,9 @@ from privcheck.mechanisms import GaussianNoise
 from privcheck.procedures.base import Cost, KnownPair, set_words
 from privcheck.procedures.encoders import MOST_STEPS, Encoder
 from privcheck.procedures.mixtures import Mixture, SampledRounds
-from privcheck.relations import AddRemoveOne, Relation, ReplaceOne
+from privcheck.relations import AddRemoveOne, Relation, ReplaceOne, name_relation
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Exact, Expr, expression, same, sqrt
-from privcheck.unit import name_relation
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event

@@ -51,7 +51,7 @@ from privcheck.charges import Charge, charge_of
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.mechanisms import GaussianNoise, Noise
 from privcheck.procedures.base import Cost, Procedure, check_one_record
-from privcheck.relations import AddRemoveOne, Relation, ReplaceOne, ZeroOut, replaced, zeroed_out
+from privcheck.relations import AddRemoveOne, Relation, ReplaceOne, ZeroOut, name_relation, replaced, zeroed_out
 from privcheck.releases import Release
 from privcheck.schedules import (
     Once,
@@ -66,7 +66,6 @@ from privcheck.schedules import (
 )
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Expr, at_most, exp, largest, log, maximum, minimum, same, sqrt, total
-from privcheck.unit import name_relation
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event

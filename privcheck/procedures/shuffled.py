@@ -16,10 +16,9 @@ from privcheck.errors import DeclarationError
 from privcheck.fields import number, one_of
 from privcheck.procedures.base import Cost, KnownPair, Outcomes, check_one_record, set_words
 from privcheck.procedures.counted import CountedBits, CountedCategories, CountedRounds
-from privcheck.relations import AddRemoveOne, Relation
+from privcheck.relations import AddRemoveOne, Relation, name_relation
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Exact, Expr, exp, expression, log, minimum, sqrt
-from privcheck.unit import name_relation
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event

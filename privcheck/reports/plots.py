@@ -135,14 +135,14 @@ def _paint_privacy(axes: Axes, *, data: Privacy, floor: float, wide: bool) -> No
     if data.upper and data.lower:
         axes.fill_between(*_strip_between(data.lower, data.upper, floor), color=UPPER, alpha=0.12, linewidth=0)
     names = []
-    for curve, colour, style, text in (
+    for curve, colour, stroke, text in (
         (data.upper, UPPER, "solid", "accountant: at most"),
         (data.claim, CLAIM, (0, (5, 3)), "claimed"),
         (data.lower, LOWER, "solid", "audit: at least"),
     ):
         if curve is not None:
             heights = _lift(curve.delta, floor)
-            axes.plot(curve.epsilon, heights, color=colour, linestyle=style)
+            axes.plot(curve.epsilon, heights, color=colour, linestyle=stroke)
             names.append(CurveName(text=text, colour=colour, x=curve.epsilon, y=heights))
     for epsilon, colour in ((data.epsilon_upper, UPPER), (data.epsilon_lower, LOWER)):
         if epsilon is not None and math.isfinite(epsilon) and data.delta:

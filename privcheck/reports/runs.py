@@ -13,7 +13,7 @@ from privcheck.reports.values import Compared, Ran, RanOnline, from_json
 from privcheck.run_folders import find_file, run_folder
 from privcheck.whole_files import write_together
 
-JSON_NAME, HTML_NAME = "run.json", "run.html"
+RUN_JSON, RUN_HTML = "run.json", "run.html"
 
 
 def save_runs(result: RanOnline | Compared, directory: Path) -> None:
@@ -26,7 +26,7 @@ def save_runs(result: RanOnline | Compared, directory: Path) -> None:
     Raises:
         PrivcheckError: They cannot be written; what was there before is still there.
     """
-    write_together(directory, {JSON_NAME: encode(result), HTML_NAME: _page(result)})
+    write_together(directory, {RUN_JSON: encode(result), RUN_HTML: _page(result)})
 
 
 def render_runs_again(directory: Path) -> Path:
@@ -37,7 +37,7 @@ def render_runs_again(directory: Path) -> Path:
         LedgerError: A ledger beside it was changed, or is another run's.
         PrivcheckError: The page cannot be written; the old one is still there.
     """
-    file, top = find_file(directory, JSON_NAME), run_folder(directory)
+    file, top = find_file(directory, RUN_JSON), run_folder(directory)
     result = read_runs(file)
     several = isinstance(result, Compared)
     for run in result.results if isinstance(result, Compared) else (result,):
@@ -46,8 +46,8 @@ def render_runs_again(directory: Path) -> Path:
         page = _page(result)
     except (ValueError, IndexError, ParameterError) as error:  # curves of unequal lengths among them
         raise _unreadable(file, error) from None
-    write_together(file.parent, {HTML_NAME: page})
-    return file.parent / HTML_NAME
+    write_together(file.parent, {RUN_HTML: page})
+    return file.parent / RUN_HTML
 
 
 def read_runs(file: Path) -> Compared | RanOnline | Ran:

@@ -21,19 +21,22 @@ if TYPE_CHECKING:
         trajectories,
     )
 
-_HOMES = {
-    "privcheck.testing.assertions": ("assert_declaration",),
-    "privcheck.testing.private": ("assert_private",),
-    "privcheck.testing.enumeration": ("Suprema", "all_pairs", "all_users", "assert_sensitivity", "suprema"),
-    "privcheck.testing.strategies": (
-        "neighbouring_datasets",
-        "neighbouring_pairs",
-        "neighbouring_records",
-        "rewards",
-        "trajectories",
+_HOMES = (
+    ("privcheck.testing.assertions", ("assert_declaration",)),
+    ("privcheck.testing.private", ("assert_private",)),
+    ("privcheck.testing.enumeration", ("Suprema", "all_pairs", "all_users", "assert_sensitivity", "suprema")),
+    (
+        "privcheck.testing.strategies",
+        (
+            "neighbouring_datasets",
+            "neighbouring_pairs",
+            "neighbouring_records",
+            "rewards",
+            "trajectories",
+        ),
     ),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+)
+_HOME = {name: module for module, names in _HOMES for name in names}
 
 __all__ = [
     "Suprema",

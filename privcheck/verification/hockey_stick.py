@@ -29,7 +29,7 @@ _HALVINGS: Final = 60
 Floats = NDArray[np.float64]
 
 
-def pair_delta(mu: float, moves: Mapping[float, int], epsilon: float) -> float:
+def noisy_delta(mu: float, moves: Mapping[float, int], epsilon: float) -> float:
     """Returns δ(ε) of the pair, rounded down.
 
     Args:
@@ -41,22 +41,22 @@ def pair_delta(mu: float, moves: Mapping[float, int], epsilon: float) -> float:
     return max(0.0, float(masses @ _gaussian_delta(mu, epsilon - losses)) * _DOWN)
 
 
-def pair_epsilon(mu: float, moves: Mapping[float, int], delta: float) -> float:
+def noisy_epsilon(mu: float, moves: Mapping[float, int], delta: float) -> float:
     """Returns an ε at which the pair's δ(ε) is above δ, so that no smaller ε holds at δ; 0 where none is found.
 
     Args:
-        mu: As in `pair_delta`.
+        mu: As in `noisy_delta`.
         moves: Likewise.
         delta: In (0, 1), rounded up.
     """
-    if not pair_delta(mu, moves, 0.0) > delta:
+    if not noisy_delta(mu, moves, 0.0) > delta:
         return 0.0
     low, high = 0.0, 1.0
-    while pair_delta(mu, moves, high) > delta and high < 1e6:
+    while noisy_delta(mu, moves, high) > delta and high < 1e6:
         low, high = high, 2 * high
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if pair_delta(mu, moves, middle) > delta else (low, middle)
+        low, high = (middle, high) if noisy_delta(mu, moves, middle) > delta else (low, middle)
     return low
 
 

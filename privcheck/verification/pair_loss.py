@@ -20,7 +20,7 @@ from privcheck.statistics import SparseDifference
 from privcheck.symbols import exact, to_float
 from privcheck.verification.discrete_loss import discrete_loss, discrete_parts
 from privcheck.verification.gaussian_order import refuted_mu
-from privcheck.verification.hockey_stick import pair_delta, pair_epsilon
+from privcheck.verification.hockey_stick import noisy_delta, noisy_epsilon
 from privcheck.verification.outcome_loss import Part
 from privcheck.verification.shuffled_loss import shuffled_delta, shuffled_epsilon
 from privcheck.verification.units import LossUnit, order_of, unit_of
@@ -122,7 +122,7 @@ def _on_the_curve(
     if not moves:
         rest = gdp_delta(mu, 0.0, rounding="down") if unit == "delta" else gdp_epsilon(mu, delta, rounding="down")
         return max(whole, rest if mu else 0.0)
-    return max(whole, pair_delta(mu, moves, 0.0) if unit == "delta" else pair_epsilon(mu, moves, delta))
+    return max(whole, noisy_delta(mu, moves, 0.0) if unit == "delta" else noisy_epsilon(mu, moves, delta))
 
 
 def _gaussian_and_laplace(
@@ -149,7 +149,7 @@ def _on_a_gaussian_curve(
     if not moves:
         return mu
     last = mu * (mu + 8) + math.fsum(move * count for move, count in moves.items())
-    return max(mu, refuted_mu(lambda epsilon: pair_delta(mu, moves, epsilon), last))
+    return max(mu, refuted_mu(lambda epsilon: noisy_delta(mu, moves, epsilon), last))
 
 
 def _divergence(

@@ -19,8 +19,9 @@ from privcheck.accounting import check_ledger
 from privcheck.errors import ParameterError, TrajectoryError
 from privcheck.mechanisms import ShuffledBits
 from privcheck.online.plain import PlainAgent
+from privcheck.progress import silent
 from privcheck.registry import plan_for
-from privcheck.results import AuditRequest, OnlineRequest, World, silent
+from privcheck.results import AuditRequest, OnlineRequest, World
 from privcheck.setting import Setting
 from privcheck.symbols import n
 from privcheck_algorithms.environments.random_mdp import random_mdp

@@ -18,7 +18,8 @@ from privcheck.declaration import resolve
 from privcheck.errors import ChannelError, ParameterError
 from privcheck.online.plain import PlainAgent
 from privcheck.planning import evaluate, one_hot, solve
-from privcheck.results import AuditRequest, OnlineRequest, World, silent
+from privcheck.progress import silent
+from privcheck.results import AuditRequest, OnlineRequest, World
 from privcheck.runtime import read_ledger
 from privcheck.schedules import Batches, EveryEpisode, Once, PerUser
 from privcheck.setting import Setting

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from privcheck.declaration import Claim
 from privcheck.guarantees import ApproxDP
 from privcheck.verification import verify
-from privcheck.verification.hockey_stick import pair_delta, pair_epsilon
+from privcheck.verification.hockey_stick import noisy_delta, noisy_epsilon
 from privcheck_algorithms.dp_apvi.declaration import gaussian, laplace
 
 
@@ -41,7 +41,7 @@ MOVE = st.floats(0.01, 4)
 @given(st.one_of(st.just(0.0), st.floats(0.05, 3)), st.lists(MOVE, min_size=1, max_size=1), st.floats(0, 3))
 def test_one_laplace_coordinate_beside_gaussian_ones(mu, moves, epsilon):
     true = float(true_delta(mu, moves, mp.mpf(epsilon)))
-    found = pair_delta(mu, {moves[0]: 1}, epsilon)
+    found = noisy_delta(mu, {moves[0]: 1}, epsilon)
     assert true * (1 - 1e-5) - 1e-13 <= found <= true
 
 
@@ -52,27 +52,27 @@ def test_two_laplace_coordinates(mu, moves, epsilon):
     with mp.workdps(20):
         true = float(true_delta(mu, moves, mp.mpf(epsilon)))
     counted = {move: moves.count(move) for move in moves}
-    assert true * (1 - 1e-2) <= pair_delta(mu, counted, epsilon) <= true
+    assert true * (1 - 1e-2) <= noisy_delta(mu, counted, epsilon) <= true
 
 
 @settings(max_examples=8, deadline=None)
 @given(st.floats(0, 2), st.dictionaries(MOVE, st.integers(1, 30), min_size=1, max_size=3), st.floats(1e-9, 0.2))
 def test_the_inverse_is_one_and_no_more_than_all_moves_together(mu, moves, delta):
-    epsilon = pair_epsilon(mu, moves, delta)
-    assert epsilon == 0 or pair_delta(mu, moves, epsilon) > delta
-    assert epsilon == 0 or pair_delta(mu, moves, epsilon * (1 + 1e-9)) <= delta * (1 + 1e-6)
+    epsilon = noisy_epsilon(mu, moves, delta)
+    assert epsilon == 0 or noisy_delta(mu, moves, epsilon) > delta
+    assert epsilon == 0 or noisy_delta(mu, moves, epsilon * (1 + 1e-9)) <= delta * (1 + 1e-6)
     if mu == 0:
         assert epsilon <= math.fsum(move * count for move, count in moves.items())
 
 
 def test_more_coordinates_than_the_lattice_takes_lose_no_less_than_fewer():
-    few, many = pair_epsilon(0, {0.01: 3_000}, 1e-6), pair_epsilon(0, {0.01: 300_000}, 1e-6)
+    few, many = noisy_epsilon(0, {0.01: 3_000}, 1e-6), noisy_epsilon(0, {0.01: 300_000}, 1e-6)
     assert 0 < few <= many * (1 + 1e-9)
 
 
 def test_nothing_that_moves_loses_nothing():
-    assert pair_epsilon(0.0, {}, 1e-9) == 0.0
-    assert pair_delta(0.0, {}, 0.0) == 0.0
+    assert noisy_epsilon(0.0, {}, 1e-9) == 0.0
+    assert noisy_delta(0.0, {}, 0.0) == 0.0
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [("1", "holds"), ("1/10", "fails"), ("9/10", "fails")])

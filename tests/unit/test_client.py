@@ -18,11 +18,10 @@ from privcheck.errors import (
     StoreError,
     UnknownNameError,
 )
-from privcheck.relations import AddRemoveOne, ReplaceOne
+from privcheck.relations import AddRemoveOne, ReplaceOne, declared_unit
 from privcheck.service.app import Settings, create_app
 from privcheck.service.calculator import Calculator
 from privcheck.service.opening import open_or_create
-from privcheck.unit import declared_unit
 from served import served
 
 EVENT = {"type": "gaussian", "rho": "0.01"}

@@ -14,8 +14,9 @@ from privcheck.commands.spent import odometer
 from privcheck.errors import LedgerError, ParameterError, PrivcheckError, UnknownNameError
 from privcheck.online.driver import BLOCKS, CHECKPOINT
 from privcheck.online.recording import POINTS, grid
+from privcheck.progress import silent
 from privcheck.reports.values import to_json
-from privcheck.results import OnlineRequest, World, silent
+from privcheck.results import OnlineRequest, World
 from privcheck.runtime import read_ledger
 from privcheck_algorithms.environments.bandit import bandit
 from privcheck_algorithms.environments.random_mdp import random_mdp

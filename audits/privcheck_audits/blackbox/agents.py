@@ -17,7 +17,7 @@ import numpy as np
 
 from privcheck.auditors import Exceptions, MechanismAudit, MechanismClaim, MechanismError, Neighbours, Workers
 from privcheck.errors import ParameterError
-from privcheck.results import Progress
+from privcheck.progress import Progress
 from privcheck.whole_agents import AgentFunction, ChangeUser, DropOwnPart, UserRelation
 from privcheck_audits.blackbox.audit import audit_mechanism
 from privcheck_audits.blackbox.calls import Caller, read_signature

@@ -25,7 +25,7 @@ from privcheck.auditors import (
 )
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
-from privcheck.results import Progress
+from privcheck.progress import Progress
 from privcheck_audits.blackbox.anytime import EProcess
 from privcheck_audits.blackbox.calls import read_signature
 from privcheck_audits.blackbox.pairs import APART, BLOCK, LEAST, AuditedPair

@@ -20,7 +20,7 @@ from scipy.special import expit
 from privcheck.auditors import CanaryAgent, MechanismAudit, MechanismError, Workers
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP, PureDP
-from privcheck.results import Progress
+from privcheck.progress import Progress
 from privcheck_audits.blackbox.power import find_power
 from privcheck_audits.blackbox.verdict import ClaimedLoss
 from privcheck_audits.bounds import CoinFlip, OneRun, guess_plan

@@ -14,7 +14,7 @@ from typing import Final, Literal
 import numpy as np
 
 from privcheck.auditors import MechanismError
-from privcheck.results import Progress
+from privcheck.progress import Progress
 from privcheck_audits.blackbox.anytime import anytime, refutes
 from privcheck_audits.blackbox.counts import Counts
 from privcheck_audits.blackbox.pairs import AuditedPair

@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, Literal, Protocol, Self, TypeVar
 import numpy as np
 
 from privcheck.errors import AuditError, ParameterError
-from privcheck.results import Progress, silent
+from privcheck.progress import Progress, silent
 from privcheck_audits.bounds import GuessPlan
 from privcheck_audits.engine.checkpoints import Checkpoint, Kept
 from privcheck_audits.engine.counting import count_errors_by_rank, threshold_errors

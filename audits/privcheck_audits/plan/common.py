@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from privcheck.accounting import account, claim_epsilon
 from privcheck.errors import ParameterError
-from privcheck.results import AuditMethod, AuditRequest, AuditResult, Progress
+from privcheck.progress import Progress
+from privcheck.results import AuditMethod, AuditRequest, AuditResult
 from privcheck_audits.engine.checkpoints import Checkpoint
 
 _AUTO: Final[tuple[AuditMethod, ...]] = ("auto",)

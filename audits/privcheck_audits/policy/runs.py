@@ -18,7 +18,7 @@ from privcheck.errors import ParameterError
 from privcheck.mechanisms import Noise
 from privcheck.offline import Batch
 from privcheck.online.player import Tables
-from privcheck.results import Progress, silent
+from privcheck.progress import Progress, silent
 from privcheck_audits.bounds import GuessPlan
 from privcheck_audits.engine.blocks import Tally, Work, blocks, tally, total
 from privcheck_audits.engine.checkpoints import Checkpoint

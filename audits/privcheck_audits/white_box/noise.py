@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from privcheck.declaration import Declaration, Release
-from privcheck.results import Progress, silent
+from privcheck.progress import Progress, silent
 from privcheck.runtime import Billboard, Channel, Ledger, NoiseSource, SimulatedNoise, TreeCounter
 from privcheck.runtime.counters import Fresh
 from privcheck.schedules import Tree

@@ -1,0 +1,108 @@
+"""The group of all commands: what ends one of them early becomes a message, or a JSON object, and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from privcheck.commands.failures import (
+    INTERNAL,
+    UNREAD,
+    Failure,
+    describe,
+    explain,
+    interrupted,
+    pair_options,
+    say_alike,
+)
+from privcheck.commands.spelling import spell_what_is_missing
+from privcheck.errors import UnknownNameError
+
+
+class Front(click.Group):
+    """The group of all commands: whatever ends one of them early is told in one place."""
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
+        """Runs a command and ends the process with its exit code."""
+        spell_what_is_missing()
+        given = list(sys.argv[1:] if args is None else args)
+        try:
+            code = super().main(given, *more, **{**extra, "standalone_mode": False})
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - an error that nobody expected has a code too
+            _tell(error, given)
+        else:
+            sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command; ends with a code of its own where nobody reads the output, Click's 1 being a verdict."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would complain when it ends
+            sys.exit(UNREAD)
+        return result
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Returns a command by name; a misspelt one is refused with those that are spelt alike."""
+        command = super().get_command(ctx, cmd_name)
+        if command is None and not ctx.resilient_parsing:
+            unknown = UnknownNameError("command", cmd_name, self.list_commands(ctx))
+            raise click.UsageError(str(unknown), ctx) from unknown
+        return command
+
+
+def explain_command(error: BaseException, arguments: Sequence[str] = ()) -> Failure:
+    """Explain an error of a command, of its usage too.
+
+    Args:
+        error: The error.
+        arguments: Of the command line, of which the message names the option whose value it is about.
+    """
+    if isinstance(error, click.ClickException):
+        given, hint = _of_usage(error, arguments)
+        return describe("usage", error.format_message(), given=given, hint=hint, code=error.exit_code)
+    if isinstance(error, click.Abort):  # Click's name of an interrupt
+        return interrupted(error)
+    return explain(error, arguments)
+
+
+def _of_usage(error: click.ClickException, arguments: Sequence[str]) -> tuple[str | None, str | None]:
+    """Returns what was given, and what to do, where a command line cannot be read."""
+    if isinstance(error.__cause__, UnknownNameError):
+        return error.__cause__.name, say_alike(error.__cause__.alike)
+    if isinstance(error, click.NoSuchOption):
+        return error.option_name, say_alike(tuple(error.possibilities or ()))
+    options = tuple(getattr(getattr(error, "param", None), "opts", ()))
+    given = next((value for option, value in pair_options(arguments) if option in options), None)
+    path = None if not isinstance(error, click.UsageError) or error.ctx is None else error.ctx.command_path
+    return given, None if path is None else f"{path} --help"
+
+
+def _tell(error: BaseException, arguments: Sequence[str]) -> None:
+    from privcheck.reports.values import SCHEMA
+
+    failure = explain_command(error, arguments)
+    if failure.code == INTERNAL:
+        traceback.print_exception(error)
+    if "--json" in arguments:
+        told = {
+            "schema": SCHEMA,
+            "error": failure.error,
+            "message": failure.message,
+            "given": failure.given,
+            "hint": failure.hint,
+        }
+        click.echo(json.dumps(told))
+    elif isinstance(error, click.ClickException):
+        error.show()
+    else:
+        hint = f"; {failure.hint}" if failure.hint and failure.hint not in failure.message else ""
+        click.echo(f"privcheck: {failure.message}{hint}", err=True)
+    sys.exit(failure.code)
