@@ -6,10 +6,8 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import re
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -20,7 +18,7 @@ import click
 
 from privcheck.commands.spelling import spell_what_is_missing
 from privcheck.entry_points import find_culprit
-from privcheck.errors import BudgetError, PrivcheckError, UnknownNameError
+from privcheck.errors import BudgetError, PrivcheckError, UnknownNameError, explain_error, explain_file, suggest
 from privcheck.hiding import hide_passwords
 
 MISUSE: Final = 2
@@ -28,7 +26,6 @@ REFUSED: Final = 1
 INTERNAL: Final = 70
 INTERRUPTED: Final = 130
 _UNREAD: Final = 141  # as of a process that SIGPIPE ended
-_MEMORY: Final = "make H, S, A or --trials smaller (--set S=…, --set H=…)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +93,11 @@ def explain(error: BaseException, arguments: Sequence[str] = ()) -> Failure:
     if isinstance(error, PrivcheckError):
         return _of_ours(error, arguments)
     if isinstance(error, MemoryError):
-        return _failure("memory", "out of memory", hint=_MEMORY)
+        said = explain_error(error)
+        return _failure(said.kind, said.message, hint=said.hint)
     if isinstance(error, OSError):
-        said = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
-        return _failure("file", _with_notes(said, error), hint=_of_file(error))
+        told = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
+        return _failure("file", _with_notes(told, error), hint=explain_file(error))
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return _failure("interrupted", _with_notes("interrupted", error.__cause__ or error), code=INTERRUPTED)
     return _of_code(error)
@@ -116,17 +114,13 @@ def _of_code(error: BaseException) -> Failure:
 def _of_usage(error: click.ClickException, arguments: Sequence[str]) -> tuple[str | None, str | None]:
     """Returns what was given, and what to do, where a command line cannot be read."""
     if isinstance(error.__cause__, UnknownNameError):
-        return error.__cause__.name, _alike(error.__cause__.alike)
+        return error.__cause__.name, suggest(error.__cause__.alike)
     if isinstance(error, click.NoSuchOption):
-        return error.option_name, _alike(tuple(error.possibilities or ()))
+        return error.option_name, suggest(tuple(error.possibilities or ()))
     options = tuple(getattr(getattr(error, "param", None), "opts", ()))
     given = next((value for option, value in _pairs(arguments) if option in options), None)
     path = None if not isinstance(error, click.UsageError) or error.ctx is None else error.ctx.command_path
     return given, None if path is None else f"{path} --help"
-
-
-def _alike(names: Sequence[str]) -> str | None:
-    return f"did you mean {' or '.join(names)}?" if names else None
 
 
 def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -157,21 +151,13 @@ def _with_notes(message: str, error: BaseException) -> str:
 
 
 def _of_ours(error: PrivcheckError, arguments: Sequence[str]) -> Failure:
-    kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type(error).__name__.removesuffix("Error")).lower()
     name, given = str(getattr(error, "name", "")), getattr(error, "given", None)
-    hint = None
     if isinstance(error, UnknownNameError):
-        name, given, hint = "", error.name, _alike(error.alike)
-    message = _name_option(str(error), name, given, arguments)
-    if isinstance(error.__cause__, OSError):
-        message, hint = _with_notes(message, error), _of_file(error.__cause__)
+        name, given = "", error.name
+    said = explain_error(error)
+    message = _name_option(str(error), name, given, arguments) + said.message.removeprefix(str(error))  # with its notes
     refused = REFUSED if isinstance(error, BudgetError) else MISUSE
-    return _failure(kind, message, given=given, hint=hint, code=refused)
-
-
-def _of_file(error: OSError) -> str | None:
-    hints = {errno.ENOSPC: "the disk is full: free some space, or give --out another directory"}
-    return hints.get(error.errno or 0)
+    return _failure(said.kind, message, given=given, hint=said.hint, code=refused)
 
 
 def _failure(error: str, message: str, *, given: object = None, hint: str | None = None, code: int = MISUSE) -> Failure:

@@ -90,7 +90,7 @@ def test_the_demonstration_is_a_ledger_whose_chains_fit_together(tmp_path):
 
 
 def test_the_demonstration_is_served_and_its_token_opens_the_page(tmp_path):
-    command = [sys.executable, "-m", "privcheck.service.demo", str(tmp_path / "demo"), "--port", "0"]
+    command = [sys.executable, "-m", "privcheck.commands.demo", str(tmp_path / "demo"), "--port", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         try:
             said = ""
