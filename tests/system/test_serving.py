@@ -14,11 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from page_visits import Guest, read
-from privcheck.commands import serving
+from privcheck.commands import demo, serving
 from privcheck.commands.cli import main
 from privcheck.errors import ParameterError
 from privcheck.ledger import Actor, Book, create_store
-from privcheck.service import demo
 
 
 def test_import_and_help_need_no_web_framework():
