@@ -32,11 +32,11 @@ from privcheck_audits.engine.blocks import blocks, total
 from privcheck_audits.engine.sampling import draw
 from privcheck_audits.engine.scores import MovedGroup, likelihood_trials
 from privcheck_audits.engine.sequential import sequential, sequential_on_the_curve
+from privcheck_audits.plan.trade_offs import pilot_marks
 from privcheck_audits.releases.attacks import Guesses
 from privcheck_audits.releases.canaries import worst_canary
 from privcheck_audits.releases.reachable_limit import best_plan, loss_law, reachable_curve, reachable_guesses
 from privcheck_audits.releases.view import releases
-from privcheck_audits.show.trade_offs import pilot_marks
 
 ROUNDS = 9
 ALPHA = 0.05

@@ -1,4 +1,4 @@
-"""A client of `privcheck serve`, with the standard library alone: the operations of `privcheck.ledger.Book` over HTTP.
+"""A client of `privcheck serve`, with the standard library alone: all operations of the ledger over HTTP.
 
 A write whose outcome is not known (no answer, 503) is asked for again with the same idempotency key, so that it is done
 once. Answers are dicts with the fields of `to_dict()`; a refusal is an answer, whose `state` is "refused".

@@ -5,9 +5,13 @@ Every message says what was given, what was expected and what to do; the offendi
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+_SMALLER: Final = "make H, S, A or --trials smaller (--set S=…, --set H=…)"
 _MANY: Final = 12  # names that a message lists where some of them are spelt alike
 
 
@@ -194,6 +198,43 @@ class AuditError(PrivcheckError):
 
 class FileFormatError(PrivcheckError, ValueError):
     """A file that cannot be read as what it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """An error in words, for the command line and the service alike.
+
+    Attributes:
+        kind: The kind of error, in one word.
+        message: What was given and what was expected, with the notes that were added.
+        hint: What to do; None where the message is all there is to say.
+    """
+
+    kind: str
+    message: str
+    hint: str | None
+
+
+def explain_error(error: PrivcheckError | MemoryError) -> Explanation:
+    """Returns an error in words: its kind, its message, what to do."""
+    if isinstance(error, MemoryError):
+        return Explanation("memory", "out of memory", _SMALLER)
+    kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type(error).__name__.removesuffix("Error")).lower()
+    if isinstance(error.__cause__, OSError):
+        message = "; ".join([str(error), *getattr(error, "__notes__", ())])
+        return Explanation(kind, message, explain_file(error.__cause__))
+    return Explanation(kind, str(error), suggest(error.alike) if isinstance(error, UnknownNameError) else None)
+
+
+def explain_file(error: OSError) -> str | None:
+    """Returns what to do about an error of the file system; None where nothing can be said."""
+    hints = {errno.ENOSPC: "the disk is full: free some space, or give --out another directory"}
+    return hints.get(error.errno or 0)
+
+
+def suggest(names: Sequence[str]) -> str | None:
+    """Returns the question whether one of several names was meant; None without names."""
+    return f"did you mean {' or '.join(names)}?" if names else None
 
 
 def _again(kind: type[PrivcheckError], args: tuple[Any, ...], attributes: Mapping[str, Any]) -> PrivcheckError:

@@ -1,6 +1,6 @@
 """What the pictures of an audit show, as plain values: finite numbers and words, so that they go into JSON as they are.
 
-Audits fill them (`privcheck_audits.show.pictures`), reports draw them. No verdict rests on any of them.
+Audits fill them (`privcheck_audits.plan.pictures`), reports draw them. No verdict rests on any of them.
 """
 
 from __future__ import annotations

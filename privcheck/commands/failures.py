@@ -6,14 +6,12 @@
 
 from __future__ import annotations
 
-import errno
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from privcheck.entry_points import find_culprit
-from privcheck.errors import BudgetError, PrivcheckError, UnknownNameError
+from privcheck.errors import BudgetError, PrivcheckError, UnknownNameError, explain_error, explain_file
 from privcheck.hiding import hide_passwords
 
 MISUSE: Final = 2
@@ -21,7 +19,6 @@ REFUSED: Final = 1
 INTERNAL: Final = 70
 INTERRUPTED: Final = 130
 UNREAD: Final = 141  # as of a process that SIGPIPE ended
-_MEMORY: Final = "make H, S, A or --trials smaller (--set S=…, --set H=…)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +50,11 @@ def explain(error: BaseException, arguments: Sequence[str] = ()) -> Failure:
     if isinstance(error, PrivcheckError):
         return _of_ours(error, arguments)
     if isinstance(error, MemoryError):
-        return describe("memory", "out of memory", hint=_MEMORY)
+        said = explain_error(error)
+        return describe(said.kind, said.message, hint=said.hint)
     if isinstance(error, OSError):
-        said = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
-        return describe("file", _with_notes(said, error), hint=_of_file(error))
+        told = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
+        return describe("file", _with_notes(told, error), hint=explain_file(error))
     if isinstance(error, KeyboardInterrupt):
         return interrupted(error)
     return _of_code(error)
@@ -73,11 +71,6 @@ def _of_code(error: BaseException) -> Failure:
         return describe("package", culprit, hint="mend the package, or uninstall it")
     message = f"internal error, nothing was decided: {error!r}"
     return describe("internal", message, hint="please report it", code=INTERNAL)
-
-
-def say_alike(names: Sequence[str]) -> str | None:
-    """The hint on a misspelt name; None where no name is alike."""
-    return f"did you mean {' or '.join(names)}?" if names else None
 
 
 def pair_options(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -108,21 +101,13 @@ def _with_notes(message: str, error: BaseException) -> str:
 
 
 def _of_ours(error: PrivcheckError, arguments: Sequence[str]) -> Failure:
-    kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type(error).__name__.removesuffix("Error")).lower()
     name, given = str(getattr(error, "name", "")), getattr(error, "given", None)
-    hint = None
     if isinstance(error, UnknownNameError):
-        name, given, hint = "", error.name, say_alike(error.alike)
-    message = _name_option(str(error), name, given, arguments)
-    if isinstance(error.__cause__, OSError):
-        message, hint = _with_notes(message, error), _of_file(error.__cause__)
+        name, given = "", error.name
+    said = explain_error(error)
+    message = _name_option(str(error), name, given, arguments) + said.message.removeprefix(str(error))  # with its notes
     refused = REFUSED if isinstance(error, BudgetError) else MISUSE
-    return describe(kind, message, given=given, hint=hint, code=refused)
-
-
-def _of_file(error: OSError) -> str | None:
-    hints = {errno.ENOSPC: "the disk is full: free some space, or give --out another directory"}
-    return hints.get(error.errno or 0)
+    return describe(said.kind, message, given=given, hint=said.hint, code=refused)
 
 
 def describe(error: str, message: str, *, given: object = None, hint: str | None = None, code: int = MISUSE) -> Failure:

@@ -19,10 +19,9 @@ from privcheck.commands.failures import (
     explain,
     interrupted,
     pair_options,
-    say_alike,
 )
 from privcheck.commands.spelling import spell_what_is_missing
-from privcheck.errors import UnknownNameError
+from privcheck.errors import UnknownNameError, suggest
 
 
 class Front(click.Group):
@@ -76,9 +75,9 @@ def explain_command(error: BaseException, arguments: Sequence[str] = ()) -> Fail
 def _of_usage(error: click.ClickException, arguments: Sequence[str]) -> tuple[str | None, str | None]:
     """Returns what was given, and what to do, where a command line cannot be read."""
     if isinstance(error.__cause__, UnknownNameError):
-        return error.__cause__.name, say_alike(error.__cause__.alike)
+        return error.__cause__.name, suggest(error.__cause__.alike)
     if isinstance(error, click.NoSuchOption):
-        return error.option_name, say_alike(tuple(error.possibilities or ()))
+        return error.option_name, suggest(tuple(error.possibilities or ()))
     options = tuple(getattr(getattr(error, "param", None), "opts", ()))
     given = next((value for option, value in pair_options(arguments) if option in options), None)
     path = None if not isinstance(error, click.UsageError) or error.ctx is None else error.ctx.command_path

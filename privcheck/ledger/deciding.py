@@ -24,8 +24,8 @@ _MOST_TIMES: Final = 10**18
 
 
 def quote_of(
-    transaction: Transaction, grant: Grant, policy: Policy, spending: Spending, unit: Unit, *, blocks: Sequence[str],
-    at: str,
+    transaction: Transaction, grant: Grant, policy: Policy, spending: Spending, unit: Unit, *,
+    blocks: Sequence[str], at: str,
 ) -> Quote:  # fmt: skip
     """Returns what a charge would cost, and whether it would fit now, on blocks; none: on the dataset as a whole.
 

@@ -22,6 +22,7 @@ from privcheck.service.worker import serve
 Json = dict[str, Any]
 _READY: Final = 60.0  # seconds that a process may take to start
 _KEPT: Final = 512  # answers
+_TASKS: Final = "privcheck.commands.calculations"  # by name: a process imports it, the service does not
 _LOG: Final = logging.getLogger("privcheck.service")
 
 
@@ -61,7 +62,7 @@ class _Process:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs,), daemon=True, name="privcheck-calculations")
+        self.process = context.Process(target=serve, args=(theirs, _TASKS), daemon=True, name="privcheck-calculations")
         self.process.start()
         theirs.close()
 
@@ -104,7 +105,7 @@ class _Process:
 
 @dataclass(slots=True, kw_only=True)
 class Calculator:
-    """Answers tasks of `privcheck.service.calculations`, and remembers the answers.
+    """Answers tasks of `privcheck.commands.calculations`, and remembers the answers.
 
     Attributes:
         processes: That calculate at the same time.

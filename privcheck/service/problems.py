@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Scope
 
-from privcheck.commands.failures import explain
 from privcheck.errors import (
     AuthorityError,
     BudgetError,
@@ -26,7 +25,9 @@ from privcheck.errors import (
     StateError,
     StoreError,
     UnknownNameError,
+    explain_error,
 )
+from privcheck.hiding import hide_passwords
 from privcheck.ledger.roles import Role
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -185,12 +186,13 @@ def as_problem(error: Exception) -> ProblemError:
         return ProblemError(403 if error.known else 401, str(error), more={"error": "authority"}, headers=headers)
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 422)
     if isinstance(error, PrivcheckError):
-        failure = explain(error)
-        detail = join_hint(failure.message, failure.hint)
+        said = explain_error(error)
+        message = hide_passwords(said.message)
+        detail = join_hint(message, said.hint)
         field = "" if isinstance(error, UnknownNameError) else str(getattr(error, "name", ""))
-        errors = [FieldProblem(field=field[:100], message=_short(failure.message))] if field else []
+        errors = [FieldProblem(field=field[:100], message=_short(message))] if field else []
         state = {"state": error.state} if isinstance(error, StateError) else {}
-        more = {"error": failure.error, **state}
+        more = {"error": said.kind, **state}
         if status == 503:
             lasting = isinstance(error, LedgerError) or getattr(error, "read_only", False)
             return ProblemError(503, _short(detail), more={**more, "read_only": lasting}, inside=True)

@@ -5,40 +5,30 @@ from __future__ import annotations
 import json
 import resource
 import signal
-import traceback
+from importlib import import_module
 from multiprocessing.connection import Connection
-from typing import Any, Final
+from typing import Final
 
 _MEMORY: Final = 6 * 2**30  # of address space: a declaration with S = 10^9 must not take the machine with it
 
 
-def serve(pipe: Connection) -> None:
-    """Answers tasks from a pipe until it is closed; the first thing it says is that it is ready."""
+def serve(pipe: Connection, tasks: str) -> None:
+    """Answers tasks from a pipe until it is closed; the first message says that the process is ready.
+
+    Args:
+        pipe: Brings tasks as JSON, [name, body], and takes their answers as JSON.
+        tasks: The module whose `answer(name, body)` answers a task; it is imported here, once memory is bounded.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who is asked to end is the server, which ends its workers
     _limit_memory()
-    from privcheck.service.calculations import TASKS
-
+    answer = import_module(tasks).answer
     pipe.send_bytes(b"ready")
     while True:
         try:
             task, body = json.loads(pipe.recv_bytes())
         except (EOFError, OSError):
             return
-        pipe.send_bytes(json.dumps(_answer(TASKS[task], body)).encode())
-
-
-def _answer(function: Any, body: Any) -> dict[str, Any]:
-    from privcheck.commands.failures import explain
-    from privcheck.errors import PrivcheckError
-
-    try:
-        return {"result": function(body)}
-    except (PrivcheckError, MemoryError) as error:
-        failure = explain(error)
-        name = str(getattr(error, "name", ""))
-        return {"refused": {"message": failure.message, "hint": failure.hint, "name": name, "kind": failure.error}}
-    except Exception:  # noqa: BLE001 - whatever ends a task does not end the process
-        return {"crashed": traceback.format_exc()}
+        pipe.send_bytes(json.dumps(answer(task, body)).encode())
 
 
 def _limit_memory() -> None:

@@ -23,7 +23,7 @@ from privcheck.procedures import NoisyMax
 from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.statistics import VisitCounts
 from privcheck.symbols import A, H, S, rho, sqrt
-from privcheck_audits.show import trade_offs
+from privcheck_audits.plan import trade_offs
 
 
 def declared(guarantee, *mechanisms, procedures=(), relation=None, model="central", defaults=("1", "1")):

@@ -14,11 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from page_visits import Guest, read
-from privcheck.commands import serving
+from privcheck.commands import demo, serving
 from privcheck.commands.cli import main
 from privcheck.errors import ParameterError
 from privcheck.ledger import Actor, Book, create_store
-from privcheck.service import demo
 
 
 def test_import_and_help_need_no_web_framework():
@@ -90,7 +89,7 @@ def test_the_demonstration_is_a_ledger_whose_chains_fit_together(tmp_path):
 
 
 def test_the_demonstration_is_served_and_its_token_opens_the_page(tmp_path):
-    command = [sys.executable, "-m", "privcheck.service.demo", str(tmp_path / "demo"), "--port", "0"]
+    command = [sys.executable, "-m", "privcheck.commands.demo", str(tmp_path / "demo"), "--port", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         try:
             said = ""

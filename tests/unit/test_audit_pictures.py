@@ -26,11 +26,11 @@ from privcheck_audits.bounds import CurveFlip
 from privcheck_audits.engine.blocks import Tally, tally
 from privcheck_audits.engine.counting import threshold_errors
 from privcheck_audits.engine.scores import Scored
-from privcheck_audits.show.pictures import Prefixes, add_pictures, draw_distances, draw_spreads, history, of_parts
-from privcheck_audits.show.side_by_side import show_pair, side_by_side
-from privcheck_audits.show.trade_offs import marks, pilot_marks, trace_charge, trace_claim, trade_off
-from privcheck_audits.white_box.distances import Distance, Replayed
-from privcheck_audits.white_box.noise_tests import NoiseTest
+from privcheck_audits.plan.pictures import Prefixes, add_pictures, history, of_parts
+from privcheck_audits.plan.side_by_side import show_pair, side_by_side
+from privcheck_audits.plan.trade_offs import marks, pilot_marks, trace_charge, trace_claim, trade_off
+from privcheck_audits.white_box.distances import Distance, Replayed, draw_distances
+from privcheck_audits.white_box.noise_tests import NoiseTest, draw_spreads
 
 SURE = 1 - 1e-9
 MU = 1.2

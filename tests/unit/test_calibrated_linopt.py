@@ -22,7 +22,7 @@ from privcheck_algorithms.calibrated_linopt.kernels import plan
 from privcheck_algorithms.calibrated_linopt.mixture import design, mixture, transitions
 from privcheck_algorithms.calibrated_linopt.player import player, release
 from privcheck_algorithms.calibrated_linopt.statistic import TargetedSteps, TargetSums, draw_user, furthest_pairs
-from privcheck_algorithms.calibrated_ucb_vi.agent import schedule
+from privcheck_algorithms.online.batches import schedule
 from twins import linear_mixture as naive
 
 OPTION = {"first_batch": 300.0, "growth": 1.25, "turns": 3.0, "spread": 0.5, "reach": 1.0, "prior": 1.0}

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from privcheck import accounting as acc
 from privcheck import api
+from privcheck.commands.calculations import decimal_up
 from privcheck.reports.values import document
 from privcheck.service.app import Settings, create_app
-from privcheck.service.calculations import decimal_up
 from privcheck.service.calculator import Calculator
 from privcheck.service.limits import BODY_BYTES, Buckets
 from privcheck.service.problems import ProblemError

@@ -12,10 +12,10 @@ import pytest
 import budget_stores
 from demo_pages import OFFICER, demonstrated
 from page_visits import labelled, numbers, read, rows, says, words
+from privcheck.commands.calculations import afford
 from privcheck.errors import ParameterError
 from privcheck.ledger import Actor
 from privcheck.ledger.wire import parse_event
-from privcheck.service.calculations import afford
 from privcheck.service.pages.derivation import rule_of
 from privcheck.service.problems import ProblemError
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from page_visits import HTML, OWN, Guest, read
+from privcheck.commands import demo
 from privcheck.ledger.roles import ROLES, may
-from privcheck.service import demo
 from privcheck.service.app import Settings, create_app
 from privcheck.service.opening import open_or_create
 from privcheck.service.pages.adding import ROUTERS

@@ -12,7 +12,10 @@ from privcheck.registry import Algorithm
 from privcheck.results import OnlineRequest
 from privcheck_algorithms.baselines.ucb_vi import EPISODES
 from privcheck_algorithms.linear.lsvi_player import CENTRED, GROWTH
-from privcheck_algorithms.linear.weighted_player import BONUS, DOUBT, RIDGE, exact_rule, weighted_player
+from privcheck_algorithms.linear.weighted_player import BONUS as WEIGHTED_BONUS
+from privcheck_algorithms.linear.weighted_player import DOUBT, weighted_player
+from privcheck_algorithms.linear.weighted_player import RIDGE as WEIGHTED_RIDGE
+from privcheck_algorithms.linear.weighted_player import exact_rule as exact_weighted_rule
 
 
 def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noqa: ARG001 - it always is
@@ -24,7 +27,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:  # noq
     if request.options["growth"] < 1:
         message = f"growth (of a determinant until the next plan): expected at least 1, got {request.options['growth']}"
         raise ParameterError(message, name="growth", given=request.options["growth"])
-    return weighted_player(request, exact_rule(request), label="lsvi-ucb-pp")
+    return weighted_player(request, exact_weighted_rule(request), label="lsvi-ucb-pp")
 
 
 LSVI_UCB_PP = Algorithm(
@@ -33,7 +36,7 @@ LSVI_UCB_PP = Algorithm(
     source="He, Zhao, Zhou & Gu 2023; Sahu 2025, Algorithm 1 without noise",
     declare=None,
     readings=(CENTRED,),
-    options=(EPISODES, RIDGE, BONUS, GROWTH, DOUBT),
+    options=(EPISODES, WEIGHTED_RIDGE, WEIGHTED_BONUS, GROWTH, DOUBT),
     printed={"doubt": "1"},
     online=player,
 )

@@ -18,8 +18,8 @@ from privcheck.results import OnlineRequest
 from privcheck_algorithms.calibrated_linopt.agent import Numbers, Past, believe, choose
 from privcheck_algorithms.calibrated_linopt.kernels import Batch, serve
 from privcheck_algorithms.calibrated_linopt.mixture import design, mixture
-from privcheck_algorithms.calibrated_ucb_vi.agent import schedule
 from privcheck_algorithms.linear.mixtures import find_kernels
+from privcheck_algorithms.online.batches import schedule
 from privcheck_algorithms.online.faces import BatchFace
 from privcheck_algorithms.online.private import NOISE, declared
 from privcheck_algorithms.online.sizes import MEMORY, refuse

@@ -25,7 +25,7 @@ from privcheck.results import OnlineRequest
 from privcheck.runtime.release_noise import ReleaseNoise
 from privcheck.statistics.on_grid import OnGrid
 from privcheck_algorithms.calibrated_ucb_vi.kernels import Batch, Estimate, add_expected_visits, plan, serve
-from privcheck_algorithms.online.batches import schedule as schedule  # noqa: PLC0414 - the linear agents take it from here
+from privcheck_algorithms.online.batches import schedule
 from privcheck_algorithms.online.faces import BatchFace
 from privcheck_algorithms.online.policy_runs import LEARNER, PolicyRuns, tune
 from privcheck_algorithms.online.policy_runs import Batch as Ended

@@ -16,7 +16,8 @@ from privcheck.statements import Origin
 from privcheck.symbols import K, delta, epsilon, expression, maximum
 from privcheck_algorithms.printed import COROLLARY_5_2, LEMMA_5_1, LEMMA_5_4
 from privcheck_algorithms.privatizers import declaration as privatizers
-from privcheck_algorithms.privatizers.declaration import CALIBRATED, COSTS, MU, SAME_START, CountedAlgorithm, neighbours
+from privcheck_algorithms.privatizers.declaration import CALIBRATED as CALIBRATED_PARAMETERS
+from privcheck_algorithms.privatizers.declaration import COSTS, MU, SAME_START, CountedAlgorithm, neighbours
 
 RELEASES = Reading(
     name="releases",
@@ -81,6 +82,6 @@ def calibrated(readings: Mapping[str, str]) -> Declaration:
         relation=relation,
         releases=tuple(Release(name, table, mechanism, schedule=schedule) for name, table in COSTS.items()),
         claim=Claim(ApproxDP(epsilon, delta), source="README, “With calibrated noise”", joint=Joint()),
-        parameters=CALIBRATED,
+        parameters=CALIBRATED_PARAMETERS,
         origin=Origin(kind="own", text="README of private_ucb_vi: Chowdhury & Zhou's tables with Gaussian noise"),
     )

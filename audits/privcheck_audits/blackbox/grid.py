@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from privcheck_audits.blackbox.learners import Array, Bits
 
 _BITS: Final = 30  # of the fine grid
 _PRECISIONS: Final = (8, 11, 24)  # bfloat16, float16, float32
@@ -24,9 +25,6 @@ _SHARE: Final = 0.5  # of them that have no more bits
 _EVEN: Final = 0.4  # of them that are odd multiples of the finest step: half, on one even grid
 _TOP: Final = 0.999  # quantile of the magnitudes
 _DIGITS: Final = 53
-
-Array = NDArray[np.float64]
-Bits = NDArray[np.bool_]
 
 
 def grid_steps(rows: Array, secret: Bits, *, fine: bool = False) -> Array:

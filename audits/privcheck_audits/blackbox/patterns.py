@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from privcheck_audits.blackbox.learners import Array
 
 
 def row_keys(rows: Array) -> NDArray[np.uint64]:

@@ -8,7 +8,7 @@ from privcheck.auditors import MechanismClaim
 from privcheck.pictures import TradeOff
 from privcheck_audits.blackbox.counts import Counts
 from privcheck_audits.engine.blocks import Tally
-from privcheck_audits.show.trade_offs import trace_claim, trade_off
+from privcheck_audits.plan.trade_offs import trace_claim, trade_off
 
 
 def draw_errors(counts: Counts, score: int, claim: MechanismClaim, *, confidence: float) -> TradeOff | None:

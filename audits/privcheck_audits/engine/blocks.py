@@ -294,7 +294,7 @@ def tally(
         first: The number of the block's first run.
         seed: The audit's seed, for the message.
         thresholds: Ascending, fixed before the block was drawn: where both kinds of error are counted, for one event or
-            for the trade-off curve (`privcheck_audits.show.pictures`).
+            for the trade-off curve (`privcheck_audits.plan.pictures`).
 
     Raises:
         AuditError: A score is not finite; it is never compared.

@@ -1,1 +1,1 @@
-"""Audit plans: one for all algorithms, from what is registered; and what every view does with a request."""
+"""Audit plans: one for all algorithms, from what is registered; what every view does with a request, and pictures."""

@@ -17,7 +17,7 @@ from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.engine.blocks import Tally
 from privcheck_audits.engine.prefixes import Prefixes
 from privcheck_audits.plan.common import Evidence, Limits, limits, says_nothing
-from privcheck_audits.show.pictures import add_pictures
+from privcheck_audits.plan.pictures import add_pictures
 
 C = TypeVar("C")
 

@@ -26,8 +26,8 @@ from privcheck_audits.engine.prefixes import Prefixes
 from privcheck_audits.engine.sampling import add_exact, draw
 from privcheck_audits.engine.scores import Scored, draw_hidden_bits
 from privcheck_audits.engine.sequential import Sequential, sequential
+from privcheck_audits.plan.trade_offs import marks
 from privcheck_audits.policy.linear_score import LinearScore, learn_score
-from privcheck_audits.show.trade_offs import marks
 
 LEARNED: Final = 0.3  # the share of the runs on which the score is learned
 BLOCK: Final = 2_048  # runs

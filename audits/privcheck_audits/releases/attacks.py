@@ -26,6 +26,7 @@ from privcheck_audits.engine.prefixes import Counted, Prefixes
 from privcheck_audits.engine.scores import Told, likelihood_trials
 from privcheck_audits.plan.common import Evidence, Limits, place_blocks
 from privcheck_audits.plan.runner import Outcome, run_test
+from privcheck_audits.plan.trade_offs import pilot_marks
 from privcheck_audits.releases.canaries import Canary
 from privcheck_audits.releases.reachable_limit import (
     LossLaw,
@@ -34,7 +35,6 @@ from privcheck_audits.releases.reachable_limit import (
     reachable_curve,
     reachable_guesses,
 )
-from privcheck_audits.show.trade_offs import pilot_marks
 
 _POINTS: Final = 61  # of a plotted curve
 

@@ -15,12 +15,12 @@ from privcheck_audits.plan.anytime import audit_until_refuted
 from privcheck_audits.plan.common import Evidence, Limits, check, limits, shares, size_note
 from privcheck_audits.plan.meanings import releases_meaning
 from privcheck_audits.plan.methods import METHODS, on_curve, refuse_unfit, unfit
+from privcheck_audits.plan.pictures import of_parts
 from privcheck_audits.releases.attacks import AttackedInstance, RunAttack, coin_flip, curve
 from privcheck_audits.releases.canaries import worst_canary
 from privcheck_audits.releases.divergences import divergence, with_coin_flip
 from privcheck_audits.releases.events import clopper_pearson
 from privcheck_audits.releases.groups import group, one_run
-from privcheck_audits.show.pictures import of_parts
 
 _MANY: Final = 200  # Laplace coordinates, whose extreme has probability 2^−many
 _ONE_INSTANCE: Final[Mapping[AuditMethod, RunAttack]] = {

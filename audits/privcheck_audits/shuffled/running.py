@@ -35,10 +35,9 @@ from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.engine.blocks import blocks, total
 from privcheck_audits.plan.common import Evidence, check, place_blocks, size_note
 from privcheck_audits.plan.runner import Outcome, run_test
-from privcheck_audits.show.pictures import draw_spreads
 from privcheck_audits.shuffled.links import BETS, bet_on_links
 from privcheck_audits.white_box.agents import Watched, watch
-from privcheck_audits.white_box.noise_tests import NoiseRecorder, NoiseTest, Sums, judge
+from privcheck_audits.white_box.noise_tests import NoiseRecorder, NoiseTest, Sums, draw_spreads, judge
 
 _PLACES: Final = 64  # at either end of a counter's messages, that are looked at one by one
 _STRETCHES: Final = 16  # into which they are cut

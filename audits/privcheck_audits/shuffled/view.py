@@ -31,9 +31,9 @@ from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.engine.blocks import BLOCK, Tally, blocks
 from privcheck_audits.engine.prefixes import Prefixes
 from privcheck_audits.plan.common import Evidence, Limits, check, elsewhere, limits, place_blocks, shares
+from privcheck_audits.plan.pictures import of_parts
 from privcheck_audits.plan.runner import Outcome, run_test
-from privcheck_audits.show.pictures import of_parts
-from privcheck_audits.show.trade_offs import pilot_marks
+from privcheck_audits.plan.trade_offs import pilot_marks
 from privcheck_audits.shuffled.attacks import Attack
 from privcheck_audits.shuffled.guesses import SHOWN, Aim, Messages, MessageTally, aim, scores
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from privcheck.charges import charge
 from privcheck.declaration import Release
-from privcheck.pictures import ShownPair
+from privcheck.pictures import Bar, Bars, ShownPair
 from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics import FeatureSums, GramMatrices, SparseDifference
 from privcheck.statistics.linear import step_bounds
@@ -20,6 +20,7 @@ from privcheck_audits.white_box.users import Array
 
 Norm = Literal["l1", "l2", "linf", "step"]  # step: ℓ₂ at the step that comes nearest to its share of the charge
 NORMS: Final[tuple[Norm, ...]] = ("l1", "l2", "linf")
+_SHOWN_NORMS: Final = {"l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "step": "ℓ₂ at one step"}
 ROUNDING: Final = 1e-12  # relative, for statistics that sum floats; distances of whole numbers are compared exactly
 
 
@@ -235,3 +236,29 @@ class Moved:
         mirrored = np.broadcast_to(rows != columns, (entries.size // rows.size, rows.size)).ravel()
         sparse = SparseDifference(cells=np.arange(entries.size), change=entries, mirrored=mirrored)
         return self.release.mechanism.whitened(sparse).change
+
+
+def draw_distances(distances: Iterable[Distance]) -> Bars:
+    """Returns how far each release was moved over what is charged, in its worst norm: exact, without an interval."""
+    worst: dict[str, Distance] = {}
+    for one in distances:
+        if one.release not in worst or (one.exceeds, one.ratio) > (
+            worst[one.release].exceeds,
+            worst[one.release].ratio,
+        ):
+            worst[one.release] = one
+    return Bars(
+        quantity="distance moved / sensitivity charged",
+        one_sided=True,
+        bars=tuple(
+            Bar(
+                name=f"{one.release}, {_SHOWN_NORMS[one.norm]}",
+                ratio=one.ratio if math.isfinite(one.ratio) else None,
+                violated=one.exceeds,
+                words=f"{one.measured:.6g} of {one.charged:.6g}"
+                if math.isfinite(one.measured)
+                else "the two runs did not release the same slices",
+            )
+            for one in worst.values()
+        ),
+    )

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import AuditError, ParameterError
 from privcheck.mechanisms import Mechanism, Noise, lacks
+from privcheck.pictures import Bar, Bars
 from privcheck.schedules import Tree
 from privcheck_audits.white_box.streams import level, list_related_nodes
 from privcheck_audits.white_box.users import Array
@@ -347,3 +348,37 @@ def _independence(kind: str, where: str, agreed: int, pairs: int) -> NoiseTest:
     return NoiseTest(
         name=f"independence: {kind}", where=where, p_value=min(1.0, tail * _OUT), figure=agreed / pairs, draws=pairs
     )
+
+
+def draw_spreads(tests: Iterable[NoiseTest], declared: Mapping[str, Noise], level: float) -> Bars:
+    """Returns the scale that each release's noise was drawn at over the declared one, with its interval.
+
+    n·(drawn/true)² ~ χ²(n) for Gaussian noise, 2n·(drawn/true) ~ χ²(2n) for Laplace noise: the interval holds the
+    declared scale exactly where the test does not refute it.
+
+    Args:
+        tests: Of the noise; those of the scale are shown.
+        declared: The declared noise by release.
+        level: α of each test.
+    """
+    from scipy.stats import chi2
+
+    bars = []
+    for test in tests:
+        if test.name != "scale":
+            continue
+        noise = declared[test.where]
+        _, degrees = noise.scale_statistic(test.draws, 0.0)
+        ends = (float(quantile(level / 2, degrees)) for quantile in (chi2.isf, chi2.ppf))
+        low, high = (noise.scale_ratio(degrees / end) for end in ends)
+        bars.append(
+            Bar(
+                name=test.where,
+                ratio=test.figure,
+                at_least=test.figure * low,
+                at_most=test.figure * high,
+                violated=test.p_value < level,
+                words=f"{test.draws} draws, declared {noise.scale:.6g}",
+            )
+        )
+    return Bars(quantity="scale drawn / scale declared", one_sided=False, bars=tuple(bars))

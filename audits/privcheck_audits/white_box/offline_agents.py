@@ -21,7 +21,7 @@ from privcheck.runtime import Billboard, Channel, Ledger, RecordingChannel, Rele
 from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories, concatenate
 from privcheck.verification.candidates import UserPair
-from privcheck_audits.show.side_by_side import show_pair
+from privcheck_audits.plan.side_by_side import show_pair
 from privcheck_audits.white_box.distances import Distance, Replayed
 from privcheck_audits.white_box.lockstep import Opened, describe_user
 from privcheck_audits.white_box.noise_tests import NoiseRecorder, Sums

@@ -20,7 +20,7 @@ from privcheck.errors import AuditError
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.online.player import Replicate, Tables
 from privcheck_audits.engine.blocks import total
-from privcheck_audits.show.side_by_side import show_pair
+from privcheck_audits.plan.side_by_side import show_pair
 from privcheck_audits.white_box.agents import Twin, Watched, policies, read_shown, same_policies
 from privcheck_audits.white_box.distances import Distance, Moved, Replayed
 from privcheck_audits.white_box.faces import CheckedFace, act

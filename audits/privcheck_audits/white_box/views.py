@@ -29,11 +29,10 @@ from privcheck.verification.known_data import explain_no_pair, explain_unknown_d
 from privcheck_audits.engine.blocks import A, Work, blocks, total
 from privcheck_audits.plan.common import Evidence, check, place_blocks, size_note
 from privcheck_audits.plan.runner import Outcome, run_test
-from privcheck_audits.show.pictures import draw_distances, draw_spreads
-from privcheck_audits.white_box.distances import Distance, Replayed
+from privcheck_audits.white_box.distances import Distance, Replayed, draw_distances
 from privcheck_audits.white_box.lockstep import publish, replay
 from privcheck_audits.white_box.noise import noise_sums
-from privcheck_audits.white_box.noise_tests import Sums, explain_untested, judge, list_declared_noise
+from privcheck_audits.white_box.noise_tests import Sums, draw_spreads, explain_untested, judge, list_declared_noise
 from privcheck_audits.white_box.offline_agents import OfflinePasses, replay_pair
 from privcheck_audits.white_box.streams import audience, canaries, only, refuse_absence, tractable
 from privcheck_audits.white_box.users import Users, gather_users, others, random_pair

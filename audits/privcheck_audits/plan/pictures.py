@@ -8,8 +8,7 @@ grow with the number of trials, and no bound depends on anything here.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final, TypeVar
@@ -17,21 +16,17 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from privcheck.accounting import account
-from privcheck.mechanisms import Noise
-from privcheck.pictures import Bar, Bars, History, ShownPair
+from privcheck.pictures import History, ShownPair
 from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.engine.blocks import Tally
 from privcheck_audits.engine.prefixes import Counted, Prefixes
-from privcheck_audits.show.side_by_side import show_pair
-from privcheck_audits.show.trade_offs import trace_charge, trace_claim, trade_off
-from privcheck_audits.white_box.distances import Distance
-from privcheck_audits.white_box.noise_tests import NoiseTest
+from privcheck_audits.plan.side_by_side import show_pair
+from privcheck_audits.plan.trade_offs import trace_charge, trace_claim, trade_off
 
-__all__ = ["Prefixes", "add_pictures", "draw_distances", "draw_spreads", "history", "of_parts"]
+__all__ = ["Prefixes", "add_pictures", "history", "of_parts"]
 
 _LIMITS: Final = 24  # points of the limit
 _LEAST: Final = 50  # trials, where the limit begins
-_NORMS: Final = {"l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "step": "ℓ₂ at one step"}
 
 C = TypeVar("C", bound=Counted)
 
@@ -119,63 +114,3 @@ def of_parts(course: History | None, parts: int) -> History | None:
         trials=tuple(parts * number for number in course.trials),
         reachable_trials=tuple(parts * number for number in course.reachable_trials),
     )
-
-
-def draw_distances(distances: Iterable[Distance]) -> Bars:
-    """Returns how far each release was moved over what is charged, in its worst norm: exact, without an interval."""
-    worst: dict[str, Distance] = {}
-    for one in distances:
-        if one.release not in worst or (one.exceeds, one.ratio) > (
-            worst[one.release].exceeds,
-            worst[one.release].ratio,
-        ):
-            worst[one.release] = one
-    return Bars(
-        quantity="distance moved / sensitivity charged",
-        one_sided=True,
-        bars=tuple(
-            Bar(
-                name=f"{one.release}, {_NORMS[one.norm]}",
-                ratio=one.ratio if math.isfinite(one.ratio) else None,
-                violated=one.exceeds,
-                words=f"{one.measured:.6g} of {one.charged:.6g}"
-                if math.isfinite(one.measured)
-                else "the two runs did not release the same slices",
-            )
-            for one in worst.values()
-        ),
-    )
-
-
-def draw_spreads(tests: Iterable[NoiseTest], declared: Mapping[str, Noise], level: float) -> Bars:
-    """Returns the scale that each release's noise was drawn at over the declared one, with its interval.
-
-    n·(drawn/true)² ~ χ²(n) for Gaussian noise, 2n·(drawn/true) ~ χ²(2n) for Laplace noise: the interval holds the
-    declared scale exactly where the test does not refute it.
-
-    Args:
-        tests: Of the noise; those of the scale are shown.
-        declared: The declared noise by release.
-        level: α of each test.
-    """
-    from scipy.stats import chi2
-
-    bars = []
-    for test in tests:
-        if test.name != "scale":
-            continue
-        noise = declared[test.where]
-        _, degrees = noise.scale_statistic(test.draws, 0.0)
-        ends = (float(quantile(level / 2, degrees)) for quantile in (chi2.isf, chi2.ppf))
-        low, high = (noise.scale_ratio(degrees / end) for end in ends)
-        bars.append(
-            Bar(
-                name=test.where,
-                ratio=test.figure,
-                at_least=test.figure * low,
-                at_most=test.figure * high,
-                violated=test.p_value < level,
-                words=f"{test.draws} draws, declared {noise.scale:.6g}",
-            )
-        )
-    return Bars(quantity="scale drawn / scale declared", one_sided=False, bars=tuple(bars))

@@ -1,6 +1,6 @@
 """A ledger to look at: three datasets over three months, with grants in every state, a plan, and things that wait.
 
-`python -m privcheck.service.demo DIRECTORY` fills `DIRECTORY/demo.db` and serves it, with further options as
+`python -m privcheck.commands.demo DIRECTORY` fills `DIRECTORY/demo.db` and serves it, with further options as
 `privcheck serve`; `make serve-demo` does that.
 """
 

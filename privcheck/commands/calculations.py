@@ -7,21 +7,23 @@ are never below the float they stand for.
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, Final
 
-from privcheck import accounting, api
+from privcheck import accounting
 from privcheck.accounting.currencies import Cost
 from privcheck.accounting.curve import Curve
 from privcheck.accounting.reals import real
 from privcheck.commands import declared
 from privcheck.commands.charging import describe_claim, event_of
-from privcheck.commands.setting import resolve_setting
-from privcheck.errors import ParameterError
+from privcheck.commands.setting import parse_delta, resolve_setting
+from privcheck.errors import ParameterError, PrivcheckError, explain_error
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
+from privcheck.hiding import hide_passwords
 from privcheck.ledger.exact import read_number
 from privcheck.ledger.exporting import write_dp_event
 from privcheck.ledger.granting import read_adaptive, read_plan
@@ -217,19 +219,19 @@ def show(body: Mapping[str, Any]) -> Json:
 
 def budget(body: Mapping[str, Any]) -> Json:
     """Returns what the releases of an algorithm cost, as `privcheck budget`."""
-    return document(api.budget(body["name"], delta=body["delta"], parameters=body["parameters"]))
+    setting = resolve_setting(body["name"], body["parameters"])
+    return document(declared.price_releases(setting, parse_delta(body["delta"], setting)))
 
 
 def verify(body: Mapping[str, Any]) -> Json:
     """Returns the verdict on an algorithm's claim, as `privcheck verify`."""
-    return document(api.verify_claim(body["name"], parameters=body["parameters"]))
+    return document(declared.verify_claim(resolve_setting(body["name"], body["parameters"])))
 
 
 def claim(body: Mapping[str, Any]) -> Json:
     """Returns whether an algorithm's claim holds, and what its releases cost as an event of each currency."""
-    name, parameters = body["name"], body["parameters"]
-    verified = api.verify_claim(name, parameters=parameters)
-    setting = resolve_setting(name, parameters)
+    setting = resolve_setting(body["name"], body["parameters"])
+    verified = declared.verify_claim(setting)
     verdict = "fails" if verified.joint == "refuted" else verified.verdict
     holds = verdict == "holds"
     events = {currency: event_of(setting, currency) if holds else None for currency in _ORDERED}
@@ -259,3 +261,24 @@ TASKS: Final[Mapping[str, Callable[[Mapping[str, Any]], Json]]] = {
     task.__name__: task
     for task in (compose, calibrate, convert, algorithms, show, budget, verify, claim, curve, certify, dp_event, afford)
 }
+
+
+def answer(name: str, body: Mapping[str, Any]) -> Json:
+    """Returns the answer to a task, or why it was refused or failed: no task ends the process that it runs in.
+
+    Args:
+        name: The task, one of `TASKS`.
+        body: What the task is given.
+
+    Returns:
+        The answer as `result`; `refused` with message, hint, name of the field and kind of error; or `crashed` with the
+        traceback.
+    """
+    try:
+        return {"result": TASKS[name](body)}
+    except (PrivcheckError, MemoryError) as error:
+        said = explain_error(error)
+        message, field = hide_passwords(said.message), str(getattr(error, "name", ""))
+        return {"refused": {"message": message, "hint": said.hint, "name": field, "kind": said.kind}}
+    except Exception:  # noqa: BLE001 - an error of ours is reported by the service, which goes on
+        return {"crashed": traceback.format_exc()}

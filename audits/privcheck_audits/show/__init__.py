@@ -1,1 +1,0 @@
-"""What an audit hands over for its report."""
