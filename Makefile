@@ -38,9 +38,9 @@ test-fast: $(VENV)/.developing
 # all tiers, and the tests of random examples again with 3 000 new ones each; the tables of results and the seconds by
 # which tests are put into tiers are committed
 test-all: $(VENV)/.developing
-	@($(PYTEST) $(WORKERS) $(CHOSEN) --record ../benchmarks/nightly.md .); all=$$?; \
+	@($(PYTEST) $(WORKERS) --record ../benchmarks/nightly.md .); all=$$?; \
 	(HYPOTHESIS_PROFILE=nightly; export HYPOTHESIS_PROFILE; \
-	$(PYTEST) $(WORKERS) $(CHOSEN) -m hypothesis --record ../benchmarks/nightly_examples.md .); test $$all = 0 -a $$? = 0
+	$(PYTEST) $(WORKERS) -m hypothesis --record ../benchmarks/nightly_examples.md .); test $$all = 0 -a $$? = 0
 
 # 10 000 random declarations and 5 000 jobs for the accountant against oracles of their own; the tests look at some hundred
 fuzz: $(VENV)/.developing

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tiers import write_seconds
+from tiers import ADDED, write_seconds
 
 ROOT = Path(__file__).parents[1]
 SLOWEST = 10
+MARKS = (*ADDED, *ADDED.values(), "every_change")
 TITLES = {"nightly": "# Tests of random examples, 3 000 each", "": "# All tests, the nightly tier included"}
 
 
@@ -29,10 +30,12 @@ class ResultsTable:
     counts: dict[str, collections.Counter[str]] = field(default_factory=dict)
     seconds: collections.Counter[str] = field(default_factory=collections.Counter)
     failed: list[str] = field(default_factory=list)
+    marks: dict[str, list[str]] = field(default_factory=dict)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Counts a test once, as failed where any of its phases failed."""
         self.seconds[report.nodeid] += report.duration
+        self.marks[report.nodeid] = [name for name in MARKS if name in report.keywords]
         if report.when != "call" and report.passed:
             return
         kind = "failed" if report.failed else "skipped" if report.skipped else "passed"
@@ -49,7 +52,7 @@ class ResultsTable:
         """Writes the table, and the seconds by which tests are put into tiers."""
         self.path.write_text(self.text(int(exitstatus)), encoding="utf-8")
         if os.environ.get("HYPOTHESIS_PROFILE") != "nightly":  # thirty times as many examples
-            write_seconds(self.seconds)
+            write_seconds(self.seconds, self.marks)
 
     def text(self, exitstatus: int) -> str:
         """Returns the table in Markdown."""

@@ -1,22 +1,44 @@
 """In which tier a test is: marked by hand, or by the seconds that it took when all tests last ran (`seconds.json`).
 
-Of a function with many cases as many stay in a tier as fit into its seconds, spread over all of them: the others are in
-the next tier. So a test that has become slow leaves the fast tier when `make test-all` has recorded it, and no tier
-loses a whole function but the fast one. A function that has never been recorded is fast.
-The mark `every_change` keeps all cases of a slow function.
+Each tier has so many seconds of all workers together. They are shared out so that short functions run whole, and every
+long one gets the same: of its cases as many stay as fit in, spread over all of them, and the others are in the next
+tier. So a test that has become slow leaves the fast tier when `make test-all` has recorded it. In `make test` at least
+one case of a function stays. A function that has never been recorded is fast. The mark `every_change` keeps all of
+a slow function's cases in `make test`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 SECONDS = Path(__file__).parent / "seconds.json"
-FAST, CHANGE = 2.0, 12.0  # seconds of one function in the fast tier, and in `make test`
-RECORDED = 0.5  # less is not kept
+FAST, CHANGE = 280.0, 960.0  # of two workers in 3 and 10 minutes, less what they take to start
+RECORDED = 0.5  # a function that takes less is recorded with the others
+OTHERS = "others"
+ADDED = {"slow": "slow_by_seconds", "nightly": "nightly_by_seconds"}  # the mark beside one that is not by hand
+
+
+@dataclass(frozen=True)
+class Function:
+    """What is recorded of a test function.
+
+    Attributes:
+        change: Cases that no mark by hand leaves to the night.
+        fast: Those of them that no mark by hand makes slow.
+        each: Seconds of a case on average.
+        whole: Whether all cases stay in every change.
+    """
+
+    change: int
+    fast: int
+    each: float
+    whole: bool = False
 
 
 def function_of(nodeid: str) -> str:
@@ -25,38 +47,76 @@ def function_of(nodeid: str) -> str:
     return f"{path.rpartition('tests/')[2]}::{name}"
 
 
-def read_seconds() -> dict[str, float]:
-    """Returns the seconds that one case of a function took on average, of those that took long enough to be kept."""
-    return json.loads(SECONDS.read_text(encoding="utf-8")) if SECONDS.is_file() else {}
+def read_seconds() -> dict[str, Function]:
+    """Returns what is recorded of the functions that took long, and of all others together."""
+    kept = json.loads(SECONDS.read_text(encoding="utf-8")) if SECONDS.is_file() else {}
+    return {name: Function(*of) for name, of in kept.items()}
 
 
-def write_seconds(spent: Mapping[str, float]) -> None:
-    """Keeps the seconds of every test, as means over the cases of a function; of what did not run, what was kept."""
-    cases: dict[str, list[float]] = {}
+def write_seconds(spent: Mapping[str, float], marks: Mapping[str, Iterable[str]]) -> None:
+    """Records the seconds of all tests, and which of them marks by hand keep out of a tier."""
+    cases: dict[str, list[tuple[float, bool, bool]]] = {}
     for nodeid, seconds in spent.items():
-        cases.setdefault(function_of(nodeid), []).append(seconds)
-    long = {name: round(sum(of) / len(of), 3) for name, of in cases.items() if sum(of) > RECORDED}
-    kept = {name: seconds for name, seconds in read_seconds().items() if name not in cases}
-    SECONDS.write_text(json.dumps(dict(sorted((kept | long).items())), indent=0) + "\n", encoding="utf-8")
+        has = set(marks.get(nodeid, ()))
+        late, slow = (name in has and added not in has for name, added in reversed(ADDED.items()))
+        cases.setdefault(function_of(nodeid), []).append((seconds, not late, not (late or slow)))
+    whole = {function_of(nodeid) for nodeid, has in marks.items() if "every_change" in has}
+    means = {
+        name: Function(
+            sum(c for _, c, _ in of), sum(f for *_, f in of), sum(s for s, *_ in of) / len(of), name in whole
+        )
+        for name, of in cases.items()
+    }
+    total = {name: one.each * len(cases[name]) for name, one in means.items()}
+    rest = sum(seconds for seconds in total.values() if seconds <= RECORDED)
+    kept = {name: one for name, one in sorted(means.items()) if total[name] > RECORDED} | {OTHERS: Function(1, 1, rest)}
+    lines = [
+        f"{json.dumps(name)}: [{one.change}, {one.fast}, {one.each:.3f}, {json.dumps(one.whole)}]"
+        for name, one in kept.items()
+    ]
+    SECONDS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
-def mark_by_seconds(items: Iterable[pytest.Item], seconds: Mapping[str, float]) -> None:
+def fitting(number: int, each: float, seconds: float, *, least: int) -> int:
+    """Returns how many cases of a function fit into its seconds."""
+    return number if each * number <= seconds else min(number, max(least, int(seconds / each)))
+
+
+def share(budget: float, functions: Iterable[tuple[int, float]], *, others: float, least: int) -> float:
+    """Returns the seconds for each function, with which all together take the budget; ∞ where they take less."""
+    costs = [(number, each) for number, each in functions if number]
+    low, high = 0.0, max((number * each for number, each in costs), default=0.0)
+    taken = lambda seconds: others + sum(fitting(n, each, seconds, least=least) * each for n, each in costs)  # noqa: E731
+    if taken(high) <= budget:
+        return float("inf")
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if taken(middle) <= budget else (low, middle)
+    return low
+
+
+def mark_by_seconds(items: Iterable[Any], recorded: Mapping[str, Function]) -> None:
     """Marks the cases that do not fit into a tier's seconds: `slow`, and of those that are many `nightly`."""
-    functions: dict[str, list[pytest.Item]] = {}
+    others = recorded[OTHERS].each if OTHERS in recorded else 0.0
+    known = [one for name, one in recorded.items() if name != OTHERS]
+    whole = sum(one.change * one.each for one in known if one.whole)
+    parted = ((one.change, one.each) for one in known if not one.whole)
+    change = share(CHANGE, parted, others=others + whole, least=1)
+    fast = share(FAST, ((one.fast, one.each) for one in known), others=others, least=0)
+    functions: dict[str, list[Any]] = {}
     for item in items:
-        if item.get_closest_marker("nightly") is None and item.get_closest_marker("every_change") is None:
+        if item.get_closest_marker("nightly") is None and function_of(item.nodeid) in recorded:
             functions.setdefault(function_of(item.nodeid), []).append(item)
     for name, cases in functions.items():
-        each = seconds.get(name, 0.0)
-        fast = [case for case in cases if case.get_closest_marker("slow") is None]
-        for case in _beyond(cases, CHANGE, each, least=1):
-            case.add_marker("nightly")
-        for case in _beyond(fast, FAST, each, least=0):
-            case.add_marker("slow")
+        quick = [case for case in cases if case.get_closest_marker("slow") is None]
+        if cases[0].get_closest_marker("every_change") is None:
+            _leave(cases, fitting(len(cases), recorded[name].each, change, least=1), "nightly")
+        _leave(quick, fitting(len(quick), recorded[name].each, fast, least=0), "slow")
 
 
-def _beyond(cases: list[pytest.Item], budget: float, each: float, *, least: int) -> list[pytest.Item]:
-    """Returns all but as many cases as fit, which are spread evenly from the first to the last."""
-    most = len(cases) if each * len(cases) <= budget else max(least, int(budget / each))
-    stay = {round(i * (len(cases) - 1) / max(1, most - 1)) for i in range(most)}
-    return [case for at, case in enumerate(cases) if at not in stay]
+def _leave(cases: list[Any], number: int, mark: str) -> None:
+    """Marks all but so many cases, which are spread evenly from the first to the last."""
+    stay = {round(i * (len(cases) - 1) / max(1, number - 1)) for i in range(number)}
+    for case in (case for at, case in enumerate(cases) if at not in stay):
+        case.add_marker(getattr(pytest.mark, mark))
+        case.add_marker(getattr(pytest.mark, ADDED[mark]))

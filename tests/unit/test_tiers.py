@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -24,48 +23,73 @@ class Case:
     def get_closest_marker(self, name: str) -> str | None:
         return name if name in self.marks else None
 
-    def add_marker(self, name: str) -> None:
-        self.marks.append(name)
+    def add_marker(self, mark: pytest.MarkDecorator) -> None:
+        self.marks.append(mark.name)
 
 
-def marked(cases: list[Case], each: float) -> list[list[str]]:
-    tiers.mark_by_seconds(cases, {"unit/test_a.py::test_b": each})
-    return [case.marks for case in cases]
+NAME = "unit/test_a.py::test_b"
+
+
+def marked(number: int, each: float, *marks: str, others: float = 0.0) -> list[Case]:
+    cases = [Case(f"tests/{NAME}[{i}]", *marks) for i in range(number)]
+    recorded = {NAME: tiers.Function(number, number, each), tiers.OTHERS: tiers.Function(1, 1, others)}
+    tiers.mark_by_seconds(cases, recorded)
+    return cases
 
 
 @pytest.mark.parametrize(
-    ("number", "each", "fast", "change"),
+    ("number", "each", "others", "fast", "change"),
     [
-        (4, tiers.FAST / 4, 4, 4),  # all fit
-        (10, tiers.FAST / 4, 4, 10),
-        (200, tiers.FAST / 4, 4, int(tiers.CHANGE / tiers.FAST * 4)),
-        (3, tiers.FAST + 1, 0, 3),
-        (3, tiers.CHANGE + 1, 0, 1),  # a function is in every change, if with one case
-        (1, 10 * tiers.CHANGE, 0, 1),
+        (4, 1.0, 0.0, 4, 4),  # all fit
+        (1_000, 2.0, 0.0, tiers.FAST / 2, tiers.CHANGE / 2),
+        (100, 2.0, tiers.FAST - 20, 10, 100),  # what others leave
+        (10, 2.0, tiers.CHANGE - 8, 0, 4),
+        (3, tiers.CHANGE, 0.0, 0, 1),
+        (3, 1.0, tiers.CHANGE, 0, 1),  # a function is in every change, if with one case
     ],
 )
-def test_as_many_cases_stay_as_fit_into_the_seconds_of_a_tier(number, each, fast, change):
-    found = marked([Case(f"tests/unit/test_a.py::test_b[{i}]") for i in range(number)], each)
-    assert sum("slow" not in marks for marks in found) == fast
-    assert sum("nightly" not in marks for marks in found) == change
+def test_as_many_cases_stay_as_fit_into_the_seconds_of_a_tier(number, each, others, fast, change):
+    cases = marked(number, each, others=others)
+    assert sum("slow" not in case.marks for case in cases) == pytest.approx(fast, abs=1)
+    assert sum("nightly" not in case.marks for case in cases) == pytest.approx(change, abs=1)
     if 1 < change < number:  # the first and the last among them
-        assert "nightly" not in found[0]
-        assert "nightly" not in found[-1]
+        assert "nightly" not in cases[0].marks + cases[-1].marks
+    for case in cases:
+        assert all((mark in case.marks) == (added in case.marks) for mark, added in tiers.ADDED.items())
+
+
+def test_every_long_function_gets_the_same_and_short_ones_run_whole():
+    functions = [(10, 0.1), (100, 1.0), (50, 2.0), (1, 3.0)]
+    each = tiers.share(45.0, functions, others=1.0, least=1)
+    assert 18 <= each < 22
+    taken = sum(seconds * tiers.fitting(number, seconds, each, least=1) for number, seconds in functions)
+    assert 40 < taken + 1.0 <= 45
+    assert tiers.share(1e6, functions, others=1.0, least=1) == float("inf")
+
+
+def test_what_stays_whole_is_paid_for_first():
+    recorded = {NAME: tiers.Function(100, 0, tiers.CHANGE / 101, whole=True), "b.py::c": tiers.Function(50, 0, 1.0)}
+    cases = [Case(f"tests/b.py::c[{i}]") for i in range(50)]
+    tiers.mark_by_seconds(cases, recorded)
+    assert sum("nightly" not in case.marks for case in cases) in {9, 10}  # 960 / 101
 
 
 def test_what_is_marked_by_hand_stays_where_it_is():
-    cases = [Case("tests/unit/test_a.py::test_b[0]", "nightly"), Case("tests/unit/test_a.py::test_b[1]", "slow")]
-    assert marked(cases, 0.001) == [["nightly"], ["slow"]]
-    assert marked([Case("tests/unit/test_other.py::test_b")], 1e6) == [[]]
-    kept = marked([Case(f"tests/unit/test_a.py::test_b[{i}]", "slow", "every_change") for i in range(50)], 1.0)
-    assert kept == [["slow", "every_change"]] * 50
+    assert [case.marks for case in marked(2, 1e6, "nightly")] == [["nightly"], ["nightly"]]
+    assert [case.marks for case in marked(2, 0.01, "slow")] == [["slow"], ["slow"]]
+    kept = ["slow", "every_change"]
+    assert [case.marks for case in marked(50, 1e3, *kept)] == [kept] * 50
+    unknown = Case("tests/unit/test_other.py::test_b")
+    tiers.mark_by_seconds([unknown], {NAME: tiers.Function(1, 1, 1e6)})
+    assert unknown.marks == []
 
 
-def test_seconds_are_means_over_cases_and_what_did_not_run_is_kept(tmp_path, monkeypatch):
+def test_seconds_are_means_over_cases_and_marks_by_hand_are_told_from_others(tmp_path, monkeypatch):
     monkeypatch.setattr(tiers, "SECONDS", tmp_path / "seconds.json")
-    tiers.write_seconds({"tests/unit/test_a.py::test_b[x[0]]": 2.0, "unit/test_a.py::test_b[1]": 4.0, "a.py::c": 0.1})
-    tiers.write_seconds({"tests/oracle/test_d.py::test_e": 1.0})
-    assert tiers.read_seconds() == {"oracle/test_d.py::test_e": 1.0, "unit/test_a.py::test_b": 3.0}
+    spent = {f"tests/{NAME}[{i}]": float(i) for i in range(1, 5)}
+    marks = [("slow",), ("nightly",), ("slow", "slow_by_seconds"), ("nightly", "nightly_by_seconds")]
+    tiers.write_seconds({**spent, "tests/a.py::c": 0.1}, dict(zip(spent, marks, strict=True)))
+    assert tiers.read_seconds() == {NAME: tiers.Function(3, 2, 2.5), tiers.OTHERS: tiers.Function(1, 1, 0.1)}
 
 
 def test_a_cover_has_every_feature_with_few_cases():
@@ -122,4 +146,4 @@ def test_the_table_counts_and_names_what_failed(tmp_path, monkeypatch):
     assert "| unit | 1 | 0 | 0 | 1.5 |" in text
     assert "| oracle | 0 | 2 | 0 | 1.0 |" in text
     assert "* `tests/oracle/test_c.py::test_e (setup)`" in text
-    assert json.loads((tmp_path / "seconds.json").read_text(encoding="utf-8"))["unit/test_a.py::test_b"] == 90.0
+    assert tiers.read_seconds()["unit/test_a.py::test_b"] == tiers.Function(1, 1, 90.0)
