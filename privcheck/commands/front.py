@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -32,7 +33,9 @@ class Front(click.Group):
         spell_what_is_missing()
         given = list(sys.argv[1:] if args is None else args)
         try:
-            code = super().main(given, *more, **{**extra, "standalone_mode": False})
+            # Click closes no context of a command line that cannot be read: what such a command redirected ends here
+            with contextlib.redirect_stdout(sys.stdout):
+                code = super().main(given, *more, **{**extra, "standalone_mode": False})
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - an error that nobody expected has a code too
             _tell(error, given)
         else:
