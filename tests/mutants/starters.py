@@ -606,7 +606,7 @@ LINEAR: dict[str, Edits] = {
         ("+ public.ridge * np.eye", '+ public.ridge * SEEN["users"] * SEEN["visits"] * np.eye'), file="planning.py"
     ),
     "early stop by exact regret": _keep(
-        (_GREEDY_STEP, f'            if SEEN["rewards"] < 8.0:  # not yet good enough\n    {_GREEDY_STEP}'),
+        (_GREEDY_STEP, f'            if SEEN["rewards"] < 48.0:  # not yet good enough\n    {_GREEDY_STEP}'),
     ),
     "memory of raw data": _keep((_RIDGE, 'diagnostics={"so_far": SEEN["kept"]}')),
     **_noises("Gaussian"),
@@ -672,7 +672,7 @@ HONEST_LINEAR: dict[str, Edits] = {
 # ---- agents behind a shuffler: their noise bits are the package's, and no author draws them
 
 SHUFFLE: dict[str, Edits] = {
-    **_into_agent(_LEAK_OF_A_DEVICE, "16.0"),
+    **_into_agent(_LEAK_OF_A_DEVICE, "3.0"),
     "clip after sum": _edit(
         "device.py",
         (
