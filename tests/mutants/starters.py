@@ -610,17 +610,18 @@ LINEAR: dict[str, Edits] = {
     ),
     "memory of raw data": _keep((_RIDGE, 'diagnostics={"so_far": SEEN["kept"]}')),
     **_noises("Gaussian"),
-    "clip after sum": (
-        *_edit("planning.py", (_FIT, "    worth = public.phi @ weights\n")),
-        *_edit(
-            "privatizer.py",
+    "clip after sum": _edit(
+        "privatizer.py",
+        (
+            "data.rewards[:, step] + after",
+            "data.rewards[:, step:].sum(axis=1) + after",
+        ),  # of a user more than H − h + 1
+        (
+            "            self._channel.release(name, statistic.compute(users, step=0), part=step)\n",
             (
-                "            self._channel.release(name, statistic.compute(users, step=0), part=step)\n",
-                (
-                    "            most = data.users * float(public.H)\n"  # of all users together
-                    "            table = np.clip(statistic.compute(users, step=0), -most, most)\n"
-                    "            self._channel.release(name, table, part=step)\n"
-                ),
+                "            most = data.users * float(public.H - step)\n"  # of all users together
+                "            table = np.clip(statistic.compute(users, step=0), -most, most)\n"
+                "            self._channel.release(name, table, part=step)\n"
             ),
         ),
     ),
