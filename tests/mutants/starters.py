@@ -606,21 +606,22 @@ LINEAR: dict[str, Edits] = {
         ("+ public.ridge * np.eye", '+ public.ridge * SEEN["users"] * SEEN["visits"] * np.eye'), file="planning.py"
     ),
     "early stop by exact regret": _keep(
-        (_GREEDY_STEP, f'            if SEEN["rewards"] < 8.0:  # not yet good enough\n    {_GREEDY_STEP}'),
+        (_GREEDY_STEP, f'            if SEEN["rewards"] < 48.0:  # not yet good enough\n    {_GREEDY_STEP}'),
     ),
     "memory of raw data": _keep((_RIDGE, 'diagnostics={"so_far": SEEN["kept"]}')),
     **_noises("Gaussian"),
-    "clip after sum": (
-        *_edit("planning.py", (_FIT, "    worth = public.phi @ weights\n")),
-        *_edit(
-            "privatizer.py",
+    "clip after sum": _edit(
+        "privatizer.py",
+        (
+            "data.rewards[:, step] + after",
+            "data.rewards[:, step:].sum(axis=1) + after",
+        ),  # of a user more than H − h + 1
+        (
+            "            self._channel.release(name, statistic.compute(users, step=0), part=step)\n",
             (
-                "            self._channel.release(name, statistic.compute(users, step=0), part=step)\n",
-                (
-                    "            most = data.users * float(public.H)\n"  # of all users together
-                    "            table = np.clip(statistic.compute(users, step=0), -most, most)\n"
-                    "            self._channel.release(name, table, part=step)\n"
-                ),
+                "            most = data.users * float(public.H - step)\n"  # of all users together
+                "            table = np.clip(statistic.compute(users, step=0), -most, most)\n"
+                "            self._channel.release(name, table, part=step)\n"
             ),
         ),
     ),
@@ -672,7 +673,7 @@ HONEST_LINEAR: dict[str, Edits] = {
 # ---- agents behind a shuffler: their noise bits are the package's, and no author draws them
 
 SHUFFLE: dict[str, Edits] = {
-    **_into_agent(_LEAK_OF_A_DEVICE, "16.0"),
+    **_into_agent(_LEAK_OF_A_DEVICE, "3.0"),
     "clip after sum": _edit(
         "device.py",
         (
