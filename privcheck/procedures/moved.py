@@ -13,6 +13,8 @@ from privcheck.procedures.base import Array, Outcomes
 
 _CELLS: Final = 2**13  # of a Gaussian number
 _REACH: Final = 9.0  # standard deviations beyond both values
+_FAR: Final = 1e8  # … that cells in a geometric progression cover: no ε bounds the loss of a Gaussian number
+_RATIO: Final = 1.05  # of them
 _INNER: Final = 24  # cells between both values of a Laplace number
 LOOKED: Final = 200  # Laplace numbers that are told up to cells, the likeliest to tell; an attacker may stop there
 _BINS: Final = 2**11  # of the loss, into which outcomes of several numbers are merged
@@ -22,7 +24,8 @@ Law = tuple[Array, Array]  # ln of the probabilities of the same outcomes in D a
 
 def gaussian_outcomes(mu: float) -> Outcomes:
     """Returns the laws of the cell in which a number falls that is N(μ, 1) in D and N(0, 1) in D′."""
-    edges = np.linspace(-_REACH, mu + _REACH, _CELLS)
+    far = _REACH * _RATIO ** np.arange(1, math.ceil(math.log(_FAR / _REACH) / math.log(_RATIO)))
+    edges = np.concatenate([-far[::-1], np.linspace(-_REACH, mu + _REACH, _CELLS), mu + far])
     return Outcomes(log_p=_log_cells(edges - mu), log_q=_log_cells(edges))
 
 

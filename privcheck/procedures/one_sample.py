@@ -24,6 +24,7 @@ from privcheck.procedures.mixtures import log_masses, log_moved, normalised
 
 _REACH: Final = 10.0  # standard deviations beyond the outermost values that the cells of a Gaussian number cover
 _CELLS: Final = 500  # of a Gaussian number
+_DOUBLED: Final = 23  # times that the reach is doubled, by one cell each: no ε bounds the loss of a Gaussian number
 _INNER: Final = 24  # cells between two values of a Laplace number
 _LINE: Final = 4096  # cells of one ratio, where one of two neighbours tells nothing
 _PLANE: Final = 256  # … of either ratio, where both do
@@ -55,7 +56,9 @@ class Moved:
         places = np.array(sorted({0.0, *self.shifts}))
         if self.noise.gaussian:
             reach = _REACH * self.noise.std
-            edges = np.linspace(places[0] - reach, places[-1] + reach, _CELLS)
+            far = reach * 2.0 ** np.arange(1, _DOUBLED)
+            near = np.linspace(places[0] - reach, places[-1] + reach, _CELLS)
+            edges = np.concatenate([places[0] - far[::-1], near, places[-1] + far])
         else:  # beyond all values the ratios stay as they are
             parts = [np.linspace(*ends, _INNER + 1) for ends in itertools.pairwise(places)]
             edges = np.unique(np.concatenate([places, *parts]))
@@ -198,10 +201,13 @@ def _merge_alike(laws: Array, line: int, plane: int) -> Array:
 
 
 def _merge(laws: Array, ratio: Array, bins: int, other: Array | None = None) -> Array:
-    """Returns laws whose outcomes are merged by bins of a ratio, or of two."""
+    """Returns laws whose outcomes are merged by bins of a ratio, or of two; those at the ends of either stay apart."""
     ratios: Sequence[Array] = (ratio,) if other is None else (ratio, other)
     if laws.shape[1] <= bins ** len(ratios):
         return laws
+    ends = sorted({int(at) for one in ratios for at in (one.argmin(), one.argmax())})
+    apart, laws = laws[:, ends], np.delete(laws, ends, axis=1)
+    ratios = [np.delete(one, ends) for one in ratios]
     likely = laws.max(axis=0) > _SEEN
     at = np.zeros(laws.shape[1], np.int64)
     for one in ratios:
@@ -216,5 +222,5 @@ def _merge(laws: Array, ratio: Array, bins: int, other: Array | None = None) -> 
     tops[np.isneginf(tops)] = 0.0
     laws -= np.repeat(tops, np.diff(starts, append=laws.shape[1]), axis=1)
     with np.errstate(divide="ignore", under="ignore"):
-        merged: Array = tops + np.log(np.add.reduceat(np.exp(laws, out=laws), starts, axis=1))
-    return merged
+        merged = tops + np.log(np.add.reduceat(np.exp(laws, out=laws), starts, axis=1))
+    return np.concatenate([apart, merged], axis=1)

@@ -17,7 +17,7 @@ another moves:
 X against Y does: in ρ, a supremum over all orders, sampling saves nothing. Of a batch with replacement the user may
 fill all m draws. Two users of a Poisson sample are nearer, since Q ≥ (1 − q)Z everywhere: D_α(P‖Q) ≤ D_α(P‖Z) − ln(1 −
 q) ≤ αρ₀ − ln(1 − q), with ρ₀ that of Δ₀, and ρ ≤ ρ₀ − ln(1 − q); written with max(1 − q, e^{−ρ₁}), beyond which ρ₁ is
-less.
+less. Where a round is ε-DP, it is ε²/2-zCDP too (Bun & Steinke 2016, Proposition 1.4), with the amplified ε.
 
 *ε of pure DP*: with x, y the ratios of X and Y to Z at an output, (1 − q + qx)/(1 − q + qy) grows with x ≤ e^near and
 falls with y ≥ x·e^{−apart}: ε ≤ ln((1 − q + q·e^near)/(1 − q + q·e^{near − apart})). At near = apart that is ln(1 +
@@ -76,6 +76,7 @@ _BATCH: Final = "Balle, Barthe & Gaboardi 2018, Theorem 9: a batch in which one 
 _DRAWS: Final = "Balle, Barthe & Gaboardi 2018, Theorem 10: k of the draws replaced; in ρ all draws are the one user's"
 _CUT: Final = "a Poisson sample, or where it is cut off a batch of a fixed size; in ρ every user is in every sample"
 _SELECTED: Final = "Balle, Barthe & Gaboardi 2018, Theorem 8: on a Poisson sample of rate q ε is ln(1 + q(e^ε − 1))"
+_PURE: Final = ", or ε²/2 of the amplified ε"
 _FULL: Final = (
     "without one of its users no batch of that size can be drawn; declare a smaller batch, ReplaceOne or ZeroOut"
 )
@@ -161,7 +162,7 @@ def sampled_cost(of: OneSample, relation: Relation) -> Cost:
     pure = _sum(of, between, "pure", [cost.pure for cost in chosen if cost.pure is not None])
     if pure is not None and not isinstance(sampling, Placed):
         pure = _amplified(of, relation, pure)
-    if pure is not None and chosen:
+    if pure is not None:
         rho = minimum(pure, pure**2 / 2, rho)
     sensitivity, charged = _sensitivity(of, relation, chosen)
     return Cost(
@@ -171,7 +172,7 @@ def sampled_cost(of: OneSample, relation: Relation) -> Cost:
         pure=None if pure is None else sampling.times * pure,
         mu_squared=None,
         dominating_mu_squared=None if square is None else sampling.times * square,  # hockey-sticks are jointly convex
-        theorem=_theorem(of, relation),
+        theorem=_theorem(of, relation, pure=pure is not None),
     )
 
 
@@ -440,9 +441,9 @@ def _on_one_sample(events: tuple[Event, ...]) -> Event | None:
     return event("output", pieces, 1, note, of=" + ".join(map(str, events)), relation=one_relation(events))
 
 
-def _theorem(of: OneSample, relation: Relation) -> str:
+def _theorem(of: OneSample, relation: Relation, *, pure: bool) -> str:
     several = f"{_TOGETHER}; " if len(of.releases) + len(of.selections) > 1 else ""
-    return several + _one_theorem(of, relation)
+    return several + _one_theorem(of, relation) + (_PURE if pure and not of.selections else "")
 
 
 def _one_theorem(of: OneSample, relation: Relation) -> str:

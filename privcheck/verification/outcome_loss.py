@@ -112,7 +112,10 @@ def renyi_loss(outcomes: Outcomes, rounds: int, order: float, beside: Sequence[P
 def _divergence(outcomes: Outcomes, order: float) -> float:
     kept = np.isfinite(outcomes.log_p)
     p, losses = outcomes.log_p[kept], _losses(outcomes)[kept]
-    least = float(np.exp(p) @ losses) - 1e-12  # α → 1: where digits cancel in the other
+    with np.errstate(under="ignore"):
+        least = float(np.exp(p) @ losses) - 1e-12  # α → 1: where digits cancel in the other
+    digits = (np.abs(p) + np.abs(outcomes.log_q[kept])) * 2.0**-50  # far out they are few
+    p, losses = p - digits, losses - digits
     rest = order - 1
     if rest < _NEAR_ONE:  # where all of them do
         return least

@@ -14,10 +14,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from privcheck import verify
+from privcheck import Sample, verify
+from privcheck.accounting import gdp_epsilon
 from privcheck.declaration import Claim, Declaration, Parameter, Release
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP, RenyiDP
-from privcheck.mechanisms import DiscreteLaplace, Gaussian, Laplace
+from privcheck.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from privcheck.procedures import (
     NoisyMax,
     NoisyVotes,
@@ -28,8 +29,9 @@ from privcheck.procedures import (
     StabilityHistogram,
     UnaryEncoding,
 )
+from privcheck.procedures.moved import gaussian_outcomes
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
-from privcheck.schedules import Poisson
+from privcheck.schedules import Outputs, Poisson, Tree
 from privcheck.statistics import VisitCounts
 from privcheck.symbols import epsilon, expression
 from privcheck.verification import outcome_loss
@@ -327,3 +329,39 @@ def test_epsilon_of_a_pair_is_that_of_halving(rounds, delta):
     if found:
         assert sums.delta(found) > delta
     assert len(passes) <= (60 if rounds == 1 else 25)  # one round has corners
+
+
+TABLE = VisitCounts(2, 2, 2)
+BATCH = Sample(Poisson(rate="1/10"))
+UNBOUNDED = {
+    "once": (Release("v", TABLE, Gaussian(variance=6)),),
+    "outputs": (Release("v", TABLE, Gaussian(variance=6), schedule=Outputs(count=3, times_std=lambda t: 1 + t)),),
+    "tree": (Release("v", TABLE, Gaussian(variance=6), schedule=Tree(leaves=3)),),
+    "integers": (Release("v", TABLE, DiscreteGaussian(variance=6)),),
+    "poisson": (Release("v", TABLE, Gaussian(variance=6), schedule=Poisson(rate="1/10")),),
+    "shared sample": (
+        Release("v", TABLE, Gaussian(variance=6), schedule=BATCH),
+        Release("w", TABLE, Laplace(scale=6), schedule=BATCH),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_no_epsilon_bounds_gaussian_noise(name):
+    """Outputs of several spreads, and of one sample, were looked at within ten standard deviations: undecided."""
+    for claim in (PureDP(1000), ApproxDP(1000, 0)):
+        found = verify(declared(claim, releases=UNBOUNDED[name], relation=ZeroOut()), {})
+        assert (found.verdict, found.upper_ratio) == ("fails", math.inf)
+
+
+@pytest.mark.parametrize("mu", [1e-4, 1e-3, 0.03, 1.0, 4.0])
+def test_cells_far_out_lose_no_more_than_their_gaussian(mu):
+    """There ln P has 16 digits of 10¹⁵ and the loss none to spare: what is lost of them is taken off."""
+    outcomes = gaussian_outcomes(mu)
+    assert rho_loss(outcomes, 1) <= mu**2 / 2
+    for order in (1 + 1e-7, 1.5, 30.0, 1e4, 1e6, 1e7, 1e8, 1e9):
+        assert renyi_loss(outcomes, 1, order) <= order * mu**2 / 2
+    assert renyi_loss(outcomes, 1, 8.0) >= 0.99 * 4 * mu**2 - 1e-6
+    for delta in (0.0, 1e-9, 1e-3):
+        if delta == 0 or pair_delta(outcomes, 1, 0.0) > delta:
+            assert pair_epsilon(outcomes, 1, max(delta, 1e-300)) <= gdp_epsilon(mu, max(delta, 1e-300)).value

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -447,3 +448,21 @@ def test_extreme_noise_gives_no_run_without_a_score():
         place = Place(noise=GaussianNoise(scale=scale), batches=5, shifts=(1.0, -1.0))
         for runs in (SampledRounds(mixture=mixture, rounds=20), PlacedRounds(place=place, epochs=4)):
             assert np.isfinite(runs(rng, bits)).all()
+
+
+@pytest.mark.parametrize("rate", ["1/100", "1/10", "1/2", "99/100", 1])
+@pytest.mark.parametrize("scale", ["1/3", 1, 8])
+def test_sampled_laplace_noise_is_amplified_in_zcdp(rate, scale):
+    """ρ was that of the whole data, sixty times what the worst pair loses at q = 1/10; by integration of one number."""
+    rho = procedure(Poisson(rate=rate), ZERO, Laplace(scale=scale)).cost(ZERO).rho.number()
+    q, step = float(Fraction(rate)), 1 / float(Fraction(scale))
+    edges = np.linspace(-60 / step, 60 / step, 400_001)
+    x = (edges[1:] + edges[:-1]) / 2 * step
+    without, with_user = np.exp(-np.abs(x)), np.exp(-np.abs(x - step))
+    p, z = (1 - q) * without + q * with_user, without  # not normalised: both by the same
+    for first, second in ((p, z), (z, p)):
+        logs, mass = np.log(first / second), first / first.sum()
+        found = [np.log(np.sum(mass * np.exp((a - 1) * logs))) / (a - 1) / a for a in (1 + 1e-3, 1.5, 2, 8, 32)]
+        assert rho >= max(found)
+    amplified = math.log1p(q * math.expm1(step))
+    assert rho == pytest.approx(min(amplified, amplified**2 / 2, step + math.expm1(-step)), rel=1e-9)
