@@ -15,7 +15,7 @@ from privcheck.ledger.tokens import digest_token
 from privcheck.service.desk import Desk, desk_of
 from privcheck.service.holders import Caller
 
-# every endpoint with its action in the table of roles (`privcheck.ledger.roles`); None: anybody, without a token
+# every endpoint with its action in the table of roles; None: anybody, without a token
 ENDPOINTS: Final[Mapping[tuple[str, str], Action | None]] = {
     ("POST", "/v1/compose"): None,
     ("POST", "/v1/calibrate"): None,
