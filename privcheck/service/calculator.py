@@ -198,15 +198,16 @@ class Calculator:
         except BaseException:
             self._forget(key)
             raise
-        self._keep(key, answer)
-        self._forget(key)
         return answer
 
     def _submit(self, key: str) -> Future[Json]:
         with self._lock:
             if key not in self._running:
-                if len(self._running) >= self.waiting:
+                finished = [one for one, future in self._running.items() if future.done()]  # failures not yet asked for
+                if len(self._running) - len(finished) >= self.waiting:
                     raise ProblemError(429, f"{self.waiting} long calculations are under way: ask again")
+                for one in finished[self.waiting :]:
+                    del self._running[one]
                 self._running[key] = self._later.submit(self._calculate, key)
             return self._running[key]
 
@@ -214,7 +215,9 @@ class Calculator:
         began = time.monotonic()
         said = self._apart.ask(key.encode(), seconds=self.long_seconds, begin=_READY)
         _LOG.info("a long calculation took %.1f s", time.monotonic() - began)
-        return self._keep(key, _read(said, self.long_seconds))
+        answer = self._keep(key, _read(said, self.long_seconds))
+        self._forget(key)  # the client may never ask again, and its place is free for others
+        return answer
 
     def _forget(self, key: str) -> None:
         with self._lock:

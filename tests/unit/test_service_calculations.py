@@ -194,6 +194,24 @@ def test_an_address_that_asks_too_often_is_told_to_wait(monkeypatch):
     assert int(answers[-1].headers["retry-after"]) > 100
 
 
+@pytest.mark.parametrize("said", [b'{"result": {"epsilon": 1.0}}', None])
+def test_clients_that_never_ask_again_take_no_place(monkeypatch, said):
+    calculator = Calculator(waiting=2, patience=0.01)
+    monkeypatch.setattr(type(calculator._apart), "ask", lambda *_, **__: (time.sleep(0.1), said)[1])
+    try:
+        for n in range(8):
+            assert calculator.run_later("verify", {"n": n}) is None
+            wait_for(lambda: all(future.done() for future in list(calculator._running.values())))
+        assert len(calculator._running) <= 2 + calculator.waiting
+        if said is None:  # a failure is kept for the client that asks for it
+            with pytest.raises(ProblemError, match="takes more than"):
+                calculator.run_later("verify", {"n": 7})
+        else:
+            assert calculator.run_later("verify", {"n": 7}) == {"epsilon": 1.0}
+    finally:
+        calculator.close()
+
+
 def test_a_calculation_that_takes_too_long_is_killed_and_the_next_one_runs():
     calculator = Calculator(processes=1, seconds=60, patience=60)
     event = {"type": "gaussian", "rho": "1", "count": 1}
