@@ -97,7 +97,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.desk = desk
     app.state.pusher = pusher
     answer_problems(app)
-    for router in (stateless.router, ledger_routes.router, ledger_views.router):
+    for router in (stateless.router, ledger_routes.router, ledger_views.views):
         app.include_router(router)
     add_pages(app, secure=chosen.secure)
     app.state.buckets = Buckets(rate=chosen.rate, burst=chosen.burst)

@@ -27,14 +27,14 @@ from privcheck.service.questions import check_query
 from privcheck.service.security import Acting
 from privcheck.service.stateless import Calculates
 
-router = APIRouter(prefix="/v1", tags=["ledger"], dependencies=[Depends(check_query)])
+views = APIRouter(prefix="/v1", tags=["ledger"], dependencies=[Depends(check_query)])
 _PAGE: Final = 100
 GRANT_FIELDS: Final = tuple(field.name for field in fields(Grant))  # without its balance
 DELTAS: Final = ("1e-3", "1e-4", "1e-5", "1e-6", "1e-7", "1e-8", "1e-9", "1e-10", "1e-12")
 _READS = responses(401, 403)
 
 
-@router.get("/readyz", responses=responses(), tags=["calculations"])
+@views.get("/readyz", responses=responses(), tags=["calculations"])
 async def ready(request: Request) -> Health:
     """Returns that the service is ready: it calculates, and its ledger, where it has one, is read and written."""
     desk: Desk | None = request.app.state.desk
@@ -52,19 +52,19 @@ async def ready(request: Request) -> Health:
     return Health(status="ok", version=__version__, heads_pushed=pushed, heads_failing=failing)
 
 
-@router.get("/datasets", response_model=models.ShownDatasets, responses=_READS)
+@views.get("/datasets", response_model=models.ShownDatasets, responses=_READS)
 async def show_datasets(desk: At, actor: Acting) -> Response:
     """Returns all datasets: policies, grants with what is left, heads."""
     return JSONResponse(await desk.call(desk.book.show, actor))
 
 
-@router.get("/datasets/{dataset}", response_model=models.ShownDataset, responses=_READS)
+@views.get("/datasets/{dataset}", response_model=models.ShownDataset, responses=_READS)
 async def show_dataset(dataset: models.InPath, desk: At, actor: Acting) -> Response:
     """Returns a dataset."""
     return JSONResponse(await desk.call(_dataset, desk, actor, dataset))
 
 
-@router.get("/datasets/{dataset}/curve", response_model=models.CapCurve, responses=_READS)
+@views.get("/datasets/{dataset}/curve", response_model=models.CapCurve, responses=_READS)
 async def show_curve(dataset: models.InPath, desk: At, actor: Acting, calculator: Calculates) -> Response:
     """Returns ε at δ of all that the dataset's grants will ever admit: the guarantee, whatever is spent so far."""
     shown = await desk.call(_dataset, desk, actor, dataset)
@@ -74,43 +74,43 @@ async def show_curve(dataset: models.InPath, desk: At, actor: Acting, calculator
     return JSONResponse({"dataset": dataset, **found})
 
 
-@router.get("/datasets/{dataset}/charges", response_model=models.Charges, responses=_READS)
+@views.get("/datasets/{dataset}/charges", response_model=models.Charges, responses=_READS)
 async def show_charges(dataset: models.InPath, desk: At, actor: Acting, after: models.After = 0) -> Response:
     """Returns a page of a dataset's charges, in the order in which they were opened."""
     return JSONResponse(await desk.call(_charges, desk, actor, dataset, after))
 
 
-@router.get("/grants/{grant}", response_model=models.ShownGrant, responses=_READS)
+@views.get("/grants/{grant}", response_model=models.ShownGrant, responses=_READS)
 async def show_grant(grant: models.InPath, desk: At, actor: Acting) -> Response:
     """Returns a grant, and what is left of it."""
     return JSONResponse(await desk.call(_grant, desk, actor, grant))
 
 
-@router.get("/charges/{charge}", response_model=models.ShownCharge, responses=_READS)
+@views.get("/charges/{charge}", response_model=models.ShownCharge, responses=_READS)
 async def show_charge(charge: models.InPath, desk: At, actor: Acting) -> Response:
     """Returns a charge as it stands."""
     return JSONResponse((await desk.call(desk.book.find_charge, actor, charge)).to_dict())
 
 
-@router.get("/receipts/{hash}", response_model=models.SignedHead, responses=_READS)
+@views.get("/receipts/{hash}", response_model=models.SignedHead, responses=_READS)
 async def show_receipt(hash: models.Hash, desk: At, actor: Acting) -> Response:  # noqa: A002 - the path's name
     """Returns the receipt of the row with a hash; 404: the chain was cut, where a receipt names it."""
     return JSONResponse((await desk.call(desk.book.find_receipt, actor, hash)).to_dict())
 
 
-@router.get("/key", response_model=models.SigningKey, responses=_READS)
+@views.get("/key", response_model=models.SigningKey, responses=_READS)
 async def show_key(desk: At, actor: Acting) -> Response:
     """Returns the public key with which anybody can check receipts and heads."""
     return JSONResponse((await desk.call(desk.book.public_key, actor)).to_dict())
 
 
-@router.get("/heads", response_model=models.SignedHeads, responses=_READS)
+@views.get("/heads", response_model=models.SignedHeads, responses=_READS)
 async def show_heads(desk: At, actor: Acting) -> Response:
     """Returns the signed heads of all chains: keep them, any two show a rollback or a fork."""
     return JSONResponse({"heads": [head.to_dict() for head in await desk.call(desk.book.heads, actor)]})
 
 
-@router.get(
+@views.get(
     "/export",
     response_model=models.Exported,
     responses={202: {"model": Waiting, "description": "Not there yet: ask again."}, **_READS},
@@ -140,7 +140,7 @@ async def export(
     return JSONResponse({"kind": kind, "at": desk.book.now(), "datasets": every})
 
 
-@router.post(
+@views.post(
     "/verify",
     response_model=models.Checked,
     responses={202: {"model": Waiting, "description": "Not there yet: ask again."}, **_READS},
@@ -154,7 +154,7 @@ async def verify(body: models.VerifyBody, desk: At, actor: Acting) -> Response:
     return JSONResponse(found)
 
 
-@router.get("/tokens", responses=_READS)
+@views.get("/tokens", responses=_READS)
 async def list_tokens(desk: At, actor: Acting) -> models.Tokens:
     """Returns whose tokens there are."""
     return models.Tokens.model_validate({"tokens": await desk.call(desk.book.list_tokens, actor)})

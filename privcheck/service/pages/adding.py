@@ -13,7 +13,7 @@ from privcheck.service.pages.rendering import render
 from privcheck.service.pages.sessions import Sessions
 from privcheck.service.pages.visitors import LoginNeededError, NoLedgerError
 
-ROUTERS: Final = (entering.router, looking.router, asking.router, acting.router)
+ROUTERS: Final = (entering.router, looking.router, asking.what_if_router, acting.router)
 
 
 def add_pages(app: FastAPI, *, secure: bool) -> None:

@@ -18,7 +18,7 @@ from privcheck.service.pages.rendering import render
 from privcheck.service.pages.visitors import Visiting, Visitor
 from privcheck.service.problems import ProblemError, as_problem
 
-router = APIRouter()
+what_if_router = APIRouter()
 # by the form's word: the event's type, the field that states its noise, and what both are called
 NOISES: Final[Mapping[str, tuple[str, str, str]]] = {
     "gaussian-std": ("gaussian", "std", "Gaussian noise, standard deviation σ"),
@@ -73,7 +73,7 @@ class Asked(BaseModel):
         return {"type": kind, field: self.value, **more, "count": _whole("releases a time", self.count)}
 
 
-@router.get("/what-if")
+@what_if_router.get("/what-if")
 async def what_if(request: Request, visitor: Visiting, asked: Annotated[Asked, Query()]) -> Response:
     """Returns the form and, where it was filled in, what a charge would cost and how often it would fit."""
     desk = visitor.desk
