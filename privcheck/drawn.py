@@ -26,11 +26,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
-from privcheck.accounting.account import account, shared_draws
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, SymmetricGaussian
+from privcheck.pricing import Prices
 from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics.derived import is_whole
 from privcheck.statistics.on_grid import IN_FLOATS, Contributes, OnGrid
@@ -57,7 +57,7 @@ def as_drawn(declaration: Declaration, values: Mapping[str, Fraction]) -> Declar
             be drawn costs more than is declared.
     """
     values = declaration.values(values)
-    if shared := shared_draws(declaration):
+    if shared := declaration.shared_draws:
         message = f"{declaration.name}: {', '.join(shared)}: declared to add the same noise to different values"
         raise ParameterError(f"{message}, which release noise never does", name="noise", given="release")
     if declaration.procedures:
@@ -121,7 +121,8 @@ def _put_on_grid(release: Release, relation: Relation, values: Mapping[str, Frac
 
 def _refuse_dearer(declared: Declaration, drawn: Declaration, values: Mapping[str, Fraction]) -> None:
     """Refuses what costs more than the declaration in the currency of its claim."""
-    before, after = (account(one).at(values) for one in (declared, drawn))
+    prices = Prices()
+    before, after = (prices.of(one, values).numbers for one in (declared, drawn))
     guarantee = declared.claim.guarantee
     if isinstance(guarantee, ZCDP):
         currency, was, now = "ρ", before.rho, after.rho
