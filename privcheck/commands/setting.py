@@ -119,7 +119,8 @@ class Chosen:
         Raises:
             ParameterError: Release noise cannot be drawn for it.
         """
-        return replace(self, setting=self.setting.drawing(as_drawn(self.declared, self.values)))
+        drawn = as_drawn(self.declared, self.values, prices=self.setting.prices)
+        return replace(self, setting=self.setting.drawing(drawn))
 
     @property
     def options_used(self) -> dict[str, str]:

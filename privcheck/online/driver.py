@@ -63,7 +63,7 @@ def run(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) ->
         PrivcheckError: The checkpoint cannot be read or written.
     """
     if request.noise == "release" and request.setting.drawn is None:
-        drawn = as_drawn(request.setting.declared, request.values)
+        drawn = as_drawn(request.setting.declared, request.values, prices=request.setting.prices)
         request = replace(request, setting=request.setting.drawing(drawn))
     player = ready(make, request, noiseless=noiseless)
     if request.noise == "release" and not player.protects:

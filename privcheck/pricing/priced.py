@@ -51,10 +51,9 @@ class Prices:
             UnknownNameError: A name is not a parameter.
             ParameterError: A value is not of its parameter's kind, or the declaration means nothing there.
         """
-        key = (id(declaration), tuple(sorted(values.items())))
-        if (known := self._priced.get(key)) is not None:
-            return known
-        return self._priced.setdefault(key, self.keep(Priced(declaration, values, prices=self)))
+        exact = all(type(value) is Fraction for value in values.values())  # True is 1 to a dict, and is refused
+        known = self._priced.get((id(declaration), tuple(sorted(values.items())))) if exact else None
+        return self.keep(Priced(declaration, values, prices=self)) if known is None else known
 
     def keep(self, priced: Priced) -> Priced:
         """Return the first that was made of the same declaration at the same parameters: this one, or an earlier."""
