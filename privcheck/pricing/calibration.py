@@ -207,8 +207,8 @@ def _in_batches(
     if composed.procedures or all(c.release.schedule.times.rational(values) == 1 for c in composed.costs):
         return None
     declaration = composed.declaration
-    once = {c.release.name: c.release.mechanism.whiten(c.sensitivity) for c in composed.costs}
-    factor = calibrate(target, lambda f: _scale(declaration, once, values, f)).scale
+    alone = {c.release.name: c.release.mechanism.whiten(c.sensitivity) for c in composed.costs}
+    factor = calibrate(target, lambda f: _scale(declaration, alone, values, f)).scale
     published = _stds(composed, charges)
     return tuple(_row(name, c.law, published[name], factor * published[name]) for name, c in charges.items())
 
