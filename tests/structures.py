@@ -25,7 +25,6 @@ from _pytest.mark import ParameterSet
 import privcheck
 import privcheck_algorithms
 from privcheck import registry
-from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 
 KEPT = Path(__file__).parents[1] / ".pytest_cache" / "structures.json"
@@ -63,7 +62,7 @@ def _uses(algorithm: registry.Algorithm, declared: Declaration | None) -> set[st
         "gallery": algorithm.paper is not None and algorithm.paper.name == "gallery",
         "regressing": algorithm.offline is not None and algorithm.offline.regressing is not None,
         "online": algorithm.online is not None,
-        "fresh noise": declared is not None and not shared_draws(declared),
+        "fresh noise": declared is not None and not declared.shared_draws,
     }
     return {use for use, so in has.items() if so}
 

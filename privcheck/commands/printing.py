@@ -131,8 +131,8 @@ def describe_verdict(result: Verified) -> str:
 
 def describe_verdicts(result: AllVerified) -> str:
     """Returns a table of all verdicts, and one of all findings."""
-    names = [one.algorithm for one in (*result.results, *result.errors)]
-    return "\n".join(stream_verdicts((*result.results, *result.errors), names))
+    found: tuple[Verified | Unverified, ...] = (*result.results, *result.errors)
+    return "\n".join(stream_verdicts(found, [one.algorithm for one in found]))
 
 
 def stream_verdicts(found: Iterable[Verified | Unverified], names: Sequence[str]) -> Iterator[str]:

@@ -106,8 +106,8 @@ def open_table(path: Path, plan: PreparationPlan) -> Source:
     path = require_file(path, tuple(FORMATS))
     kind: Any = FORMATS[path.suffix.lower()]
     if kind != "csv" and (plan.encoding, plan.decimal, plan.malformed) != ("utf-8", ".", "refuse"):
-        options = "--encoding, --decimal and --malformed"
-        message = f"{path}: {options} are about text, and this is {path.suffix}: leave them out"
+        about_text = "--encoding, --decimal and --malformed"
+        message = f"{path}: {about_text} are about text, and this is {path.suffix}: leave them out"
         raise FileFormatError(message)
     try:
         if kind == "csv":

@@ -15,7 +15,6 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from privcheck.accounting import account
 from privcheck.pictures import History, ShownPair
 from privcheck.results import AuditRequest, AuditResult
 from privcheck_audits.engine.blocks import Tally
@@ -66,7 +65,7 @@ def add_pictures(
             confidence=request.confidence,
             claim=trace_claim(claim, at),
             words=request.declaration.claim_words,
-            accountant=trace_charge(account(request.declaration).at(at)),
+            accountant=trace_charge(request.priced.at(at).numbers),
         )
     if seen is not None and seen.points and bound is not None:
         course = history(seen.points, bound, limit, before=before, anytime=anytime)

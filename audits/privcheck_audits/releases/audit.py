@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 from privcheck.registry import Algorithm, RegisteredView
 from privcheck.results import AuditRequest, AuditResult
@@ -32,7 +31,7 @@ def audit_releases(request: AuditRequest) -> AuditResult:
     if behind_a_shuffler(request.declaration):
         result = shuffled.releases(request)
     else:
-        result = audit_differences(request) if shared_draws(request.declaration) else releases(request)
+        result = audit_differences(request) if request.declaration.shared_draws else releases(request)
     return _add_said(result, request)
 
 

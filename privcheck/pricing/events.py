@@ -13,6 +13,7 @@ from privcheck.errors import ParameterError
 from privcheck.mechanisms import Noise, ShuffledNoise
 from privcheck.procedures import Procedure
 from privcheck.relations import name_relation
+from privcheck.schedules import Batches, EveryEpisode
 from privcheck.statistics import Sensitivity
 
 
@@ -106,3 +107,46 @@ def _worst_rows(rows: Sequence[Sequence[Charge]], laws: Sequence[type[Noise]]) -
         return rows
     worst = law.worst_batches([(row[0].senders, row[0].threshold) for row in rows])
     return [[replace(c, senders=n, threshold=tau) for c in rows[0]] for n, tau in worst]
+
+
+def settle_sizes(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[Declaration, ...]:
+    """Returns the declaration with n replaced by every size of a batch; none where no additive noise depends on n.
+
+    A user is in one batch, so that the dearest of these costs is the declaration's. Where nobody is in any batch, they
+    never leave.
+
+    Args:
+        declaration: Whose noise may depend on n.
+        values: The parameters that the sizes depend on.
+
+    Raises:
+        ParameterError: The releases are in batches of different sizes, or no other spread can be set.
+    """
+    depending = [release for release in declaration.releases if _depends(release)]
+    if not depending:
+        return ()
+    sizes = [tuple(sorted({int(at["n"]) for at in release.settings(values)})) for release in depending]
+    if len(set(sizes)) > 1:
+        names = ", ".join(release.name for release in depending)
+        raise ParameterError(f"{names} hold the same users in batches of different sizes", name="sizes")
+    return tuple(
+        replace(declaration, releases=tuple(_of_size(release, size) for release in declaration.releases))
+        for size in sizes[0] or (0,)
+    )
+
+
+def _depends(release: Release) -> bool:
+    additive = not release.mechanism.law.shuffled  # users' own bits are those of every batch
+    return additive and release.batch_sizes is not None and "n" in release.mechanism.spread.symbols
+
+
+def _of_size(release: Release, size: int) -> Release:
+    if not _depends(release):
+        return release
+    assert isinstance(release.schedule, Batches)
+    schedule = Batches(size=release.schedule.fact) if size else EveryEpisode(outputs=0)
+    spread = release.mechanism.spread.fill({"n": Fraction(max(size, 1))})
+    if not hasattr(release.mechanism, "with_spread"):
+        message = f"{release.name}: the spread of its noise depends on n, the size of a batch, and no other can be set"
+        raise ParameterError(f"{message}: give {type(release.mechanism).__name__} the method `with_spread`", name="n")
+    return replace(release, mechanism=release.mechanism.with_spread(spread), schedule=schedule)
