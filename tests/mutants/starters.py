@@ -673,7 +673,7 @@ HONEST_LINEAR: dict[str, Edits] = {
 # ---- agents behind a shuffler: their noise bits are the package's, and no author draws them
 
 SHUFFLE: dict[str, Edits] = {
-    **_into_agent(_LEAK_OF_A_DEVICE, "3.0"),
+    **_into_agent(_LEAK_OF_A_DEVICE, "9.0"),
     "clip after sum": _edit(
         "device.py",
         (
