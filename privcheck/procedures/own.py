@@ -297,6 +297,17 @@ class OwnMechanism:
             raise DeclarationError(f"{message}, got an array of shape {logs.shape}, NaN or ∞; −∞ is what cannot leave")
         return logs
 
+    def draw_crowd(self, at: Mapping[str, float]) -> tuple[Any, ...] | None:
+        """Returns the data of several users, on which a sampler may differ that is right of one; None without records.
+
+        Raises:
+            DeclarationError: The author's records raise something.
+        """
+        if self.records is None:
+            return None
+        rng = np.random.default_rng(1)
+        return tuple(self._own("records", self.records, rng, **at) for _ in range(2 * _USERS))
+
     def _search(self, relation: Relation, at: Mapping[str, float]) -> list[tuple[Any, Any]]:
         """Returns neighbours among data sets of records, those whose densities differ most at some outputs.
 

@@ -86,6 +86,9 @@ def try_mechanism(declaration: Declaration, one: OwnMechanism, values: Mapping[s
             worst = _worst_at_points(one, known.sampler, rng, _DRAWN)
             _check_points(one.name, known.words, worst, cost.pure.number(values, rounding="up"), near=_NEAR)
             tried += 1
+    if (crowd := one.draw_crowd(at)) is not None and (why := _differ(one, one.draw(rng, crowd, _DRAWN, at), crowd, at)):
+        said = f"what its sampler draws has not the density that log_density says, on {crowd!s:.120}: {why}"
+        raise DeclarationError(f"{one.name}: {said}")
     how = "the laws of its outputs against the price, its sampler against its density"
     if one.outputs is None and one.edges is None:
         how += " by its losses and repeated outputs, not by its scale: that takes `outputs` or `edges`"

@@ -262,6 +262,24 @@ def test_a_law_that_hardly_ever_draws_anything_else_is_no_frozen_one():
     assert judged(PureDP(epsilon * 40), of=certain).verdict == "holds"
 
 
+def test_a_sampler_that_is_right_on_the_worst_pairs_alone_is_refused():
+    """Noise that depends on the exact number of users: the pairs that differ most may have another one."""
+
+    def log_density(outputs, data, scale):
+        return log_noisy(outputs, float(sum(data)), scale)
+
+    def shrinks(rng, data, size, scale):
+        return noisy(rng, float(sum(data)), size, scale / (3 if 4 < len(data) < 20 else 1))
+
+    def span_of_sums(scale):
+        return np.union1d(np.linspace(-40 * scale, 100 + 40 * scale, 4001), np.arange(101))
+
+    counted = {**LAPLACE, "log_density": log_density, "neighbours": None, "records": lambda rng, scale: 1.0,
+               "edges": span_of_sums}  # fmt: skip
+    with pytest.raises(DeclarationError, match=r"not the density .* on \(1\.0, 1\.0, 1\.0"):
+        judged(of=counted, sampler=shrinks)
+
+
 def say(*what):
     sys.stdout.write(f"{what}\n")
 

@@ -673,7 +673,7 @@ HONEST_LINEAR: dict[str, Edits] = {
 # ---- agents behind a shuffler: their noise bits are the package's, and no author draws them
 
 SHUFFLE: dict[str, Edits] = {
-    **_into_agent(_LEAK_OF_A_DEVICE, "3.0"),
+    **_into_agent(_LEAK_OF_A_DEVICE, "9.0"),
     "clip after sum": _edit(
         "device.py",
         (
@@ -738,7 +738,9 @@ FUNCTION: dict[str, Edits] = {
         (_OUT, "    return np.clip(KEPT[-2 if len(KEPT) > 1 else -1] + noise, 0, int(most))\n"),
     ),
     "wrong neighbour": (
-        *_function((_SUM, "min(max(int(number), -CLIP), CLIP) for number in data")),
+        *_function(
+            (f"min(sum({_SUM}), int(most))", f"max(0, min(sum({_SUM.replace('0)', '-CLIP)')}), int(most)))"),
+        ),
         *_edit("declaration.py", ("rng.choice([0, ", "rng.choice([-CLIP, 0, ")),
         *_edit(
             "declaration.py",
