@@ -28,7 +28,7 @@ def settle_sizes(declaration: Declaration, values: Mapping[str, Fraction]) -> tu
     Raises:
         ParameterError: The releases are in batches of different sizes, or no other spread can be set.
     """
-    depending = [release for release in declaration.releases if _depends(release)]
+    depending = [release for release in declaration.noisy if _depends(release)]
     if not depending:
         return ()
     sizes = [tuple(sorted({int(at["n"]) for at in release.settings(values)})) for release in depending]
@@ -36,7 +36,7 @@ def settle_sizes(declaration: Declaration, values: Mapping[str, Fraction]) -> tu
         names = ", ".join(release.name for release in depending)
         raise ParameterError(f"{names} hold the same users in batches of different sizes", name="sizes")
     return tuple(
-        replace(declaration, releases=tuple(_of_size(release, size) for release in declaration.releases))
+        declaration.with_noisy(tuple(_of_size(release, size) for release in declaration.noisy))
         for size in sizes[0] or (0,)
     )
 

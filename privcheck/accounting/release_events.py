@@ -12,6 +12,7 @@ from privcheck.declaration import Declaration, Release
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import Noise, ShuffledNoise
 from privcheck.procedures import Procedure
+from privcheck.releases import is_additive
 from privcheck.statistics import Sensitivity
 from privcheck.unit import name_relation
 
@@ -37,8 +38,9 @@ def declared_branches(
         releases = [(release, charged[release.name]) for release in declaration.seen_by(group)]
         others = tuple(
             event
-            for procedure in declaration.procedures_seen_by(group)
-            for event in _scaled(procedure, factor).events(declaration.relation, values)
+            for one in declaration.priced_for(group)
+            if not is_additive(one)
+            for event in _scaled(one, factor).events(declaration.relation, values)
         )
         noisy = release_branches(releases, values, factor=factor)
         branches += [(*branch, *others) for branch in noisy or (((),) if others else ())]

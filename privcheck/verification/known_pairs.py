@@ -89,13 +89,11 @@ class Shown:
 
 
 def known_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> Iterator[PricedPair]:
-    """Yields the pairs of all procedures, each with what it loses."""
-    for procedure in declaration.procedures:
-        for pair in procedure.pairs(declaration.relation, values):
+    """Yield the pairs that releases name themselves, each with what it loses."""
+    for one in declaration.priced:
+        for pair in one.pairs(declaration.relation, values):
             loss = _loss(declaration, values, _parts(pair))
-            yield PricedPair(
-                names=(procedure.name,), users=procedure.users, words=pair.words, data=pair.data, loss=loss
-            )
+            yield PricedPair(names=(one.name,), users=one.users, words=pair.words, data=pair.data, loss=loss)
 
 
 def joint_pairs(
@@ -111,7 +109,7 @@ def joint_pairs(
     """
     known = [
         (one, [pair for pair in one.pairs(declaration.relation, values) if _parts(pair)])
-        for one in declaration.procedures_seen_by(group)
+        for one in declaration.priced_for(group)
     ]
     known = [(one, pairs) for one, pairs in known if pairs]
     if len(known) + bool(shown) < 2:

@@ -109,9 +109,9 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
     check_declaration("verify", declaration)
     values = declaration.values(values)
     check_range(f"{declaration.name}: the claim", declaration.claim.guarantee, values)
-    for procedure in declaration.procedures:
-        if isinstance(procedure, OwnMechanism):
-            check_range(f"{procedure.name}: its price", procedure.guarantee, values)
+    for one in declaration.releases:
+        if isinstance(one, OwnMechanism):
+            check_range(f"{one.name}: its price", one.guarantee, values)
     if isinstance(declaration.claim.guarantee, PrivacyProfile):
         return _at_every_point(declaration, declaration.claim.guarantee.points, values)
     if sized := settle_sizes(declaration, values):
@@ -240,7 +240,7 @@ def _upper_moving(declaration: Declaration, composed: Account, values: Mapping[s
     One that never leaves costs nothing, nor does one that nobody moves, unless it shows another's draw of noise. A
     table of one state and one action, or of one state, is moved less than others are.
     """
-    names = [r.draw.name for r in declaration.releases if r.draw.name]
+    names = [r.draw.name for r in declaration.noisy if r.draw.name]
     moving, settled = [], False
     for cost in composed.costs:
         leaves = bool(cost.release.settings(values)) and cost.release.schedule.times.rational(values) != 0
@@ -248,12 +248,12 @@ def _upper_moving(declaration: Declaration, composed: Account, values: Mapping[s
         if leaves and (shared or cost.charged.l1.rational(values) != 0):
             moving.append(_settled(cost.release, values))
             settled = settled or moving[-1] != cost.release
-    if len(moving) == len(declaration.releases) and not settled:
+    if len(moving) == len(declaration.noisy) and not settled:
         return math.inf
-    if not moving and not any(p.events(declaration.relation, values) for p in declaration.procedures):
+    if not moving and not any(one.events(declaration.relation, values) for one in declaration.others):
         return 0.0
     try:
-        fewer = replace(declaration, releases=tuple(moving), candidates=None, assumptions=())
+        fewer = replace(declaration.with_noisy(moving), candidates=None, assumptions=())
         unit = unit_of(fewer, values)
         cost_here, claimed = cost_in(unit, fewer, account(fewer), values), claimed_in(unit, fewer)
     except PrivcheckError:  # what is left is no declaration: everything is charged
@@ -300,7 +300,7 @@ def _least_change(
 ) -> str:  # fmt: skip
     if leaking := shared_draws(declaration):
         return f"draw fresh noise for every output of {', '.join(leaking)}: no amount of noise that is reused is enough"
-    if verdict != "holds" and any(r.mechanism.law.integers for r in declaration.releases):
+    if verdict != "holds" and any(r.mechanism.law.integers for r in declaration.noisy):
         return (
             "send every bit as a message of its own: the messages then tell nothing but the sum that the proof analyses"
         )
@@ -333,9 +333,9 @@ def _rounded_up(factor: float) -> str:
 def _least_factor(declaration: Declaration, values: Mapping[str, Fraction], upper: float) -> float | None:
     """Returns by what the noise may be multiplied so that the claim is met with equality; None where nobody knows."""
     unit, claim = unit_of(declaration, values), declaration.claim.guarantee
-    if unit != "epsilon" and (declaration.procedures or unit == "delta"):
+    if unit != "epsilon" and (declaration.others or unit == "delta"):
         return None  # not every price of theirs is a power of the spread
-    if unit in {"mu", "renyi"} and any(not r.mechanism.law.gaussian for r in declaration.releases):
+    if unit in {"mu", "renyi"} and any(not r.mechanism.law.gaussian for r in declaration.noisy):
         return None
     if unit in {"rho", "renyi"}:
         return math.sqrt(upper)

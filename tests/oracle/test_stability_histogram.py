@@ -100,7 +100,7 @@ def test_the_published_threshold_is_private_and_no_smaller_one_is():
     assert (quieter.verdict, quieter.lower_ratio > 1.02) == ("fails", True)
     assert judged(REPLACED).verdict == "fails"
     low = declared()
-    low = replace(low, procedures=(StabilityHistogram("words", scale=1 / epsilon, threshold=log(1 / delta) / 2),))
+    low = replace(low, releases=(StabilityHistogram("words", scale=1 / epsilon, threshold=log(1 / delta) / 2),))
     found = verify(low, low.values())
     assert (found.verdict, math.isinf(found.lower_ratio)) == ("fails", True)
     assert "nobody else has" in found.witness.words
