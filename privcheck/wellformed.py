@@ -21,6 +21,7 @@ from privcheck.parameters import Parameter
 from privcheck.procedures import (
     OF_SEVERAL,
     OURS,
+    Facts,
     MatrixMechanism,
     OnSample,
     Procedure,
@@ -164,7 +165,10 @@ def check_model(declaration: Declaration) -> None:
         message = f"model 'local' compares any two inputs of a user, got the relation {declaration.relation.words!r}"
         raise DeclarationError(f"{owner}: {message}; declare ReplaceOne")
     for one in declaration.others:
-        facts = one.facts
+        facts: object = one.facts
+        if not isinstance(facts, Facts):
+            message = f"{owner}: {one.name!r}: expected facts that are Facts(…), got {facts!r:.100}"
+            raise DeclarationError(f"{message}; return privcheck.procedures.Facts(words=…, output=…, …)")
         if model not in facts.models:
             message = f"{owner}: {one.name!r} ({facts.words}) makes sense in model"
             message += f" {' or '.join(map(repr, facts.models))}, got model {model!r}"

@@ -210,7 +210,7 @@ def check_releases(where: str, given: object) -> None:
     if not isinstance(given, tuple | list):
         raise DeclarationError(f"{where}: expected a tuple, got {given!r:.200}; mind the comma in (a,)")
     for one in given:
-        lacks = [name for name in _ASKED if inspect.getattr_static(one, name, None) is None]
+        lacks = [name for name in _ASKED if inspect.getattr_static(one, name, None) is None and not hasattr(one, name)]
         if isinstance(one, type) or lacks:
             shown = f"the class {one.__name__}" if isinstance(one, type) else f"{one!r:.200}"
             message = f"{where}: expected Release(…), NoisyMax(…) or another release, got {shown}"
