@@ -153,7 +153,7 @@ def test_no_user_with_m_records_loses_more_than_a_selection_is_charged(kind, m):
         if one.monotone and kind is ReplaceOne:
             continue  # the counts of two users move either way
         loss, charged = exact_loss(law, relation, m), one.cost(relation).pure.number({}, rounding="up")
-        assert loss <= charged * (1 + 1e-4), (one.words, loss, charged)
+        assert loss <= charged * (1 + 1e-4), (one.facts.words, loss, charged)
         pure = compose(*one.events(relation, {})).epsilon(delta=1e-9).upper
         assert pure <= charged * (1 + 1e-6) + 1e-9
         worst = max(float(np.abs(pair.outcomes.log_p - pair.outcomes.log_q).max()) for pair in one.pairs(relation, {}))
@@ -173,7 +173,7 @@ def test_events_of_selections_bound_every_delta_of_every_neighbour(m):
             delta = max(
                 float(np.maximum(law(a) - math.exp(epsilon) * law(b), 0).sum()) for a, b in neighbours(relation, m)
             )
-            assert delta <= curve.delta(epsilon=epsilon).upper + 1e-5, (one.words, epsilon)
+            assert delta <= curve.delta(epsilon=epsilon).upper + 1e-5, (one.facts.words, epsilon)
 
 
 @pytest.mark.parametrize("m", MOST)

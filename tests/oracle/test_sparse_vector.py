@@ -235,7 +235,7 @@ PROCEDURES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("procedure", PROCEDURES, ids=lambda p: p.words)
+@pytest.mark.parametrize("procedure", PROCEDURES, ids=lambda p: p.facts.words)
 def test_the_laws_of_what_is_seen_are_sums_over_patterns(procedure):
     """And runs of the algorithm follow them."""
     rng, runs = np.random.default_rng(3), 4_000
