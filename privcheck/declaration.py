@@ -224,7 +224,7 @@ class Declaration:
         return tuple(one for one in self.releases if isinstance(one, Release))
 
     @property
-    def priced(self) -> tuple[Procedure, ...]:
+    def joined(self) -> tuple[Procedure, ...]:
         """What has a price of its own: the releases, all that refer to one `Sample` as one."""
         sampled = [one for one in self.releases if _sees_sample(one)]
         others = [one for one in self.releases if not is_additive(one) and not _sees_sample(one)]
@@ -234,7 +234,7 @@ class Declaration:
     @property
     def others(self) -> tuple[Procedure, ...]:
         """What is priced by itself, beside the `noisy` statistics."""
-        return self.priced[len(self.noisy) :]
+        return self.joined[len(self.noisy) :]
 
     def with_noisy(self, noisy: Sequence[Release]) -> Declaration:
         """Return the declaration with these in place of the `noisy` statistics."""
@@ -280,10 +280,10 @@ class Declaration:
         among = self.among(group)
         return tuple(one for one in self.noisy if one.users in among)
 
-    def priced_for(self, group: str) -> tuple[Procedure, ...]:
-        """Return what is `priced` and holds a user of the group, or of the groups joined by "and"."""
+    def joined_for(self, group: str) -> tuple[Procedure, ...]:
+        """Return what is `joined` and holds a user of the group, or of the groups joined by "and"."""
         among = self.among(group)
-        return tuple(one for one in self.priced if one.users in among)
+        return tuple(one for one in self.joined if one.users in among)
 
     def release(self, name: str) -> Release:
         """Returns the release of that name.

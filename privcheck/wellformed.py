@@ -94,7 +94,7 @@ def check_fields(declaration: Declaration) -> None:
 
 
 def _shared_names(declaration: Declaration) -> list[str]:
-    return [one.name for one in declaration.priced if isinstance(one, SharedSample)]
+    return [one.name for one in declaration.joined if isinstance(one, SharedSample)]
 
 
 def check_partitions(declaration: Declaration) -> None:
@@ -234,7 +234,7 @@ def check_trajectories(declaration: Declaration) -> None:
     if declaration.model == "shuffle":
         message = f"model 'shuffle': every user sends the messages of one trajectory, got {relation.words!r}"
         raise DeclarationError(f"{owner}: {message}; declare the relation for one, and claim k·ε of k apart")
-    for procedure in declaration.priced:
+    for procedure in declaration.joined:
         if type(procedure) in OURS and type(procedure) not in OF_SEVERAL:
             message = f"{owner}: {procedure.name!r} is priced for one record of a user, got {relation.words!r}"
             raise DeclarationError(f"{message}; declare the relation for one, and claim k·ε of k apart")

@@ -252,7 +252,7 @@ def _compose(
     parts = {name: getattr(cost, unit) for name, cost in costs.items()}
     if any(part is None for part in parts.values()):
         return None
-    sums = [total([parts[one.name] for one in declaration.priced_for(group)]) for group in declaration.groups]
+    sums = [total([parts[one.name] for one in declaration.joined_for(group)]) for group in declaration.groups]
     return sums[0] if len(sums) == 1 else largest(*sums)
 
 

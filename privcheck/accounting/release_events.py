@@ -38,7 +38,7 @@ def declared_branches(
         releases = [(release, charged[release.name]) for release in declaration.seen_by(group)]
         others = tuple(
             event
-            for one in declaration.priced_for(group)
+            for one in declaration.joined_for(group)
             if not is_additive(one)
             for event in _scaled(one, factor).events(declaration.relation, values)
         )

@@ -88,7 +88,7 @@ def show(setting: Chosen) -> report.Shown:
         model=declaration.model,
         relation=declaration.relation.words,
         unit=declaration.unit(setting.values).to_dict(),
-        releases=tuple(_release(one, setting.values) for one in declaration.priced),
+        releases=tuple(_release(one, setting.values) for one in declaration.joined),
         claim=declaration.claim_and_source,
         claim_latex=declaration.claim.guarantee.latex(),
         latex="\n".join(lines),

@@ -101,7 +101,7 @@ def claim_findings(case: Case) -> Iterator[Finding]:
 
 def _missing_theorems(declaration: Declaration) -> Iterator[str]:
     """Yields what would have to be proved for a verdict, of outputs whose bounds are known not to meet."""
-    for one in declaration.priced:
+    for one in declaration.joined:
         if isinstance(one, MatrixMechanism):
             yield f"{one.name}: missing is the worst set of steps of a user of an encoder with both signs"
         if not isinstance(one, Release):

@@ -98,7 +98,7 @@ def gaussian_part(composed: Account, values: Mapping[str, Fraction]) -> Gaussian
     costs |= {one.procedure.name: (_squared(one.cost), one.cost.pure) for one in composed.procedures}
     squares, pures = [0.0], [0.0]
     for group in declaration.groups:
-        seen = [costs[one.name] for one in declaration.priced_for(group)]
+        seen = [costs[one.name] for one in declaration.joined_for(group)]
         squares.append(math.fsum(m.number(values, rounding="up") for m, _ in seen if m is not None))
         rest = [math.inf if p is None else p.number(values, rounding="up") for m, p in seen if m is None]
         pures.append(math.fsum(rest) * (1 + _SLACK))
@@ -113,7 +113,7 @@ def dominating_square(composed: Account) -> Expr | None:
         return None
     declaration, sums = composed.declaration, []
     for group in declaration.groups:
-        parts = [squares[one.name] for one in declaration.priced_for(group)]
+        parts = [squares[one.name] for one in declaration.joined_for(group)]
         sums.append(total([part for part in parts if part is not None]))
     return sums[0] if len(sums) == 1 else largest(*sums)
 

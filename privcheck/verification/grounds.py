@@ -159,7 +159,7 @@ def doubts(declaration: Declaration, tried: Sequence[Tried], values: Mapping[str
             why=f"{one.name}: no theorem here bounds the cost of {one.facts.words}",
             remedy=noise if isinstance(one, Release) else procedure,
         )
-        for one in declaration.priced
+        for one in declaration.joined
         if not _has_price(one) and one.name not in tried_prices
     ]
     for assumption in declaration.assumptions:
@@ -259,8 +259,8 @@ def _modelling(declaration: Declaration, values: Mapping[str, Fraction]) -> list
     """Returns who is protected, what samples are of, which draws are independent, and in which order outputs leave."""
     unit = declaration.unit(values)
     facts = [_modelled(_EVERYWHERE, f"who is protected: {unit.words}", unit.stated_by, door=_DOORS)]
-    sampling = [one.name for one in declaration.priced if _samples(one)]
-    for shared in (one for one in declaration.priced if isinstance(one, SharedSample)):
+    sampling = [one.name for one in declaration.joined if _samples(one)]
+    for shared in (one for one in declaration.joined if isinstance(one, SharedSample)):
         names = ", ".join(repr(one.name) for one in shared.parts)
         what = f"{names} are computed from one sample, which is drawn once a round ({shared.sample.words})"
         facts.append(_modelled(shared.name, what, _RUNS))

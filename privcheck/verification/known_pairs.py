@@ -90,7 +90,7 @@ class Shown:
 
 def known_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> Iterator[PricedPair]:
     """Yield the pairs that releases name themselves, each with what it loses."""
-    for one in declaration.priced:
+    for one in declaration.joined:
         for pair in one.pairs(declaration.relation, values):
             loss = _loss(declaration, values, _parts(pair))
             yield PricedPair(names=(one.name,), users=one.users, words=pair.words, data=pair.data, loss=loss)
@@ -109,7 +109,7 @@ def joint_pairs(
     """
     known = [
         (one, [pair for pair in one.pairs(declaration.relation, values) if _parts(pair)])
-        for one in declaration.priced_for(group)
+        for one in declaration.joined_for(group)
     ]
     known = [(one, pairs) for one, pairs in known if pairs]
     if len(known) + bool(shown) < 2:

@@ -92,7 +92,7 @@ def _shown(declaration: Declaration, worst: Witness | None, values: Mapping[str,
     if worst is None or not worst.loss > 0:
         return []
     noisy = declaration.seen_by(worst.group)
-    if len(noisy) == len(declaration.priced_for(worst.group)):
+    if len(noisy) == len(declaration.joined_for(worst.group)):
         return []
     moved = {r.name: r.moved(worst.pair, values) for r in noisy}
     parts = told_parts(declaration, moved, values)

@@ -61,7 +61,7 @@ def test_what_one_batch_costs_is_not_refuted_and_what_two_would_is(name, sets, d
 
 def _apart(given, delta):
     """Returns ε of the same outputs, each of a Poisson sample of its own, by numbers alone."""
-    (shared,) = given.declared.priced
+    (shared,) = given.declared.joined
     events = [event for part in shared.parts for event in part.events(given.declared.relation, given.values)]
     return acc.compose(*events).epsilon(delta=delta).upper
 
@@ -71,7 +71,7 @@ def _apart(given, delta):
 
 def drawn_twice(declaration, values, users, size, rng):
     """Draws a batch for each sum."""
-    (shared,) = declaration.priced
+    (shared,) = declaration.joined
     rate = shared.sample.sampling.rate.number(values)
     outputs = []
     for part in shared.parts:
@@ -83,7 +83,7 @@ def drawn_twice(declaration, values, users, size, rng):
 
 def noise_reused(declaration, values, users, size, rng):
     """Draws the batch once, and one noise for both sums."""
-    (shared,) = declaration.priced
+    (shared,) = declaration.joined
     held = (rng.random((size, len(next(iter(users.values()))))) < shared.sample.sampling.rate.number(values)).astype(
         float
     )

@@ -108,9 +108,9 @@ def test_a_declaration_keeps_what_its_author_gave_in_one_tuple():
     assert one.releases == (sampled, picked, all_users, on_sample)
     assert one.noisy == (all_users,)
     assert one.statistics_released == (sampled, all_users)
-    assert [type(part) for part in one.priced] == [Release, SharedSample, NoisyMax]
-    assert one.priced[1].parts == (sampled, on_sample)
-    assert one.others == one.priced[1:]
+    assert [type(part) for part in one.joined] == [Release, SharedSample, NoisyMax]
+    assert one.joined[1].parts == (sampled, on_sample)
+    assert one.others == one.joined[1:]
     assert [is_additive(part) for part in one.releases] == [False, False, True, False]
 
 

@@ -195,7 +195,7 @@ def one_round(
     Returns:
         (size, …) the outputs beside one another in the order of the declaration; of a choice its index.
     """
-    (shared,) = declaration.priced
+    (shared,) = declaration.joined
     assert isinstance(shared, SharedSample)
     sampling = shared.sample.sampling
     assert isinstance(sampling, Poisson)

@@ -94,7 +94,7 @@ def worst_canary(declaration: Declaration, values: Mapping[str, Fraction]) -> Ca
     """
     known = [
         (_visible(pair), pair, one)
-        for one in declaration.priced
+        for one in declaration.joined
         for pair in one.pairs(declaration.relation, values)
         if pair.sampler is not None
     ]
