@@ -19,6 +19,7 @@ from privcheck.fields import instance, number, text, truth, words_of
 from privcheck.guarantees import Budget, guarantee_conditions, guarantee_symbols
 from privcheck.mechanisms import PRICED, Mechanism, Noise, SymmetricGaussian
 from privcheck.mechanisms.checking import check_mechanism, mechanism_conditions
+from privcheck.procedures.additive import release_branches
 from privcheck.procedures.base import Cost, Facts, KnownPair
 from privcheck.procedures.sampled_pairs import sampled_pairs
 from privcheck.procedures.sampling_costs import alone, check_sampling, sampled_cost, sampled_events
@@ -221,7 +222,6 @@ class Release:
             ParameterError: A user is in one of several batches, of which none is the dearest for certain.
         """
         from privcheck.accounting.events import non_private
-        from privcheck.accounting.release_events import release_branches
 
         if isinstance(self.schedule, Sampled):
             return sampled_events(alone(self), relation, values)
