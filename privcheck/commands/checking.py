@@ -75,7 +75,7 @@ def check(
     else:
         refuse_mixed(out, released=noise == "release")
     drawn = setting.with_noise(noise)  # what cannot be drawn is refused before the audits run
-    judged, priced = drawn.judged, drawn.joined
+    judged, priced = drawn.judged, drawn.priced
     verdict = verify_claim(judged)  # of the discrete mechanism, where that is what is released
     plan = registry.plan_for(setting.algorithm)
     views = {

@@ -322,7 +322,7 @@ def _state(
     Raises:
         ParameterError: No finite ε is known at δ.
     """
-    budget = price_releases(setting.joined, delta)
+    budget = price_releases(setting.priced, delta)
     epsilon = budget.guarantee.epsilon
     if epsilon is None:
         message = f"no finite ε is known at δ = {delta:g}: give a larger --delta, such as 1e-5"

@@ -75,7 +75,7 @@ class Chosen:
         return self if self.setting.drawn is None else self._declaring(self.setting.drawn)
 
     @property
-    def joined(self) -> Chosen:
+    def priced(self) -> Chosen:
         """The setting in which the declaration is that of the run's cost to one of its users."""
         return self if self.declaration is None else self._declaring(self.released)
 

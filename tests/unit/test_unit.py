@@ -216,7 +216,7 @@ def test_users_with_several_trajectories_are_charged_for_all_of_them(m, sizes):
     assert cost == pytest.approx(m**2 / 2, rel=1e-12)
     assert (stated.setting.covering is None) == (m == 1)
     assert stated.judged.declared is setting.declared  # the claim stays that of one trajectory
-    assert stated.joined.declared is stated.released
+    assert stated.priced.declared is stated.released
     assert stated.setting.protected.relation == "replace-one"
 
 
