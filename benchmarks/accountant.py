@@ -27,6 +27,7 @@ from dp_accounting.pld import PLDAccountant, privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
 
 from privcheck import accounting as acc
+from privcheck.pricing import account
 from privcheck_algorithms.dp_apvi import GAUSSIAN
 
 _fresh = (1 + i * 1e-13 for i in itertools.count(1))  # parameters that no cache has seen
@@ -376,7 +377,7 @@ def versions():
             yield f"{name} not installed"
 
 
-_ACCOUNT = acc.account(GAUSSIAN.declare({}))
+_ACCOUNT = account(GAUSSIAN.declare({}))
 _VALUES = GAUSSIAN.declare({}).values({})
 
 if __name__ == "__main__":

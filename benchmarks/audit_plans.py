@@ -19,6 +19,7 @@ import numpy as np
 from privcheck import registry
 from privcheck.commands.setting import parse_delta, resolve_setting
 from privcheck.errors import PrivcheckError
+from privcheck.pricing import Priced
 from privcheck.results import AuditRequest
 from privcheck_audits.releases.canaries import worst_canary
 
@@ -52,7 +53,7 @@ def row(name):
 
 def _numbers(asked):
     try:
-        return sum(group.change.size for group in worst_canary(asked.declaration, asked.values).groups)
+        return sum(group.change.size for group in worst_canary(Priced(asked.declaration, asked.values)).groups)
     except PrivcheckError:
         return "–"
 

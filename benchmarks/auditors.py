@@ -26,6 +26,7 @@ from privcheck.accounting.engine.gdp import gdp_epsilon
 from privcheck.commands.setting import parse_delta, resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import LAWS
+from privcheck.pricing import Priced
 from privcheck.results import AuditMethod, AuditRequest
 from privcheck_audits.bounds import CurveFlip, bound_at_ranks, clopper_pearson_pair, e_process_plan
 from privcheck_audits.engine.blocks import blocks, total
@@ -62,7 +63,7 @@ def rescaled(groups, factor):
 
 def released(name, **sets):
     setting = resolve_setting(name, {key: str(value) for key, value in sets.items()})
-    return worst_canary(setting.declared, setting.values).groups
+    return worst_canary(Priced(setting.declared, setting.values)).groups
 
 
 def guesses(groups, plan):

@@ -23,14 +23,14 @@ from pathlib import Path
 import numpy as np
 
 from privcheck import registry
-from privcheck.accounting import account
-from privcheck.calibration import least_factor
 from privcheck.commands.data import load
 from privcheck.commands.learned import run
 from privcheck.commands.online import load_world, online_settings, run_online
 from privcheck.commands.setting import Chosen, settle
 from privcheck.guarantees import ApproxDP
 from privcheck.planning import evaluate, solve, uniform
+from privcheck.pricing import account
+from privcheck.pricing.calibration import least_factor
 from privcheck.results import World
 from privcheck.verification import verify
 

@@ -17,11 +17,11 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from privcheck.calibration import least_noise
 from privcheck.commands.online import load_world, online_settings, run_online
 from privcheck.declaration import Claim
 from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import Laplace
+from privcheck.pricing.calibration import least_noise
 from privcheck.reports.values import RanOnline
 from privcheck.schedules import Batches
 from privcheck.verification import verify

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from privcheck.kernel_cache import place_cache
 
 if TYPE_CHECKING:
-    from privcheck.accounting import account, gdp_delta, gdp_epsilon, zcdp_delta, zcdp_to_epsilon
+    from privcheck.accounting import gdp_delta, gdp_epsilon, zcdp_delta, zcdp_to_epsilon
     from privcheck.api import audit, budget, calibrate, check, compare, publish, run, sweep, verify_claim
     from privcheck.auditors import MechanismAudit, audit_float_noise, audit_mechanism, audit_one_run
     from privcheck.declaration import L1, L2, Claim, Declaration, Joint, Parameter, Release
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from privcheck.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
     from privcheck.online.plain import PlainAgent
     from privcheck.policies import Policy, load_policy
+    from privcheck.pricing import account
     from privcheck.reading import Users, read_trajectories
     from privcheck.registry import Algorithm
     from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
-    "privcheck.accounting": ("account", "gdp_delta", "gdp_epsilon", "zcdp_delta", "zcdp_to_epsilon"),
+    "privcheck.accounting": ("gdp_delta", "gdp_epsilon", "zcdp_delta", "zcdp_to_epsilon"),
     "privcheck.api": ("audit", "budget", "calibrate", "check", "compare", "publish", "run", "sweep", "verify_claim"),
     "privcheck.auditors": ("MechanismAudit", "audit_float_noise", "audit_mechanism", "audit_one_run"),
     "privcheck.declaration": ("L1", "L2", "Claim", "Declaration", "Joint", "Parameter", "Release"),
@@ -43,6 +44,7 @@ _HOMES = {
     "privcheck.mechanisms": ("DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Laplace"),
     "privcheck.online.plain": ("PlainAgent",),
     "privcheck.policies": ("Policy", "load_policy"),
+    "privcheck.pricing": ("account",),
     "privcheck.reading": ("Users", "read_trajectories"),
     "privcheck.registry": ("Algorithm",),
     "privcheck.relations": ("AddRemoveOne", "ReplaceOne", "ZeroOut"),

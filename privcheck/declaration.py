@@ -148,6 +148,8 @@ class Declaration:
             other.
         open_conditions: What is not proved of its numbers for all parameters, and therefore checked at all values that
             it is used at. Made, not given.
+        shared_draws: The releases whose noise is not fresh: outputs that share a draw differ by exact data. Seen from
+            the declared noise identities alone; a single output, or a single cell, shares nothing. Made, not given.
         candidates: Pairs of one user's data to try as witnesses, for statistics whose data the search does not know.
         records: From the parameters and a source of randomness to one user's data, corners preferred: neighbours among
             them are tried on the sensitivities that the statistics' authors state. Needed for data of one's own.
@@ -176,6 +178,7 @@ class Declaration:
     origin: Origin | None
 
     open_conditions: tuple[Condition, ...] = field(init=False, repr=False, compare=False)
+    shared_draws: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __init__(
         self, *, name: str, title: str, source: str, relation: Relation, claim: Claim,
@@ -208,6 +211,7 @@ class Declaration:
         at_bounds = tuple(next(attained) if isinstance(one, Release) else one for one in self.releases)
         object.__setattr__(self, "releases", at_bounds)
         check_symbols(self)
+        object.__setattr__(self, "shared_draws", _shared_draws(self.noisy))
         object.__setattr__(
             self, "open_conditions", tuple(c for c in conditions(self) if not is_proved(c, self.parameters))
         )
@@ -324,3 +328,8 @@ class Declaration:
 
 def _sees_sample(one: Procedure) -> TypeGuard[Release | OnSample]:
     return isinstance(one, OnSample) or (isinstance(one, Release) and isinstance(one.schedule, Sampled))
+
+
+def _shared_draws(releases: tuple[Release, ...]) -> tuple[str, ...]:
+    names = [r.draw.name for r in releases if r.draw.name]
+    return tuple(r.name for r in releases if (r.draw.name and names.count(r.draw.name) > 1) or r.reuses_noise)

@@ -26,11 +26,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
-from privcheck.accounting.account import account, shared_draws
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, SymmetricGaussian
+from privcheck.pricing import Prices
 from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics.derived import is_whole
 from privcheck.statistics.on_grid import IN_FLOATS, Contributes, OnGrid
@@ -42,7 +42,7 @@ _UNITS: Final = 29  # … or coarser, so that a sensitivity is below 2²⁹ unit
 _ROUNDING: Final = 1 + 1e-9  # of two figures that are each rounded up
 
 
-def as_drawn(declaration: Declaration, values: Mapping[str, Fraction]) -> Declaration:
+def as_drawn(declaration: Declaration, values: Mapping[str, Fraction], *, prices: Prices | None = None) -> Declaration:
     """Returns the declaration of what release noise draws at the given parameters, which costs no more.
 
     Its releases have the same names, schedules and users. Sensitivities and spreads of what is put on a grid are in
@@ -51,13 +51,14 @@ def as_drawn(declaration: Declaration, values: Mapping[str, Fraction]) -> Declar
     Args:
         declaration: With Gaussian, symmetric Gaussian or Laplace noise, or discrete noise, which stays.
         values: Its parameters. The grids are made for them.
+        prices: Where both are priced, for whoever asks again.
 
     Raises:
         ParameterError: A release has noise of another law, or a statistic that cannot be put on a grid; or what would
             be drawn costs more than is declared.
     """
     values = declaration.values(values)
-    if shared := shared_draws(declaration):
+    if shared := declaration.shared_draws:
         message = f"{declaration.name}: {', '.join(shared)}: declared to add the same noise to different values"
         raise ParameterError(f"{message}, which release noise never does", name="noise", given="release")
     if declaration.others:
@@ -71,7 +72,7 @@ def as_drawn(declaration: Declaration, values: Mapping[str, Fraction]) -> Declar
         parameters=tuple(replace(p, default=values[p.name], follows=None) for p in declaration.parameters),
         assumptions=tuple(replace(one, bounds="") for one in declaration.assumptions),  # the bounds are raised already
     )
-    _refuse_dearer(declaration, drawn, values)
+    _refuse_dearer(declaration, drawn, values, prices or Prices())
     return drawn
 
 
@@ -119,9 +120,9 @@ def _put_on_grid(release: Release, relation: Relation, values: Mapping[str, Frac
     return OnGrid(of=statistic, unit=unit, rounding="contributions", symmetric=symmetric, coordinates=m)
 
 
-def _refuse_dearer(declared: Declaration, drawn: Declaration, values: Mapping[str, Fraction]) -> None:
+def _refuse_dearer(declared: Declaration, drawn: Declaration, values: Mapping[str, Fraction], prices: Prices) -> None:
     """Refuses what costs more than the declaration in the currency of its claim."""
-    before, after = (account(one).at(values) for one in (declared, drawn))
+    before, after = (prices.of(one, values).numbers for one in (declared, drawn))
     guarantee = declared.claim.guarantee
     if isinstance(guarantee, ZCDP):
         currency, was, now = "ρ", before.rho, after.rho

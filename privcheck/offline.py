@@ -147,7 +147,7 @@ def run(agent: OfflineAgent, request: RunRequest) -> RunResult:
     _refuse_sizes(request, features)
     setting = replace(request.setting, features=features)
     if source is not None and setting.drawn is None:
-        setting = setting.drawing(as_drawn(setting.declared, setting.values))
+        setting = setting.drawing(as_drawn(setting.declared, setting.values, prices=setting.prices))
     prepared = agent.make(setting, reward=data.reward)
     total, finished = request.replicates * data.trajectories.horizon, 0
 

@@ -17,6 +17,7 @@ from privcheck.declaration import Declaration
 from privcheck.features import FeatureMap, one_hot_features
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.pictures import Bars, History, ShownPair, TradeOff
+from privcheck.pricing import Priced
 from privcheck.runtime.ledger import Ledger
 from privcheck.setting import Setting
 from privcheck.trajectories import Trajectories
@@ -331,6 +332,11 @@ class AuditRequest:
     def values(self) -> Mapping[str, Fraction]:
         """Returns the declaration's parameters."""
         return self.setting.values
+
+    @property
+    def priced(self) -> Priced:
+        """The declaration at its parameters, priced."""
+        return self.setting.priced
 
     @property
     def options(self) -> Mapping[str, Fraction]:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from privcheck.declaration import Declaration
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.features import FeatureMap
+from privcheck.pricing import Priced, Prices
 from privcheck.relations import most_trajectories
 from privcheck.schedules import Once
 from privcheck.symbols import expression
@@ -30,6 +31,7 @@ class Setting:
         unit: Who the users of the data are; None before any data were seen.
         covering: `drawn` or `declaration` under a relation that covers all trajectories of a user, where these are more
             than it declares. Its noise is the same, its cost that of a user.
+        prices: The prices of all its declarations, each made once; settings that are made from this one share them.
     """
 
     declaration: Declaration | None
@@ -40,6 +42,16 @@ class Setting:
     drawn: Declaration | None = None
     unit: Unit | None = None
     covering: Declaration | None = None
+    prices: Prices = field(default_factory=Prices, repr=False, compare=False)
+
+    @property
+    def priced(self) -> Priced:
+        """The declaration at its parameters, priced.
+
+        Raises:
+            ParameterError: There is no declaration.
+        """
+        return self.prices.of(self.declared, self.values)
 
     @property
     def released(self) -> Declaration:

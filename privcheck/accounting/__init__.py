@@ -1,24 +1,16 @@
-"""Accounting: from a declaration, a ledger or plain numbers to what they cost.
+"""Accounting: from numbers to what they cost.
 
-For people who only have numbers: events, `compose`, and the curve's `epsilon` and `delta`, each with a tight value
-and a certified upper bound. For declarations and ledgers: `account` and `spent`.
+For people who only have numbers: events, `compose`, and the curve's `epsilon` and `delta`, each with a tight value and
+a certified upper bound; filters and odometers, calibration, plans, and conversions between guarantees.
+
+The room knows numbers only: it imports symbols, guarantees and the unit of privacy, and nothing that declares, prices,
+verifies or runs. Whoever has a declaration or the record of a run asks `privcheck.pricing`. It promises that every
+upper bound is rounded up and every lower bound down, and that no order of calls changes an answer.
 """
 
-from privcheck.accounting.account import Account, Method, NumericAccount, account
+from privcheck.accounting.accuracy import error_bound, spread_for_error
 from privcheck.accounting.billboard_lemma import Check, JointClaim, joint
-from privcheck.accounting.calibrating import (
-    Advantage,
-    BayesRisk,
-    Calibrated,
-    CalibratedWhole,
-    Posterior,
-    Reconstruction,
-    TruePositiveRate,
-    calibrate,
-    calibrate_whole,
-    error_bound,
-    spread_for_error,
-)
+from privcheck.accounting.calibration import Calibrated, CalibratedWhole, calibrate, calibrate_whole
 from privcheck.accounting.compressing import Compressed, compress_to_mu
 from privcheck.accounting.conversions import (
     claim_delta,
@@ -29,10 +21,8 @@ from privcheck.accounting.conversions import (
     zcdp_delta,
     zcdp_to_epsilon,
 )
-from privcheck.accounting.costs import ReleaseCost
 from privcheck.accounting.currencies import Cost, Currency
 from privcheck.accounting.curve import Curve, compose, parallel
-from privcheck.accounting.derivation import DerivationLine
 from privcheck.accounting.dp_events import from_dp_event
 from privcheck.accounting.events import (
     Event,
@@ -75,11 +65,10 @@ from privcheck.accounting.groups import group, user_level
 from privcheck.accounting.odometers import Odometer
 from privcheck.accounting.plans import Plan
 from privcheck.accounting.repeating import repeat_and_select
-from privcheck.accounting.spending import Spent, check_ledger, price_ledger
+from privcheck.accounting.targets import Advantage, BayesRisk, Posterior, Reconstruction, TruePositiveRate
 from privcheck.accounting.to_dp_events import to_dp_event, to_dp_relation
 
 __all__ = [
-    "Account",
     "Advantage",
     "BayesRisk",
     "Calibrated",
@@ -89,28 +78,21 @@ __all__ = [
     "Cost",
     "Currency",
     "Curve",
-    "DerivationLine",
     "Event",
     "Figure",
     "Figures",
     "Filter",
     "JointClaim",
-    "Method",
-    "NumericAccount",
     "Odometer",
     "Plan",
     "Posterior",
     "Reconstruction",
-    "ReleaseCost",
-    "Spent",
     "TruePositiveRate",
     "above_threshold",
-    "account",
     "approximate",
     "bounded_range",
     "calibrate",
     "calibrate_whole",
-    "check_ledger",
     "claim_delta",
     "claim_epsilon",
     "compose",
@@ -139,7 +121,6 @@ __all__ = [
     "permute_and_flip",
     "poisson",
     "poisson_gaussian",
-    "price_ledger",
     "privacy_profile",
     "pure",
     "pure_delta",

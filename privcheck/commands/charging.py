@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from privcheck.accounting import NumericAccount, Spent, account, compress_to_mu, price_ledger
+from privcheck.accounting import compress_to_mu
 from privcheck.accounting.reals import decimal
 from privcheck.commands.desks import Desk, open_till
 from privcheck.commands.paying import Nobody, Paying, describe_finding
@@ -23,12 +23,13 @@ from privcheck.commands.setting import Chosen, resolve_setting
 from privcheck.errors import BudgetError, ParameterError, StoreError
 from privcheck.ledger.exact import canonical, digest, write_number
 from privcheck.ledger.values import CurrencyName
+from privcheck.pricing import NumericAccount, Spent, price_ledger
 from privcheck.reports.values import Audited
 from privcheck.results import NoiseKind
 from privcheck.run_folders import folder_for
 from privcheck.runtime.ledger import read_ledger
 from privcheck.symbols import Expr, to_float
-from privcheck.verification import verify
+from privcheck.verification import judge
 from privcheck.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ def price_setting(setting: Chosen, currency: CurrencyName, *, replicates: int = 
         BudgetError: Its claim is not one that holds.
         ParameterError: There is no finite cost in the currency.
     """
-    declaration = setting.judged.declared
-    verdict = verify(declaration, setting.values)
+    judged = setting.judged
+    declaration, verdict = judged.declared, judge(judged.priced)
     if verdict.verdict != "holds":
         raise BudgetError(_not_holding(declaration.name, verdict.verdict), cost=None, remaining=None)
     event = event_of(setting, currency)
@@ -107,8 +108,9 @@ def price_setting(setting: Chosen, currency: CurrencyName, *, replicates: int = 
 
 def event_of(setting: Chosen, currency: CurrencyName) -> Event | None:
     """Returns what an algorithm's releases cost, as an event of a currency; None where that is infinite."""
-    composed, values = account(setting.released), setting.values
-    return _as_event(composed.at(values), currency, rho=composed.rho, pure=composed.pure, values=values)
+    priced = setting.charged.priced
+    composed = priced.account
+    return _as_event(priced.numbers, currency, rho=composed.rho, pure=composed.pure, values=priced.values)
 
 
 def describe_claim(setting: Chosen, verdict: str, *, given: Sequence[str] = ()) -> dict[str, Any]:

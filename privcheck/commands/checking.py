@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from privcheck import registry
-from privcheck.accounting import account, claim_epsilon
+from privcheck.accounting import claim_epsilon
 from privcheck.commands.auditing import begin_report
 from privcheck.commands.data import Source
 from privcheck.commands.declared import calibrate_noise, price_releases, show, verify_claim
@@ -75,7 +75,7 @@ def check(
     else:
         refuse_mixed(out, released=noise == "release")
     drawn = setting.with_noise(noise)  # what cannot be drawn is refused before the audits run
-    judged, priced = drawn.judged, drawn.priced
+    judged, charged = drawn.judged, drawn.charged
     verdict = verify_claim(judged)  # of the discrete mechanism, where that is what is released
     plan = registry.plan_for(setting.algorithm)
     views = {
@@ -115,9 +115,9 @@ def check(
             verdict=verdict.verdict, method=verdict.method, sentence=verdict.sentence, given=verdict.given
         ),
         show=show(setting),
-        budget=_price(setting, priced, delta),
+        budget=_price(setting, charged, delta),
         verify=verdict,
-        calibrate=_enough(priced, delta),
+        calibrate=_enough(charged, delta),
         audit=together(views),
         run=learned,
         provenance=provenance(began, command=command, seeds=_seeds(seed, noise)),
@@ -147,7 +147,7 @@ def _price(setting: Chosen, judged: Chosen, delta: float) -> Budget:
     budget = price_releases(judged, delta, full=True)
     if judged is setting or budget.curve is None:
         return budget
-    declared = account(setting.declared).at(setting.values)
+    declared = setting.priced.numbers
     both = ((upper, declared.delta(e)) for upper, e in zip(budget.curve.delta_upper, budget.curve.epsilon, strict=True))
     return replace(budget, curve=replace(budget.curve, delta_upper=tuple(map(max, both))))
 

@@ -11,13 +11,13 @@ import sys
 from collections.abc import Sequence
 from fractions import Fraction
 
-from privcheck.accounting import account, claim_epsilon
+from privcheck.accounting import claim_epsilon
 from privcheck.commands.declared import finite, sentence
 from privcheck.commands.provenance import exact_parameters, state_claim, versions
 from privcheck.commands.setting import Chosen, parse_delta
 from privcheck.guarantees import claimed_delta
 from privcheck.reports.values import MadeBy, PricedClaim, Ran, RanOnline, Standing
-from privcheck.verification import verify
+from privcheck.verification import judge
 
 _USUAL = 1e-5  # where no claim names a δ above 0
 
@@ -51,17 +51,17 @@ def price_claim(setting: Chosen, delta: float) -> PricedClaim | None:
     """
     if setting.declaration is None:
         return None
-    judged, charged = setting.judged, setting.released  # the claim's own relation; that of the users at hand
+    judged, charged = setting.judged, setting.charged  # the claim's own relation; that of the users at hand
     declaration, claim = judged.declared, judged.declared.claim
-    verdict = verify(declaration, judged.values)
+    verdict = judge(judged.priced)
     claimed = math.inf if claim.order_only else claim_epsilon(claim.guarantee, judged.values, delta)
     view = declaration.model if claim.joint is None else "joint" if verdict.joint == "follows" else "releases"
     return PricedClaim(
         view=view,
-        relation=charged.relation.words,
+        relation=charged.declared.relation.words,
         claim=state_claim(declaration.claim_words, exact_parameters(judged)),
         claimed=finite(claimed),
-        epsilon=finite(account(charged).at(judged.values).epsilon(delta)),
+        epsilon=finite(charged.priced.epsilon(delta)),
         verdict=verdict.verdict,
         method=verdict.method,
         given=verdict.given,

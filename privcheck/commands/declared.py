@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from privcheck import registry
-from privcheck.accounting import Account, ReleaseCost, account, claim_delta, claim_epsilon
-from privcheck.accounting.bridge import second_opinion
-from privcheck.accounting.costs import ProcedureCost
-from privcheck.accounting.derivation import DerivationLine
-from privcheck.calibration import LeastNoise, least_noise
+from privcheck.accounting import claim_delta, claim_epsilon
 from privcheck.commands.provenance import exact_parameters
 from privcheck.commands.setting import Chosen, resolve_setting
+from privcheck.pricing import Account, ReleaseCost
+from privcheck.pricing.calibration import LeastNoise, needed_noise
+from privcheck.pricing.cost import second_opinion
+from privcheck.pricing.derivation import DerivationLine, ProcedureCost
 from privcheck.procedures import Procedure
 from privcheck.registry import Algorithm
 from privcheck.regressors import Regressors
@@ -24,7 +24,7 @@ from privcheck.releases import is_additive
 from privcheck.reports import values as report
 from privcheck.reports.wording import ratio
 from privcheck.trajectories import Trajectories
-from privcheck.verification import Verification, Witness, verify
+from privcheck.verification import Verification, Witness, judge
 from privcheck.verification.deciding import monotone
 
 _SHOWN_STEPS = 50  # of the pairs that findings carry
@@ -73,8 +73,7 @@ def _constants(algorithm: Algorithm) -> tuple[report.AgentConstant, ...]:
 
 def show(setting: Chosen) -> report.Shown:
     """Returns the declaration in words and LaTeX, with the derivation of its cost line by line."""
-    declaration = setting.declared
-    composed = account(declaration)
+    declaration, composed = setting.declared, setting.priced.account
     derivation = tuple(map(_step, composed.derivation))
     lines = [
         r"\begin{align*}",
@@ -161,8 +160,7 @@ def price_releases(setting: Chosen, delta: float, *, full: bool = False) -> repo
         PrivcheckError: The second opinion contradicts ours.
     """
     declaration, values = setting.declared, setting.values
-    composed = account(declaration)
-    numbers = composed.at(values)
+    composed, numbers = setting.priced.account, setting.priced.numbers
     methods = list(numbers.methods(delta))
     if full and (opinion := second_opinion(numbers, delta)) is not None:
         methods.append(opinion)
@@ -184,7 +182,7 @@ def price_releases(setting: Chosen, delta: float, *, full: bool = False) -> repo
             pure_epsilon=finite(numbers.pure),
         ),
         methods=tuple(report.MethodBound(name=m.name, epsilon=m.epsilon, direction=m.direction) for m in methods),
-        curve=_curve(setting, composed) if full else None,
+        curve=_curve(setting) if full else None,
     )
 
 
@@ -249,7 +247,7 @@ def calibrate_noise(setting: Chosen, *, epsilon: float, delta: float) -> report.
         epsilon: Target ε.
         delta: Target δ.
     """
-    least = least_noise(setting.declared, setting.values, epsilon=epsilon, delta=delta)
+    least = needed_noise(setting.priced, epsilon=epsilon, delta=delta)
     return report.CalibratedNoise(
         algorithm=setting.algorithm.name,
         parameters=exact_parameters(setting),
@@ -277,9 +275,9 @@ def _compare_noise(rows: Sequence[LeastNoise]) -> tuple[report.NeededNoise, ...]
     )
 
 
-def _curve(setting: Chosen, composed: Account) -> report.DeltaCurve:
+def _curve(setting: Chosen) -> report.DeltaCurve:
     """Returns δ against ε for the accountant and for the claim, over the range that is worth looking at."""
-    numbers = composed.at(setting.values)
+    numbers = setting.priced.numbers
     claim = setting.declared.claim.guarantee
     furthest = numbers.epsilon(1e-10)
     if not math.isfinite(furthest):  # no ε holds at such a δ: as far as the claim reaches
@@ -294,7 +292,7 @@ def _curve(setting: Chosen, composed: Account) -> report.DeltaCurve:
 
 def verify_claim(setting: Chosen) -> report.Verified:
     """Returns the verdict on the claim, with the findings and the witness."""
-    verification = verify(setting.declared, setting.values)
+    verification = judge(setting.priced)
     return report.Verified(
         algorithm=verification.algorithm,
         parameters=exact_parameters(setting),

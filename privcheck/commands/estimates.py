@@ -208,7 +208,7 @@ def _guarantee(setting: Chosen, delta: Callable[[Chosen], float]) -> str:
     if setting.declaration is None:
         return "not private: no guarantee"
     at = delta(setting)
-    cost = price_releases(setting.priced, at).guarantee
+    cost = price_releases(setting.charged, at).guarantee
     spent = [
         *([] if cost.epsilon is None else [f"ε = {cost.epsilon:.6g} at δ = {at:g}"]),
         *([] if cost.rho is None else [f"ρ = {cost.rho:.6g}"]),

@@ -51,7 +51,7 @@ from privcheck.runtime import Ledger
 from privcheck.runtime.ledger import FILE_NAME as LEDGER
 from privcheck.trivial_policies import share_of_uniform
 from privcheck.unit import say_trajectories
-from privcheck.verification import verify
+from privcheck.verification import judge
 from privcheck.whole_files import partial_path
 
 _UNKNOWN = (
@@ -474,4 +474,4 @@ def _refutes_elsewhere(setting: Chosen, result: AuditResult) -> bool:
     """
     if result.view != "releases" or "audited_at" not in result.evidence or result.verdict != "violation":
         return False
-    return verify(setting.declared, setting.values).verdict != "fails"
+    return judge(setting.priced).verdict != "fails"

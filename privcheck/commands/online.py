@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck import registry
-from privcheck.accounting import check_ledger
 from privcheck.commands.artefacts import keep_policy
 from privcheck.commands.comparing import common_delta, made_by, price_claim, stand
 from privcheck.commands.learned import compare_outputs, refuse_torn_ledger, summarise_ledger
@@ -27,6 +26,7 @@ from privcheck.offline import refuse_replicates
 from privcheck.online.driver import ready
 from privcheck.policies import ARRAY_NAME
 from privcheck.presets import NAME as PRESET
+from privcheck.pricing.ledger import check_entries
 from privcheck.registry import Algorithm
 from privcheck.reports.headlines import headline
 from privcheck.reports.values import Band, Compared, RanOnline, Regret, RunCurves
@@ -262,7 +262,7 @@ def _refuse_ledger(setting: Chosen, out: Path | None) -> None:
         return
     try:
         header, entries = read_ledger(path)
-        check_ledger(header, entries, setting.declaration, setting.values)
+        check_entries(header, entries, setting.priced)
     except LedgerError as error:
         message = f"{path.parent} holds a ledger that is not of this run: {error}; choose another --out"
         raise LedgerError(message, line=error.line) from None

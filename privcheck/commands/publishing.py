@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from privcheck import registry
-from privcheck.accounting import account, check_ledger
 from privcheck.commands.artefacts import claim_of
 from privcheck.commands.declared import price_releases, verify_claim
 from privcheck.commands.setting import Chosen, parse_delta, settle
@@ -27,6 +26,7 @@ from privcheck.ledger.answers import Receipt
 from privcheck.ledger.exact import canonical
 from privcheck.policies import ARRAY_NAME, Policy, load_policy
 from privcheck.policies import JSON_NAME as RECORD_NAME
+from privcheck.pricing.ledger import check_entries
 from privcheck.reports.card import Card, card_page, card_text, write_card
 from privcheck.reports.model import JSON_NAME as REPORT_NAME
 from privcheck.reports.model import encode, load_report
@@ -284,7 +284,7 @@ def _refuse_other_record(setting: Chosen, header: dict[str, Any], entries: list[
         LedgerError: It is not; in files of an earlier version the readings are missing, and are not guessed.
     """
     try:
-        check_ledger(header, entries, setting.released, setting.values)
+        check_entries(header, entries, setting.charged.priced)
     except LedgerError as error:
         readings = ", ".join(f"{name}={way}" for name, way in setting.readings.items()) or "none"
         message = (
@@ -322,12 +322,12 @@ def _state(
     Raises:
         ParameterError: No finite ε is known at δ.
     """
-    budget = price_releases(setting.priced, delta)
+    budget = price_releases(setting.charged, delta)
     epsilon = budget.guarantee.epsilon
     if epsilon is None:
         message = f"no finite ε is known at δ = {delta:g}: give a larger --delta, such as 1e-5"
         raise ParameterError(message, name="delta", given=delta)
-    distance = account(setting.released).at(setting.values).delta(0.0)
+    distance = setting.charged.priced.numbers.delta(0.0)
     unit = setting.setting.protected
     facts = (
         StatedFact(what=one.what, by=one.by, kind=one.kind, where=one.where)

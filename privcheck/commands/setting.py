@@ -14,6 +14,7 @@ from privcheck.errors import ParameterError, UnknownNameError
 from privcheck.guarantees import claimed_delta
 from privcheck.parameters import LEAST
 from privcheck.presets import NAME, PRACTICAL, expand_preset
+from privcheck.pricing import Priced
 from privcheck.registry import Algorithm
 from privcheck.results import NoiseKind
 from privcheck.runtime.release_noise import opendp_version
@@ -75,7 +76,16 @@ class Chosen:
         return self if self.setting.drawn is None else self._declaring(self.setting.drawn)
 
     @property
-    def priced(self) -> Chosen:
+    def priced(self) -> Priced:
+        """The declaration at its parameters, priced.
+
+        Raises:
+            ParameterError: The algorithm is a non-private baseline.
+        """
+        return self.setting.prices.of(self.declared, self.values)
+
+    @property
+    def charged(self) -> Chosen:
         """The setting in which the declaration is that of the run's cost to one of its users."""
         return self if self.declaration is None else self._declaring(self.released)
 
@@ -109,7 +119,8 @@ class Chosen:
         Raises:
             ParameterError: Release noise cannot be drawn for it.
         """
-        return replace(self, setting=self.setting.drawing(as_drawn(self.declared, self.values)))
+        drawn = as_drawn(self.declared, self.values, prices=self.setting.prices)
+        return replace(self, setting=self.setting.drawing(drawn))
 
     @property
     def options_used(self) -> dict[str, str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from privcheck.accounting import Spent, check_ledger, price_ledger
 from privcheck.accounting.currencies import NOT_A_GUARANTEE, THEOREMS
-from privcheck.accounting.spending import follow_ledger, laws_of
 from privcheck.commands.declared import finite
 from privcheck.commands.setting import Chosen
+from privcheck.pricing import Spent, price_ledger
+from privcheck.pricing.ledger import check_entries, follow_ledger, laws_of
 from privcheck.reports.values import OdometerReading, SpentCost
 from privcheck.runtime import Ledger
 from privcheck.schedules import EveryEpisode, Schedule, Tree
@@ -23,7 +23,7 @@ def price_run(ledger: Ledger | None, setting: Chosen) -> SpentCost | None:
     """
     if ledger is None or setting.declaration is None:
         return None
-    check_ledger(ledger.header, ledger.entries, setting.released, setting.values)
+    check_entries(ledger.header, ledger.entries, setting.charged.priced)
     cost = _shown(price_ledger(ledger.header, ledger.entries, laws=laws_of(setting.released)))
     whys = {"rho": THEOREMS["zcdp"], "pure_epsilon": THEOREMS["pure"], "mu": THEOREMS["gdp"]}
     theorem = "; ".join(why for name, why in whys.items() if cost[name] is not None)
@@ -35,7 +35,7 @@ def odometer(ledger: Ledger, setting: Chosen, episodes: Sequence[int]) -> tuple[
 
     From the ledger's own charges: a tree's outputs hold a user in one node more whenever the number of episodes passes
     a power of two; a release of every episode in one more each time; batches and users' own messages are paid once.
-    Each reading is a filter's (`privcheck.accounting.spending.follow_ledger`), whose cap is what the whole run costs.
+    Each reading is a filter's (`privcheck.pricing.ledger.follow_ledger`), whose cap is what the whole run costs.
 
     Args:
         ledger: The run's.

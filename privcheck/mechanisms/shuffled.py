@@ -104,7 +104,9 @@ class ShuffledBitsNoise(ShuffledNoise):
         from privcheck.accounting.events.shuffled import moved_counters
 
         moved = math.ceil(cost.l1)
-        return (moved_counters(users=self.senders, threshold=self.threshold, moved=moved),) if moved else ()
+        if not moved:
+            return ()
+        return (moved_counters(users=self.senders, bits=self.bits, threshold=self.threshold, moved=moved),)
 
     @classmethod
     def worst_batches(cls, batches: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:

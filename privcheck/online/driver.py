@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.accounting.account import shared_draws
 from privcheck.charges import charge
 from privcheck.checkpoints import open_checkpoint, save_checkpoint
 from privcheck.drawn import as_drawn
@@ -64,7 +63,7 @@ def run(make: MakePlayer, request: OnlineRequest, *, noiseless: bool = False) ->
         PrivcheckError: The checkpoint cannot be read or written.
     """
     if request.noise == "release" and request.setting.drawn is None:
-        drawn = as_drawn(request.setting.declared, request.values)
+        drawn = as_drawn(request.setting.declared, request.values, prices=request.setting.prices)
         request = replace(request, setting=request.setting.drawing(drawn))
     player = ready(make, request, noiseless=noiseless)
     if request.noise == "release" and not player.protects:
@@ -107,7 +106,7 @@ def open_ledger(request: OnlineRequest, player: Player, *, noiseless: bool) -> L
     declaration, values = request.setting.released, request.values
     path = None if request.directory is None else request.directory / FILE_NAME
     words, planned = NOISELESS if noiseless else player.noise, player.keep_ledger is None
-    fresh = not noiseless and not shared_draws(declaration)  # outputs that share a draw differ by exact data
+    fresh = not noiseless and not declaration.shared_draws  # outputs that share a draw differ by exact data
     ledger = Ledger(
         declaration,
         values,

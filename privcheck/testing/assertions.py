@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, cast
 
-from privcheck.accounting import account
 from privcheck.declaration import Declaration
 from privcheck.entry_points import load_entry
 from privcheck.errors import DeclarationError, ParameterError
@@ -16,7 +15,7 @@ from privcheck.results import AuditRequest, AuditResult
 from privcheck.setting import Setting
 from privcheck.symbols import Exact
 from privcheck.testing.session import ALLOWANCE, CONFIDENCE, TRIALS, Allowance, SummaryLine
-from privcheck.verification import Verification, verify
+from privcheck.verification import Verification, judge
 
 DeclarationView = Literal["releases", "lockstep", "noise"]
 _PAIRS = 50  # of the lockstep view, two runs each
@@ -50,8 +49,9 @@ def assert_declaration(
     __tracebackhide__ = True
     allowed = allow(confidence)
     values = declaration.values(dict(sets or {}))
+    setting = Setting(declaration=declaration, values=values)
     try:
-        verified = verify(declaration, values)
+        verified = judge(setting.priced)
     except DeclarationError as error:  # a statistic contradicts itself, on a pair that the message names
         raise AssertionError(str(error)) from error
     drawing = [view for view in views if view != "lockstep"]
@@ -66,7 +66,7 @@ def assert_declaration(
         result = _view(
             view,
             AuditRequest(
-                setting=Setting(declaration=declaration, values=values),
+                setting=setting,
                 view=view,
                 delta=delta,
                 trials=runs[view],
@@ -78,7 +78,7 @@ def assert_declaration(
             lower = f"ε ≥ {round_down(result.epsilon_lower)}"
         if result.verdict == "violation":
             problems.append(f"{view}: {result.method}; {result.witness}; {dict(result.evidence)}")
-    upper = account(declaration).at(values).epsilon(delta)
+    upper = setting.priced.epsilon(delta)
     allowed.done.append(
         SummaryLine(
             claim=verified.claim,

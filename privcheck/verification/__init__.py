@@ -2,7 +2,18 @@
 
 from privcheck.verification.findings import CODES, Finding, Severity
 from privcheck.verification.grounds import Ground
-from privcheck.verification.verdict import Verification, verify
-from privcheck.verification.witness import Witness, find_witness
+from privcheck.verification.verdict import Verification, judge, verify
+from privcheck.verification.witness import Witness, find_witness, worst_witness
 
-__all__ = ["CODES", "Finding", "Ground", "Severity", "Verification", "Witness", "find_witness", "verify"]
+__all__ = [
+    "CODES",
+    "Finding",
+    "Ground",
+    "Severity",
+    "Verification",
+    "Witness",
+    "find_witness",
+    "judge",
+    "verify",
+    "worst_witness",
+]

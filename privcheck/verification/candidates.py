@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from privcheck.corners import corner_records
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import DeclarationError, PrivcheckError
+from privcheck.pricing import Priced, once
 from privcheck.regressors import Regressors
 from privcheck.relations import LARGEST, LONGEST, ReplaceOne, extreme_pairs, most_trajectories
 from privcheck.rows import repeat_rows
@@ -37,7 +38,13 @@ _GRID = 2.0**-26  # entries of the vectors are multiples of it, rounded towards 
 UserPair = tuple[Any, Any]
 
 
-def candidate_pairs(declaration: Declaration, values: Mapping[str, Fraction], group: str) -> Iterator[UserPair]:
+@once
+def candidate_pairs(priced: Priced, group: str) -> tuple[UserPair, ...]:
+    """Returns the pairs of `find_pairs`, which verification and audits try."""
+    return tuple(find_pairs(priced.declaration, priced.values, group))
+
+
+def find_pairs(declaration: Declaration, values: Mapping[str, Fraction], group: str) -> Iterator[UserPair]:
     """Yields pairs of one user's data for a user of the group.
 
     None where they would be too long to be written out, or where nothing says what the data is. Every one of them is a

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal
 
-from privcheck.accounting import Account
 from privcheck.declaration import Declaration
 from privcheck.guarantees import ApproxDP
+from privcheck.pricing import Account, Priced
 from privcheck.procedures import MatrixMechanism
 from privcheck.releases import Release
 from privcheck.schedules import Poisson, Sampled
@@ -32,8 +32,7 @@ class Case:
     """What the rules look at: the declaration with its cost, the worst pair known, and the verdict on the claim.
 
     Attributes:
-        account: The composed cost with the declaration.
-        values: The parameters.
+        priced: The declaration at its parameters, with its cost.
         witness: The worst pair known.
         verdict: "holds", "fails" or "undecided".
         upper: Composed cost over claim.
@@ -42,8 +41,7 @@ class Case:
         doubts: Why the claim does not hold even where the composed cost is within it.
     """
 
-    account: Account
-    values: Mapping[str, Fraction]
+    priced: Priced
     witness: Witness | None
     verdict: Literal["holds", "fails", "undecided"]
     upper: float
@@ -54,7 +52,17 @@ class Case:
     @property
     def declaration(self) -> Declaration:
         """Returns what is judged."""
-        return self.account.declaration
+        return self.priced.declaration
+
+    @property
+    def values(self) -> Mapping[str, Fraction]:
+        """Returns the parameters."""
+        return self.priced.values
+
+    @property
+    def account(self) -> Account:
+        """Returns the composed cost for all parameters."""
+        return self.priced.account
 
     @property
     def unpaid(self) -> Severity:
@@ -127,7 +135,7 @@ def order_only(case: Case) -> Iterator[Finding]:
     figures = {}
     if isinstance(guarantee, ApproxDP):
         delta = guarantee.delta.number(case.values, rounding="down")
-        holds_to = case.account.at(case.values).epsilon(delta)
+        holds_to = case.priced.epsilon(delta)
         figures = {"epsilon": f"{holds_to:.9g}", "delta": f"{delta:g}"}
         times = holds_to / guarantee.epsilon.number(case.values)
         message += f". The releases are ({holds_to:.6g}, {delta:g})-DP, {times:.6g} times the ε"

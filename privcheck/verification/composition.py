@@ -68,7 +68,7 @@ def tighter_composition(case: Case) -> Iterator[Finding]:
     delta = claim.guarantee.delta.number(case.values) if isinstance(claim.guarantee, ApproxDP) else 0.0
     if delta == 0.0:
         return
-    together = case.account.at(case.values).epsilon(delta)
+    together = case.priced.epsilon(delta)
     alone = [_summed_costs(case, case.declaration.seen_by(group), delta) for group in case.declaration.groups]
     apart = max(alone)
     if math.isfinite(apart) and together < apart * (1 - NEAR):
@@ -112,7 +112,7 @@ def _cost(case: Case, release: Release) -> float:
 
 def _epsilon(case: Case, release: Release, delta: float) -> float:
     cost = next(c for c in case.account.costs if c.release is release)
-    if cost.rho.infinite and cost.mu_squared is None and case.account.at(case.values).unbounded:
+    if cost.rho.infinite and cost.mu_squared is None and case.priced.numbers.unbounded:
         return math.inf
     branches = release_branches([(release, cost.charged)], case.values)
     return max((compose(*branch).epsilon(delta=delta).value for branch in branches), default=0.0)

@@ -22,9 +22,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.accounting import Account, NumericAccount
 from privcheck.accounting.answers import deltas_at
 from privcheck.accounting.engine.gdp import gdp_delta
+from privcheck.pricing import Account, NumericAccount
 from privcheck.procedures import Cost
 from privcheck.symbols import Expr, largest, total
 

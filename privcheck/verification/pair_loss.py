@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from privcheck.accounting.account import shared_draws
 from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.declaration import Declaration, Release
 from privcheck.guarantees import ApproxDP
@@ -212,7 +211,7 @@ def leaks(declaration: Declaration, moved: Mapping[str, SparseDifference], value
     * One draw for two releases: their difference is exact, and moves unless both move alike. That of a release of
       another group, which the user is not in, does not move at all.
     """
-    shared = [r for r in declaration.noisy if r.name in moved and r.name in shared_draws(declaration)]
+    shared = [r for r in declaration.noisy if r.name in moved and r.name in declaration.shared_draws]
     elsewhere = {r.draw.name for r in declaration.noisy if r.draw.name and r.name not in moved}
     seen: dict[str, SparseDifference] = {}
     for release in shared:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from privcheck.accounting import ReleaseCost
 from privcheck.declaration import L1, L2, Release
+from privcheck.pricing import ReleaseCost
 from privcheck.relations import AddRemoveOne, Relation, ReplaceOne, of_one_trajectory
 from privcheck.symbols import at_most, same
 from privcheck.verification.candidates import candidate_pairs
@@ -77,9 +77,9 @@ def furthest(case: Case, release: Release, stated: L1 | L2) -> Witness | None:
 
     `loss` is how far; a pair that is chosen for all releases together may move this one less.
     """
-    alone = replace(case.declaration, releases=(release,))
+    alone = case.priced.of(replace(case.declaration, releases=(release,)))
     best: Witness | None = None
-    for pair in candidate_pairs(alone, case.values, release.users):
+    for pair in candidate_pairs(alone, release.users):
         change = release.statistic.difference(release.one_contribution(pair))
         moved = change.l1 if isinstance(stated, L1) else math.sqrt(change.l2_squared)
         if best is None or moved > best.loss:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Release
 from privcheck.verification.claim import Case
 from privcheck.verification.findings import Finding
@@ -12,7 +11,7 @@ from privcheck.verification.findings import Finding
 
 def shared_noise(case: Case) -> Iterator[Finding]:
     """Yields a finding for every release whose noise is not fresh, from the declared noise identities alone."""
-    leaking = shared_draws(case.declaration)
+    leaking = case.declaration.shared_draws
     for name in leaking:
         release = case.declaration.release(name)
         yield Finding(

@@ -19,6 +19,7 @@ import numpy as np
 
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import DeclarationError, ParameterError, TrajectoryError
+from privcheck.pricing import Priced
 from privcheck.relations import Pair
 from privcheck.statistics import Stated
 from privcheck.statistics.checking import shape_of
@@ -63,17 +64,17 @@ def stated_statistics(declaration: Declaration) -> tuple[Release, ...]:
     return tuple(stated)
 
 
-def try_stated(declaration: Declaration, release: Release, values: Mapping[str, Fraction]) -> Tried:
+def try_stated(priced: Priced, release: Release) -> Tried:
     """Returns what was tried on a release's stated sensitivity and did not break it.
 
     Args:
-        declaration: Whose relation and parameters.
+        priced: The declaration at the parameters of the verdict; sizes among them are varied.
         release: Of a statistic whose author states the sensitivity.
-        values: The parameters of the verdict; sizes among them are varied.
 
     Raises:
         DeclarationError: A pair of neighbours moves the statistic further than its own sensitivity says.
     """
+    declaration, values = priced.declaration, priced.values
     pairs, sizes_tried, why = 0, [], ""
     furthest: Pair | None = None
     possible = list(_sizes(declaration, release, values))
@@ -91,7 +92,7 @@ def try_stated(declaration: Declaration, release: Release, values: Mapping[str, 
         pairs += count
         sizes_tried += ["×".join(map(str, sizes))] if count else []
     words = [f"trajectories of H×S×A = {', '.join(sizes_tried)}"] if sizes_tried else []
-    own, problem = _on_own_data(declaration, release, values)
+    own, problem = _on_own_data(priced, release)
     if own:
         words.append("the declaration's own records and candidates")
     if not pairs + own:
@@ -136,12 +137,13 @@ def _check_difference(release: Release, pair: tuple[Any, Any], values: Mapping[s
         raise DeclarationError(f"{message}, flat and only where it is not 0, None counting as 0")
 
 
-def _on_own_data(declaration: Declaration, release: Release, values: Mapping[str, Fraction]) -> tuple[int, str]:
+def _on_own_data(priced: Priced, release: Release) -> tuple[int, str]:
     """Returns how many pairs of the declaration's own data were compared, and why none was."""
+    declaration, values = priced.declaration, priced.values
     pairs = []
     if declaration.candidates is not None:
         groups = [group for group in declaration.groups if release.users in ("", group)]
-        pairs += [pair for group in groups for pair in candidate_pairs(declaration, values, group)]
+        pairs += [pair for group in groups for pair in candidate_pairs(priced, group)]
     if isinstance(release.statistic, Stated):
         pairs += list(release.statistic.extreme_pairs(release.contribution(declaration.relation), values))
     elif declaration.records is not None:

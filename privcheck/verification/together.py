@@ -59,7 +59,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.accounting.account import shared_draws
 from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.declaration import Declaration, Release
 from privcheck.guarantees import ApproxDP
@@ -129,7 +128,7 @@ def rho_together(declaration: Declaration, values: Mapping[str, Fraction]) -> Fr
 
 def _largest(declaration: Declaration, of: Callable[[Sequence[Release]], Fraction | None]) -> Fraction | None:
     """Returns the largest over the groups of a partition; None where one is not derived or noise is not fresh."""
-    if shared_draws(declaration) or any(type(r.mechanism) not in PRICED for r in declaration.noisy):
+    if declaration.shared_draws or any(type(r.mechanism) not in PRICED for r in declaration.noisy):
         return None
     losses = [of(declaration.seen_by(group)) for group in declaration.groups]
     known = [one for one in losses if one is not None]

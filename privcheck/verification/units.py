@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final, Literal
 
-from privcheck.accounting import Account
 from privcheck.declaration import Declaration
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP
+from privcheck.pricing import Priced
 from privcheck.procedures import OwnMechanism
 from privcheck.symbols import INFINITE, Expr, Rounding, same, sqrt
 from privcheck.verification.gaussian_order import dominating_mu, dominating_square, gaussian_part
@@ -51,15 +51,13 @@ def claimed_in(unit: LossUnit, declaration: Declaration) -> Expr:
     return guarantee.epsilon
 
 
-def cost_in(
-    unit: LossUnit, declaration: Declaration, composed: Account, values: Mapping[str, Fraction]
-) -> Expr | float:
+def cost_in(unit: LossUnit, priced: Priced) -> Expr | float:
     """Returns the composed cost in the claim's unit: exact, or a number rounded up; ∞ where there is no bound."""
-    claim = declaration.claim.guarantee
+    claim, composed, values = priced.declaration.claim.guarantee, priced.account, priced.values
     if isinstance(claim, RenyiDP):
-        return _renyi(claim.order, composed, values)
+        return _renyi(claim.order, priced)
     if isinstance(claim, ApproxDP) and unit != "pure":
-        return _at_delta(unit, declaration, claim, composed, values)
+        return _at_delta(unit, priced, claim)
     if unit == "rho":
         return composed.rho
     if unit == "pure":
@@ -67,7 +65,7 @@ def cost_in(
     if composed.mu_squared is not None:
         return sqrt(composed.mu_squared)
     square = dominating_square(composed)
-    least = dominating_mu(composed.at(values), gaussian_part(composed, values))
+    least = dominating_mu(priced.numbers, gaussian_part(composed, values))
     return _unless(least, None if square is None else sqrt(square), values)
 
 
@@ -85,15 +83,13 @@ def over(cost: float, claimed: float) -> float:
     return cost / claimed
 
 
-def _at_delta(
-    unit: LossUnit, declaration: Declaration, claim: ApproxDP, composed: Account, values: Mapping[str, Fraction]
-) -> Expr | float:
+def _at_delta(unit: LossUnit, priced: Priced, claim: ApproxDP) -> Expr | float:
     """Returns ε at the claim's δ, or δ at ε = 0."""
     if unit == "delta":
-        return composed.at(values).delta(0.0)
-    if (stated := _stated_at(declaration, claim.delta)) is not None:
+        return priced.numbers.delta(0.0)
+    if (stated := _stated_at(priced.declaration, claim.delta)) is not None:
         return stated
-    return composed.at(values).epsilon(claim.delta.number(values, rounding="down"))
+    return priced.epsilon(claim.delta.number(priced.values, rounding="down"))
 
 
 def _stated_at(declaration: Declaration, delta: Expr) -> Expr | None:
@@ -105,14 +101,14 @@ def _stated_at(declaration: Declaration, delta: Expr) -> Expr | None:
     return stated.epsilon if isinstance(stated, ApproxDP) and same(stated.delta, delta) else None
 
 
-def _renyi(order: Expr, composed: Account, values: Mapping[str, Fraction]) -> Expr | float:
+def _renyi(order: Expr, priced: Priced) -> Expr | float:
     """Returns D_α: αμ²/2 of Gaussian noise, else the least of the accountant's sum of divergences and αρ."""
+    composed, values = priced.account, priced.values
     if composed.mu_squared is not None:
         return (order * composed.mu_squared / 2).simplified()
-    numbers = composed.at(values)
-    if numbers.unbounded:
+    if priced.numbers.unbounded:
         return math.inf
-    least = numbers.curve.renyi_divergence(order.number(values, rounding="up")).upper
+    least = priced.curve.renyi_divergence(order.number(values, rounding="up")).upper
     return _unless(least, (order * composed.rho).simplified(), values)
 
 

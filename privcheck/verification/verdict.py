@@ -9,14 +9,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final, Literal
 
-from privcheck.accounting import Account, account
-from privcheck.accounting.account import shared_draws
-from privcheck.batch_sizes import settle_sizes
 from privcheck.brief import Brief
-from privcheck.calibration import least_factor
 from privcheck.declaration import Declaration, check_declaration
 from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
 from privcheck.guarantees import ApproxDP, PrivacyProfile, check_range
+from privcheck.pricing import Account, Priced, once
+from privcheck.pricing.calibration import needed_factor
 from privcheck.procedures import OwnMechanism
 from privcheck.releases import Release
 from privcheck.statements import JudgedStatement, judge_statements
@@ -33,7 +31,7 @@ from privcheck.verification.stated import stated_statistics, try_stated
 from privcheck.verification.stated_prices import try_prices
 from privcheck.verification.together import cost_together
 from privcheck.verification.units import claimed_in, cost_in, over, unit_of
-from privcheck.verification.witness import Witness, find_witness
+from privcheck.verification.witness import Witness, worst_witness
 
 _NO_MU: Final = "claim (ε, δ)-DP, at several points where need be: no μ is known that bounds the whole curve"
 
@@ -107,25 +105,31 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
             is reported.
     """
     check_declaration("verify", declaration)
-    values = declaration.values(values)
+    return judge(Priced(declaration, values))
+
+
+@once
+def judge(priced: Priced) -> Verification:
+    """As `verify`, of what is priced already."""
+    declaration, values = priced.declaration, priced.values
     check_range(f"{declaration.name}: the claim", declaration.claim.guarantee, values)
     for one in declaration.releases:
         if isinstance(one, OwnMechanism):
             check_range(f"{one.name}: its price", one.guarantee, values)
     if isinstance(declaration.claim.guarantee, PrivacyProfile):
-        return _at_every_point(declaration, declaration.claim.guarantee.points, values)
-    if sized := settle_sizes(declaration, values):
-        return _dearest(declaration, [verify(one, values) for one in sized])
-    composed = account(declaration)
-    tried = tuple(try_stated(declaration, release, values) for release in stated_statistics(declaration))
+        return _at_every_point(priced, declaration.claim.guarantee.points)
+    if priced.sizes:
+        return _dearest(priced)
+    composed = priced.account
+    tried = tuple(try_stated(priced, release) for release in stated_statistics(declaration))
     tried += try_prices(declaration, values)
     doubted = doubts(declaration, tried, values)
-    witness = find_witness(declaration, values, more=[one.furthest for one in tried if one.furthest is not None])
+    witness = worst_witness(priced, [one.furthest for one in tried if one.furthest is not None])
     unit = unit_of(declaration, values)
-    cost, claimed = cost_in(unit, declaration, composed, values), claimed_in(unit, declaration)
+    cost, claimed = cost_in(unit, priced), claimed_in(unit, declaration)
     decision = decide(cost, claimed, declaration.parameters) if isinstance(cost, Expr) and not cost.infinite else None
     proved = decision is not None and decision.method == "proved" and for_all_parameters(declaration)
-    apart = min(_upper(cost, claimed, values, decision), _upper_moving(declaration, composed, values))
+    apart = min(_upper(cost, claimed, values, decision), _upper_moving(priced))
     upper = min(apart, _upper_together(declaration, claimed, values))
     target = claimed.number(values)
     lower = 0.0 if witness is None else _ratio_down(witness.loss, target)
@@ -147,8 +151,7 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
     if elsewhere is not None and _upper_together(declaration, claimed, {**values, **elsewhere}) <= 1:
         elsewhere = None
     case = Case(
-        account=composed,
-        values=values,
+        priced=priced,
         witness=witness,
         verdict=verdict,
         upper=upper,
@@ -177,17 +180,16 @@ def verify(declaration: Declaration, values: Mapping[str, Fraction]) -> Verifica
         witness=witness,
         account=composed,
         _repair=functools.cache(
-            lambda: _least_change(declaration, values, verdict=verdict, upper=upper, lower=lower, doubted=doubted)
+            lambda: _least_change(priced, verdict=verdict, upper=upper, lower=lower, doubted=doubted)
         ),
     )
 
 
-def _at_every_point(
-    declaration: Declaration, points: Sequence[ApproxDP], values: Mapping[str, Fraction]
-) -> Verification:
+def _at_every_point(priced: Priced, points: Sequence[ApproxDP]) -> Verification:
     """Returns the gravest verdict on the points of a profile: it fails where one does and holds where all do."""
+    declaration = priced.declaration
     claims = [replace(declaration.claim, guarantee=point) for point in points]
-    judged = [verify(replace(declaration, claim=claim), values) for claim in claims]
+    judged = [judge(priced.of(replace(declaration, claim=claim))) for claim in claims]
     order = ("fails", "undecided", "holds")
     worst = min(judged, key=lambda one: (order.index(one.verdict), -one.lower_ratio, -one.upper_ratio))
     at = f"; decided at {points[judged.index(worst)]}" if len(points) > 1 else ""
@@ -197,16 +199,16 @@ def _at_every_point(
         claim=f"{declaration.claim_and_source}{at}",
         method="checked" if checked else worst.method,
         upper_ratio=max(one.upper_ratio for one in judged),
-        account=account(declaration),
+        account=priced.account,
     )
 
 
-def _dearest(declaration: Declaration, verifications: list[Verification]) -> Verification:
+def _dearest(priced: Priced) -> Verification:
     """Returns the gravest verdict of all sizes of a batch, the dearest of these; of one size only nothing is proved."""
     order = ("fails", "undecided", "holds")
-    worst = min(verifications, key=lambda one: (order.index(one.verdict), -one.upper_ratio))
+    worst = min(map(judge, priced.sizes), key=lambda one: (order.index(one.verdict), -one.upper_ratio))
     method = "checked" if worst.method == "proved" else worst.method
-    return replace(worst, method=method, account=account(declaration))
+    return replace(worst, method=method, account=priced.account)
 
 
 def _upper(
@@ -234,12 +236,13 @@ def _upper(
     return 1.0  # the number is 1 as far as it is known, and the proof says that it is not above
 
 
-def _upper_moving(declaration: Declaration, composed: Account, values: Mapping[str, Fraction]) -> float:
+def _upper_moving(priced: Priced) -> float:
     """Returns cost over claim of the releases that anybody moves at these parameters; ∞ where that is all of them.
 
     One that never leaves costs nothing, nor does one that nobody moves, unless it shows another's draw of noise. A
     table of one state and one action, or of one state, is moved less than others are.
     """
+    declaration, composed, values = priced.declaration, priced.account, priced.values
     names = [r.draw.name for r in declaration.noisy if r.draw.name]
     moving, settled = [], False
     for cost in composed.costs:
@@ -255,7 +258,7 @@ def _upper_moving(declaration: Declaration, composed: Account, values: Mapping[s
     try:
         fewer = replace(declaration.with_noisy(moving), candidates=None, assumptions=())
         unit = unit_of(fewer, values)
-        cost_here, claimed = cost_in(unit, fewer, account(fewer), values), claimed_in(unit, fewer)
+        cost_here, claimed = cost_in(unit, priced.of(fewer)), claimed_in(unit, fewer)
     except PrivcheckError:  # what is left is no declaration: everything is charged
         return math.inf
     return _upper(cost_here, claimed, values)
@@ -294,11 +297,9 @@ def _joint(declaration: Declaration, verdict: str) -> Literal["follows", "unprov
     return "follows" if verdict == "holds" and lemma else "unproved"
 
 
-def _least_change(
-    declaration: Declaration, values: Mapping[str, Fraction], *, verdict: str, upper: float, lower: float,
-    doubted: Sequence[Doubt],
-) -> str:  # fmt: skip
-    if leaking := shared_draws(declaration):
+def _least_change(priced: Priced, *, verdict: str, upper: float, lower: float, doubted: Sequence[Doubt]) -> str:
+    declaration, values = priced.declaration, priced.values
+    if leaking := declaration.shared_draws:
         return f"draw fresh noise for every output of {', '.join(leaking)}: no amount of noise that is reused is enough"
     if verdict != "holds" and any(r.mechanism.law.integers for r in declaration.noisy):
         return (
@@ -315,7 +316,7 @@ def _least_change(
     if not math.isfinite(upper):
         unknown = verdict == "undecided" and unit_of(declaration, values) == "mu"
         return _NO_MU if unknown else "no amount of this noise gives the claim: another mechanism is needed"
-    factor = _least_factor(declaration, values, upper)
+    factor = _least_factor(priced, upper)
     words = {
         "holds": "every noise's standard deviation may be multiplied by {} and the claim still holds",
         "fails": "multiply every noise's standard deviation by {} and the claim holds",
@@ -330,8 +331,9 @@ def _rounded_up(factor: float) -> str:
     return text if float(text) >= factor * (1 - NEAR) else f"{factor * (1 + 5e-6):.6g}"
 
 
-def _least_factor(declaration: Declaration, values: Mapping[str, Fraction], upper: float) -> float | None:
+def _least_factor(priced: Priced, upper: float) -> float | None:
     """Returns by what the noise may be multiplied so that the claim is met with equality; None where nobody knows."""
+    declaration, values = priced.declaration, priced.values
     unit, claim = unit_of(declaration, values), declaration.claim.guarantee
     if unit != "epsilon" and (declaration.others or unit == "delta"):
         return None  # not every price of theirs is a power of the spread
@@ -344,6 +346,6 @@ def _least_factor(declaration: Declaration, values: Mapping[str, Fraction], uppe
     assert isinstance(claim, ApproxDP)
     epsilon, delta = claim.epsilon.number(values, rounding="down"), claim.delta.number(values, rounding="down")
     try:
-        return least_factor(declaration, values, epsilon=epsilon, delta=delta)
+        return needed_factor(priced, epsilon=epsilon, delta=delta)
     except ParameterError:
         return None

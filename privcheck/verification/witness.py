@@ -11,6 +11,7 @@ from typing import Any, Final
 from privcheck.brief import Brief
 from privcheck.declaration import Declaration, Release
 from privcheck.guarantees import ApproxDP
+from privcheck.pricing import Priced
 from privcheck.regressors import Regressors
 from privcheck.rows import take_rows
 from privcheck.statistics import SparseDifference
@@ -62,14 +63,19 @@ def find_witness(
         values: Its parameters.
         more: Pairs to try beside `candidate_pairs`; those that are no neighbours are left out.
     """
-    values = declaration.values(values)
+    return worst_witness(Priced(declaration, values), more)
+
+
+def worst_witness(priced: Priced, more: Sequence[UserPair] = ()) -> Witness | None:
+    """As `find_witness`, of what is priced already."""
+    declaration, values = priced.declaration, priced.values
     best: Witness | None = None
     together: list[PricedPair] = []
     for group in declaration.groups:
         releases = declaration.seen_by(group)
         allowed = (pair for pair in more if not fault(declaration.relation, releases, pair, values))
         worst: Witness | None = None
-        for pair in itertools.chain(candidate_pairs(declaration, values, group), allowed):
+        for pair in itertools.chain(candidate_pairs(priced, group), allowed):
             moved = {r.name: r.moved(pair, values) for r in releases}
             loss = pair_loss(declaration, moved, values)
             if worst is None or loss > worst.loss:

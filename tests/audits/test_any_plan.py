@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from privcheck import registry
-from privcheck.accounting import account
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
+from privcheck.pricing import Priced, account
 from privcheck.results import AuditRequest
 from privcheck.verification import find_witness
 from privcheck.verification.candidates import candidate_pairs
@@ -90,7 +90,7 @@ def test_every_algorithm_with_a_declaration_has_a_plan():
 
 def test_a_canary_of_a_partition_is_in_one_group():
     request = _request("dp-vapvi")
-    worst = worst_canary(request.declaration, request.values)
+    worst = worst_canary(Priced(request.declaration, request.values))
     assert worst.group in request.declaration.groups
     seen = {name for group in worst.groups for name in group.releases}
     assert seen <= {r.name for r in request.declaration.seen_by(worst.group)}
@@ -99,12 +99,12 @@ def test_a_canary_of_a_partition_is_in_one_group():
 
 def test_laplace_nodes_are_drawn_one_by_one_and_gaussian_ones_together():
     laplace = _request("private-ucb-vi-central", K=5)
-    pair = next(iter(candidate_pairs(laplace.declaration, laplace.values, "")))
+    pair = next(iter(candidate_pairs(Priced(laplace.declaration, laplace.values), "")))
     one = sum(r.moved(pair, laplace.values).change.size for r in laplace.declaration.releases)
     (group,) = find_moved_groups(laplace.declaration, laplace.values, pair)
     assert group.change.size == 3 * one  # the first of four leaves lies in three nodes
     gaussian = _request("private-linopt-vi", K=5)
-    pair = next(iter(candidate_pairs(gaussian.declaration, gaussian.values, "")))
+    pair = next(iter(candidate_pairs(Priced(gaussian.declaration, gaussian.values), "")))
     total = account(gaussian.declaration).at(gaussian.values).mu
     assert canary(gaussian.declaration, gaussian.values, pair).mu <= total * (1 + 1e-9)
 
@@ -117,7 +117,7 @@ def test_the_small_instance_is_where_a_violation_shows():
 
 def test_too_many_coordinates_are_refused():
     request = _request("published-ucb-vi-central", K=10**9)
-    pair = next(iter(candidate_pairs(request.declaration, request.values, "")))
+    pair = next(iter(candidate_pairs(Priced(request.declaration, request.values), "")))
     with pytest.raises(ParameterError, match="K=2"):
         find_moved_groups(request.declaration, request.values, pair)
     assert why_not(request.declaration) == ""

@@ -23,6 +23,7 @@ from privcheck import registry
 from privcheck.commands.cli import main
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
+from privcheck.pricing import Priced
 from privcheck.relations import ReplaceOne
 from privcheck.results import AuditRequest, AuditResult
 from privcheck.trajectories import concatenate
@@ -265,7 +266,7 @@ def test_the_canaries_of_one_run_are_scored_as_one_alone_would_be():
     values = declaration.values({"S": 40, "H": 2})
     many, one = choose_canaries(declaration, values)
     assert many.canaries == 40
-    worst = worst_canary(declaration, values)
+    worst = worst_canary(Priced(declaration, values))
     assert one.pure == pytest.approx(worst.pure)
     rng = np.random.default_rng(5)
     runs = [many(rng) for _ in range(60)]
@@ -282,7 +283,7 @@ def test_the_canaries_of_one_run_are_scored_as_one_alone_would_be():
 def test_a_group_moves_the_statistic_as_so_many_users_together_do():
     declaration = small.laplace(ReplaceOne())
     values = declaration.values({"epsilon": "1/10"})
-    pair = worst_canary(declaration, values).pair
+    pair = worst_canary(Priced(declaration, values)).pair
     many = tuple(concatenate([user] * 15) for user in pair)
     release = declaration.releases[0]
     exact = release.statistic.compute(many[0]) - release.statistic.compute(many[1])

@@ -10,8 +10,9 @@ from fractions import Fraction
 
 import pytest
 
-from privcheck.calibration import least_noise
 from privcheck.commands.setting import resolve_setting
+from privcheck.pricing import Priced
+from privcheck.pricing.calibration import least_noise
 from privcheck.results import AuditRequest
 from privcheck.setting import Setting
 from privcheck_audits.releases.audit import audit_releases
@@ -58,7 +59,7 @@ def test_half_the_noise_is_found_and_all_of_it_is_not_accused(name, given):
 
 def test_the_canary_of_users_with_several_trajectories_has_all_of_them():
     setting = resolve_setting("bounded-contribution-apvi", CASES[3][1])
-    canary = worst_canary(setting.declared, setting.values)
+    canary = worst_canary(Priced(setting.declared, setting.values))
     assert {user.users for user in canary.pair} == {3}
     assert "3 trajectories, each" in canary.words
     assert canary.mu**2 / 2 == pytest.approx(0.25, rel=1e-12)

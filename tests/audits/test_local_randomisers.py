@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from privcheck import verify
-from privcheck.accounting import check_ledger
 from privcheck.errors import ParameterError, TrajectoryError
 from privcheck.mechanisms import ShuffledBits
 from privcheck.online.plain import PlainAgent
+from privcheck.pricing import check_ledger
 from privcheck.registry import plan_for
 from privcheck.results import AuditRequest, OnlineRequest, World, silent
 from privcheck.setting import Setting

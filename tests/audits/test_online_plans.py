@@ -17,7 +17,6 @@ import pytest
 
 import mutants
 from privcheck import registry
-from privcheck.accounting.account import shared_draws
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.guarantees import PureDP
@@ -32,7 +31,7 @@ from registered import ALGORITHMS, ONLINE
 from twins import paper_002 as reference
 
 SURE = 1 - 1e-9
-NAMES = [name for name in ONLINE if not shared_draws(ALGORITHMS[name].declare({}))]  # of others: test_lsvi_audits
+NAMES = [name for name in ONLINE if not ALGORITHMS[name].declare({}).shared_draws]  # of others: test_lsvi_audits
 
 
 def ask(name, *, trials=200, seed=3, view="policy", **given):

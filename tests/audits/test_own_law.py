@@ -15,13 +15,14 @@ import mutants
 import own_law as own
 import small_declarations as small
 from privcheck import account, verify
-from privcheck.accounting.spending import laws_of, price_ledger
-from privcheck.calibration import least_noise
 from privcheck.charges import charge
 from privcheck.declaration import Release
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.guarantees import PureDP
 from privcheck.mechanisms import GaussianNoise, LaplaceNoise, Noise, lacks
+from privcheck.pricing import Priced
+from privcheck.pricing.calibration import least_noise
+from privcheck.pricing.ledger import laws_of, price_ledger
 from privcheck.runtime import Billboard, Channel, Ledger, SimulatedNoise, read_ledger
 from privcheck.statistics import VisitCounts
 from privcheck.symbols import A, H, S, epsilon
@@ -132,7 +133,7 @@ MOVED = (MovedGroup(releases=("visits",), noise=MUTE, change=np.ones(1)),)
 @pytest.mark.parametrize(
     ("ask", "what"),
     [
-        (lambda: worst_canary(declared(own.MuteNoise), declared().values()), "`separation`"),
+        (lambda: worst_canary(Priced(declared(own.MuteNoise), declared().values())), "`separation`"),
         (lambda: audited(declared(own.MuteNoise)), "`events`"),  # the accountant's figure stands beside every audit
         (lambda: likelihood_trials(MOVED, np.random.default_rng(0), 5), "`log_ratio`"),
         (lambda: loss_law(MOVED), "`log_ratio`"),

@@ -17,10 +17,10 @@ import own_law as own
 import small_declarations as small
 from privcheck import Claim, Declaration, Parameter, account, verify
 from privcheck.accounting import laplace
-from privcheck.calibration import least_noise
 from privcheck.declaration import Release
 from privcheck.errors import DeclarationError, PrivcheckError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PureDP
+from privcheck.pricing.calibration import least_noise
 from privcheck.procedures import OwnMechanism
 from privcheck.procedures.cells import integrate_cells
 from privcheck.relations import AddRemoveOne, ReplaceOne

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from privcheck import registry, verify
-from privcheck.accounting import check_ledger
 from privcheck.declaration import resolve
 from privcheck.errors import ChannelError, ParameterError
 from privcheck.online.plain import PlainAgent
 from privcheck.planning import evaluate, one_hot, solve
+from privcheck.pricing import check_ledger
 from privcheck.results import AuditRequest, OnlineRequest, World, silent
 from privcheck.runtime import read_ledger
 from privcheck.schedules import Batches, EveryEpisode, Once, PerUser

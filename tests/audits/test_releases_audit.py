@@ -15,10 +15,10 @@ import pytest
 
 import mutants
 from privcheck import registry
-from privcheck.accounting import account
 from privcheck.accounting.engine.gdp import gdp_delta
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
+from privcheck.pricing import Priced, account
 from privcheck.results import AuditRequest, AuditResult
 from privcheck.setting import Setting
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
@@ -96,7 +96,7 @@ def test_laplace_is_certified_where_a_violation_would_be_visible():
 def test_gaussian_mutants_are_caught_at_their_true_loss(mutant, true_mu, trials, refuted):
     # each is at least 7 standard deviations beyond the threshold at α = 1e-9
     asked = request(mutant(GAUSSIAN.declare({})), trials=trials)
-    assert worst_canary(asked.declaration, asked.values).mu == pytest.approx(true_mu)
+    assert worst_canary(Priced(asked.declaration, asked.values)).mu == pytest.approx(true_mu)
     result = DP_APVI.audit(asked)
     assert result.verdict == "violation"
     assert result.evidence["refuted"] == refuted

@@ -23,6 +23,7 @@ from privcheck.declaration import Claim, Declaration, Parameter, Release
 from privcheck.errors import ParameterError
 from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import ShuffledBits
+from privcheck.pricing import Priced
 from privcheck.relations import ReplaceOne
 from privcheck.releases import Draw
 from privcheck.reports.values import to_json
@@ -163,7 +164,7 @@ def test_an_impossible_output_is_met_as_often_as_the_law_says_and_rarely_refutes
     # δ a little above the probability of what shows: with the test of that forced on, alarms in at most α of audits
     alpha, audits = 0.05, 400
     declaration = tiny()
-    shown = next(attacks(declaration, declaration.values({}), (1,))).shown
+    shown = next(attacks(Priced(declaration), (1,))).shown
     assert shown == pytest.approx(1 - (1 - 2**-8) ** 2)
     chosen = aim(ask(declaration=declaration, delta=0.0, trials=1_000), declaration, least=1.0)
     forced = replace(chosen, delta=shown * 0.999, alpha=alpha / 0.1)  # a tenth of which is that test's

@@ -14,6 +14,7 @@ import pytest
 import mutants
 from privcheck.declaration import resolve
 from privcheck.mechanisms import GaussianNoise, LaplaceNoise
+from privcheck.pricing import Priced
 from privcheck.results import AuditRequest
 from privcheck.runtime import SimulatedNoise
 from privcheck.setting import Setting
@@ -74,7 +75,7 @@ def test_lockstep_catches_a_sensitivity_that_is_short(algorithm, factor):
 def test_rounding_of_sums_is_allowed_for_and_hides_nothing_larger(stated):
     declaration = mutants.short_sensitivity(GAUSSIAN.declare({"rewards": "released"}), stated)
     values = declaration.values(SMALL)
-    pair = worst_canary(declaration, values).pair
+    pair = worst_canary(Priced(declaration, values)).pair
     other = Trajectories(
         states=pair[0].states,
         actions=pair[0].actions,
@@ -118,7 +119,7 @@ def test_random_users_alone_would_not_reach_the_supremum_but_never_exceed_it():
 def test_a_run_that_releases_other_slices_on_the_other_dataset_is_caught():
     declaration = GAUSSIAN.declare({})
     values = declaration.values(SMALL)
-    worst_pair = worst_canary(declaration, values).pair
+    worst_pair = worst_canary(Priced(declaration, values)).pair
 
     def data_dependent(users, given, at, opened):
         steps = publish(users, given, at, opened)

@@ -21,7 +21,6 @@ from mutants.agents import (
     reuses_nodes,
     shares_noise,
 )
-from privcheck.accounting.account import shared_draws
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import AuditError, ParameterError
 from privcheck.finite_mdp import FiniteMDP
@@ -89,7 +88,7 @@ def test_a_correct_agent_attains_its_charge_and_shows_the_same_policies(name):
         assert ratios == pytest.approx([1.0] * len(ratios), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name in ONLINE if not shared_draws(resolve_setting(name, {}).declared)])
+@pytest.mark.parametrize("name", [name for name in ONLINE if not resolve_setting(name, {}).declared.shared_draws])
 def test_a_correct_agent_draws_what_it_declares(name):
     found = look(asked(name, "noise", 6))
     assert found.verdict == "consistent", found.evidence

@@ -18,6 +18,7 @@ from mutants.trees import CountsTwice, LevelTooFew, ReusedNodes
 from privcheck import registry
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
+from privcheck.pricing import Priced
 from privcheck.regressors import Regressors
 from privcheck.relations import AddRemoveOne, ZeroOut
 from privcheck.results import AuditRequest
@@ -110,7 +111,7 @@ def test_a_user_is_in_the_outputs_that_the_schedule_says(name, held, position):
     setting = setting_of(name)
     values = tractable(setting.declared, setting.values)
     base = others(setting.declared, values, np.random.default_rng(0), 7)
-    _, pair = canaries(setting.declared, values)[0]
+    _, pair = canaries(Priced(setting.declared, values))[0]
     found = replay(setting.declared, values, base, pair, seed=0, position=position)
     moved = {d.release: d.measured for d in found if d.norm == "l1"}
     once = {r.name: r.statistic.difference(pair).l1 for r in setting.declared.releases}
@@ -123,7 +124,7 @@ def test_lockstep_catches_vectors_that_are_longer_than_is_charged_for(name):
     values = tractable(honest, given)
     base = others(honest, values, np.random.default_rng(0), audience(honest, values) - 1)
     caught = 0
-    for seen, pair in canaries(honest, values):
+    for seen, pair in canaries(Priced(honest, values)):
         for release in seen.releases if len(seen.releases) == 1 else ():
             vector = release.statistic.vector
             shorter = Column(vector.name, vector.bound * Fraction(19, 20), vector.latex)
@@ -168,7 +169,7 @@ def test_a_broken_tree_is_found_by_the_view_that_sees_it(name, counter, seen):
     assert worst.name.startswith(seen)
     moved = [
         d
-        for _, pair in canaries(declaration, values)[:1]
+        for _, pair in canaries(Priced(declaration, values))[:1]
         for d in replay(declaration, values, users[1:], pair, seed=1, execute=partial(publish, counter=counter))
     ]
     assert any(d.exceeds for d in moved) == (counter is CountsTwice)

@@ -14,12 +14,11 @@ from fractions import Fraction
 import pytest
 
 from privcheck import registry
-from privcheck.accounting import account
-from privcheck.accounting.account import shared_draws
 from privcheck.commands.declared import calibrate_noise
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import Draw, Release
 from privcheck.errors import ParameterError
+from privcheck.pricing import account
 from privcheck.procedures import OwnMechanism
 from privcheck.releases import is_additive
 from privcheck.verification import verify
@@ -125,7 +124,7 @@ def test_five_per_cent_more_noise_costs_less(name):
 @pytest.mark.parametrize("name", DECLARED)
 def test_the_least_noise_has_the_fields_that_scripts_rely_on(name):
     setting = resolve_setting(name, {})
-    if shared_draws(setting.declared):
+    if setting.declared.shared_draws:
         with pytest.raises(ParameterError, match="fresh"):
             calibrate_noise(setting, epsilon=1.0, delta=1e-5)
         return

@@ -8,12 +8,12 @@ import pytest
 
 import privcheck
 from privcheck import registry
-from privcheck.accounting import account
 from privcheck.commands.declared import list_algorithms, show
 from privcheck.commands.online import load_world, online_settings
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import DeclarationError, ParameterError, UnknownNameError
 from privcheck.online.driver import open_ledger, ready
+from privcheck.pricing import account
 from privcheck.results import OnlineRequest
 
 RUNNING = [name for name in registry.names("algorithms") if registry.algorithm(name).runs]

@@ -7,13 +7,13 @@ import math
 import pytest
 
 from privcheck import registry
-from privcheck.accounting import account, check_ledger, price_ledger
-from privcheck.accounting.bridge import second_opinion
 from privcheck.commands.declared import list_algorithms, price_releases, show, verify_claim
 from privcheck.commands.online import load_world, online_settings
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
+from privcheck.pricing import account, check_ledger, price_ledger
+from privcheck.pricing.cost import second_opinion
 from privcheck.reports.latex import latex_to_mathml
 from privcheck.reports.mathml import safe_mathml
 from privcheck.reports.values import from_json, to_json

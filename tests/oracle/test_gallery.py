@@ -11,9 +11,10 @@ import pytest
 from dp_accounting.pld import PLDAccountant
 from scipy.integrate import quad
 
-from privcheck.accounting import account, compose
+from privcheck.accounting import compose
 from privcheck.commands.setting import resolve_setting
 from privcheck.mechanisms import Laplace
+from privcheck.pricing import account
 from privcheck.procedures import NoisyMax, Outcomes
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.releases import Release

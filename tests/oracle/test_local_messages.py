@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from privcheck.accounting import account
 from privcheck.mechanisms import Gaussian
+from privcheck.pricing import account
 from privcheck.verification import verify
 from privcheck_algorithms.dp_ucbvi import declaration as dp_ucbvi
 from privcheck_algorithms.ldp_obi.declaration import ldp_obi

@@ -15,12 +15,12 @@ from dp_accounting.rdp import RdpAccountant
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from privcheck.accounting import account
-from privcheck.calibration import least_noise
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import Claim, Declaration, Parameter
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP
+from privcheck.pricing import account
+from privcheck.pricing.calibration import least_noise
 from privcheck.procedures import (
     Encoder,
     MatrixMechanism,

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privcheck.accounting import account
 from privcheck.commands.setting import settle
 from privcheck.drawn import FACTOR, as_drawn
 from privcheck.errors import TrajectoryError
+from privcheck.pricing import account
 from privcheck.registry import algorithm
 from privcheck.regressors import Regressors
 from privcheck.relations import AddRemoveOne, ReplaceOne

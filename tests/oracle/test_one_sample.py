@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from privcheck import Sample, account, verify
 from privcheck import accounting as acc
-from privcheck.calibration import least_noise
 from privcheck.commands.charging import event_of
 from privcheck.declaration import Claim, Declaration, Parameter, Release
 from privcheck.errors import DeclarationError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.ledger.wire import parse_event
 from privcheck.mechanisms import Gaussian, Laplace
+from privcheck.pricing.calibration import least_noise
 from privcheck.procedures import MatrixMechanism, NoisyMax, OnSample, SharedSample, prefix_sums
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.schedules import (

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.accounting import account
+from privcheck.pricing import account
 from privcheck.verification import verify
 from privcheck_algorithms.dp_vapvi.declaration import declare_split, declare_unsplit
 from privcheck_algorithms.dp_vapvi.features import make_printed_features

@@ -17,8 +17,8 @@ from fractions import Fraction
 
 import pytest
 
-from privcheck.accounting import account
 from privcheck.mechanisms import Laplace
+from privcheck.pricing import account
 from privcheck.symbols import expression
 from privcheck.verification import verify
 from privcheck_algorithms.dp_ucbvi import declaration as dp_ucbvi

@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from privcheck import registry
-from privcheck.accounting import account
+from privcheck.pricing import account
 from privcheck.relations import ReplaceOne
 from privcheck.symbols import tree_levels
 from privcheck.verification import verify

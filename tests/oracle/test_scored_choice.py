@@ -11,9 +11,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.accounting import account
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import DeclarationError, ParameterError
+from privcheck.pricing import account
 from privcheck.procedures import NoisyMax, ScoredChoice
 from privcheck.procedures.scored_choice import draw_by_weight, permute_and_flip_coins
 from privcheck.relations import ReplaceOne

@@ -11,12 +11,12 @@ import math
 
 import pytest
 
-from privcheck.accounting import account
 from privcheck.accounting.engine.gdp import gdp_epsilon
-from privcheck.calibration import least_noise
 from privcheck.declaration import Declaration
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.mechanisms import ShuffledBits
+from privcheck.pricing import Priced, account
+from privcheck.pricing.calibration import least_noise
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.statistics import OneStepEach, RewardBits, RewardSums, VisitCounts
 from privcheck.symbols import A, H, S
@@ -121,7 +121,7 @@ def test_where_the_probability_does_not_exceed_beta_nothing_is_refuted():
 def _pair(declaration):
     from privcheck.verification.candidates import candidate_pairs
 
-    return next(iter(candidate_pairs(declaration, declaration.values(), "fine exploration")))
+    return next(iter(candidate_pairs(Priced(declaration, declaration.values()), "fine exploration")))
 
 
 def test_least_noise_meets_the_claim_and_a_little_less_does_not():

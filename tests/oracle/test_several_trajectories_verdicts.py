@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.accounting import account
 from privcheck.declaration import Claim, Declaration, Parameter, Release
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace
+from privcheck.pricing import account
 from privcheck.relations import ReplaceOne, ZeroOut
 from privcheck.schedules import Once, Tree
 from privcheck.statistics import PooledVisitCounts, RewardSums, TransitionCounts, VisitCounts

@@ -12,10 +12,10 @@ from scipy.stats import binom, laplace
 
 import small_declarations as small
 from privcheck import account, verify
-from privcheck.calibration import least_noise
 from privcheck.declaration import Claim, Declaration, Parameter
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.guarantees import ApproxDP, PureDP
+from privcheck.pricing.calibration import least_noise
 from privcheck.procedures import ShuffledRandomizer
 from privcheck.procedures.counted import CountedBits, CountedCategories, CountedRounds
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut

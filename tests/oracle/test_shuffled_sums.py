@@ -64,7 +64,8 @@ def test_the_accountant_never_is_below_any_mixture_of_rising_and_falling_counter
     zero, one = ones((0,) * n, m, p), ones((1,) + (0,) * (n - 1), m, p)
     above = product(*[one] * rises, *[zero] * falls)
     below = product(*[zero] * rises, *[one] * falls)
-    curve = acc.compose(moved_counters(users=n, threshold=float(tau), moved=rises + falls))
+    bits = noise_bits(n, float(tau))
+    curve = acc.compose(moved_counters(users=n, bits=bits, threshold=float(tau), moved=rises + falls))
     for epsilon in EPSILONS:
         true = delta(above, below, epsilon)
         found = curve.delta(epsilon=epsilon)
@@ -149,5 +150,6 @@ def test_the_window_is_the_binomial(trials, p):
 def test_a_coarse_law_is_hardly_above_the_exact_one():
     exact = acc.compose(acc.shuffled_bits(users=200_000, probability=0.5)).epsilon(delta=1e-6)
     assert len(counter_law(200_000).atoms("remove").losses) < 2_100
-    coarse = acc.compose(moved_counters(users=2, threshold=200_000.0, moved=1)).epsilon(delta=1e-6)
+    many = moved_counters(users=2, bits=noise_bits(2, 200_000.0), threshold=200_000.0, moved=1)
+    coarse = acc.compose(many).epsilon(delta=1e-6)
     assert exact.value <= coarse.upper <= exact.value * 1.001

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privcheck.accounting import account
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import DeclarationError, ParameterError
+from privcheck.pricing import account
 from privcheck.procedures import SparseVector
 from privcheck.procedures.sparse_vector_pairs import Comparisons
 from privcheck.procedures.threshold import NoisyThreshold

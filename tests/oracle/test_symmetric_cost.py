@@ -7,11 +7,11 @@ The oracle knows the covariance of the entries on and above the diagonal (for GO
 import numpy as np
 import pytest
 
-from privcheck.accounting import account
 from privcheck.declaration import Claim, Declaration, Parameter, Release
 from privcheck.errors import DeclarationError
 from privcheck.guarantees import ZCDP
 from privcheck.mechanisms import Gaussian, SymmetricGaussian
+from privcheck.pricing import account
 from privcheck.regressors import Regressors
 from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.statistics import Column, FeatureSums, GramMatrices

@@ -15,11 +15,11 @@ from scipy.stats import norm
 
 import small_declarations as small
 from privcheck import account, verify
-from privcheck.calibration import least_noise
 from privcheck.declaration import Claim, Declaration, Draw, Parameter, Release
 from privcheck.errors import PrivcheckError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
+from privcheck.pricing.calibration import least_noise
 from privcheck.procedures.moved import LOOKED, gaussian_outcomes, laplace_outcomes
 from privcheck.procedures.varying import VaryingRuns
 from privcheck.relations import AddRemoveOne, ReplaceOne

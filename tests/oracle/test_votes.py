@@ -11,11 +11,11 @@ from scipy.stats import laplace, norm
 
 import small_declarations as small
 from privcheck import account, verify
-from privcheck.calibration import least_noise
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import Claim
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.guarantees import ApproxDP, PureDP
+from privcheck.pricing.calibration import least_noise
 from privcheck.procedures import NoisyVotes
 from privcheck.procedures.votes import VoteRuns, log_wins
 from privcheck_audits.releases.audit import audit_releases

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from privcheck import registry
-from privcheck.accounting import account
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import L2, Claim, Declaration, Parameter, Release
 from privcheck.errors import DeclarationError, ParameterError, TrajectoryError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
+from privcheck.pricing import account
 from privcheck.procedures import RandomisedResponse
 from privcheck.regressors import Regressors
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut, extreme_pairs

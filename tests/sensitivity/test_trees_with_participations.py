@@ -9,13 +9,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.accounting import account
 from privcheck.accounting import events as acc
 from privcheck.accounting.curve import compose
 from privcheck.declaration import L2, Claim, Declaration, Parameter, Release
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace
+from privcheck.pricing import account
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.schedules import Once, Tree
 from privcheck.statistics import ClippedSums, VisitCounts

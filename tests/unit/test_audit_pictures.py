@@ -13,11 +13,11 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
 
 from privcheck import registry
-from privcheck.accounting import account
 from privcheck.errors import ParameterError
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import LAWS, Noiseless
+from privcheck.pricing import account
 from privcheck.regressors import Regressors
 from privcheck.results import AuditRequest, AuditResult
 from privcheck.setting import Setting

@@ -13,6 +13,7 @@ from scipy.stats import norm
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import GaussianNoise, LaplaceNoise, Noiseless
+from privcheck.pricing import Priced
 from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.trajectories import concatenate
 from privcheck_algorithms.dp_apvi import GAUSSIAN, LAPLACE
@@ -72,7 +73,7 @@ def test_equal_likelihood_ratios_are_equal_scores_in_both_arms():
 def test_only_coordinates_that_differ_carry_information(algorithm):
     declaration = declared(algorithm, rewards="released")
     values = declaration.values({"H": 2, "S": 3, "A": 2})
-    worst = worst_canary(declaration, values)
+    worst = worst_canary(Priced(declaration, values))
     base = random_users(4, values, np.random.default_rng(1))
     whole = []
     for release in declaration.releases:
@@ -87,7 +88,7 @@ def test_only_coordinates_that_differ_carry_information(algorithm):
 def test_the_worst_canary_costs_what_the_accountant_says(algorithm):
     declaration = declared(algorithm)
     values = declaration.values({"H": 7, "S": 3, "A": 2})
-    worst = worst_canary(declaration, values)
+    worst = worst_canary(Priced(declaration, values))
     if algorithm is GAUSSIAN:
         assert worst.gaussian
         assert worst.mu == pytest.approx(math.sqrt(2), rel=1e-12)  # ρ = 1
@@ -99,7 +100,7 @@ def test_the_worst_canary_costs_what_the_accountant_says(algorithm):
 
 def test_releases_with_one_noise_are_drawn_together():
     declaration = declared(GAUSSIAN)
-    groups = worst_canary(declaration, declaration.values({"H": 20})).groups
+    groups = worst_canary(Priced(declaration, declaration.values({"H": 20}))).groups
     assert [(group.releases, group.change.size) for group in groups] == [(("visits", "transitions"), 80)]
 
 
@@ -108,7 +109,7 @@ def test_pairs_are_neighbours_under_the_relation(relation):
     declaration = dataclasses.replace(declared(GAUSSIAN), relation=relation)
     values = declaration.values({"H": 3, "S": 2, "A": 2})
     rng = np.random.default_rng(0)
-    found = [pair for _, pair in canaries(declaration, values)]
+    found = [pair for _, pair in canaries(Priced(declaration, values))]
     found += [random_pair(declaration, values, rng, first=bool(number % 2)) for number in range(20)]
     for first, second in found:
         if isinstance(relation, AddRemoveOne):
@@ -212,7 +213,7 @@ def test_separable_features_are_learned_without_overflow():
 def test_a_pair_without_noise_cannot_be_scored():
     declaration = declared(GAUSSIAN)
     values = declaration.values({"H": 2, "S": 2, "A": 2})
-    found = canary(declaration, values, worst_canary(declaration, values).pair)
+    found = canary(declaration, values, worst_canary(Priced(declaration, values)).pair)
     assert found.groups[0].change.size == find_moved_groups(declaration, values, found.pair)[0].change.size
     silent = MovedGroup(releases=("a",), noise=Noiseless(), change=np.ones(2))
     with pytest.raises(ParameterError, match="without noise"):

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from privcheck import account, verify
-from privcheck.calibration import least_factor, least_noise
 from privcheck.declaration import L1, L2, Assumption, Claim, Declaration, Draw, Joint, Parameter, Release
 from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
 from privcheck.guarantees import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP
 from privcheck.mechanisms import Gaussian, GaussianNoise, Laplace, ShuffledBits, SymmetricGaussian
+from privcheck.pricing.calibration import least_factor, least_noise
 from privcheck.procedures import NoisyMax, OwnMechanism
 from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.schedules import Batches, EveryEpisode, Once, PerUser, Poisson, Tree

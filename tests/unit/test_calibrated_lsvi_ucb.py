@@ -6,7 +6,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from privcheck.accounting import account
 from privcheck.commands.online import load_world, online_settings
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
@@ -14,6 +13,7 @@ from privcheck.features import FeatureMap
 from privcheck.finite_mdp import FiniteMDP
 from privcheck.online.driver import run
 from privcheck.planning import evaluate, uniform
+from privcheck.pricing import account
 from privcheck.results import OnlineRequest, World
 from privcheck_algorithms.calibrated_lsvi_ucb import agent as module
 from privcheck_algorithms.calibrated_lsvi_ucb.agent import deal, player, prepare

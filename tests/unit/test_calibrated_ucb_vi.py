@@ -6,12 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from privcheck.accounting import account
 from privcheck.commands.online import online_settings
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError, TrajectoryError
 from privcheck.online.driver import run
 from privcheck.planning import solve
+from privcheck.pricing import account
 from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest, World
 from privcheck.testing.enumeration import all_users

@@ -5,10 +5,10 @@ import math
 
 import pytest
 
-from privcheck.accounting import account
 from privcheck.accounting.engine.gdp import gdp_delta
-from privcheck.calibration import least_factor, least_noise
 from privcheck.errors import ParameterError
+from privcheck.pricing import account
+from privcheck.pricing.calibration import least_factor, least_noise
 from privcheck.symbols import exact
 from privcheck_algorithms.dp_apvi.declaration import gaussian, laplace
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privcheck.accounting import account
-from privcheck.accounting.spending import follow_ledger, price_ledger
 from privcheck.charges import Charge
 from privcheck.declaration import Claim, Declaration, Draw, Parameter, Release
 from privcheck.errors import ChannelError, DeclarationError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits
+from privcheck.pricing import account
+from privcheck.pricing.ledger import follow_ledger, price_ledger
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.runtime import Billboard, Channel, Ledger
 from privcheck.runtime.ledger import Entry

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from privcheck import verify
-from privcheck.accounting import account
-from privcheck.calibration import least_noise
 from privcheck.declaration import L1, L2, Assumption, Claim, Declaration, Draw, Joint, Parameter, Release
 from privcheck.errors import DeclarationError, ParameterError, PrivcheckError, UnknownNameError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace, ShuffledBits, SymmetricGaussian
+from privcheck.pricing import account
+from privcheck.pricing.calibration import least_noise
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.schedules import Batches, EveryEpisode, Once, PerUser, Tree
 from privcheck.statistics import (

@@ -18,6 +18,7 @@ from privcheck.declaration import Claim, Declaration, Release
 from privcheck.errors import BudgetError, ParameterError
 from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import Gaussian
+from privcheck.pricing import account
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.schedules import Once, Poisson, WithoutReplacement, WithReplacement
 from privcheck.statistics import ClippedSums
@@ -322,6 +323,6 @@ def test_the_curve_of_a_declaration_is_named_as_its_relation(relation, schedule)
         name="x", title="", source="", relation=RELATIONS[relation], releases=releases, parameters=(),
         claim=Claim(ApproxDP(20, "1e-5"), source="Theorem 1"),
     )  # fmt: skip
-    curve = acc.account(declaration).at({}).curve
+    curve = account(declaration).at({}).curve
     assert curve.relation == curve.epsilon(delta=1e-5).relation == relation
     assert {event.relation for branch in curve.branches for event in branch} == {relation}

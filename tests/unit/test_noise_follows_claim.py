@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.calibration import least_factor
 from privcheck.commands.online import online_settings
 from privcheck.declaration import Parameter, resolve
 from privcheck.errors import DeclarationError, ParameterError
+from privcheck.pricing.calibration import least_factor
 from privcheck.registry import algorithm
 from privcheck.results import OnlineRequest, World
 from privcheck.verification import verify

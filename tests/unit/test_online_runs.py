@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from privcheck import registry
-from privcheck.accounting import account, check_ledger, price_ledger
 from privcheck.commands.online import online_settings, run_online
 from privcheck.commands.setting import resolve_setting
 from privcheck.commands.spent import odometer
 from privcheck.errors import LedgerError, ParameterError, PrivcheckError, UnknownNameError
 from privcheck.online.driver import BLOCKS, CHECKPOINT
 from privcheck.online.recording import POINTS, grid
+from privcheck.pricing import account, check_ledger, price_ledger
 from privcheck.reports.values import to_json
 from privcheck.results import OnlineRequest, World, silent
 from privcheck.runtime import read_ledger

@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from privcheck.accounting import account
-from privcheck.calibration import least_noise
 from privcheck.commands.online import online_settings, run_online
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import Laplace
 from privcheck.online.driver import run, seeds
+from privcheck.pricing import account
+from privcheck.pricing.calibration import least_noise
 from privcheck.results import OnlineRequest, World
 from privcheck.verification import verify
 from privcheck_algorithms.environments.random_mdp import random_mdp

@@ -26,7 +26,6 @@ from privcheck import (
     load_policy,
     registry,
 )
-from privcheck.accounting import account, check_ledger, price_ledger
 from privcheck.commands.artefacts import show_policy
 from privcheck.commands.data import load
 from privcheck.commands.declared import verify_claim
@@ -39,6 +38,7 @@ from privcheck.errors import ChannelError, LedgerError, ParameterError
 from privcheck.guarantees import GaussianDP
 from privcheck.mechanisms import DiscreteGaussianNoise, GaussianNoise
 from privcheck.offline import RunRequest
+from privcheck.pricing import account, check_ledger, price_ledger
 from privcheck.reports.summary import notices
 from privcheck.reports.values import About, Report
 from privcheck.runtime import read_ledger, release_noise

@@ -8,11 +8,12 @@ from fractions import Fraction
 
 import pytest
 
-from privcheck.accounting import account, compose
+from privcheck.accounting import compose
 from privcheck.declaration import Claim, Declaration, Draw, Release
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+from privcheck.pricing import account
 from privcheck.procedures import Facts, NoisyMax, OnSample, SharedSample
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.releases import is_additive

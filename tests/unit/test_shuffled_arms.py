@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from privcheck.accounting import account
 from privcheck.commands.online import online_settings
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import ParameterError
 from privcheck.online.driver import run
+from privcheck.pricing import account
 from privcheck.registry import environment
 from privcheck.results import OnlineRequest, World
 from privcheck_algorithms.environments.bandit import SPREAD, arm_means, bandit

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privcheck.accounting import account
 from privcheck.commands.online import online_settings
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import DeclarationError, ParameterError, TrajectoryError
@@ -14,6 +13,7 @@ from privcheck.mechanisms import ShuffledBits
 from privcheck.online.driver import run
 from privcheck.online.recording import DONE
 from privcheck.planning import sample_trajectories, solve
+from privcheck.pricing import account
 from privcheck.relations import ReplaceOne
 from privcheck.results import OnlineRequest, World
 from privcheck.symbols import n

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privcheck import Unit, Users, load_policy, registry
-from privcheck.accounting import account
 from privcheck.commands.cli import main
 from privcheck.commands.setting import resolve_setting
 from privcheck.errors import FileFormatError, ParameterError, TrajectoryError
+from privcheck.pricing import account
 from privcheck.reading import read_trajectories, write_trajectories
 from privcheck.reading.users import METADATA, find_identifiers
 from privcheck.testing import trajectories
@@ -216,7 +216,7 @@ def test_users_with_several_trajectories_are_charged_for_all_of_them(m, sizes):
     assert cost == pytest.approx(m**2 / 2, rel=1e-12)
     assert (stated.setting.covering is None) == (m == 1)
     assert stated.judged.declared is setting.declared  # the claim stays that of one trajectory
-    assert stated.priced.declared is stated.released
+    assert stated.charged.declared is stated.released
     assert stated.setting.protected.relation == "replace-one"
 
 

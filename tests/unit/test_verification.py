@@ -7,11 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privcheck.accounting import account, claim_epsilon
+from privcheck.accounting import claim_epsilon
 from privcheck.declaration import L2, Claim, Declaration, Release
 from privcheck.errors import DeclarationError
 from privcheck.guarantees import ZCDP, ApproxDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace
+from privcheck.pricing import account
 from privcheck.relations import AddRemoveOne, ReplaceOne
 from privcheck.symbols import epsilon, exact, expression, rho, sqrt
 from privcheck.verification import CODES, verify

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privcheck.accounting import Curve, account, calibrate, calibrate_whole, gaussian
+from privcheck.accounting import Curve, calibrate, calibrate_whole, gaussian
 from privcheck.declaration import Declaration, Parameter
+from privcheck.pricing import account
 
 Declare = Callable[[Mapping[str, str]], Declaration]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from privcheck.accounting import account
 from privcheck.accounting.engine.gdp import gdp_epsilon
 from privcheck.results import AuditResult
 from privcheck_audits.bounds import GuessPlan, anytime_epsilon, anytime_mu, e_process_plan
@@ -47,7 +46,7 @@ def audit_until_refuted(target: AttackedInstance) -> AuditResult:
     if curved:
         work, mu = guesses(target, None), _mu_above(bound.least, request.delta)
         audit_blocks = partial(sequential_on_the_curve, work, 2 * request.trials, mu=mu, alpha=alpha)
-        declared = account(request.declaration).at(request.values).mu or 0.0
+        declared = request.priced.numbers.mu or 0.0
         limit = partial(_reachable_on_the_curve, mu=declared, alpha=alpha, delta=request.delta)
         bound_at = partial(_bound_on_the_curve, alpha=alpha, delta=request.delta)
     else:

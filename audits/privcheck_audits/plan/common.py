@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Final
 
-from privcheck.accounting import account, claim_epsilon
+from privcheck.accounting import claim_epsilon
 from privcheck.errors import ParameterError
 from privcheck.results import AuditMethod, AuditRequest, AuditResult, Progress
 from privcheck_audits.engine.checkpoints import Checkpoint
@@ -75,7 +75,7 @@ def check(request: AuditRequest, methods: Collection[AuditMethod] = _AUTO) -> No
 
 def limits(request: AuditRequest, values: Mapping[str, Fraction]) -> Limits:
     """Returns the accountant's and the claim's ε at the request's δ."""
-    upper = account(request.declaration).at(values).epsilon(request.delta)
+    upper = request.priced.at(values).epsilon(request.delta)
     claimed = claim_epsilon(request.declaration.claim.guarantee, values, request.delta)
     return Limits(upper=finite(upper), claimed=finite(claimed))
 

@@ -51,7 +51,7 @@ def audit_policies(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
     check_policy(request, setting.values)
     whole = instance(setting, algorithm)
     whole_runs(whole, np.random.default_rng(0), _WARM)
-    canary = worst_canary(setting.declared, setting.values)
+    canary = worst_canary(setting.priced)
     return bound_policies(
         request,
         whole,
@@ -121,7 +121,7 @@ def instance(setting: Setting, algorithm: Algorithm) -> WholeAgent:
     options = {name: Fraction(algorithm.instance.options.get(name, value)) for name, value in setting.options.items()}
     setting = replace(setting, options=options)
     base = random_users(_users(agent, setting), values, np.random.default_rng(0))  # public: the same in every audit
-    first, second = (_tables(declaration, base, user) for user in worst_canary(declaration, values).pair)
+    first, second = (_tables(declaration, base, user) for user in worst_canary(setting.priced).pair)
     passes: Batch = OneByOne(agent=agent, setting=setting, reward=stay)
     if agent.batch is not None:
         passes = agent.batch(setting, stay)

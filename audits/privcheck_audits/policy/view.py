@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from privcheck.accounting.account import shared_draws
 from privcheck.results import AuditMethod, AuditRequest, AuditResult
 from privcheck_audits.bounds import RankedBound, bound_at_ranks, e_process_plan, guess_plan
 from privcheck_audits.engine.blocks import Tally
@@ -177,6 +176,6 @@ def _read(
 
 def _law(request: AuditRequest, values: Mapping[str, Fraction]) -> LossLaw:
     """Returns the law of the loss for a test that sees the releases: certainty where outputs share their noise."""
-    if shared_draws(request.declaration):
+    if request.declaration.shared_draws:
         return LossLaw(share=np.array([0.0, 1.0]), errors=np.zeros(2))
-    return loss_law(worst_canary(request.declaration, values).groups)
+    return loss_law(worst_canary(request.priced.at(values)).groups)

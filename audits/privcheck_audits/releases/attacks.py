@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from privcheck.accounting import account
 from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.guarantees import ZCDP
 from privcheck.results import AuditRequest, AuditResult
@@ -126,7 +125,7 @@ def name_pair(target: AttackedInstance, outcome: Outcome) -> Outcome:
 def curve(target: AttackedInstance) -> AuditResult:
     """Returns the bound on μ, and on the exact curve ε(δ), from a guess in every run; of k users a k-th of their μ."""
     request, bound, users = target.request, target.bound, target.users
-    declared = account(request.declaration).at(request.values).mu or 0.0
+    declared = request.priced.numbers.mu or 0.0
 
     def bound_epsilon(counted: Tally) -> float:
         return gdp_epsilon(_mu_of_one(target, counted), request.delta, rounding="down")

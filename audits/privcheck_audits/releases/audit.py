@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 from privcheck.registry import Algorithm, RegisteredView
 from privcheck.results import AuditRequest, AuditResult
@@ -28,7 +27,7 @@ def audit_releases(request: AuditRequest) -> AuditResult:
     """
     if behind_a_shuffler(request.declaration):
         return shuffled.releases(request)
-    return audit_differences(request) if shared_draws(request.declaration) else releases(request)
+    return audit_differences(request) if request.declaration.shared_draws else releases(request)
 
 
 def why_not(declaration: Declaration) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privcheck.accounting.engine.gdp import gdp_epsilon
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
+from privcheck.pricing import Priced, once
 from privcheck.procedures import KnownPair, Procedure
 from privcheck.relations import Pair
 from privcheck.trajectories import Trajectories
@@ -86,12 +87,14 @@ def canary(declaration: Declaration, values: Mapping[str, Fraction], pair: UserP
     )
 
 
-def worst_canary(declaration: Declaration, values: Mapping[str, Fraction]) -> Canary:
+@once
+def worst_canary(priced: Priced) -> Canary:
     """Returns the pair with the largest exact loss of those that verification tries as witnesses.
 
     The pair is chosen by computation, before anything is drawn. Beside noisy values stand the pairs that procedures
     know; of them the one that a test can see: with the largest ε at a δ of one in a thousand.
     """
+    declaration, values = priced.declaration, priced.values
     known = [
         (_visible(pair), pair, one)
         for one in declaration.joined
@@ -103,12 +106,12 @@ def worst_canary(declaration: Declaration, values: Mapping[str, Fraction]) -> Ca
         of_procedure = _run_procedure(procedure, pair, epsilon)
         if not declaration.noisy:
             return of_procedure
-        noisy = worst_canary(replace(declaration, releases=declaration.noisy), values)
+        noisy = worst_canary(priced.of(replace(declaration, releases=declaration.noisy)))
         return max(noisy, of_procedure, key=lambda one: gdp_epsilon(one.mu, _VISIBLE) + one.pure)
     canaries = [
         canary(declaration, values, pair, group)
         for group in declaration.groups
-        for pair in candidate_pairs(declaration, values, group)
+        for pair in candidate_pairs(priced, group)
     ]
     if not canaries:
         raise ParameterError(f"{declaration.name}: {explain_no_pair(declaration, values)}", name="candidates")

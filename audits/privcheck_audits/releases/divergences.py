@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 
-from privcheck.accounting import account
 from privcheck.results import AuditResult
 from privcheck_audits.bounds import (
     DivergencePlan,
@@ -133,7 +132,7 @@ def _bound_rho(target: AttackedInstance, counted: Moments, clipped: DivergencePl
     request = target.request
     rho = rho_at_least(counted, clipped, alpha=target.alpha)
     claimed = find_claimed_rho(request)["rho_claimed"]
-    accounted = account(request.declaration).at(request.values).rho
+    accounted = request.priced.numbers.rho
     refuted = [name for name, limit in (("claim", claimed), ("declaration", accounted)) if rho > limit]
     implied = f"no ρ below {_down(rho)} holds, so no ε below {_down(pure_epsilon_at_least(rho))} at δ = 0"
     return rho, {

@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.accounting import account
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import Noise
@@ -41,7 +40,7 @@ def group(target: AttackedInstance) -> AuditResult:
     """
     request = target.request
     if on_curve(request):
-        mu = account(request.declaration).at(request.values).mu or 1.0
+        mu = request.priced.numbers.mu or 1.0
         users = max(1, round(_CURVE_AIM / mu))
     else:
         users = group_size(target.bound.least)

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from privcheck.accounting import account
-from privcheck.accounting.account import shared_draws
 from privcheck.registry import Algorithm
 from privcheck.results import AuditRequest
 from privcheck_audits.plan.methods import on_curve
@@ -21,8 +19,8 @@ def visible(request: AuditRequest, algorithm: Algorithm) -> AuditRequest:
     """
     if request.view != "releases" or request.method not in {"auto", "curve"} or not on_curve(request):
         return request
-    mu = account(request.declaration).at(request.values).mu
-    if mu is None or shared_draws(request.declaration):
+    mu = request.priced.numbers.mu
+    if mu is None or request.declaration.shared_draws:
         return request
     reachable = reachable_curve(mu, 2 * request.trials, alpha=1 - request.confidence, delta=request.delta)
     if reachable > 0:

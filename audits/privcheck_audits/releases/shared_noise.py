@@ -9,10 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.accounting.account import shared_draws
 from privcheck.mechanisms import Noise
 from privcheck.results import AuditRequest, AuditResult
-from privcheck.verification import Witness, find_witness
+from privcheck.verification import Witness, worst_witness
 from privcheck_audits.bounds import GuessPlan, RankedBound, bound_at_ranks, guess_plan
 from privcheck_audits.engine.blocks import BLOCK, Tally, blocks, tally
 from privcheck_audits.engine.prefixes import Prefixes
@@ -52,7 +51,7 @@ def audit_differences(request: AuditRequest) -> AuditResult:
     check(request, ("auto", "coin-flip"))
     began = time.perf_counter()
     declaration, values = request.declaration, request.values
-    witness = find_witness(declaration, values)
+    witness = worst_witness(request.priced)
     name, change, noise = _choose_release(request, witness)
     bound, alpha, plan = limits(request, values), 1 - request.confidence, guess_plan()
     work = _Differences(noise=noise, change=change, seed=request.seed)
@@ -106,7 +105,7 @@ def _flawless(runs: int, plan: GuessPlan, *, alpha: float, delta: float) -> floa
 def _choose_release(request: AuditRequest, witness: Witness | None) -> tuple[str, float, Noise]:
     """Returns the release whose outputs leak, the largest entry of what the witness moves in it, and its noise."""
     declaration, values = request.declaration, request.values
-    leaking = shared_draws(declaration)
+    leaking = declaration.shared_draws
     if witness is None:
         return leaking[0], 0.0, declaration.release(leaking[0]).mechanism.at(values).coordinates()
     moved = {name: declaration.release(name).moved(witness.pair, values).change for name in leaking}

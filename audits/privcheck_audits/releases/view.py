@@ -52,7 +52,7 @@ def releases(request: AuditRequest) -> AuditResult:
         attack(
             AttackedInstance(
                 request=asked,
-                canary=worst_canary(request.declaration, asked.values),
+                canary=worst_canary(asked.priced),
                 bound=limits(request, asked.values),
                 stream=number,
             )
@@ -108,7 +108,7 @@ def instances(request: AuditRequest) -> list[Mapping[str, Fraction]]:
     short = {"K": Fraction(2)} if "K" in request.values else {}
     small = [{**request.values, **short, "H": Fraction(h)} for h in (1, 2) if h <= request.values["H"]]
     best = max(small, key=lambda v: (round(_share(request, v), 9), -v["H"]))
-    whole = worst_canary(request.declaration, request.values)
+    whole = worst_canary(request.priced)
     if (
         sum(group.change.size for group in whole.groups if isinstance(group, MovedGroup)) > _MANY
         or best == request.values
@@ -119,7 +119,7 @@ def instances(request: AuditRequest) -> list[Mapping[str, Fraction]]:
 
 def _share(request: AuditRequest, values: Mapping[str, Fraction]) -> float:
     claimed = limits(request, values).claimed
-    return worst_canary(request.declaration, values).pure / claimed if claimed else 0.0
+    return worst_canary(request.priced.at(values)).pure / claimed if claimed else 0.0
 
 
 def _strength(result: AuditResult) -> tuple[bool, float]:

@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from privcheck.accounting import account
 from privcheck.mechanisms import Noise
 from privcheck.pictures import Bar, Bars, History, ShownPair
 from privcheck.results import AuditRequest, AuditResult
@@ -71,7 +70,7 @@ def add_pictures(
             confidence=request.confidence,
             claim=trace_claim(claim, at),
             words=request.declaration.claim_words,
-            accountant=trace_charge(account(request.declaration).at(at)),
+            accountant=trace_charge(request.priced.at(at).numbers),
         )
     if seen is not None and seen.points and bound is not None:
         course = history(seen.points, bound, limit, before=before, anytime=anytime)

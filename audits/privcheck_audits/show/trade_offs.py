@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.special import betainccinv, betaincinv, ndtr, ndtri
 
 from privcheck.accounting import claim_delta, claim_epsilon
-from privcheck.accounting.account import NumericAccount
 from privcheck.guarantees import ZCDP, GaussianDP, Guarantee, PrivacyProfile, RenyiDP
 from privcheck.pictures import TradeOff
+from privcheck.pricing.cost import NumericAccount
 from privcheck_audits.engine.blocks import Tally
 from privcheck_audits.engine.scores import Scored
 

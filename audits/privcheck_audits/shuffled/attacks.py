@@ -5,16 +5,15 @@ Everything here is computed from the known law, before anything is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
-from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import shuffled_noise
+from privcheck.pricing import Priced
 from privcheck.verification.candidates import UserPair, candidate_pairs
 from privcheck.verification.known_data import explain_no_pair
 from privcheck.verification.witness import describe
@@ -73,21 +72,21 @@ class Attack:
         return alike + describe(self.pair) + where
 
 
-def attacks(declaration: Declaration, values: Mapping[str, Fraction], sizes: tuple[int, ...]) -> Iterator[Attack]:
+def attacks(priced: Priced, sizes: tuple[int, ...]) -> Iterator[Attack]:
     """Yields what can be looked at, at the pair that moves most counters.
 
     * The number of ones of every counter, in the batch with the least noise of those that hold so many users.
     * Every integer message of one user's counters, in the batch that shows the user most often.
 
     Args:
-        declaration: What is sent.
-        values: Its parameters.
+        priced: What is sent, at its parameters.
         sizes: How many users to move alike where the sums are looked at.
 
     Raises:
         ParameterError: No pair of neighbours can be held in memory, or there is nobody in any batch.
     """
-    pair, group = _pair(declaration, values)
+    declaration, values = priced.declaration, priced.values
+    pair, group = _pair(priced)
     seen = declaration.seen_by(group)
     settings = seen[0].settings(values) if seen else ()
     together = replace(declaration, releases=tuple(r for r in seen if r.settings(values) == settings))
@@ -110,11 +109,11 @@ def _attack(groups: Sequence[MovedGroup], users: int, pair: UserPair) -> Attack:
     return Attack(groups=tuple(groups), users=users, pair=pair, batch=_senders(groups), shown=shown)
 
 
-def _pair(declaration: Declaration, values: Mapping[str, Fraction]) -> tuple[UserPair, str]:
+def _pair(priced: Priced) -> tuple[UserPair, str]:
     """Returns the pair that moves most counters, and the user's group in a partition of the users."""
-    pairs = []
+    declaration, values, pairs = priced.declaration, priced.values, []
     for group in declaration.groups:
-        for pair in candidate_pairs(declaration, values, group):
+        for pair in candidate_pairs(priced, group):
             changes = [r.moved(pair, values) for r in declaration.seen_by(group)]
             pairs.append((sum(float(np.abs(c.change).sum()) * c.times for c in changes), pair, group))
     if not pairs:

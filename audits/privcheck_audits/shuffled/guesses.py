@@ -161,7 +161,7 @@ def aim(request: AuditRequest, running: Declaration, *, least: float) -> Aim:
     epsilon = max(1e-6, least if math.isfinite(least) else 1.0)
     sizes = tuple(sorted({1, max(1, group_size(epsilon) // 2), group_size(epsilon), 2 * group_size(epsilon)}))
     aims = []
-    for number, attack in enumerate(attacks(running, request.values, sizes)):
+    for number, attack in enumerate(attacks(request.priced.of(running), sizes)):
         rng = np.random.default_rng(np.random.SeedSequence(_TAG, spawn_key=(number,)))
         law = simulate_law(attack.groups, rng, min(_SIMULATED, max(1_000, runs)))
         paid = group_delta(epsilon, delta, users=attack.users)

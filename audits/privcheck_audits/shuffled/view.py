@@ -24,7 +24,6 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
-from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.results import AuditRequest, AuditResult
@@ -85,7 +84,7 @@ def declines(declaration: Declaration) -> str:
     """Returns why a declaration cannot be audited by this plan; empty where it can."""
     if declaration.model != "shuffle":
         return "nothing of it is behind a shuffler"
-    if shared := shared_draws(declaration):
+    if shared := declaration.shared_draws:
         return f"{', '.join(shared)} share their noise bits, and expected are users who draw anew for every counter"
     return ""
 

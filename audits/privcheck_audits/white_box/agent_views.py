@@ -6,7 +6,6 @@ import time
 from functools import partial
 from typing import Final
 
-from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 from privcheck.registry import Algorithm, RegisteredView
 from privcheck.results import AuditRequest, AuditResult
@@ -114,7 +113,7 @@ def _regresses(algorithm: Algorithm) -> bool:
 
 def _lacks(view: str, algorithm: Algorithm, declaration: Declaration) -> str:
     why = why_not(declaration)
-    if algorithm.online is not None and not (view == "noise" and shared_draws(declaration)):
+    if algorithm.online is not None and not (view == "noise" and declaration.shared_draws):
         return why
     return why or views.blind(declaration, view)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from privcheck.declaration import Declaration, Release
 from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
+from privcheck.pricing import Priced, once
 from privcheck.relations import ReplaceOne
 from privcheck.rows import take_rows
 from privcheck.runtime.counters import lowest_bit
@@ -78,25 +79,26 @@ def audience(declaration: Declaration, values: Mapping[str, Fraction]) -> int:
     return max(1, *streams) if streams else _USERS
 
 
-def canaries(declaration: Declaration, values: Mapping[str, Fraction]) -> list[tuple[Declaration, UserPair]]:
+@once
+def canaries(priced: Priced) -> tuple[tuple[Declaration, UserPair], ...]:
     """Returns the pairs that verification tries as witnesses, each with the releases it is about.
 
     Those for all releases of a group of users together come first. What moves Gram matrices and feature sums most
     together moves none of them as far as it can be moved, so each of these has pairs for itself after them.
     """
-    pairs = []
+    declaration, pairs = priced.declaration, list[tuple[Declaration, UserPair]]()
     for group in declaration.groups:
         seen = only(declaration, declaration.seen_by(group))
-        known = list(candidate_pairs(declaration, values, group))
+        known = candidate_pairs(priced, group)
         drawn = declaration.records is not None or isinstance(seen.noisy[0].statistic, Stated)
         pairs += [(seen, pair) for pair in (_furthest_first(seen, known) if drawn else known)]
     if declaration.candidates is None:
         alone = [only(declaration, [release]) for release in _linear(declaration)]
-        pairs += [(one, pair) for one in alone if len(alone) > 1 for pair in candidate_pairs(one, values, "")]
+        pairs += [(one, pair) for one in alone if len(alone) > 1 for pair in candidate_pairs(priced.of(one), "")]
     if any(isinstance(r.schedule, Tree) and r.schedule.leaves_of_a_user != expression(1) for r in declaration.noisy):
         one = slice(0, 1)  # a leaf holds one trajectory: users are run with the first of theirs
         pairs = [(seen, (take_rows(first, one), take_rows(second, one))) for seen, (first, second) in pairs]
-    return pairs
+    return tuple(pairs)
 
 
 def _furthest_first(declaration: Declaration, pairs: Sequence[UserPair]) -> list[UserPair]:

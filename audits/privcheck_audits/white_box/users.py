@@ -25,9 +25,9 @@ from privcheck.symbols import expression
 from privcheck.trajectories import Trajectories, concatenate
 from privcheck.verification.candidates import (
     UserPair,
-    candidate_pairs,
     column_bounds,
     draw_record,
+    find_pairs,
     trajectory_sizes,
 )
 from privcheck.verification.known_data import kinds_of_data
@@ -168,7 +168,7 @@ def _candidates_are_trajectories(declaration: Declaration, values: Mapping[str, 
     """Returns whether the declaration's own candidates are, if it has any: users of other data cannot be drawn."""
     if declaration.candidates is None:
         return True
-    pairs = (pair for group in declaration.groups for pair in candidate_pairs(declaration, values, group))
+    pairs = (pair for group in declaration.groups for pair in find_pairs(declaration, values, group))
     users = (user for pair in pairs for user in pair if user is not None)
     return isinstance(next(users, None), Trajectories)
 

@@ -18,7 +18,6 @@ from typing import Final
 
 import numpy as np
 
-from privcheck.accounting.account import shared_draws
 from privcheck.declaration import Declaration
 from privcheck.errors import ParameterError
 from privcheck.offline import OfflineAgent
@@ -55,7 +54,7 @@ def blind(declaration: Declaration, view: AuditView) -> str:
         return refuse_absence(declaration) or explain_unknown_data(declaration)
     if why := explain_untested(declaration.noisy):
         return why
-    shared = shared_draws(declaration)
+    shared = declaration.shared_draws
     return f"{', '.join(shared)}: declared with noise that is shared, which a channel does not draw" if shared else ""
 
 
@@ -78,7 +77,7 @@ def lockstep(request: AuditRequest, agent: OfflineAgent | None = None) -> AuditR
         raise ParameterError(f"{request.declaration.name}: {why}", name="view", given="lockstep")
     values = tractable(request.declaration, request.values)
     rng = np.random.default_rng(np.random.SeedSequence(request.seed, spawn_key=(2,)))
-    fixed = tuple(canaries(request.declaration, values))
+    fixed = tuple(canaries(request.priced.at(values)))
     base = others(request.declaration, values, rng, audience(request.declaration, values) - 1)
     if not fixed and random_pair(request.declaration, values, rng, first=True) is None:
         message = f"{request.declaration.name}: {explain_no_pair(request.declaration, values)}"

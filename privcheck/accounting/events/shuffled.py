@@ -13,7 +13,6 @@ from privcheck.accounting.reals import Real, real, whole
 from privcheck.accounting.shuffle.pairs import MOST_TRIALS, Movement, bits_law, clones_law, response_among_law
 from privcheck.accounting.shuffle.sums import counter_law, message_law, rare_bits_law
 from privcheck.errors import ParameterError
-from privcheck.mechanisms import noise_bits
 from privcheck.unit import RelationName
 
 _SENDING: Final[tuple[RelationName, ...]] = (*REPLACING, "zero-out")
@@ -114,7 +113,7 @@ def shuffled_randomized_response(*, epsilon: Real, users: Real, relation: Relati
     return event("shuffled_randomized_response", pieces, count, epsilon=e, users=n, relation=relation)
 
 
-def moved_counters(*, users: int, threshold: float, moved: int) -> Event:
+def moved_counters(*, users: int, bits: tuple[int, float], threshold: float, moved: int) -> Event:
     """Returns counters of a shuffled binary sum, each moved up or down by one, every bit being a message of its own.
 
     Fair bits have the same loss either way, so that no mixture of rising and falling counters costs more than another.
@@ -123,10 +122,11 @@ def moved_counters(*, users: int, threshold: float, moved: int) -> Event:
 
     Args:
         users: n.
-        threshold: τ: ⌈τ/n⌉ noise bits a user, 1 with probability min(½, τ/2n).
+        bits: (m, p): how many noise bits a user draws, ⌈τ/n⌉, and the probability of a 1, min(½, τ/2n).
+        threshold: τ.
         moved: How many counters move.
     """
-    m, p = noise_bits(users, threshold)
+    m, p = bits
     if p == 0.5:
         pieces = [(counter_law(users * m), 1)]
         return event(

@@ -1,15 +1,50 @@
-"""The derivation of a declaration's cost, line by line: rule, theorem, inputs, result."""
+"""What each release costs, as exact expressions, and the derivation line by line: rule, theorem, inputs, result."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from privcheck.accounting.costs import ProcedureCost, ReleaseCost
-from privcheck.declaration import Declaration
+from privcheck.declaration import Declaration, Release
 from privcheck.mechanisms import PRICED, Noise, ShuffledBits, SymmetricGaussian
+from privcheck.procedures import Cost, Procedure
 from privcheck.schedules import EveryEpisode, Tree, load_of
+from privcheck.statistics import Sensitivity
 from privcheck.symbols import Expr, expression, largest, total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseCost:
+    """What one release costs, exactly: all outputs of its schedule.
+
+    Attributes:
+        release: The release.
+        sensitivity: The derived sensitivity of one contribution.
+        charged: That of all outputs together, in coordinates in which the noise is independent.
+        rho: In zCDP; ∞ where no finite ρ is known.
+        pure: In pure DP; None where no finite ε holds.
+        mu_squared: On the Gaussian curve; None where it is not Gaussian.
+    """
+
+    release: Release
+    sensitivity: Sensitivity
+    charged: Sensitivity
+    rho: Expr
+    pure: Expr | None
+    mu_squared: Expr | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcedureCost:
+    """What one procedure costs, exactly: all its rounds.
+
+    Attributes:
+        procedure: The procedure.
+        cost: As it says itself, under the declaration's relation.
+    """
+
+    procedure: Procedure
+    cost: Cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privcheck.accounting import Account, Calibrated, Curve, account, calibrate, compose, gaussian, parallel
-from privcheck.accounting.account import shared_draws
-from privcheck.accounting.release_events import declared_branches
-from privcheck.charges import Charge, charge_of
+from privcheck.accounting import Calibrated, Curve, calibrate, compose, gaussian, parallel
+from privcheck.charges import Charge
 from privcheck.declaration import Declaration, check_declaration
 from privcheck.errors import ParameterError
 from privcheck.mechanisms import GaussianNoise, lacks
+from privcheck.pricing.cost import Account
+from privcheck.pricing.events import declared_branches
+from privcheck.pricing.priced import Priced, once
 from privcheck.releases import is_additive
 from privcheck.statistics import Sensitivity
 
@@ -81,22 +82,27 @@ def least_noise(
         ParameterError: As `least_factor`.
     """
     check_declaration("least_noise", declaration)
-    values = declaration.values(values)
-    composed = _compose_to_scale(declaration, values, epsilon, delta)
-    calibrated = _find_factor(composed, values, (epsilon, delta))
-    charges = {c.release.name: charge_of(c.release, c.charged, c.release.quietest(values)) for c in composed.costs}
+    return needed_noise(Priced(declaration, values), epsilon=epsilon, delta=delta)
+
+
+def needed_noise(priced: Priced, *, epsilon: float, delta: float) -> Calibration:
+    """As `least_noise`, of what is priced already."""
+    values, target = priced.values, (epsilon, delta)
+    composed = _compose_to_scale(priced, target)
+    calibrated = _find_factor(priced, target)
+    charges = priced.charges
     published = _stds(composed, charges)
     needed = tuple(_row(name, charges[name].law, std, calibrated.scale * std) for name, std in published.items())
-    others = [(one, one.std(values)) for one in declaration.releases if not is_additive(one)]
+    others = [(one, one.std(values)) for one in priced.declaration.releases if not is_additive(one)]
     needed += tuple(_row(one.name, one.facts.law, std, calibrated.scale * std) for one, std in others)
     return Calibration(
-        target=(epsilon, delta),
+        target=target,
         epsilon=calibrated.epsilon,
         method=calibrated.figure.method,
         tolerance=calibrated.tolerance,
         releases=needed,
         gaussian=_all_gaussian(composed, charges, epsilon, delta),
-        batches=_in_batches(composed, charges, values, (epsilon, delta)),
+        batches=_in_batches(composed, charges, values, target),
     )
 
 
@@ -116,19 +122,23 @@ def least_factor(declaration: Declaration, values: Mapping[str, Fraction], *, ep
             amount of the noise is enough, or the accountant cannot ask a law of noise of one's own.
     """
     check_declaration("least_factor", declaration)
-    values = declaration.values(values)
-    return _find_factor(_compose_to_scale(declaration, values, epsilon, delta), values, (epsilon, delta)).scale
+    return needed_factor(Priced(declaration, values), epsilon=epsilon, delta=delta)
 
 
-def _compose_to_scale(
-    declaration: Declaration, values: Mapping[str, Fraction], epsilon: float, delta: float
-) -> Account:
+def needed_factor(priced: Priced, *, epsilon: float, delta: float) -> float:
+    """As `least_factor`, of what is priced already."""
+    _compose_to_scale(priced, (epsilon, delta))
+    return _find_factor(priced, (epsilon, delta)).scale
+
+
+def _compose_to_scale(priced: Priced, target: tuple[float, float]) -> Account:
     """Returns the account of a declaration whose noise can be multiplied until the target is met."""
+    (epsilon, delta), declaration, values = target, priced.declaration, priced.values
     numbers = all(isinstance(x, int | float | Fraction) and not isinstance(x, bool) for x in (epsilon, delta))
     if not (numbers and 0 < epsilon < math.inf and 0 <= delta < 1):
         message = f"expected a target with ε above 0 and δ in [0, 1), got ε = {epsilon!r:.40}, δ = {delta!r:.40}"
         raise ParameterError(message, name="epsilon", given=epsilon)
-    if leaking := shared_draws(declaration):
+    if leaking := declaration.shared_draws:
         message = (
             f"{declaration.name}: {', '.join(leaking)} reuse their noise, and no amount of it is enough: declare fresh"
         )
@@ -141,12 +151,12 @@ def _compose_to_scale(
         raise ParameterError(message, name="messages")
     if mute := [why for r in declaration.noisy if (why := lacks(r.mechanism.law, "events", "std"))]:
         raise ParameterError(f"{declaration.name}: {mute[0]}", name="mechanism")
-    composed = account(declaration)
+    composed = priced.account
     silent = all(c.charged.l1.rational(values) == 0 or not c.release.settings(values) for c in composed.costs)
     if silent and all(not one.events(declaration.relation, values) for one in declaration.others):
         message = f"{declaration.name} releases nothing about any user at these parameters: no noise is needed"
         raise ParameterError(message, name="parameters", given=dict(values))
-    if unbounded := composed.at(values).unbounded:
+    if unbounded := priced.numbers.unbounded:
         message = f"{declaration.name}: no amount of this noise is enough ({unbounded}): declare another mechanism"
         raise ParameterError(message, name="procedures")
     impure = [c.release.mechanism.law.name for c in composed.costs if c.pure is None]
@@ -160,9 +170,10 @@ def _compose_to_scale(
     return composed
 
 
-def _find_factor(composed: Account, values: Mapping[str, Fraction], target: tuple[float, float]) -> Calibrated:
-    charged = {c.release.name: c.charged for c in composed.costs}
-    return calibrate(target, lambda factor: _scale(composed.declaration, charged, values, factor))
+@once
+def _find_factor(priced: Priced, target: tuple[float, float]) -> Calibrated:
+    charged = {c.release.name: c.charged for c in priced.account.costs}
+    return calibrate(target, lambda factor: _scale(priced.declaration, charged, priced.values, factor))
 
 
 def _scale(
@@ -196,8 +207,8 @@ def _in_batches(
     if composed.procedures or all(c.release.schedule.times.rational(values) == 1 for c in composed.costs):
         return None
     declaration = composed.declaration
-    once = {c.release.name: c.release.mechanism.whiten(c.sensitivity) for c in composed.costs}
-    factor = calibrate(target, lambda f: _scale(declaration, once, values, f)).scale
+    alone = {c.release.name: c.release.mechanism.whiten(c.sensitivity) for c in composed.costs}
+    factor = calibrate(target, lambda f: _scale(declaration, alone, values, f)).scale
     published = _stds(composed, charges)
     return tuple(_row(name, c.law, published[name], factor * published[name]) for name, c in charges.items())
 

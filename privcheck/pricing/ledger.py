@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from privcheck.accounting.account import shared_draws
 from privcheck.accounting.currencies import Name
 from privcheck.accounting.filters import Filter
-from privcheck.charges import charge
 from privcheck.declaration import Declaration
 from privcheck.errors import LedgerError
 from privcheck.mechanisms import LAWS, Noise
+from privcheck.pricing.priced import Priced
 from privcheck.runtime.ledger import Entry
 from privcheck.symbols import to_float
 
@@ -159,11 +158,17 @@ def check_ledger(
     Raises:
         LedgerError: They disagree; the line is named (line 1 is the header).
     """
+    check_entries(header, entries, Priced(declaration, values))
+
+
+def check_entries(header: Mapping[str, Any], entries: Sequence[Entry], priced: Priced) -> None:
+    """As `check_ledger`, against what is priced already."""
+    declaration, values = priced.declaration, priced.values
     wanted = {
         "algorithm": declaration.name,
         "parameters": {name: str(value) for name, value in sorted(values.items())},
         "relation": declaration.relation.words,
-        "as_declared": not shared_draws(declaration),
+        "as_declared": not declaration.shared_draws,
     }
     for field, declared in wanted.items():
         if (written := header.get(field)) != declared or type(written) is not type(declared):
@@ -172,9 +177,8 @@ def check_ledger(
     if (protects := header.get("protects")) and not all(r.mechanism.law.whole for r in declaration.noisy):
         message = f"line 1: the ledger's protects is {protects!r}, and only discrete noise may be published"
         raise LedgerError(message, line=1)
-    expected = {
-        r.name: (charge(r, declaration.relation, values), r.statistic.shape(values)[0]) for r in declaration.noisy
-    }
+    charges = priced.charges
+    expected = {r.name: (charges[r.name], r.statistic.shape(values)[0]) for r in declaration.noisy}
     seen: dict[str, set[int]] = {name: set() for name in expected}
     for line, entry in enumerate(entries, start=2):
         if entry.release not in expected:

@@ -1,4 +1,10 @@
-"""From a declaration to its cost: exact expressions with their derivation, then numbers rounded up."""
+"""From a declaration to its cost: exact expressions with their derivation, then numbers rounded up.
+
+Of Gaussian jobs there is a second opinion from dp-accounting. Sensitivities are computed for the declared relation
+before anything gets there; the library sees only Δ/std, as an add/remove event on a multiplier that is a Python float
+(in 0.6.0 its accountants disagree under REPLACE_ONE, and other number types can drop a composition count). Its result
+is never used for a verdict: it must not lie below ours.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +12,29 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Final, Literal
 
-from privcheck.accounting.costs import ProcedureCost, ReleaseCost
 from privcheck.accounting.curve import Curve, compose, parallel
-from privcheck.accounting.derivation import DerivationLine, procedure_lines, release_lines, total_lines
 from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
 from privcheck.accounting.engine.zcdp import classical_epsilon, pure_delta, zcdp_delta, zcdp_epsilon
 from privcheck.accounting.events import Event
-from privcheck.accounting.release_events import declared_branches
-from privcheck.batch_sizes import settle_sizes
 from privcheck.brief import Brief
 from privcheck.declaration import Declaration, Release, check_declaration
-from privcheck.errors import DeclarationError, ParameterError
+from privcheck.errors import DeclarationError, ParameterError, PrivcheckError
+from privcheck.pricing.derivation import (
+    DerivationLine,
+    ProcedureCost,
+    ReleaseCost,
+    procedure_lines,
+    release_lines,
+    total_lines,
+)
+from privcheck.pricing.events import declared_branches, settle_sizes
 from privcheck.procedures import Cost
 from privcheck.relations import Relation
 from privcheck.symbols import INFINITE, Expr, largest, total
+
+_SLACK: Final = 1e-6  # relative; its pessimistic PLD of one Gaussian lies above the exact curve by less than this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,18 +81,8 @@ class Account(Brief):
             ParameterError: A value is not of its parameter's kind, or the declaration means nothing there.
         """
         values = self.declaration.values(values)
-        if sized := settle_sizes(self.declaration, values):
-            return _dearest([account(one).at(values) for one in sized])
-        leaking = shared_draws(self.declaration)
-        charged = {c.release.name: c.charged for c in self.costs}
-        branches = declared_branches(self.declaration, charged, values)
-        return NumericAccount(
-            rho=self.rho.number(values, rounding="up"),
-            pure=math.inf if self.pure is None else self.pure.number(values, rounding="up"),
-            mu=None if self.mu_squared is None else _root_up(self.mu_squared.number(values, rounding="up")),
-            branches=branches or ((),),  # nobody is in any batch
-            unbounded=_why_unbounded(leaking, self.procedures, self.declaration.relation, values),
-        )
+        sizes = settle_sizes(self.declaration, values)
+        return compose_numbers(self, values, [account(one).at(values) for one in sizes])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -168,7 +171,7 @@ def account(declaration: Declaration) -> Account:
             asked about is no declaration.
     """
     check_declaration("account", declaration)
-    relation, leaking = declaration.relation, shared_draws(declaration)
+    relation, leaking = declaration.relation, declaration.shared_draws
     costs = tuple(_cost(release, relation, unbounded=release.name in leaking) for release in declaration.noisy)
     _check_counts(declaration, costs)
     procedures = tuple(ProcedureCost(procedure=p, cost=p.cost(relation)) for p in declaration.others)
@@ -185,6 +188,59 @@ def account(declaration: Declaration) -> Account:
         mu_squared=mu_squared,
         derivation=(*lines, *total_lines(declaration, costs, procedures, rho, pure)),
         procedures=procedures,
+    )
+
+
+def second_opinion(numbers: NumericAccount, delta: float) -> Method | None:
+    """Returns dp-accounting's ε for the same Gaussian releases, or None where a release is not Gaussian or δ = 0.
+
+    Args:
+        numbers: The account at given parameters.
+        delta: In [0, 1).
+
+    Raises:
+        PrivcheckError: Its upper bound lies below our exact curve: one of the two is wrong, and nobody should sign.
+    """
+    if numbers.mu is None or delta == 0 or not 0 < numbers.mu < 50:
+        return None
+    from dp_accounting import GaussianDpEvent, NeighboringRelation
+    from dp_accounting.pld import PLDAccountant
+
+    accountant = PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE)
+    epsilon = float(accountant.compose(GaussianDpEvent(float(1.0 / numbers.mu))).get_epsilon(delta))
+    if math.isnan(epsilon) or epsilon < numbers.epsilon(delta) * (1 - _SLACK):
+        message = (
+            f"two accountants contradict each other at δ = {delta:g}: ours says ε = {numbers.epsilon(delta):.9g}, "
+            f"dp-accounting's upper bound is {epsilon:.9g}; please report this with the parameters"
+        )
+        raise PrivcheckError(message)
+    return Method(name="dp-accounting, PLD", epsilon=epsilon, direction="upper")
+
+
+def compose_numbers(
+    composed: Account, values: Mapping[str, Fraction], sizes: Sequence[NumericAccount]
+) -> NumericAccount:
+    """Return the cost at given parameters, every number rounded up.
+
+    Args:
+        composed: The cost for all parameters.
+        values: All parameters, checked.
+        sizes: The cost at each size of a batch, where additive noise depends on the size; the dearest counts.
+
+    Raises:
+        ParameterError: The releases are in batches of different sizes.
+    """
+    if sizes:
+        return _dearest(sizes)
+    declaration = composed.declaration
+    charged = {c.release.name: c.charged for c in composed.costs}
+    branches = declared_branches(declaration, charged, values)
+    return NumericAccount(
+        rho=composed.rho.number(values, rounding="up"),
+        pure=math.inf if composed.pure is None else composed.pure.number(values, rounding="up"),
+        mu=None if composed.mu_squared is None else _root_up(composed.mu_squared.number(values, rounding="up")),
+        branches=branches or ((),),  # nobody is in any batch
+        unbounded=_why_unbounded(declaration.shared_draws, composed.procedures, declaration.relation, values),
     )
 
 
@@ -208,15 +264,6 @@ def _dearest(numbers: Sequence[NumericAccount]) -> NumericAccount:
         branches=tuple(dict.fromkeys(branch for one in numbers for branch in one.branches)),
         unbounded=numbers[0].unbounded,
     )
-
-
-def shared_draws(declaration: Declaration) -> tuple[str, ...]:
-    """Returns the releases whose noise is not fresh: outputs that share a draw differ by exact data.
-
-    Seen from the declared noise identities alone; what has a single output, or a single cell, shares nothing over them.
-    """
-    names = [r.draw.name for r in declaration.noisy if r.draw.name]
-    return tuple(r.name for r in declaration.noisy if (r.draw.name and names.count(r.draw.name) > 1) or r.reuses_noise)
 
 
 def _cost(release: Release, relation: Relation, *, unbounded: bool) -> ReleaseCost:
