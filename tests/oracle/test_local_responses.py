@@ -147,7 +147,7 @@ def test_audits_find_half_of_the_noise_and_accept_the_declared_one(one):
     claimed = one.cost(REPLACED).pure
     for factor, verdict in ((1, "consistent"), (Fraction(1, 2), "violation")):
         declaration = replace(
-            rappor({}), procedures=(one.with_std(factor),), claim=Claim(PureDP(claimed), source="here")
+            rappor({}), releases=(one.with_std(factor),), claim=Claim(PureDP(claimed), source="here")
         )
         assert audit_releases(request(declaration, trials=50_000, confidence=1 - 1e-9)).verdict == verdict
 

@@ -137,7 +137,7 @@ def test_audits_find_half_of_the_noise():
 )  # fmt: skip
 def test_nonsense_is_refused(given):
     with pytest.raises(PrivcheckError):
-        replace(declared(), procedures=(StabilityHistogram("words", **given),))
+        replace(declared(), releases=(StabilityHistogram("words", **given),))
     several = AddRemoveOne("user", trajectories=2)
     with pytest.raises(PrivcheckError, match="all that a user has"):
         StabilityHistogram("words", scale=1, threshold=5).cost(several)
