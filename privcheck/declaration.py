@@ -7,10 +7,10 @@ is judged (`privcheck.verification`) and the auditors know where to attack (`aud
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, get_args
 
 from privcheck.assumed_bounds import attained_releases
 from privcheck.domains import Condition, is_proved
@@ -18,11 +18,11 @@ from privcheck.errors import DeclarationError, UnknownNameError
 from privcheck.fields import instance, one_of, several, text, truth, words_of
 from privcheck.guarantees import Guarantee
 from privcheck.parameters import Kind, Parameter, resolve
-from privcheck.procedures import OnSample, Procedure, SampledRelease, SharedSample, VaryingRelease, draw_together
+from privcheck.procedures import OnSample, Procedure, check_releases, draw_together
 from privcheck.public import PublicFact
 from privcheck.relations import Relation, cover_users, declared_unit
-from privcheck.releases import L1, L2, Assumption, Draw, Release
-from privcheck.schedules import Outputs, Sampled
+from privcheck.releases import L1, L2, Assumption, Draw, Release, is_additive
+from privcheck.schedules import Sampled
 from privcheck.statements import Origin, Statement
 from privcheck.symbols import Exact
 from privcheck.unit import LARGEST, TrustModel, Unit
@@ -127,7 +127,7 @@ class Claim:
             one_of("composition, of Claim", self.composition, get_args(Composition))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Declaration:
     """What an algorithm releases about its users, and what is claimed of it.
 
@@ -136,13 +136,11 @@ class Declaration:
         title: One line in words.
         source: Paper, algorithm, equation.
         relation: Which datasets are neighbours.
-        releases: Every value plus noise that leaves the curator, at the bounds that are attained where an assumption is
-            broken. Those whose schedule samples the users, or varies the noise, are moved to `procedures`; those of one
-            `Sample` become one procedure.
+        releases: Everything that leaves: noisy statistics, at the bounds that are attained where an assumption is
+            broken, selections, mechanisms of one's own. `procedures=` adds to it; there is no other list.
         claim: What the paper says of it.
         parameters: Every symbol that occurs, with default and range.
         model: Where the channel stands.
-        procedures: Everything else that leaves: selections, sampled releases, mechanisms of one's own.
         assumptions: What the sensitivities presuppose beyond the statistics' own preconditions.
         partitions: Of the users, each as the names of its groups: disjoint and public, so that one user is in one group
             of each. A name is a text, or `public(…, why=…)` with the rule that says who is in the group; what is
@@ -169,25 +167,39 @@ class Declaration:
     title: str
     source: str
     relation: Relation
-    releases: tuple[Release, ...]
+    releases: tuple[Procedure, ...]
     claim: Claim
     parameters: tuple[Parameter, ...]
-    model: Model = "central"
-    procedures: tuple[Procedure, ...] = ()
-    assumptions: tuple[Assumption, ...] = ()
-    partitions: tuple[tuple[str | PublicFact, ...], ...] = ()
-    candidates: Callable[[Mapping[str, Fraction]], Iterable[tuple[Any, Any]]] | None = None
-    records: Callable[[Mapping[str, Fraction], Generator], Any] | None = None
-    origin: Origin | None = None
+    model: Model
+    assumptions: tuple[Assumption, ...]
+    partitions: tuple[tuple[str | PublicFact, ...], ...]
+    candidates: Callable[[Mapping[str, Fraction]], Iterable[tuple[Any, Any]]] | None
+    records: Callable[[Mapping[str, Fraction], Generator], Any] | None
+    origin: Origin | None
 
     open_conditions: tuple[Condition, ...] = field(init=False, repr=False, compare=False)
     shared_draws: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self, *, name: str, title: str, source: str, relation: Relation, claim: Claim,
+        parameters: tuple[Parameter, ...], releases: tuple[Procedure, ...] = (), procedures: tuple[Procedure, ...] = (),
+        model: Model = "central", assumptions: tuple[Assumption, ...] = (),
+        partitions: tuple[tuple[str | PublicFact, ...], ...] = (),
+        candidates: Callable[[Mapping[str, Fraction]], Iterable[tuple[Any, Any]]] | None = None,
+        records: Callable[[Mapping[str, Fraction], Generator], Any] | None = None, origin: Origin | None = None,
+    ) -> None:  # fmt: skip
+        for what, given in (("releases", releases), ("procedures", procedures)):
+            check_releases(f"{name}, {what}", given)
+        fields = {
+            "name": name, "title": title, "source": source, "relation": relation, "claim": claim,
+            "parameters": parameters, "releases": (*releases, *procedures), "model": model, "assumptions": assumptions,
+            "partitions": partitions, "candidates": candidates, "records": records, "origin": origin,
+        }  # fmt: skip
+        for key, value in fields.items():
+            object.__setattr__(self, key, value)
         check_fields(self)
-        for name in ("releases", "procedures", "parameters", "assumptions", "partitions"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        self._part_sampled(self.statistics_released)
+        for key in ("parameters", "assumptions", "partitions"):
+            object.__setattr__(self, key, tuple(getattr(self, key)))
         check_partitions(self)
         check_facts(self)
         check_model(self)
@@ -195,44 +207,42 @@ class Declaration:
         check_trajectories(self)
         check_draws(self)
         check_samples(self)
-        self._part_sampled(attained_releases(self.statistics_released, self.assumptions))
+        attained = iter(attained_releases(self.statistics_released, self.assumptions))
+        at_bounds = tuple(next(attained) if isinstance(one, Release) else one for one in self.releases)
+        object.__setattr__(self, "releases", at_bounds)
         check_symbols(self)
-        object.__setattr__(self, "shared_draws", _shared_draws(self.releases))
+        object.__setattr__(self, "shared_draws", _shared_draws(self.noisy))
         object.__setattr__(
             self, "open_conditions", tuple(c for c in conditions(self) if not is_proved(c, self.parameters))
         )
         self.values()
 
-    def _part_sampled(self, releases: tuple[Release, ...]) -> None:
-        """Sets the releases, those whose schedule samples the users or varies the noise among the procedures.
-
-        What refers to one sample is one procedure.
-        """
-        sampled = tuple(SampledRelease(r) for r in releases if isinstance(r.schedule, Sampled))
-        varying = tuple(VaryingRelease(r) for r in releases if isinstance(r.schedule, Outputs))
-        selecting = tuple(p for p in self.procedures_one_by_one if isinstance(p, OnSample))
-        made = SampledRelease | VaryingRelease | OnSample | SharedSample
-        others = tuple(p for p in self.procedures if not isinstance(p, made))
-        alone = tuple(r for r in releases if not isinstance(r.schedule, Sampled | Outputs))
-        object.__setattr__(self, "releases", alone)
-        object.__setattr__(self, "procedures", (*draw_together((*sampled, *selecting)), *varying, *others))
-
     @property
-    def procedures_one_by_one(self) -> tuple[Procedure, ...]:
-        """Returns the procedures, each that shares a sample with others by itself."""
-        parts = ((p.parts if isinstance(p, SharedSample) else (p,)) for p in self.procedures)
-        return tuple(itertools.chain.from_iterable(parts))
+    def noisy(self) -> tuple[Release, ...]:
+        """The statistics of all users with the declared noise, whose changes are looked at together."""
+        return tuple(one for one in self.releases if is_additive(one))
 
     @property
     def statistics_released(self) -> tuple[Release, ...]:
-        """Returns every noisy statistic: the releases, those of a sample of the users, those of varying noise."""
-        others = (p.release for p in self.procedures_one_by_one if isinstance(p, SampledRelease | VaryingRelease))
-        return (*self.releases, *others)
+        """Every noisy statistic, those of a sample of the users and those of varying noise too."""
+        return tuple(one for one in self.releases if isinstance(one, Release))
 
     @property
-    def everything_released(self) -> tuple[Release | Procedure, ...]:
-        """Returns the releases and the procedures, each that shares a sample with others by itself."""
-        return (*self.releases, *self.procedures_one_by_one)
+    def joined(self) -> tuple[Procedure, ...]:
+        """What has a price of its own: the releases, all that refer to one `Sample` as one."""
+        sampled = [one for one in self.releases if _sees_sample(one)]
+        others = [one for one in self.releases if not is_additive(one) and not _sees_sample(one)]
+        others.sort(key=lambda one: not isinstance(one, Release))
+        return (*self.noisy, *draw_together(sampled), *others)
+
+    @property
+    def others(self) -> tuple[Procedure, ...]:
+        """What is priced by itself, beside the `noisy` statistics."""
+        return self.joined[len(self.noisy) :]
+
+    def with_noisy(self, noisy: Sequence[Release]) -> Declaration:
+        """Return the declaration with these in place of the `noisy` statistics."""
+        return replace(self, releases=(*noisy, *(one for one in self.releases if not is_additive(one))))
 
     @property
     def claim_words(self) -> str:
@@ -260,7 +270,7 @@ class Declaration:
 
     @property
     def _combinations(self) -> tuple[tuple[str, ...], ...]:
-        used = {one.users for one in self.everything_released}
+        used = {one.users for one in self.releases}
         parted = [[str(group) for group in partition if str(group) in used] for partition in self.partitions]
         return tuple(itertools.product(*(groups for groups in parted if groups)))
 
@@ -270,14 +280,14 @@ class Declaration:
         return ("", *next(joined, (group,)))
 
     def seen_by(self, group: str) -> tuple[Release, ...]:
-        """Returns the releases that hold a user of the group, or of the groups joined by "and"."""
+        """Return the `noisy` statistics that hold a user of the group, or of the groups joined by "and"."""
         among = self.among(group)
-        return tuple(r for r in self.releases if r.users in among)
+        return tuple(one for one in self.noisy if one.users in among)
 
-    def procedures_seen_by(self, group: str) -> tuple[Procedure, ...]:
-        """Returns the procedures that hold a user of the group, or of the groups joined by "and"."""
+    def joined_for(self, group: str) -> tuple[Procedure, ...]:
+        """Return what is `joined` and holds a user of the group, or of the groups joined by "and"."""
         among = self.among(group)
-        return tuple(p for p in self.procedures if p.users in among)
+        return tuple(one for one in self.joined if one.users in among)
 
     def release(self, name: str) -> Release:
         """Returns the release of that name.
@@ -285,10 +295,10 @@ class Declaration:
         Raises:
             UnknownNameError: There is none.
         """
-        for release in self.releases:
+        for release in self.noisy:
             if release.name == name:
                 return release
-        raise UnknownNameError(f"release of {self.name}", name, [r.name for r in self.releases])
+        raise UnknownNameError(f"release of {self.name}", name, [r.name for r in self.noisy])
 
     def unit(self, values: Mapping[str, Fraction], table: Unit | None = None) -> Unit:
         """The unit of privacy that the declaration states: of the users of a table, or before any table was seen.
@@ -314,6 +324,10 @@ class Declaration:
         resolved = resolve(self.parameters, given or {}, owner=self.name)
         check_values(self, resolved)
         return resolved
+
+
+def _sees_sample(one: Procedure) -> TypeGuard[Release | OnSample]:
+    return isinstance(one, OnSample) or (isinstance(one, Release) and isinstance(one.schedule, Sampled))
 
 
 def _shared_draws(releases: tuple[Release, ...]) -> tuple[str, ...]:

@@ -61,14 +61,14 @@ def as_drawn(declaration: Declaration, values: Mapping[str, Fraction], *, prices
     if shared := declaration.shared_draws:
         message = f"{declaration.name}: {', '.join(shared)}: declared to add the same noise to different values"
         raise ParameterError(f"{message}, which release noise never does", name="noise", given="release")
-    if declaration.procedures:
-        name = declaration.procedures[0].name
+    if declaration.others:
+        name = declaration.others[0].name
         message = f"{declaration.name}: {name} is not a value plus noise, and release noise covers nothing else"
         raise ParameterError(message, name="noise", given="release")
     plain = isinstance(declaration.claim.guarantee, ZCDP | PureDP)
     drawn = replace(
         declaration,
-        releases=tuple(_drawn(r, declaration.relation, values, plain=plain) for r in declaration.releases),
+        releases=tuple(_drawn(r, declaration.relation, values, plain=plain) for r in declaration.noisy),
         parameters=tuple(replace(p, default=values[p.name], follows=None) for p in declaration.parameters),
         assumptions=tuple(replace(one, bounds="") for one in declaration.assumptions),  # the bounds are raised already
     )

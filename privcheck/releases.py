@@ -1,4 +1,7 @@
-"""Releases: a statistic, the noise on it, how often it leaves and who is in it, beside what the paper says of each."""
+"""Noisy statistics: a statistic, the noise on it, how often it leaves and who is in it, beside what the paper says.
+
+A `Release` is one kind of what leaves (`privcheck.procedures.Procedure`); its schedule decides how it is priced.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, get_args
 
 import numpy as np
 
@@ -14,14 +17,22 @@ from privcheck.domains import Condition
 from privcheck.errors import DeclarationError, ParameterError
 from privcheck.fields import instance, number, text, truth, words_of
 from privcheck.guarantees import Budget, guarantee_conditions, guarantee_symbols
-from privcheck.mechanisms import Mechanism, SymmetricGaussian
+from privcheck.mechanisms import PRICED, Mechanism, Noise, SymmetricGaussian
 from privcheck.mechanisms.checking import check_mechanism, mechanism_conditions
+from privcheck.procedures.additive import release_branches
+from privcheck.procedures.base import Cost, Facts, KnownPair
+from privcheck.procedures.sampled_pairs import sampled_pairs
+from privcheck.procedures.sampling_costs import alone, check_sampling, sampled_cost, sampled_events
+from privcheck.procedures.varying import check_varying, varying_cost, varying_events, varying_pairs
 from privcheck.relations import Relation, of_one_trajectory
 from privcheck.rows import count_rows, take_rows
 from privcheck.schedules import (
     Batches,
     EveryEpisode,
     Once,
+    Outputs,
+    PerUser,
+    Sampled,
     Schedule,
     Tree,
     load_of,
@@ -31,7 +42,10 @@ from privcheck.schedules import (
 from privcheck.statistics import Sensitivity, SparseDifference, Statistic
 from privcheck.statistics.checking import check_statistic
 from privcheck.statistics.derived import is_derived, is_whole
-from privcheck.symbols import Exact, Expr, exact, expression
+from privcheck.symbols import INFINITE, Exact, Expr, exact, expression
+
+if TYPE_CHECKING:
+    from privcheck.accounting.events import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +145,105 @@ class Release:
         if self.mechanism.law.whole and not is_whole(self.statistic):
             message = f"{self.mechanism.law.name} noise hides whole numbers, and {self.statistic.name} may be others"
             raise DeclarationError(f"{where}: {message}; declare counts, Stated(…, whole=True), or continuous noise")
+        if isinstance(self.schedule, Sampled):
+            check_sampling(self)
+        elif isinstance(self.schedule, Outputs):
+            check_varying(self)
+
+    @property
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        words, latex, kept = self.mechanism.words, self.mechanism.latex, tuple(self.statistic.preconditions)
+        if isinstance(self.schedule, Sampled):
+            words = f"{words}, on the {self.statistic.name} of a random sample"
+            kept = (*kept, "who is in a sample is not told")
+        elif isinstance(self.schedule, Outputs):
+            factor = f"output t {str(self.schedule.factor).replace('h', 't')} times its standard deviation"
+            words, latex = f"{words}, {factor}, on the {self.statistic.name}", rf"c_t\cdot {latex}"
+        model = "shuffle" if self.mechanism.law.shuffled else "central"
+        return Facts(
+            words=words,
+            output=f"noisy {self.statistic.name}",
+            latex=rf"{self.statistic.latex} + {latex}",
+            law=self.mechanism.law.name,
+            spread=self.mechanism.spread,
+            conditions=self.conditions,
+            symbols=self.symbols,
+            rounds=self.schedule.times,
+            schedule=self.schedule.words,
+            models=("local",) if isinstance(self.schedule, PerUser) else (model,),
+            preconditions=kept,
+            source=self.source,
+        )
+
+    def std(self, values: Mapping[str, Fraction]) -> float:
+        """Return the standard deviation of one coordinate, rounded up; of batches, that of the least noise."""
+        return self.mechanism.std.number(self.quietest(values), rounding="up")
+
+    def with_std(self, factor: Fraction) -> Release:
+        """Return the release with all noise of `factor` times the standard deviation.
+
+        The spread of noise that is priced by ℓ₂ is a variance.
+
+        Raises:
+            ParameterError: The mechanism lacks `with_spread`.
+        """
+        if not hasattr(self.mechanism, "with_spread"):
+            message = f"{self.name}: no other spread can be set of {self.mechanism.words}"
+            remedy = f"give {type(self.mechanism).__name__} the method `with_spread`"
+            raise ParameterError(f"{message}; {remedy}", name="spread")
+        power = 2 if self.mechanism.law.norm == "l2" else 1
+        return replace(self, mechanism=self.mechanism.with_spread(self.mechanism.spread * factor**power))
+
+    def cost(self, relation: Relation) -> Cost:
+        """Return what all outputs cost: of noise that hides two values no finite price.
+
+        Raises:
+            DeclarationError: The relation means nothing for the way in which the users are sampled.
+        """
+        if isinstance(self.schedule, Sampled):
+            return sampled_cost(alone(self), relation)
+        if isinstance(self.schedule, Outputs):
+            return varying_cost(self, relation)
+        charged, leaks = self.charged(relation), self.reuses_noise
+        return Cost(
+            sensitivity=self.contributed(relation),
+            charged=getattr(charged, self.mechanism.law.norm),
+            rho=INFINITE if leaks else self.mechanism.zcdp(charged),
+            pure=None if leaks else self.mechanism.pure(charged),
+            mu_squared=None if leaks else self.mechanism.gdp_squared(charged),
+            theorem=self.mechanism.law.theorem if type(self.mechanism) in PRICED else Noise.theorem,
+        )
+
+    def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
+        """Return all outputs as events of the numeric accountant, none where no user moves anything.
+
+        Raises:
+            ParameterError: A user is in one of several batches, of which none is the dearest for certain.
+        """
+        from privcheck.accounting.events import non_private
+
+        if isinstance(self.schedule, Sampled):
+            return sampled_events(alone(self), relation, values)
+        if isinstance(self.schedule, Outputs):
+            return varying_events(self, relation, values)
+        if self.reuses_noise:
+            return (non_private(),)
+        branches = release_branches([(self, self.charged(relation))], values)
+        if len(branches) > 1:
+            message = f"{self.name}: a user is in one of several batches, and each has a curve of its own"
+            raise ParameterError(f"{message}; ask `account` of the declaration", name="sizes")
+        return branches[0] if branches else ()
+
+    def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
+        """Return users whom one output tells apart, with its law in D and in D′.
+
+        None of outputs that hold all users with the declared noise: verification searches neighbours for all of these
+        together (`privcheck.verification.candidate_pairs`).
+        """
+        if isinstance(self.schedule, Sampled):
+            return sampled_pairs(alone(self), relation, values)
+        return varying_pairs(self, relation, values) if isinstance(self.schedule, Outputs) else ()
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -252,6 +365,14 @@ class Release:
             cells.append(moved.cells + node * size)
             change.append(moved.change)
         return SparseDifference(cells=np.concatenate(cells), change=np.concatenate(change))
+
+
+def is_additive(one: object) -> TypeGuard[Release]:
+    """Return whether a release is a statistic of all users with the declared noise, in every output alike.
+
+    These are priced by the sensitivity of all outputs together and attacked together: their changes are one vector.
+    """
+    return isinstance(one, Release) and not isinstance(one.schedule, Sampled | Outputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,9 +122,9 @@ def _cover_users(declaration: Declaration, unit: Unit, values: Mapping[str, Frac
     )
     remedy = "keep one of each: privcheck prepare --max-trajectories 1 --keep first (or random)"
     # a user's trajectories may be in several parts at once, and in outputs that are disjoint for single trajectories
-    divided = [r.name for r in declaration.releases if r.users or not isinstance(r.schedule, Once)]
-    if divided or declaration.procedures or declaration.model != "central":
-        parts = ", ".join([*divided, *(p.name for p in declaration.procedures)]) or f"the {declaration.model} model"
+    divided = [r.name for r in declaration.noisy if r.users or not isinstance(r.schedule, Once)]
+    if divided or declaration.others or declaration.model != "central":
+        parts = ", ".join([*divided, *(one.name for one in declaration.others)]) or f"the {declaration.model} model"
         message = f"{several}, which {parts} would count in several places; {remedy}"
         raise ParameterError(message, name="trajectories", given=unit.trajectories)
     try:

@@ -21,13 +21,11 @@ from privcheck.parameters import Parameter
 from privcheck.procedures import (
     OF_SEVERAL,
     OURS,
+    Facts,
     MatrixMechanism,
     OnSample,
     Procedure,
-    SampledRelease,
     SharedSample,
-    VaryingRelease,
-    check_procedures,
     sample_of,
 )
 from privcheck.procedures.sampling_costs import sampling_of
@@ -77,19 +75,18 @@ def check_fields(declaration: Declaration) -> None:
     instance(f"{owner}, claim", declaration.claim, (Claim,))
     instance(f"{owner}, origin", declaration.origin, (Origin,), none=True)
     one_of(f"{owner}, model", declaration.model, MODELS)
-    for name, kind in (("releases", Release), ("parameters", Parameter), ("assumptions", Assumption)):
+    for name, kind in (("parameters", Parameter), ("assumptions", Assumption)):
         several(f"{owner}, {name}", getattr(declaration, name), kind)
     partitions: object = declaration.partitions
     if not isinstance(partitions, tuple | list):
         message = f"{owner}, partitions: expected a tuple of tuples, got {partitions!r:.100}"
         raise DeclarationError(f"{message}; write partitions=(('first half', 'second half'),)")
-    check_procedures(f"{owner}, procedures", declaration.procedures)
     remedy = "write candidates=lambda values: [(first, second), …]"
     function(f"{owner}, candidates", declaration.candidates, remedy)
     remedy = "write records=lambda values, rng: …, one user's data"
     function(f"{owner}, records", declaration.records, remedy)
     for what, names in (
-        ("releases", [one.name for one in declaration.everything_released] + _shared_names(declaration)),
+        ("releases", [one.name for one in declaration.releases] + _shared_names(declaration)),
         ("parameters", [parameter.name for parameter in declaration.parameters]),
     ):
         if len(set(names)) != len(names) or (what == "releases" and not names):
@@ -97,7 +94,7 @@ def check_fields(declaration: Declaration) -> None:
 
 
 def _shared_names(declaration: Declaration) -> list[str]:
-    return [one.name for one in declaration.procedures if isinstance(one, SharedSample)]
+    return [one.name for one in declaration.joined if isinstance(one, SharedSample)]
 
 
 def check_partitions(declaration: Declaration) -> None:
@@ -118,7 +115,7 @@ def check_partitions(declaration: Declaration) -> None:
     if twice := sorted({group for group in named if named.count(group) > 1}):
         message = f"expected groups with names of their own in all partitions, got {', '.join(map(repr, twice))} twice"
         raise DeclarationError(f"{owner}: {message}; two partitions cross, one user is in a group of each")
-    for release in declaration.everything_released:
+    for release in declaration.releases:
         if release.users and release.users not in named:
             message = (
                 f"release {release.name!r} is about the users {release.users!r}, and nobody says which groups are "
@@ -143,7 +140,7 @@ def check_facts(declaration: Declaration) -> None:
     Raises:
         DeclarationError: It names another.
     """
-    known = [one.name for one in declaration.everything_released]
+    known = [one.name for one in declaration.releases]
     for release in declaration.statistics_released:
         for what, fact in public_facts(release.schedule):
             if unknown := [name for name in fact.of if name not in known]:
@@ -167,12 +164,16 @@ def check_model(declaration: Declaration) -> None:
     if model == "local" and not isinstance(declaration.relation, ReplaceOne):
         message = f"model 'local' compares any two inputs of a user, got the relation {declaration.relation.words!r}"
         raise DeclarationError(f"{owner}: {message}; declare ReplaceOne")
-    for procedure in declaration.procedures:
-        if model not in procedure.models:
-            message = f"{owner}: {procedure.name!r} ({procedure.words}) makes sense in model"
-            message += f" {' or '.join(map(repr, procedure.models))}, got model {model!r}"
-            raise DeclarationError(f"{message}; declare model={procedure.models[0]!r}")
-    for release in declaration.releases:
+    for one in declaration.others:
+        facts: object = one.facts
+        if not isinstance(facts, Facts):
+            message = f"{owner}: {one.name!r}: expected facts that are Facts(…), got {facts!r:.100}"
+            raise DeclarationError(f"{message}; return privcheck.procedures.Facts(words=…, output=…, …)")
+        if model not in facts.models:
+            message = f"{owner}: {one.name!r} ({facts.words}) makes sense in model"
+            message += f" {' or '.join(map(repr, facts.models))}, got model {model!r}"
+            raise DeclarationError(f"{message}; declare model={facts.models[0]!r}")
+    for release in declaration.noisy:
         where, schedule = f"{owner}: release {release.name!r}", release.schedule
         shuffled = release.mechanism.law.shuffled
         if model == "local" and not isinstance(schedule, PerUser):
@@ -201,10 +202,10 @@ def check_order(declaration: Declaration) -> None:
     """
     if not isinstance(declaration.relation, AddRemoveOne):
         return
-    if any(r.mechanism.law.shuffled for r in declaration.releases):
+    if any(r.mechanism.law.shuffled for r in declaration.noisy):
         message = "how many messages leave a shuffler is public: declare ReplaceOne or ZeroOut, not AddRemoveOne"
         raise DeclarationError(f"{declaration.name}: {message}")
-    if any(isinstance(r.schedule, Tree | EveryEpisode | Batches) for r in declaration.releases):
+    if any(isinstance(r.schedule, Tree | EveryEpisode | Batches) for r in declaration.noisy):
         message = "without one user all who come later move up, into other outputs: declare ZeroOut or ReplaceOne"
         raise DeclarationError(f"{declaration.name}: {message}, not AddRemoveOne, where users have an order")
 
@@ -218,7 +219,7 @@ def check_trajectories(declaration: Declaration) -> None:
         DeclarationError: A schedule or a model is of single trajectories.
     """
     relation = declaration.relation
-    for release in declaration.releases:
+    for release in declaration.noisy:
         schedule = release.schedule
         if isinstance(schedule, Tree) and not same(schedule.leaves_of_a_user, relation.trajectories):
             message = (
@@ -233,11 +234,11 @@ def check_trajectories(declaration: Declaration) -> None:
     if declaration.model == "shuffle":
         message = f"model 'shuffle': every user sends the messages of one trajectory, got {relation.words!r}"
         raise DeclarationError(f"{owner}: {message}; declare the relation for one, and claim k·ε of k apart")
-    for procedure in declaration.procedures:
+    for procedure in declaration.joined:
         if type(procedure) in OURS and type(procedure) not in OF_SEVERAL:
             message = f"{owner}: {procedure.name!r} is priced for one record of a user, got {relation.words!r}"
             raise DeclarationError(f"{message}; declare the relation for one, and claim k·ε of k apart")
-    for release in declaration.releases:
+    for release in declaration.noisy:
         where, schedule = f"{owner}: release {release.name!r}", release.schedule
         if isinstance(schedule, EveryEpisode):
             message = f"no bound is derived for {several} in outputs that each hold all so far ({schedule.words})"
@@ -251,8 +252,8 @@ def check_draws(declaration: Declaration) -> None:
     Raises:
         DeclarationError: It is that of one, or of two different laws.
     """
-    for name in {release.draw.name for release in declaration.releases} - {""}:
-        sharing = [release for release in declaration.releases if release.draw.name == name]
+    for name in {release.draw.name for release in declaration.noisy} - {""}:
+        sharing = [release for release in declaration.noisy if release.draw.name == name]
         if len(sharing) == 1:
             message = f"release {sharing[0].name!r}: the draw {name!r} is shared with no other release"
             raise DeclarationError(f"{declaration.name}: {message}; leave its name empty, or correct it")
@@ -288,7 +289,7 @@ def check_samples(declaration: Declaration) -> None:
         if release.fresh and not isinstance(release.schedule, Sampled):
             message = f"release {release.name!r}: fresh=True is said of samples, got {release.schedule.words!r}"
             raise DeclarationError(f"{owner}: {message}; leave it out: every output has noise of its own")
-    drawn = [_drawn(one) for one in declaration.procedures_one_by_one if _sees_part(one)]
+    drawn = [_drawn(one) for one in declaration.releases if _sees_part(one)]
     for one in drawn:
         if one.sample is not None and one.sample.of == "trajectory":
             several = declaration.relation.trajectories
@@ -313,7 +314,9 @@ def check_samples(declaration: Declaration) -> None:
 
 
 def _sees_part(one: Procedure) -> bool:
-    return isinstance(one, SampledRelease | OnSample) or (isinstance(one, MatrixMechanism) and one.rate is not None)
+    if isinstance(one, MatrixMechanism):
+        return one.rate is not None
+    return isinstance(one, OnSample) or (isinstance(one, Release) and isinstance(one.schedule, Sampled))
 
 
 def _drawn(one: Procedure) -> _Drawn:
@@ -321,9 +324,8 @@ def _drawn(one: Procedure) -> _Drawn:
     if isinstance(one, MatrixMechanism):
         assert one.rate is not None
         return _Drawn(name=one.name, users=one.users, sample=None, fresh=one.fresh, numbers=("rate", (one.rate,)))
-    assert isinstance(one, SampledRelease | OnSample)
-    sampling = one.sample.sampling if isinstance(one, OnSample) else sampling_of(one.release.schedule)
-    fresh = one.fresh if isinstance(one, OnSample) else one.release.fresh
+    assert isinstance(one, Release | OnSample)
+    sampling = one.sample.sampling if isinstance(one, OnSample) else sampling_of(one.schedule)
     if isinstance(sampling, Poisson):
         numbers: tuple[str, tuple[Expr, ...]] = ("rate", (sampling.rate,))
     elif isinstance(sampling, WithoutReplacement):
@@ -332,7 +334,7 @@ def _drawn(one: Procedure) -> _Drawn:
         numbers = ("draws", (sampling.users, sampling.draws))
     else:
         numbers = ("bins" if isinstance(sampling, BallsInBins) else "order", (sampling.batches,))
-    return _Drawn(name=one.name, users=one.users, sample=sample_of(one), fresh=fresh, numbers=numbers)
+    return _Drawn(name=one.name, users=one.users, sample=sample_of(one), fresh=one.fresh, numbers=numbers)
 
 
 def _alike(first: _Drawn, second: _Drawn) -> bool:
@@ -364,7 +366,7 @@ def check_symbols(declaration: Declaration) -> None:
     owner, known = declaration.name, {p.name: p for p in declaration.parameters}
     if "h" in known:
         raise DeclarationError(f"{owner}: h is the step in the bounds of columns: give the parameter h another name")
-    if "n" in known and any(r.batch_sizes is not None for r in declaration.releases):
+    if "n" in known and any(r.batch_sizes is not None for r in declaration.noisy):
         message = "n is how many users a batch has, which the schedules set: give the parameter n another name"
         raise DeclarationError(f"{owner}: {message}")
     used, counts = set[str](), set(declaration.relation.trajectories.symbols)
@@ -374,13 +376,14 @@ def check_symbols(declaration: Declaration) -> None:
         free |= {"n"} if condition.sizes is not None else set()
         used |= condition.of.symbols - free
         counts |= condition.of.counts - free
-    for procedure in declaration.procedures:
-        _check_constants(procedure)
-        used |= procedure.symbols
-        for one in (procedure.spread, procedure.rounds, *_norms(procedure.cost(declaration.relation).sensitivity)):
+    for other in declaration.others:
+        facts = other.facts
+        _check_constants(other.name, facts.conditions)
+        used |= facts.symbols
+        for one in (facts.spread, facts.rounds, *_norms(other.cost(declaration.relation).sensitivity)):
             used |= one.symbols
             counts |= one.counts
-    for release in declaration.releases:
+    for release in declaration.noisy:
         used |= release.symbols
         for norm in _norms(_sensitivity(declaration, release)):
             used |= norm.symbols
@@ -395,11 +398,11 @@ def check_symbols(declaration: Declaration) -> None:
             raise DeclarationError(f"{message}; its Parameter is of kind {parameter.kind}, expected {kinds[0]}")
 
 
-def _check_constants(procedure: Procedure) -> None:
+def _check_constants(name: str, numbers: tuple[Condition, ...]) -> None:
     """Checks what depends on no parameter, before a price is asked that divides by it."""
-    for condition in procedure.conditions:
+    for condition in numbers:
         if not condition.of.symbols:
-            is_proved(condition if condition.where else condition.at(f"release {procedure.name!r}"), ())
+            is_proved(condition if condition.where else condition.at(f"release {name!r}"), ())
 
 
 def conditions(declaration: Declaration) -> Iterator[Condition]:
@@ -408,19 +411,12 @@ def conditions(declaration: Declaration) -> Iterator[Condition]:
     yield several.at(f"{declaration.name}: the relation")
     for condition in guarantee_conditions(declaration.claim.guarantee):
         yield condition.at(f"{declaration.name}: the claim")
-    for release in declaration.releases:
-        yield from release.conditions
-        sensitivity = _sensitivity(declaration, release)
-        for condition in sensitivity_conditions(release.statistic, sensitivity):
-            yield condition.at(f"release {release.name!r}")
-    for procedure in declaration.procedures:
-        for condition in procedure.conditions:
-            yield condition if condition.where else condition.at(f"release {procedure.name!r}")
-    for procedure in declaration.procedures_one_by_one:
-        if isinstance(procedure, SampledRelease | VaryingRelease):
-            sensitivity = _sensitivity(declaration, procedure.release)
-            for condition in sensitivity_conditions(procedure.release.statistic, sensitivity):
-                yield condition.at(f"release {procedure.name!r}")
+    for one in declaration.releases:
+        for condition in one.conditions if isinstance(one, Release) else one.facts.conditions:
+            yield condition if condition.where else condition.at(f"release {one.name!r}")
+        if isinstance(one, Release):
+            for condition in sensitivity_conditions(one.statistic, _sensitivity(declaration, one)):
+                yield condition.at(f"release {one.name!r}")
     for assumption in declaration.assumptions:
         yield from assumption.conditions
 
@@ -434,7 +430,7 @@ def check_values(declaration: Declaration, values: Mapping[str, Fraction]) -> No
     for condition in declaration.open_conditions:
         check_at(condition, values)
     _check_shapes(declaration, values)
-    for release in declaration.releases:
+    for release in declaration.noisy:
         where = f"release {release.name!r}"
         if release.batch_sizes is not None:
             release.batch_sizes(values)
@@ -457,7 +453,7 @@ def _check_shapes(declaration: Declaration, values: Mapping[str, Fraction]) -> N
         ParameterError: Two of them are not.
     """
     sizes: dict[str, dict[str, tuple[int, ...]]] = {}
-    for release in declaration.releases:
+    for release in declaration.noisy:
         statistic = release.statistic
         if isinstance(statistic, GramMatrices | FeatureSums):
             shape = statistic.shape(values)

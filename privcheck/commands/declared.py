@@ -21,7 +21,7 @@ from privcheck.pricing.derivation import DerivationLine, ProcedureCost
 from privcheck.procedures import Procedure
 from privcheck.registry import Algorithm
 from privcheck.regressors import Regressors
-from privcheck.releases import Release
+from privcheck.releases import is_additive
 from privcheck.reports import values as report
 from privcheck.reports.wording import ratio
 from privcheck.trajectories import Trajectories
@@ -104,10 +104,7 @@ def show(setting: Chosen) -> report.Shown:
         model=declaration.model,
         relation=declaration.relation.words,
         unit=declaration.unit(setting.values).to_dict(),
-        releases=(
-            *(_release(r, setting.values) for r in declaration.releases),
-            *map(_show_procedure, declaration.procedures),
-        ),
+        releases=tuple(_release(one, setting.values) for one in declaration.joined),
         claim=declaration.claim_and_source,
         claim_latex=declaration.claim.guarantee.latex(),
         latex="\n".join(lines),
@@ -119,33 +116,19 @@ def show(setting: Chosen) -> report.Shown:
     )
 
 
-def _release(release: Release, values: Mapping[str, Fraction]) -> report.ShownRelease:
+def _release(one: Procedure, values: Mapping[str, Fraction]) -> report.ShownRelease:
+    facts, table = one.facts, one if is_additive(one) else None
     return report.ShownRelease(
-        name=release.name,
-        statistic=release.statistic.name,
-        latex=rf"{release.statistic.latex} + {release.mechanism.latex}",
-        shape=tuple(release.statistic.shape(values)),
-        mechanism=release.mechanism.words,
-        schedule=release.schedule.words,
-        users=release.users or None,
-        stated=str(release.stated.value) if release.stated else None,
-        source=release.source,
-        preconditions=tuple(release.statistic.preconditions),
-    )
-
-
-def _show_procedure(procedure: Procedure) -> report.ShownRelease:
-    return report.ShownRelease(
-        name=procedure.name,
-        statistic=procedure.output,
-        latex=procedure.latex,
-        shape=(),
-        mechanism=procedure.words,
-        schedule=procedure.schedule,
-        users=procedure.users or None,
-        stated=None,
-        source=procedure.source,
-        preconditions=tuple(procedure.preconditions),
+        name=one.name,
+        statistic=table.statistic.name if table else facts.output,
+        latex=facts.latex,
+        shape=tuple(table.statistic.shape(values)) if table else (),
+        mechanism=facts.words,
+        schedule=facts.schedule,
+        users=one.users or None,
+        stated=str(table.stated.value) if table and table.stated else None,
+        source=facts.source,
+        preconditions=facts.preconditions,
     )
 
 
@@ -245,11 +228,11 @@ def _price_release(cost: ReleaseCost, values: Mapping[str, Fraction]) -> report.
 
 
 def _price_procedure(one: ProcedureCost, values: Mapping[str, Fraction]) -> report.BudgetRelease:
-    procedure, cost = one.procedure, one.cost
+    procedure, facts, cost = one.procedure, one.procedure.facts, one.cost
     return report.BudgetRelease(
         name=procedure.name,
-        count=int(procedure.rounds.number(values)),
-        schedule=procedure.schedule,
+        count=int(facts.rounds.number(values)),
+        schedule=facts.schedule,
         users=procedure.users or None,
         sensitivity=report.ReleaseSensitivity(
             l1=cost.sensitivity.l1.number(values, rounding="up"),
@@ -257,7 +240,7 @@ def _price_procedure(one: ProcedureCost, values: Mapping[str, Fraction]) -> repo
             charged=str(cost.charged),
             reason=cost.sensitivity.reason,
         ),
-        mechanism=procedure.words,
+        mechanism=facts.words,
         std=procedure.std(values),
         cost=report.ReleasePrice(
             rho=finite(cost.rho.number(values, rounding="up")),

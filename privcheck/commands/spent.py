@@ -42,7 +42,7 @@ def odometer(ledger: Ledger, setting: Chosen, episodes: Sequence[int]) -> tuple[
         setting: Whose schedules say when a charge falls due.
         episodes: Ascending.
     """
-    schedules = {release.name: release.schedule for release in setting.released.releases}
+    schedules = {release.name: release.schedule for release in setting.released.noisy}
     shares = [{name: _share(schedule, setting.values, k) for name, schedule in schedules.items()} for k in episodes]
     found: list[OdometerReading] = []
     last = None

@@ -7,10 +7,8 @@ from typing import Final
 
 from privcheck.mechanisms.base import Mechanism, Noise, lacks
 from privcheck.mechanisms.bits import draw_messages, noise_bits
-from privcheck.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianNoise
-from privcheck.mechanisms.discrete_laplace import DiscreteLaplace, DiscreteLaplaceNoise
-from privcheck.mechanisms.gaussian import Gaussian, GaussianNoise
-from privcheck.mechanisms.laplace import Laplace, LaplaceNoise
+from privcheck.mechanisms.gaussian import DiscreteGaussian, DiscreteGaussianNoise, Gaussian, GaussianNoise
+from privcheck.mechanisms.laplace import DiscreteLaplace, DiscreteLaplaceNoise, Laplace, LaplaceNoise
 from privcheck.mechanisms.noiseless import Noiseless
 from privcheck.mechanisms.shuffled import (
     ShuffledBits,

@@ -118,7 +118,7 @@ def open_ledger(request: OnlineRequest, player: Player, *, noiseless: bool) -> L
         unit=request.setting.protected,
     )
     mark = fingerprint(request, player.label)
-    for release in declaration.releases if planned else ():
+    for release in declaration.noisy if planned else ():
         for part in range(release.statistic.shape(values)[0]):
             due = charge(release, declaration.relation, values) if part == 0 else None
             ledger.record(release.name, part, charge=due, output=f"stream {mark}")

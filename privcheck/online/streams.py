@@ -105,10 +105,10 @@ class Streams:
         self._remembered = remembered
         self._declaration, self._values = setting.released, setting.values
         self._released = noise == "release" and not noiseless
-        if self._released and contribute is not None and any(on_grid(r) for r in self._declaration.releases):
+        if self._released and contribute is not None and any(on_grid(r) for r in self._declaration.noisy):
             message = f"{self._declaration.name} computes contributions of its own, which nobody rounds to a grid"
             raise ParameterError(f"{message}: release noise is for declared statistics", name="noise", given=noise)
-        self._releases: tuple[Release, ...] = self._declaration.releases
+        self._releases: tuple[Release, ...] = self._declaration.noisy
         self._kind = _schedule(self._releases, self._declaration.name)
         self._ends, self._noiseless, self._contribute = ends, noiseless, contribute
         if self._kind is Batches and (not ends or list(ends) != sorted(set(ends)) or ends[-1] != episodes):

@@ -19,6 +19,7 @@ from privcheck.mechanisms import GaussianNoise, lacks
 from privcheck.pricing.cost import Account
 from privcheck.pricing.events import declared_branches
 from privcheck.pricing.priced import Priced, once
+from privcheck.releases import is_additive
 from privcheck.statistics import Sensitivity
 
 
@@ -92,9 +93,8 @@ def needed_noise(priced: Priced, *, epsilon: float, delta: float) -> Calibration
     charges = priced.charges
     published = _stds(composed, charges)
     needed = tuple(_row(name, charges[name].law, std, calibrated.scale * std) for name, std in published.items())
-    others = priced.declaration.procedures_one_by_one
-    stds = {p.name: p.std(values) for p in others}
-    needed += tuple(_row(p.name, p.law, stds[p.name], calibrated.scale * stds[p.name]) for p in others)
+    others = [(one, one.std(values)) for one in priced.declaration.releases if not is_additive(one)]
+    needed += tuple(_row(one.name, one.facts.law, std, calibrated.scale * std) for one, std in others)
     return Calibration(
         target=target,
         epsilon=calibrated.epsilon,
@@ -143,24 +143,24 @@ def _compose_to_scale(priced: Priced, target: tuple[float, float]) -> Account:
             f"{declaration.name}: {', '.join(leaking)} reuse their noise, and no amount of it is enough: declare fresh"
         )
         raise ParameterError(f"{message} draws first", name="draw")
-    if whole := [r.name for r in declaration.releases if r.mechanism.law.integers]:
+    if whole := [r.name for r in declaration.noisy if r.mechanism.law.integers]:
         message = (
             f"{declaration.name}: {', '.join(whole)} leave as integer messages, each of which only its own sender's "
             "noise hides: the least noise is not searched for; send each bit as a message of its own and calibrate that"
         )
         raise ParameterError(message, name="messages")
-    if mute := [why for r in declaration.releases if (why := lacks(r.mechanism.law, "events", "std"))]:
+    if mute := [why for r in declaration.noisy if (why := lacks(r.mechanism.law, "events", "std"))]:
         raise ParameterError(f"{declaration.name}: {mute[0]}", name="mechanism")
     composed = priced.account
     silent = all(c.charged.l1.rational(values) == 0 or not c.release.settings(values) for c in composed.costs)
-    if silent and all(not p.events(declaration.relation, values) for p in declaration.procedures):
+    if silent and all(not one.events(declaration.relation, values) for one in declaration.others):
         message = f"{declaration.name} releases nothing about any user at these parameters: no noise is needed"
         raise ParameterError(message, name="parameters", given=dict(values))
     if unbounded := priced.numbers.unbounded:
         message = f"{declaration.name}: no amount of this noise is enough ({unbounded}): declare another mechanism"
         raise ParameterError(message, name="procedures")
     impure = [c.release.mechanism.law.name for c in composed.costs if c.pure is None]
-    impure += [one.procedure.law for one in composed.procedures if one.cost.pure is None]
+    impure += [one.procedure.facts.law for one in composed.procedures if one.cost.pure is None]
     if delta == 0 and impure:
         raise ParameterError(
             f"{impure[0].capitalize()} noise is not (ε, 0)-DP for any ε: give --delta above 0",

@@ -172,9 +172,9 @@ def account(declaration: Declaration) -> Account:
     """
     check_declaration("account", declaration)
     relation, leaking = declaration.relation, declaration.shared_draws
-    costs = tuple(_cost(release, relation, unbounded=release.name in leaking) for release in declaration.releases)
+    costs = tuple(_cost(release, relation, unbounded=release.name in leaking) for release in declaration.noisy)
     _check_counts(declaration, costs)
-    procedures = tuple(ProcedureCost(procedure=p, cost=p.cost(relation)) for p in declaration.procedures)
+    procedures = tuple(ProcedureCost(procedure=p, cost=p.cost(relation)) for p in declaration.others)
     lines = [line for cost in costs for line in release_lines(cost, relation.words)]
     lines += [line for one in procedures for line in procedure_lines(one, relation.words)]
     parts = {c.release.name: c for c in costs} | {one.procedure.name: one.cost for one in procedures}
@@ -299,13 +299,7 @@ def _compose(
     parts = {name: getattr(cost, unit) for name, cost in costs.items()}
     if any(part is None for part in parts.values()):
         return None
-    sums = [
-        total(
-            [parts[r.name] for r in declaration.seen_by(group)]
-            + [parts[p.name] for p in declaration.procedures_seen_by(group)]
-        )
-        for group in declaration.groups
-    ]
+    sums = [total([parts[one.name] for one in declaration.joined_for(group)]) for group in declaration.groups]
     return sums[0] if len(sums) == 1 else largest(*sums)
 
 

@@ -149,7 +149,7 @@ def _price(cost: ReleaseCost, norm: str) -> DerivationLine:
 
 def procedure_lines(one: ProcedureCost, relation: str) -> list[DerivationLine]:
     """Returns the lines of a procedure: how far one user moves what the noise is added to, and its price."""
-    procedure, cost = one.procedure, one.cost
+    procedure, facts, cost = one.procedure, one.procedure.facts, one.cost
     moved = DerivationLine(
         rule="sensitivity",
         theorem=f"derived for: {relation}",
@@ -159,13 +159,13 @@ def procedure_lines(one: ProcedureCost, relation: str) -> list[DerivationLine]:
         note=cost.sensitivity.reason,
     )
     price = DerivationLine(
-        rule=procedure.output,
+        rule=facts.output,
         theorem=cost.theorem,
         where=procedure.name,
         symbol=write_index(r"\rho" if cost.pure is None else r"\varepsilon", procedure.name),
         result=cost.rho if cost.pure is None else cost.pure,
-        inputs=((r"\Delta", cost.charged), (r"\text{spread}", procedure.spread), ("T", procedure.rounds)),
-        note=f"{procedure.words}; {procedure.schedule}",
+        inputs=((r"\Delta", cost.charged), (r"\text{spread}", facts.spread), ("T", facts.rounds)),
+        note=f"{facts.words}; {facts.schedule}",
     )
     return [moved, price]
 

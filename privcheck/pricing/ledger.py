@@ -43,7 +43,7 @@ _LEAST: Final = Fraction(1, 2**960)
 
 def laws_of(declaration: Declaration | None) -> Laws:
     """Returns the laws that a ledger may name: ours, and those of the declaration's own mechanisms."""
-    own = [] if declaration is None else [release.mechanism.law for release in declaration.releases]
+    own = [] if declaration is None else [release.mechanism.law for release in declaration.noisy]
     return {law.name: law for law in own} | LAWS
 
 
@@ -174,11 +174,11 @@ def check_entries(header: Mapping[str, Any], entries: Sequence[Entry], priced: P
         if (written := header.get(field)) != declared or type(written) is not type(declared):
             message = f"line 1: the ledger's {field} is {written!r}, the declaration's {declared!r}"
             raise LedgerError(message, line=1)
-    if (protects := header.get("protects")) and not all(r.mechanism.law.whole for r in declaration.releases):
+    if (protects := header.get("protects")) and not all(r.mechanism.law.whole for r in declaration.noisy):
         message = f"line 1: the ledger's protects is {protects!r}, and only discrete noise may be published"
         raise LedgerError(message, line=1)
     charges = priced.charges
-    expected = {r.name: (charges[r.name], r.statistic.shape(values)[0]) for r in declaration.releases}
+    expected = {r.name: (charges[r.name], r.statistic.shape(values)[0]) for r in declaration.noisy}
     seen: dict[str, set[int]] = {name: set() for name in expected}
     for line, entry in enumerate(entries, start=2):
         if entry.release not in expected:

@@ -1,6 +1,6 @@
 """Procedures: mechanisms whose output is not a value plus noise, each with its price, its pairs and its runs."""
 
-from privcheck.procedures.base import Cost, KnownPair, Outcomes, Procedure, Sampler, check_procedures
+from privcheck.procedures.base import Cost, Facts, KnownPair, Outcomes, Procedure, Sampler, check_releases
 from privcheck.procedures.encoders import Encoder, banded_square_root, binary_tree, prefix_sums, square_root
 from privcheck.procedures.histogram import StabilityHistogram
 from privcheck.procedures.local import RandomisedResponse
@@ -8,21 +8,17 @@ from privcheck.procedures.matrices import MatrixMechanism
 from privcheck.procedures.on_sample import OnSample, SharedSample, draw_together, sample_of
 from privcheck.procedures.own import OwnMechanism
 from privcheck.procedures.planar import PlanarLaplace
-from privcheck.procedures.sampled import SampledRelease
 from privcheck.procedures.scored_choice import ScoredChoice
 from privcheck.procedures.selection import NoisyMax
 from privcheck.procedures.shuffled import ShuffledRandomizer
 from privcheck.procedures.smooth import SmoothNoise
 from privcheck.procedures.sparse_vector import SparseVector
 from privcheck.procedures.unary import UnaryEncoding, optimised_unary, permanent_response, symmetric_unary
-from privcheck.procedures.varying import VaryingRelease
 from privcheck.procedures.votes import NoisyVotes
 from privcheck.procedures.wishart import WishartNoise
 
 OURS = (
-    SampledRelease,
     SharedSample,
-    VaryingRelease,
     NoisyMax,
     ScoredChoice,
     SparseVector,
@@ -40,9 +36,7 @@ OURS = (
 
 # priced for users with several trajectories; an own mechanism's stated relation gives the number
 OF_SEVERAL = (
-    SampledRelease,
     SharedSample,
-    VaryingRelease,
     MatrixMechanism,
     NoisyMax,
     ScoredChoice,
@@ -55,6 +49,7 @@ __all__ = [
     "OURS",
     "Cost",
     "Encoder",
+    "Facts",
     "KnownPair",
     "MatrixMechanism",
     "NoisyMax",
@@ -65,7 +60,6 @@ __all__ = [
     "PlanarLaplace",
     "Procedure",
     "RandomisedResponse",
-    "SampledRelease",
     "Sampler",
     "ScoredChoice",
     "SharedSample",
@@ -74,11 +68,10 @@ __all__ = [
     "SparseVector",
     "StabilityHistogram",
     "UnaryEncoding",
-    "VaryingRelease",
     "WishartNoise",
     "banded_square_root",
     "binary_tree",
-    "check_procedures",
+    "check_releases",
     "draw_together",
     "optimised_unary",
     "permanent_response",

@@ -1,12 +1,12 @@
-"""What a procedure is: a mechanism whose output is not a value plus noise, and which answers for itself.
+"""What leaves: the protocol of a noisy statistic, a sampled round, a selection, a mechanism of an author's own.
 
-A noisy statistic is priced by its sensitivity and attacked by any two neighbours. A sampled round, a selection or a
-sparse vector is not: it says its own price, the events that the accountant composes, and concrete neighbours whose
-output laws are known exactly, from which verification bounds the loss from below and audits draw.
+Each states its price, the events that the accountant composes, and concrete neighbours whose output laws are known
+exactly, from which verification bounds the loss from below and audits draw.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -122,89 +122,67 @@ class KnownPair:
     sampler: Sampler | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What reports say of a release, and the numbers that it depends on.
+
+    Attributes:
+        words: What is done.
+        output: What leaves: "the index of a candidate".
+        latex: What leaves as a formula.
+        law: The law of its noise, by name.
+        spread: The declared spread of its noise, in the unit that `words` name.
+        conditions: Its numbers and what each must be.
+        symbols: The parameters that occur in it.
+        rounds: In how many outputs one user may be.
+        schedule: How often it leaves, in words.
+        models: The models of trust in which it makes sense.
+        preconditions: What the data must satisfy, in words.
+        source: Where the paper says so.
+    """
+
+    words: str
+    output: str
+    latex: str
+    law: str
+    spread: Expr
+    conditions: tuple[Condition, ...]
+    symbols: frozenset[str]
+    rounds: Expr = expression(1)  # noqa: RUF009 - an expression never changes
+    schedule: str = "released once"
+    models: tuple[str, ...] = ("central",)
+    preconditions: tuple[str, ...] = ()
+    source: str = ""
+
+
 class Procedure(Protocol):
-    """A mechanism that leaves something other than a value plus noise, once or over several rounds."""
+    """What leaves, once or over several rounds: a noisy statistic, a selection, an author's own mechanism."""
 
     @property
     def name(self) -> str:
-        """Returns its name, unique in the declaration."""
+        """Its name, unique in the declaration."""
         ...
 
     @property
     def users(self) -> str:
-        """Returns the group of a partition of the users whose data it is about; empty where it is everybody's."""
+        """The group of a partition of the users whose data it is about; empty where it is everybody's."""
         ...
 
     @property
-    def source(self) -> str:
-        """Returns where the paper says so."""
-        ...
-
-    @property
-    def words(self) -> str:
-        """Returns what is done, in words."""
-        ...
-
-    @property
-    def output(self) -> str:
-        """Returns what leaves, in words: "the index of a candidate"."""
-        ...
-
-    @property
-    def latex(self) -> str:
-        """Returns what leaves as a formula."""
-        ...
-
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves, in words."""
-        ...
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns in which models of trust it makes sense."""
-        ...
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy, in words."""
-        ...
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
-        ...
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        ...
-
-    @property
-    def law(self) -> str:
-        """Returns the law of its noise, by name."""
-        ...
-
-    @property
-    def spread(self) -> Expr:
-        """Returns the declared spread of its noise, in the unit that `words` name."""
-        ...
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns in how many outputs one user may be."""
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
         ...
 
     def std(self, values: Mapping[str, Fraction]) -> float:
-        """Returns the standard deviation of one draw of its noise, rounded up."""
+        """Return the standard deviation of one draw of its noise, rounded up."""
         ...
 
     def with_std(self, factor: Fraction) -> Procedure:
-        """Returns the procedure with all noise of so many times the standard deviation: what calibration tries."""
+        """Return it with all noise of `factor` times the standard deviation: what calibration tries."""
         ...
 
     def cost(self, relation: Relation) -> Cost:
-        """Returns what it costs under the relation.
+        """Return what it costs under the relation.
 
         Raises:
             DeclarationError: It makes no sense, or nothing is proved, under that relation.
@@ -212,30 +190,30 @@ class Procedure(Protocol):
         ...
 
     def events(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[Event, ...]:
-        """Returns all rounds as events of the numeric accountant, none where no user moves anything."""
+        """Return all rounds as events of the numeric accountant, none where no user moves anything."""
         ...
 
     def pairs(self, relation: Relation, values: Mapping[str, Fraction]) -> tuple[KnownPair, ...]:
-        """Returns neighbours that are hard to hide, each with the exact laws of its output."""
+        """Return neighbours that are hard to hide, each with the exact laws of its output."""
         ...
 
 
 _ASKED: Final = tuple(name for name in vars(Procedure) if not name.startswith("_"))
 
 
-def check_procedures(where: str, given: object) -> None:
-    """Checks that values can be asked what a `Procedure` is asked.
+def check_releases(where: str, given: object) -> None:
+    """Check that each of several values has what a `Procedure` has; none of it is computed.
 
     Raises:
-        DeclarationError: They are no tuple, or one cannot; the message names what it lacks.
+        DeclarationError: They are no tuple, or one lacks something; the message names it.
     """
     if not isinstance(given, tuple | list):
         raise DeclarationError(f"{where}: expected a tuple, got {given!r:.200}; mind the comma in (a,)")
     for one in given:
-        lacks = [name for name in _ASKED if not hasattr(one, name)]
+        lacks = [name for name in _ASKED if inspect.getattr_static(one, name, None) is None and not hasattr(one, name)]
         if isinstance(one, type) or lacks:
             shown = f"the class {one.__name__}" if isinstance(one, type) else f"{one!r:.200}"
-            message = f"{where}: expected a procedure, such as NoisyMax(…), got {shown}"
+            message = f"{where}: expected Release(…), NoisyMax(…) or another release, got {shown}"
             raise DeclarationError(f"{message}, which has no {', '.join(lacks) or 'values of its own'}")
 
 

@@ -15,7 +15,7 @@ from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number
 from privcheck.mechanisms import GaussianNoise, LaplaceNoise, Noise
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, set_words
+from privcheck.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, set_words
 from privcheck.procedures.mixtures import Mixture, SampledRounds
 from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics.base import Sensitivity
@@ -73,42 +73,36 @@ class StabilityHistogram:
             object.__setattr__(self, key, number(f"{key}, of StabilityHistogram", amount))
 
     @property
-    def words(self) -> str:
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self._words(),
+            output="keys with noisy counts",
+            latex=self._latex(),
+            law=self.noise,
+            spread=self.spread,
+            conditions=self._conditions(),
+            symbols=frozenset[str]().union(
+                *(one.symbols for one in (self.spread, self.threshold, self.contribution, self.keys))
+            ),
+            preconditions=(f"one user has at most {self.keys} keys and adds at most {self.contribution} to each",),
+            source=self.source,
+        )
+
+    def _words(self) -> str:
         """Returns what is done, in words."""
         unit = "scale" if self.noise == "laplace" else "standard deviation"
         return (
             f"{self.noise} noise of {unit} {self.spread} on the counts of keys that occur, shown above {self.threshold}"
         )
 
-    @property
-    def output(self) -> str:
-        """Returns what leaves."""
-        return "keys with noisy counts"
-
-    @property
-    def latex(self) -> str:
+    def _latex(self) -> str:
         """Returns what leaves as a formula."""
         law = r"\mathrm{Lap}" if self.noise == "laplace" else r"\mathrm{N}"
         spread = self.spread if self.noise == "laplace" else self.spread**2
         return rf"n_x + {law}\left({spread.latex()}\right)\ \text{{where above}}\ {self.threshold.latex()}"
 
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return "released once"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns the model in which somebody holds all keys."""
-        return ("central",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy."""
-        return (f"one user has at most {self.keys} keys and adds at most {self.contribution} to each",)
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
+    def _conditions(self) -> tuple[Condition, ...]:
         """Returns its numbers and what each must be."""
         above = self.threshold - self.contribution
         return (
@@ -117,23 +111,6 @@ class StabilityHistogram:
             Condition(what="its threshold less one contribution", of=above, domain="positive"),
             Condition(what="how many keys a user has", of=self.keys, domain="count"),
         )  # fmt: skip
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        return frozenset[str]().union(
-            *(one.symbols for one in (self.spread, self.threshold, self.contribution, self.keys))
-        )
-
-    @property
-    def law(self) -> str:
-        """Returns the law of its noise."""
-        return self.noise
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns 1."""
-        return expression(1)
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns the standard deviation of one draw, rounded up."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, set_words
+from privcheck.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, set_words
 from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Exact, Expr, exp, expression, sqrt
@@ -53,62 +53,29 @@ class RandomisedResponse:
         object.__setattr__(self, "epsilon", number("epsilon, of RandomisedResponse", epsilon))
 
     @property
-    def words(self) -> str:
-        """Returns what is done, in words."""
-        return f"randomised response over {self.categories} categories with ε = {self.epsilon}"
-
-    @property
-    def output(self) -> str:
-        """Returns what leaves."""
-        return "a category"
-
-    @property
-    def latex(self) -> str:
-        """Returns what leaves as a formula."""
-        return rf"\mathrm{{RR}}_{{{self.categories.latex()}}}\left({self.epsilon.latex()}\right)"
-
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return "once for every user"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns that nobody but the user sees the data."""
-        return ("local",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy."""
-        return (f"a user has one of {self.categories} categories",)
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
-        return (
-            Condition(what="how many categories there are, less one,", of=self.categories - 1, domain="count"),
-            Condition(what="ε of its answers", of=self.epsilon, domain="positive"),
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=f"randomised response over {self.categories} categories with ε = {self.epsilon}",
+            output="a category",
+            latex=rf"\mathrm{{RR}}_{{{self.categories.latex()}}}\left({self.epsilon.latex()}\right)",
+            law="randomised response",
+            spread=self.spread,
+            conditions=(
+                Condition(what="how many categories there are, less one,", of=self.categories - 1, domain="count"),
+                Condition(what="ε of its answers", of=self.epsilon, domain="positive"),
+            ),
+            symbols=self.categories.symbols | self.epsilon.symbols,
+            schedule="once for every user",
+            models=("local",),
+            preconditions=(f"a user has one of {self.categories} categories",),
+            source=self.source,
         )
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        return self.categories.symbols | self.epsilon.symbols
 
     @property
     def spread(self) -> Expr:
         """Returns 1/ε."""
         return 1 / self.epsilon
-
-    @property
-    def law(self) -> str:
-        """Returns the law of its noise."""
-        return "randomised response"
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns 1."""
-        return expression(1)
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns its spread, rounded up."""

@@ -13,7 +13,7 @@ from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import instance, number, one_of, truth
 from privcheck.mechanisms import GaussianNoise
-from privcheck.procedures.base import Cost, KnownPair, set_words
+from privcheck.procedures.base import Cost, Facts, KnownPair, set_words
 from privcheck.procedures.encoders import MOST_STEPS, Encoder
 from privcheck.procedures.mixtures import Mixture, SampledRounds
 from privcheck.relations import AddRemoveOne, Relation, ReplaceOne, name_relation
@@ -86,7 +86,23 @@ class MatrixMechanism:
             raise DeclarationError(f"{message}; leave participations and order out, or leave rate out")
 
     @property
-    def words(self) -> str:
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self._words(),
+            output="encoded contributions with noise",
+            latex=rf"C G + Z,\ Z \sim \mathcal{{N}}\left(0,\ {(self.noise_multiplier**2).latex()}\right)",
+            law=GaussianNoise.name,
+            spread=self.noise_multiplier,
+            conditions=self._conditions(),
+            symbols=self._symbols(),
+            rounds=self.participations,
+            schedule="a row at a time",
+            preconditions=self._preconditions(),
+            source=self.source,
+        )
+
+    def _words(self) -> str:
         """Returns what is done, in words."""
         who = f"users in up to {self.participations} steps, {self.separation} apart at least"
         if self.order == "fixed":
@@ -95,36 +111,14 @@ class MatrixMechanism:
             who = f"users of {self.separation} groups, sampled at rate {self.rate} in every {self.separation}-th step"
         return f"Gaussian, std {self.noise_multiplier} clipping norms, on the {self.encoder.words}; {who}"
 
-    @property
-    def output(self) -> str:
-        """Returns what leaves."""
-        return "encoded contributions with noise"
-
-    @property
-    def latex(self) -> str:
-        """Returns what leaves as a formula."""
-        return rf"C G + Z,\ Z \sim \mathcal{{N}}\left(0,\ {(self.noise_multiplier**2).latex()}\right)"
-
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return "a row at a time"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns the central model: a curator adds the contributions up."""
-        return ("central",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
+    def _preconditions(self) -> tuple[str, ...]:
         """Returns what the contributions must satisfy."""
         steps = "in which steps a user is does not depend on the data"
         if self.rate is not None:
             steps = "in which group a user is does not depend on the data; who is sampled is not told"
         return ("every contribution is clipped", steps, "no row leaves before the contributions that it encodes")
 
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
+    def _conditions(self) -> tuple[Condition, ...]:
         """Returns its numbers and what each must be."""
         conditions = [
             Condition(what="its noise multiplier", of=self.noise_multiplier, domain="positive"),
@@ -137,26 +131,10 @@ class MatrixMechanism:
             conditions.append(Condition(what="what its rate leaves of 1", of=1 - self.rate, domain="nonnegative"))
         return tuple(conditions)
 
-    @property
-    def symbols(self) -> frozenset[str]:
+    def _symbols(self) -> frozenset[str]:
         """Returns the parameters that occur in it."""
         numbers = (self.noise_multiplier, self.participations, self.separation, self.rate)
         return self.encoder.symbols.union(*(one.symbols for one in numbers if one is not None))
-
-    @property
-    def law(self) -> str:
-        """Returns the law of its noise."""
-        return GaussianNoise.name
-
-    @property
-    def spread(self) -> Expr:
-        """Returns the noise multiplier, a standard deviation."""
-        return self.noise_multiplier
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns in how many steps one user may be; of sampled users in how many at once, 1."""
-        return self.participations
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns the standard deviation of one entry of Z, in units of the clipping norm, rounded up."""

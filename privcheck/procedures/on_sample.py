@@ -1,22 +1,21 @@
 """What leaves of one sample of the users: selections on it, and all that a declaration's releases share it for.
 
-A noisy statistic of samples of its own is a `SampledRelease`. Here whole selections see a sample, alone or beside noisy
+A noisy statistic of samples of its own is a `Release`. Here whole selections see a sample, alone or beside noisy
 statistics of the same users; what refers to one `Sample` is priced, attacked and run as one output
 (`privcheck.procedures.sampling_costs`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import instance, number, truth
-from privcheck.procedures.base import Cost, KnownPair, set_words
-from privcheck.procedures.sampled import SampledRelease
+from privcheck.procedures.base import Cost, Facts, KnownPair, set_words
 from privcheck.procedures.sampled_pairs import sampled_pairs
 from privcheck.procedures.sampling_costs import OneSample, sampled_cost, sampled_events
 from privcheck.procedures.scored_choice import ScoredChoice
@@ -29,9 +28,11 @@ from privcheck.symbols import Exact, Expr
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
+    from privcheck.releases import Release
 
 Selection = NoisyMax | ScoredChoice | SparseVector | NoisyVotes
 SHARED = " + "  # joins the names of what leaves of one sample
+_UNTOLD: Final = "who is in the sample is not told"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,65 +115,27 @@ class OnSample:
         return OneSample(name=self.name, sampling=self.sample.sampling, selections=self.procedures)
 
     @property
-    def words(self) -> str:
-        """Returns what is done, in words."""
-        return f"on one Poisson sample of the users at rate {self.rate}: {'; '.join(p.words for p in self.procedures)}"
-
-    @property
-    def output(self) -> str:
-        """Returns what leaves."""
-        return "; ".join(one.output for one in self.procedures)
-
-    @property
-    def latex(self) -> str:
-        """Returns what leaves as a formula."""
-        return r",\ ".join(one.latex for one in self.procedures)
-
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return f"{self.sample.words}; {'; '.join(one.schedule for one in self.procedures)}"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns the central model: a curator draws the sample."""
-        return ("central",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
-        """Returns the selections', and that the sample stays secret."""
-        inner = (words for one in self.procedures for words in one.preconditions)
-        return (*dict.fromkeys(inner), "who is in the sample is not told")
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
-        return (
-            *(condition for one in self.procedures for condition in one.conditions),
-            Condition(what="the rounds of its sample", of=self.rounds, domain="whole"),
-            Condition(what="the rate of its sample", of=self.rate, domain="nonnegative"),
-            Condition(what="what the rate of its sample leaves of 1", of=1 - self.rate, domain="nonnegative"),
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        each = [one.facts for one in self.procedures]
+        return Facts(
+            words=f"on one Poisson sample of the users at rate {self.rate}: {'; '.join(one.words for one in each)}",
+            output="; ".join(one.output for one in each),
+            latex=r",\ ".join(one.latex for one in each),
+            law=each[0].law,
+            spread=each[0].spread,
+            conditions=(
+                *(condition for one in each for condition in one.conditions),
+                Condition(what="the rounds of its sample", of=self.sample.times, domain="whole"),
+                Condition(what="the rate of its sample", of=self.rate, domain="nonnegative"),
+                Condition(what="what the rate of its sample leaves of 1", of=1 - self.rate, domain="nonnegative"),
+            ),
+            symbols=self.sample.symbols.union(*(one.symbols for one in each)),
+            rounds=self.sample.times,
+            schedule=f"{self.sample.words}; {'; '.join(one.schedule for one in each)}",
+            preconditions=(*dict.fromkeys(words for one in each for words in one.preconditions), _UNTOLD),
+            source=self.source,
         )
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        return self.sample.symbols.union(*(one.symbols for one in self.procedures))
-
-    @property
-    def law(self) -> str:
-        """Returns the law of the first one's noise."""
-        return self.procedures[0].law
-
-    @property
-    def spread(self) -> Expr:
-        """Returns the spread of the first one's noise."""
-        return self.procedures[0].spread
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns the sample's rounds."""
-        return self.sample.times
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns the standard deviation of the first one's noise, rounded up."""
@@ -203,9 +166,6 @@ class OnSample:
         return sampled_pairs(self.drawn, relation, values)
 
 
-Part = SampledRelease | OnSample
-
-
 @dataclass(frozen=True, slots=True)
 class SharedSample:
     """All that leaves of one `Sample`: what a declaration makes of releases and selections that refer to it.
@@ -214,12 +174,12 @@ class SharedSample:
         parts: What leaves, two or more, in the order of the declaration.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[Release | OnSample, ...]
 
     @property
     def drawn(self) -> OneSample:
-        """Returns all that leaves of the sample."""
-        releases = tuple(one.release for one in self.parts if isinstance(one, SampledRelease))
+        """All that leaves of the sample."""
+        releases = tuple(one for one in self.parts if not isinstance(one, OnSample))
         selections = tuple(p for one in self.parts if isinstance(one, OnSample) for p in one.procedures)
         sampling = self.sample.sampling
         return OneSample(name=self.name, sampling=sampling, releases=releases, selections=selections)
@@ -242,74 +202,33 @@ class SharedSample:
         return self.parts[0].users
 
     @property
-    def source(self) -> str:
-        """Returns where the papers say so."""
-        return "; ".join(dict.fromkeys(one.source for one in self.parts if one.source))
-
-    @property
-    def words(self) -> str:
-        """Returns what is drawn, in words."""
-        parts = (
-            f"{one.release.mechanism.words}, on the {one.release.statistic.name}"
-            if isinstance(one, SampledRelease)
-            else "; ".join(p.words for p in one.procedures)
-            for one in self.parts
-        )
-        return f"{'; '.join(parts)}; all of one random sample"
-
-    @property
-    def output(self) -> str:
-        """Returns what leaves."""
-        return "; ".join(one.output for one in self.parts)
-
-    @property
-    def latex(self) -> str:
-        """Returns what leaves in one round."""
-        return r",\ ".join(one.latex for one in self.parts)
-
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return f"{self.sample.words}, drawn once for {SHARED.join(repr(one.name) for one in self.parts)}"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns the central model: a curator draws the sample."""
-        return ("central",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
-        """Returns the parts', each once."""
-        return tuple(dict.fromkeys(words for one in self.parts for words in one.preconditions))
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
-        return tuple(
-            condition if condition.where else condition.at(f"release {one.name!r}")
-            for one in self.parts
-            for condition in one.conditions
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        each = [one.facts for one in self.parts]
+        return Facts(
+            words=f"{'; '.join(self._words())}; all of one random sample",
+            output="; ".join(one.output for one in each),
+            latex=r",\ ".join(one.latex for one in each),
+            law=each[0].law,
+            spread=each[0].spread,
+            conditions=tuple(
+                condition if condition.where else condition.at(f"release {part.name!r}")
+                for part, one in zip(self.parts, each, strict=True)
+                for condition in one.conditions
+            ),
+            symbols=frozenset[str]().union(*(one.symbols for one in each)),
+            rounds=self.sample.times,
+            schedule=f"{self.sample.words}, drawn once for {SHARED.join(repr(one.name) for one in self.parts)}",
+            preconditions=tuple(dict.fromkeys(words for one in each for words in one.preconditions)),
+            source="; ".join(dict.fromkeys(one.source for one in self.parts if one.source)),
         )
 
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        return frozenset[str]().union(*(one.symbols for one in self.parts))
-
-    @property
-    def law(self) -> str:
-        """Returns the law of the first one's noise."""
-        return self.parts[0].law
-
-    @property
-    def spread(self) -> Expr:
-        """Returns the spread of the first one's noise."""
-        return self.parts[0].spread
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns the sample's rounds."""
-        return self.sample.times
+    def _words(self) -> Iterator[str]:
+        for one in self.parts:
+            if isinstance(one, OnSample):
+                yield "; ".join(selection.facts.words for selection in one.procedures)
+            else:
+                yield f"{one.mechanism.words}, on the {one.statistic.name}"
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns the standard deviation of the first one's noise, rounded up."""
@@ -337,17 +256,16 @@ class SharedSample:
         return sampled_pairs(self.drawn, relation, values) or tuple(own)
 
 
-def sample_of(part: Part) -> Sample | None:
-    """Returns the sample that a part refers to; None of a release whose schedule is its own."""
-    if isinstance(part, OnSample):
-        return part.sample
-    return part.release.schedule if isinstance(part.release.schedule, Sample) else None
+def sample_of(one: Release | OnSample) -> Sample | None:
+    """Return the sample that a release refers to; None of one whose schedule is its own."""
+    drawn = one.sample if isinstance(one, OnSample) else one.schedule
+    return drawn if isinstance(drawn, Sample) else None
 
 
-def draw_together(parts: tuple[Part, ...]) -> tuple[Part | SharedSample, ...]:
-    """Returns what refers to one sample as one, in the place of the first: the object counts, not its numbers."""
-    groups = dict[int, list[Part]]()
+def draw_together(parts: Sequence[Release | OnSample]) -> Iterator[Release | OnSample | SharedSample]:
+    """Yield what refers to one sample as one, in the place of the first: the object counts, not its numbers."""
+    groups: dict[int, list[Release | OnSample]] = {}
     for part in parts:
         sample = sample_of(part)
         groups.setdefault(id(part if sample is None else sample), []).append(part)
-    return tuple(group[0] if len(group) == 1 else SharedSample(tuple(group)) for group in groups.values())
+    yield from (group[0] if len(group) == 1 else SharedSample(tuple(group)) for group in groups.values())

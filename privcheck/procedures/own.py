@@ -16,7 +16,7 @@ from privcheck.domains import Condition
 from privcheck.errors import DeclarationError, PrivcheckError
 from privcheck.fields import function, instance, number, one_of, text
 from privcheck.guarantees import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, guarantee_conditions, guarantee_symbols
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes
+from privcheck.procedures.base import Array, Cost, Facts, KnownPair, Outcomes
 from privcheck.procedures.cells import integrate_cells
 from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics.base import Sensitivity
@@ -148,50 +148,29 @@ class OwnMechanism:
         return stated
 
     @property
-    def latex(self) -> str:
-        """Returns its name, which is all that is known."""
-        return rf"\text{{{self.output}}}"
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self.words,
+            output=self.output,
+            latex=rf"\text{{{self.output}}}",
+            law="own",
+            spread=self.spread,
+            conditions=self._conditions(),
+            symbols=guarantee_symbols(self.guarantee).union(*(one.symbols for one in self.arguments.values())),
+            models=(self.model,),
+            source=self.source,
+        )
 
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return "released once"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns the model."""
-        return (self.model,)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
-        """Returns none: what its data must satisfy is part of the stated price."""
-        return ()
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
+    def _conditions(self) -> tuple[Condition, ...]:
         """Returns its numbers and what each must be."""
         positive = Condition(what=f"its {self.spread_argument}", of=self.spread, domain="positive")
         return (positive, *guarantee_conditions(self.guarantee))
 
     @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        return guarantee_symbols(self.guarantee).union(*(one.symbols for one in self.arguments.values()))
-
-    @property
-    def law(self) -> str:
-        """Returns that the law is its author's."""
-        return "own"
-
-    @property
     def spread(self) -> Expr:
         """Returns the argument in proportion to which its noise grows."""
         return self.arguments[self.spread_argument]
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns 1."""
-        return expression(1)
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns the spread, in its author's unit, rounded up."""

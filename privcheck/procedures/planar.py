@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, set_words
+from privcheck.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, set_words
 from privcheck.procedures.cells import integrate_cells
 from privcheck.procedures.local import check_local, pure_rho
 from privcheck.relations import Relation
 from privcheck.statistics.base import Sensitivity
-from privcheck.symbols import Exact, Expr, expression, sqrt
+from privcheck.symbols import Exact, Expr, sqrt
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
@@ -63,57 +63,24 @@ class PlanarLaplace:
         object.__setattr__(self, "diameter", number("diameter, of PlanarLaplace", diameter))
 
     @property
-    def words(self) -> str:
-        """Returns what is done, in words."""
-        return f"planar Laplace noise of scale {self.spread} on a place, in a domain of diameter {self.diameter}"
-
-    @property
-    def output(self) -> str:
-        """Returns what leaves."""
-        return "a noisy place"
-
-    @property
-    def latex(self) -> str:
-        """Returns what leaves as a formula."""
-        return rf"x + \mathrm{{Lap}}_2\left({self.spread.latex()}\right)"
-
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return "once for every user"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns that nobody but the user sees the place."""
-        return ("local",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy."""
-        return (f"any two places are at most {self.diameter} apart",)
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
-        return (
-            Condition(what="the scale of the noise", of=self.spread, domain="positive"),
-            Condition(what="the diameter of the places", of=self.diameter, domain="positive"),
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=f"planar Laplace noise of scale {self.spread} on a place, in a domain of diameter {self.diameter}",
+            output="a noisy place",
+            latex=rf"x + \mathrm{{Lap}}_2\left({self.spread.latex()}\right)",
+            law="planar laplace",
+            spread=self.spread,
+            conditions=(
+                Condition(what="the scale of the noise", of=self.spread, domain="positive"),
+                Condition(what="the diameter of the places", of=self.diameter, domain="positive"),
+            ),
+            symbols=self.spread.symbols | self.diameter.symbols,
+            schedule="once for every user",
+            models=("local",),
+            preconditions=(f"any two places are at most {self.diameter} apart",),
+            source=self.source,
         )
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        return self.spread.symbols | self.diameter.symbols
-
-    @property
-    def law(self) -> str:
-        """Returns the law of its noise."""
-        return "planar laplace"
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns 1."""
-        return expression(1)
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns √3·b, the standard deviation of a coordinate, rounded up: E|x|² = 6b² over two of them."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -29,10 +29,12 @@ from privcheck.relations import (
     replaced,
     zeroed_out,
 )
-from privcheck.releases import Release
 from privcheck.schedules import BallsInBins, Placed, Poisson, Sampling, WithoutReplacement
 from privcheck.statistics.base import SparseDifference
 from privcheck.statistics.derived import tabular_sizes
+
+if TYPE_CHECKING:
+    from privcheck.releases import Release
 
 _SAME: Final = 12  # digits from which two numbers are one
 _COPIES: Final = 500  # of one user in a batch, beyond which no law is written out

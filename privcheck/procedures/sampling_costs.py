@@ -52,7 +52,6 @@ from privcheck.errors import DeclarationError, ParameterError
 from privcheck.mechanisms import GaussianNoise, Noise
 from privcheck.procedures.base import Cost, Procedure, check_one_record
 from privcheck.relations import AddRemoveOne, Relation, ReplaceOne, ZeroOut, name_relation, replaced, zeroed_out
-from privcheck.releases import Release
 from privcheck.schedules import (
     Once,
     Placed,
@@ -69,6 +68,7 @@ from privcheck.symbols import Expr, at_most, exp, largest, log, maximum, minimum
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
+    from privcheck.releases import Release
 
 _POISSON: Final = "Zhu, Dong & Wang 2022: (1 − q)N(0, σ²) + qN(Δ, σ²) dominates; in ρ every user is in every sample"
 _REPLACED: Final = "Kahane 1986: two opposite users of a Poisson sample dominate; in ρ every user is in every sample"

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from privcheck.domains import Condition
 from privcheck.fields import number, one_of, truth
-from privcheck.procedures.base import Array, Cost, KnownPair, moved_by_a_user, set_words
+from privcheck.procedures.base import Array, Cost, Facts, KnownPair, moved_by_a_user, set_words
 from privcheck.procedures.selection import MaxNoise, NoisyMax, SelectionRuns
 from privcheck.relations import Relation
-from privcheck.symbols import Exact, Expr, expression
+from privcheck.symbols import Exact, Expr
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
@@ -86,64 +86,33 @@ class ScoredChoice:
         )  # fmt: skip
 
     @property
-    def words(self) -> str:
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self._words(),
+            output="the index of a candidate",
+            latex=_LATEX[self.by].format(epsilon=rf"\left({self.epsilon.latex()}\right)"),
+            law=_NOISE[self.by],
+            spread=self.spread,
+            conditions=(
+                Condition(what="its ε", of=self.epsilon, domain="positive"),
+                Condition(what="how many candidates there are, less one,", of=self.candidates - 1, domain="count"),
+                Condition(what="the sensitivity of its scores", of=self.sensitivity, domain="positive"),
+            ),
+            symbols=self.epsilon.symbols | self.candidates.symbols | self.sensitivity.symbols,
+            preconditions=self.noisy_max.facts.preconditions,
+            source=self.source,
+        )
+
+    def _words(self) -> str:
         """Returns what is done, in words."""
         moves = f"each moved by at most {self.sensitivity}" + (", all one way" if self.monotone else "")
         return f"{self.by} with ε = {self.epsilon} over {self.candidates} scores, {moves}"
 
     @property
-    def output(self) -> str:
-        """Returns what leaves."""
-        return "the index of a candidate"
-
-    @property
-    def latex(self) -> str:
-        """Returns the probability that is computed."""
-        return _LATEX[self.by].format(epsilon=rf"\left({self.epsilon.latex()}\right)")
-
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return "released once"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns the models in which somebody holds all scores."""
-        return ("central",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
-        """Returns what the scores must satisfy."""
-        return self.noisy_max.preconditions
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
-        return (
-            Condition(what="its ε", of=self.epsilon, domain="positive"),
-            Condition(what="how many candidates there are, less one,", of=self.candidates - 1, domain="count"),
-            Condition(what="the sensitivity of its scores", of=self.sensitivity, domain="positive"),
-        )
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        return self.epsilon.symbols | self.candidates.symbols | self.sensitivity.symbols
-
-    @property
-    def law(self) -> str:
-        """Returns the law of the noise on scores that would do the same."""
-        return _NOISE[self.by]
-
-    @property
     def spread(self) -> Expr:
         """Returns the scale of that noise, 2Δ/ε."""
         return (2 * self.sensitivity / self.epsilon).simplified()
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns 1."""
-        return expression(1)
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns the standard deviation of that noise, rounded up."""

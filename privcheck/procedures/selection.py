@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number, truth
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, moved_by_a_user, set_words
+from privcheck.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, moved_by_a_user, set_words
 from privcheck.relations import Relation
 from privcheck.statistics.base import Sensitivity
-from privcheck.symbols import Exact, Expr, expression, minimum, sqrt
+from privcheck.symbols import Exact, Expr, minimum, sqrt
 
 if TYPE_CHECKING:
     from privcheck.accounting.events import Event
@@ -77,66 +77,38 @@ class NoisyMax:
             object.__setattr__(self, key, number(f"{key}, of NoisyMax", amount))
 
     @property
-    def words(self) -> str:
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self._words(),
+            output="the index of the largest noisy score",
+            latex=self._latex(),
+            law=self.noise,
+            spread=self.scale,
+            conditions=(
+                Condition(what="the scale of its noise", of=self.scale, domain="positive"),
+                Condition(what="how many candidates there are, less one,", of=self.candidates - 1, domain="count"),
+                Condition(what="the sensitivity of its scores", of=self.sensitivity, domain="nonnegative"),
+            ),
+            symbols=self.scale.symbols | self.candidates.symbols | self.sensitivity.symbols,
+            preconditions=self._preconditions(),
+            source=self.source,
+        )
+
+    def _words(self) -> str:
         """Returns what is done, in words."""
         moves = f"each moved by at most {self.sensitivity}" + (", all one way" if self.monotone else "")
         return f"{self.noise} noise of scale {self.scale} on {self.candidates} scores, {moves}"
 
-    @property
-    def output(self) -> str:
-        """Returns what leaves."""
-        return "the index of the largest noisy score"
-
-    @property
-    def latex(self) -> str:
+    def _latex(self) -> str:
         """Returns what leaves as a formula."""
         law = {"laplace": r"\mathrm{Lap}", "exponential": r"\mathrm{Exp}", "gumbel": r"\mathrm{Gumbel}"}[self.noise]
         return rf"\mathrm{{argmax}}_i\ \left(u_i + {law}\left({self.scale.latex()}\right)\right)"
 
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return "released once"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns the models in which somebody holds all scores."""
-        return ("central",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
+    def _preconditions(self) -> tuple[str, ...]:
         """Returns what the scores must satisfy."""
         one_way = ("between neighbours all scores move one way",) if self.monotone else ()
         return (f"one trajectory of a user moves each score by at most {self.sensitivity}", *one_way)
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
-        return (
-            Condition(what="the scale of its noise", of=self.scale, domain="positive"),
-            Condition(what="how many candidates there are, less one,", of=self.candidates - 1, domain="count"),
-            Condition(what="the sensitivity of its scores", of=self.sensitivity, domain="nonnegative"),
-        )
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        return self.scale.symbols | self.candidates.symbols | self.sensitivity.symbols
-
-    @property
-    def law(self) -> str:
-        """Returns the law of its noise."""
-        return self.noise
-
-    @property
-    def spread(self) -> Expr:
-        """Returns the scale."""
-        return self.scale
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns 1."""
-        return expression(1)
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns the standard deviation of one draw, rounded up."""

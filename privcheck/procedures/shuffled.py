@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number, one_of
-from privcheck.procedures.base import Cost, KnownPair, Outcomes, check_one_record, set_words
+from privcheck.procedures.base import Cost, Facts, KnownPair, Outcomes, check_one_record, set_words
 from privcheck.procedures.counted import CountedBits, CountedCategories, CountedRounds
 from privcheck.relations import AddRemoveOne, Relation, name_relation
 from privcheck.statistics.base import Sensitivity
@@ -78,34 +78,30 @@ class ShuffledRandomizer:
             raise DeclarationError(f"{message}; declare randomizer='k-ary response'")
 
     @property
-    def words(self) -> str:
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self._words(),
+            output=f"the shuffled messages: {_MESSAGES[self.randomizer]}",
+            latex=rf"\mathrm{{shuffle}}\left(R(x_1), \ldots, R(x_{{{self.senders.latex()}}})\right)",
+            law=self.randomizer,
+            spread=1 / self.epsilon0,
+            conditions=self._conditions(),
+            symbols=self.epsilon0.symbols | self.senders.symbols | self.categories.symbols | self.rounds.symbols,
+            rounds=self.rounds,
+            schedule="released once" if self.rounds == expression(1) else f"{self.rounds} rounds, everybody in each",
+            models=("shuffle",),
+            preconditions=self._preconditions(),
+            source=self.source,
+        )
+
+    def _words(self) -> str:
         """Returns what is sent, in words."""
         kind = f"{self.categories}-ary response" if self.randomizer == "k-ary response" else self.randomizer
         kind = {"any": "any local randomiser", "laplace": "local Laplace noise"}.get(kind, kind)
         return f"{kind} of ε₀ = {self.epsilon0} of {self.senders} users behind a shuffler"
 
-    @property
-    def output(self) -> str:
-        """Returns what leaves."""
-        return f"the shuffled messages: {_MESSAGES[self.randomizer]}"
-
-    @property
-    def latex(self) -> str:
-        """Returns what leaves as a formula."""
-        return rf"\mathrm{{shuffle}}\left(R(x_1), \ldots, R(x_{{{self.senders.latex()}}})\right)"
-
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return "released once" if self.rounds == expression(1) else f"{self.rounds} rounds, everybody in each"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns the model of a shuffler."""
-        return ("shuffle",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
+    def _preconditions(self) -> tuple[str, ...]:
         """Returns what the users keep to, and the shuffler."""
         own = {
             "laplace": "each number is in [0, 1]",
@@ -114,8 +110,7 @@ class ShuffledRandomizer:
         told = "who sent which message is not told, and as many users as declared randomise as declared"
         return (told,) if own is None else (own, told)
 
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
+    def _conditions(self) -> tuple[Condition, ...]:
         """Returns its numbers and what each must be."""
         many = Condition(what="how many categories there are, less two,", of=self.categories - 2, domain="count")
         return (
@@ -124,21 +119,6 @@ class ShuffledRandomizer:
             Condition(what="its rounds", of=self.rounds, domain="whole"),
             *((many,) if self.randomizer == "k-ary response" else ()),
         )
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        return self.epsilon0.symbols | self.senders.symbols | self.categories.symbols | self.rounds.symbols
-
-    @property
-    def law(self) -> str:
-        """Returns the randomiser."""
-        return self.randomizer
-
-    @property
-    def spread(self) -> Expr:
-        """Returns 1/ε₀."""
-        return 1 / self.epsilon0
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns the standard deviation of one message's noise, rounded up.

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, check_one_record, set_words
+from privcheck.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, check_one_record, set_words
 from privcheck.relations import Relation
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Exact, Expr, expression, log, minimum, sqrt
@@ -67,66 +67,27 @@ class SmoothNoise:
             raise DeclarationError(f"scale, of SmoothNoise {name!r}: expected a number above 0, got {scale!r}")
 
     @property
-    def words(self) -> str:
-        """Returns what is done, in words."""
-        return f"Cauchy noise of scale {self.scale} times an ({self.smoothness})-smooth bound on the local sensitivity"
-
-    @property
-    def output(self) -> str:
-        """Returns what leaves."""
-        return "a number with noise on its smooth sensitivity"
-
-    @property
-    def latex(self) -> str:
-        """Returns what leaves as a formula."""
-        return rf"f(D) + {self.scale.latex()}\cdot S(D)\cdot\mathrm{{Cauchy}}"
-
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return "released once"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns the central model: somebody holds all data."""
-        return ("central",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
-        """Returns what the bound must satisfy: what makes the price one for all data."""
-        return (
-            "S(D) is at least how far any neighbour of D moves the number",
-            f"the bounds S of neighbours differ by a factor of at most exp({self.smoothness})",
-            "S itself does not leave",
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=f"Cauchy noise of scale {self.scale} times an ({self.smoothness})-smooth bound on the local "
+            "sensitivity",
+            output="a number with noise on its smooth sensitivity",
+            latex=rf"f(D) + {self.scale.latex()}\cdot S(D)\cdot\mathrm{{Cauchy}}",
+            law="cauchy",
+            spread=self.scale,
+            conditions=(
+                Condition(what="the smoothness of its bound", of=self.smoothness, domain="nonnegative"),
+                Condition(what="the scale of its noise", of=self.scale, domain="positive"),
+            ),
+            symbols=self.smoothness.symbols | self.scale.symbols,
+            preconditions=(
+                "S(D) is at least how far any neighbour of D moves the number",
+                f"the bounds S of neighbours differ by a factor of at most exp({self.smoothness})",
+                "S itself does not leave",
+            ),
+            source=self.source,
         )
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
-        return (
-            Condition(what="the smoothness of its bound", of=self.smoothness, domain="nonnegative"),
-            Condition(what="the scale of its noise", of=self.scale, domain="positive"),
-        )
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        return self.smoothness.symbols | self.scale.symbols
-
-    @property
-    def law(self) -> str:
-        """Returns the law of its noise."""
-        return "cauchy"
-
-    @property
-    def spread(self) -> Expr:
-        """Returns the scale."""
-        return self.scale
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns 1."""
-        return expression(1)
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns the scale, rounded up: half of all draws are within it, and a standard deviation there is none."""

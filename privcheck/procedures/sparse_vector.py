@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number, one_of, text, truth
-from privcheck.procedures.base import Cost, KnownPair, moved_by_a_user
+from privcheck.procedures.base import Cost, Facts, KnownPair, moved_by_a_user
 from privcheck.procedures.sparse_vector_pairs import Comparisons, known_pairs
 from privcheck.relations import Relation
 from privcheck.statistics.base import Sensitivity
@@ -92,7 +92,21 @@ class SparseVector:
             raise DeclarationError(f"{message}: the data itself would leave; give a scale, or answers='above or below'")
 
     @property
-    def words(self) -> str:
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self._words(),
+            output=self._output(),
+            latex=self._latex(),
+            law="laplace",
+            spread=self.spread,
+            conditions=self._conditions(),
+            symbols=self._symbols(),
+            preconditions=self._preconditions(),
+            source=self.source,
+        )
+
+    def _words(self) -> str:
         """Returns what is done, in words."""
         noise = "no noise" if self.query_scale is None else f"Laplace noise of scale {self.query_scale}"
         again = ", drawn afresh after every answer above," if self.redrawn else ""
@@ -103,15 +117,13 @@ class SparseVector:
             f"{self.threshold_scale}{again} and {end}"
         )
 
-    @property
-    def output(self) -> str:
+    def _output(self) -> str:
         """Returns what leaves."""
         if self.answers == "noisy values":
             return "the noisy queries that are above a noisy threshold"
         return "which queries are above a noisy threshold"
 
-    @property
-    def latex(self) -> str:
+    def _latex(self) -> str:
         """Returns what leaves as a formula."""
         noisy = "q_i" if self.query_scale is None else rf"q_i + \mathrm{{Lap}}\left({self.query_scale.latex()}\right)"
         index = "_k" if self.redrawn else ""
@@ -120,24 +132,12 @@ class SparseVector:
         )
         return rf"\left({noisy}\right)_{{i :\ {compared}}}" if self.answers == "noisy values" else compared
 
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return "released once"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns the models in which somebody holds all queries' values."""
-        return ("central",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
+    def _preconditions(self) -> tuple[str, ...]:
         """Returns what the queries must satisfy."""
         one_way = ("between neighbours all queries move one way",) if self.monotone else ()
         return (f"one trajectory of a user moves each query by at most {self.sensitivity}", *one_way)
 
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
+    def _conditions(self) -> tuple[Condition, ...]:
         """Returns its numbers and what each must be."""
         asked = Condition(what="how many queries there are", of=self.queries, domain="count")
         if self.query_scale is None:
@@ -154,26 +154,15 @@ class SparseVector:
             conditions.append(Condition(what="after how many answers it stops", of=self.positives, domain="count"))
         return tuple(conditions)
 
-    @property
-    def symbols(self) -> frozenset[str]:
+    def _symbols(self) -> frozenset[str]:
         """Returns the parameters that occur in it."""
         given = (self.threshold_scale, self.query_scale, self.queries, self.positives, self.sensitivity)
         return frozenset[str]().union(*(one.symbols for one in given if one is not None))
 
     @property
-    def law(self) -> str:
-        """Returns the law of its noise."""
-        return "laplace"
-
-    @property
     def spread(self) -> Expr:
         """Returns the scale of the queries' noise, of the threshold's where they have none."""
         return self.threshold_scale if self.query_scale is None else self.query_scale
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns 1."""
-        return expression(1)
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns the standard deviation of one draw of `spread`, rounded up."""

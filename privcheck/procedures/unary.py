@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privcheck.domains import Condition
 from privcheck.fields import number
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, set_words
+from privcheck.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, set_words
 from privcheck.procedures.local import check_local, pure_rho, turned_bits, with_fields
 from privcheck.relations import Relation
 from privcheck.symbols import Exact, Expr, exp, expression, log, same
@@ -73,65 +73,40 @@ class UnaryEncoding:
         return 1 / (1 + exp(-self.flipped))
 
     @property
-    def words(self) -> str:
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self._words(),
+            output="noisy bits",
+            latex=self._latex(),
+            law="randomised response",
+            spread=self.spread,
+            conditions=(
+                Condition(what="how many bits are 1", of=self.ones, domain="count"),
+                Condition(what="its bits less twice the ones", of=self.bits - 2 * self.ones, domain="nonnegative"),
+                Condition(what="ln of the ratio of the odds of answering 1", of=self.ratio, domain="positive"),
+            ),
+            symbols=self.bits.symbols | self.ones.symbols | self.kept.symbols | self.flipped.symbols,
+            schedule="once for every user",
+            models=("local",),
+            preconditions=(f"of a user's {self.bits} bits at most {self.ones} are 1",),
+            source=self.source,
+        )
+
+    def _words(self) -> str:
         """Returns what is done, in words."""
         each = f"each answered by itself, ln of the ratio of odds {self.ratio}"
         return f"{self.bits} bits, at most {self.ones} of them 1, {each}"
 
-    @property
-    def output(self) -> str:
-        """Returns what leaves."""
-        return "noisy bits"
-
-    @property
-    def latex(self) -> str:
+    def _latex(self) -> str:
         """Returns what leaves as a formula."""
         odds = rf"{self.kept.latex()},\ {self.flipped.latex()}"
         return rf"\mathrm{{Bits}}_{{{self.bits.latex()}}}\left({odds}\right)"
 
     @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return "once for every user"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns that nobody but the user sees the data."""
-        return ("local",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy."""
-        return (f"of a user's {self.bits} bits at most {self.ones} are 1",)
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
-        return (
-            Condition(what="how many bits are 1", of=self.ones, domain="count"),
-            Condition(what="its bits less twice the ones", of=self.bits - 2 * self.ones, domain="nonnegative"),
-            Condition(what="ln of the ratio of the odds of answering 1", of=self.ratio, domain="positive"),
-        )
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        return self.bits.symbols | self.ones.symbols | self.kept.symbols | self.flipped.symbols
-
-    @property
     def spread(self) -> Expr:
         """Returns 1/(kept − flipped)."""
         return 1 / self.ratio
-
-    @property
-    def law(self) -> str:
-        """Returns the law of its noise."""
-        return "randomised response"
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns 1."""
-        return expression(1)
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns its spread, rounded up."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privcheck.domains import Condition
 from privcheck.fields import number, one_of
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, check_one_record, set_words
+from privcheck.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, check_one_record, set_words
 from privcheck.relations import Relation
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import Exact, Expr, expression, minimum, sqrt
@@ -66,59 +66,34 @@ class NoisyVotes:
         object.__setattr__(self, "queries", number("queries, of NoisyVotes", queries))
 
     @property
-    def words(self) -> str:
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self._words(),
+            output="the candidate with the most noisy votes",
+            latex=self._latex(),
+            law=self.noise,
+            spread=self.spread,
+            conditions=(
+                Condition(what="the spread of its noise", of=self.spread, domain="positive"),
+                Condition(what="how many queries there are", of=self.queries, domain="whole"),
+            ),
+            symbols=self.spread.symbols | self.queries.symbols,
+            rounds=self.queries,
+            schedule=f"{self.queries} queries",
+            preconditions=("each user's data is with one teacher, who has one vote in every query",),
+            source=self.source,
+        )
+
+    def _words(self) -> str:
         """Returns what is done, in words."""
         unit = "scale" if self.noise == "laplace" else "standard deviation"
         return f"{self.noise} noise of {unit} {self.spread} on the teachers' votes for each candidate"
 
-    @property
-    def output(self) -> str:
-        """Returns what leaves."""
-        return "the candidate with the most noisy votes"
-
-    @property
-    def latex(self) -> str:
+    def _latex(self) -> str:
         """Returns what leaves as a formula."""
         law = {"laplace": r"\mathrm{Lap}", "gaussian": r"\mathcal{N}_\sigma"}[self.noise]
         return rf"\mathrm{{argmax}}_i\ \left(n_i + {law}\left({self.spread.latex()}\right)\right)"
-
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return f"{self.queries} queries"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns the central model: somebody holds all votes."""
-        return ("central",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
-        """Returns what the teachers keep to."""
-        return ("each user's data is with one teacher, who has one vote in every query",)
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
-        return (
-            Condition(what="the spread of its noise", of=self.spread, domain="positive"),
-            Condition(what="how many queries there are", of=self.queries, domain="whole"),
-        )
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        return self.spread.symbols | self.queries.symbols
-
-    @property
-    def law(self) -> str:
-        """Returns the law of its noise."""
-        return self.noise
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns the number of queries."""
-        return self.queries
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns the standard deviation of one draw, rounded up."""

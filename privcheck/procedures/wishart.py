@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privcheck.domains import Condition
 from privcheck.errors import DeclarationError
 from privcheck.fields import number
-from privcheck.procedures.base import Array, Cost, KnownPair, Outcomes, set_words
+from privcheck.procedures.base import Array, Cost, Facts, KnownPair, Outcomes, set_words
 from privcheck.relations import Relation, ReplaceOne
 from privcheck.statistics.base import Sensitivity
 from privcheck.symbols import INFINITE, Exact, Expr, expression
@@ -59,60 +59,33 @@ class WishartNoise:
             object.__setattr__(self, key, number(f"{key}, of WishartNoise", amount))
 
     @property
-    def words(self) -> str:
+    def facts(self) -> Facts:
+        """What reports say of it, and the numbers that it depends on."""
+        return Facts(
+            words=self._words(),
+            output="a positive semidefinite matrix",
+            latex=self._latex(),
+            law="wishart",
+            spread=self.spread,
+            conditions=(
+                Condition(what="the scale of the Wishart matrix", of=self.spread, domain="positive"),
+                Condition(what="the dimension", of=self.dimension, domain="count"),
+                Condition(what="the bound on a vector", of=self.bound, domain="positive"),
+            ),
+            symbols=self.spread.symbols | self.dimension.symbols | self.bound.symbols,
+            preconditions=(f"every vector has norm at most {self.bound}",),
+            source=self.source,
+        )
+
+    def _words(self) -> str:
         """Returns what is done, in words."""
         d = self.dimension
         return f"a Wishart matrix of {d + 1} degrees of freedom and scale {self.spread}·I on a Gram matrix"
 
-    @property
-    def output(self) -> str:
-        """Returns what leaves."""
-        return "a positive semidefinite matrix"
-
-    @property
-    def latex(self) -> str:
+    def _latex(self) -> str:
         """Returns what leaves as a formula."""
         freedom = (self.dimension + 1).latex()
         return rf"\textstyle\sum x x^\top + W_d\left({freedom},\ {self.spread.latex()} I\right)"
-
-    @property
-    def schedule(self) -> str:
-        """Returns how often it leaves."""
-        return "released once"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Returns the model in which somebody holds all vectors."""
-        return ("central",)
-
-    @property
-    def preconditions(self) -> tuple[str, ...]:
-        """Returns what the data must satisfy."""
-        return (f"every vector has norm at most {self.bound}",)
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Returns its numbers and what each must be."""
-        return (
-            Condition(what="the scale of the Wishart matrix", of=self.spread, domain="positive"),
-            Condition(what="the dimension", of=self.dimension, domain="count"),
-            Condition(what="the bound on a vector", of=self.bound, domain="positive"),
-        )
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """Returns the parameters that occur in it."""
-        return self.spread.symbols | self.dimension.symbols | self.bound.symbols
-
-    @property
-    def law(self) -> str:
-        """Returns the law of its noise."""
-        return "wishart"
-
-    @property
-    def rounds(self) -> Expr:
-        """Returns 1."""
-        return expression(1)
 
     def std(self, values: Mapping[str, Fraction]) -> float:
         """Returns c√(2(d + 1)), the standard deviation of a diagonal entry, rounded up."""

@@ -54,15 +54,13 @@ class Channel:
         billboard: Billboard,
         ledger: Ledger,
     ) -> None:
-        sized = {"n"} if any(r.batch_sizes is not None for r in declaration.releases) else set()
+        sized = {"n"} if any(r.batch_sizes is not None for r in declaration.noisy) else set()
         values = {**values, **declaration.values({name: values[name] for name in values if name not in sized})}
-        for procedure in declaration.procedures:
-            message = (
-                f"{procedure.name}: {procedure.output} is not a value plus noise, and a channel draws nothing else"
-            )
-            raise ChannelError(f"{message}: run it yourself, and charge it by `account`", release=procedure.name)
-        named = [release.draw.name for release in declaration.releases if release.draw.name]
-        for release in declaration.releases:
+        for one in declaration.others:
+            message = f"{one.name}: {one.facts.output} is not a value plus noise, and a channel draws nothing else"
+            raise ChannelError(f"{message}: run it yourself, and charge it by `account`", release=one.name)
+        named = [release.draw.name for release in declaration.noisy if release.draw.name]
+        for release in declaration.noisy:
             if release.draw.across or named.count(release.draw.name) > 1:
                 message = f"{release.name}: declared with noise that is shared, which a channel does not draw"
                 raise ChannelError(f"{message}: declare fresh draws", release=release.name)
@@ -70,11 +68,11 @@ class Channel:
         self._noise = noise
         self._billboard = billboard
         self._ledger = ledger
-        self._position = {release.name: i for i, release in enumerate(declaration.releases)}
-        self._statistic = {r.name: r.statistic for r in declaration.releases}
-        self._shape = {r.name: r.statistic.shape(values) for r in declaration.releases}
-        self._law = {r.name: r.mechanism.at(values) for r in declaration.releases}
-        self._charge = {r.name: charge(r, declaration.relation, values) for r in declaration.releases}
+        self._position = {release.name: i for i, release in enumerate(declaration.noisy)}
+        self._statistic = {r.name: r.statistic for r in declaration.noisy}
+        self._shape = {r.name: r.statistic.shape(values) for r in declaration.noisy}
+        self._law = {r.name: r.mechanism.at(values) for r in declaration.noisy}
+        self._charge = {r.name: charge(r, declaration.relation, values) for r in declaration.noisy}
         self._released: dict[str, set[int]] = {name: set() for name in self._position}
 
     def again(self, *, noise: NoiseSource, billboard: Billboard, ledger: Ledger) -> Channel:

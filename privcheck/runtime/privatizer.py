@@ -25,5 +25,5 @@ class Privatizer:
 
     def publish(self, step: int) -> None:
         """Releases every declared statistic's slice at one step, counted from 0."""
-        for release in self._declaration.releases:
+        for release in self._declaration.noisy:
             self._channel.release(release.name, release.statistic.compute(self.__data, step=step), part=step)

@@ -174,7 +174,7 @@ def trajectory_sizes(declaration: Declaration, values: Mapping[str, Fraction]) -
     Raises:
         DeclarationError: Two tables count trajectories of different sizes.
     """
-    counted = {r.name: tabular_sizes(r.statistic, values) for r in declaration.releases}
+    counted = {r.name: tabular_sizes(r.statistic, values) for r in declaration.noisy}
     sizes = {name: size for name, size in counted.items() if size is not None}
     if len(set(sizes.values())) > 1:
         told = ", ".join(f"{name}: {size}" for name, size in sizes.items())

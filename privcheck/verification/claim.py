@@ -11,8 +11,9 @@ from typing import Final, Literal
 from privcheck.declaration import Declaration
 from privcheck.guarantees import ApproxDP
 from privcheck.pricing import Account, Priced
-from privcheck.procedures import MatrixMechanism, SampledRelease
-from privcheck.schedules import Poisson
+from privcheck.procedures import MatrixMechanism
+from privcheck.releases import Release
+from privcheck.schedules import Poisson, Sampled
 from privcheck.verification.findings import Finding, Severity
 from privcheck.verification.grounds import Doubt
 from privcheck.verification.witness import Witness
@@ -108,21 +109,21 @@ def claim_findings(case: Case) -> Iterator[Finding]:
 
 def _missing_theorems(declaration: Declaration) -> Iterator[str]:
     """Yields what would have to be proved for a verdict, of outputs whose bounds are known not to meet."""
-    for one in declaration.procedures:
-        if isinstance(one, SampledRelease):
-            schedule = one.release.schedule
-            if not one.release.mechanism.law.gaussian:
-                yield (
-                    f"{one.name}: missing is the joint law of all numbers of a sampled table with "
-                    f"{one.release.mechanism.law.name} noise; its pairs are told apart by one number a round"
-                )
-            if isinstance(schedule, Poisson) and schedule.most is not None:
-                yield f"{one.name}: missing is a tight price of a Poisson sample of few users that is cut off"
-        elif isinstance(one, MatrixMechanism):
+    for one in declaration.joined:
+        if isinstance(one, MatrixMechanism):
             yield f"{one.name}: missing is the worst set of steps of a user of an encoder with both signs"
-    for release in declaration.releases:
-        if release.mechanism.law.shuffled:
-            yield f"{release.name}: missing is the joint law of all counters' messages behind the shuffler"
+        if not isinstance(one, Release):
+            continue
+        law, schedule = one.mechanism.law, one.schedule
+        if isinstance(schedule, Sampled) and not law.gaussian:
+            yield (
+                f"{one.name}: missing is the joint law of all numbers of a sampled table with {law.name} noise; its "
+                "pairs are told apart by one number a round"
+            )
+        if isinstance(schedule, Poisson) and schedule.most is not None:
+            yield f"{one.name}: missing is a tight price of a Poisson sample of few users that is cut off"
+        if law.shuffled:
+            yield f"{one.name}: missing is the joint law of all counters' messages behind the shuffler"
 
 
 def order_only(case: Case) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from privcheck.accounting import compose
 from privcheck.declaration import Release
 from privcheck.guarantees import ZCDP, ApproxDP, Budget, PureDP
-from privcheck.pricing.events import release_branches
+from privcheck.procedures.additive import release_branches
 from privcheck.verification.claim import NEAR, Case, over
 from privcheck.verification.findings import Finding
 

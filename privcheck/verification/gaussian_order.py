@@ -98,8 +98,7 @@ def gaussian_part(composed: Account, values: Mapping[str, Fraction]) -> Gaussian
     costs |= {one.procedure.name: (_squared(one.cost), one.cost.pure) for one in composed.procedures}
     squares, pures = [0.0], [0.0]
     for group in declaration.groups:
-        names = [r.name for r in declaration.seen_by(group)] + [p.name for p in declaration.procedures_seen_by(group)]
-        seen = [costs[name] for name in names]
+        seen = [costs[one.name] for one in declaration.joined_for(group)]
         squares.append(math.fsum(m.number(values, rounding="up") for m, _ in seen if m is not None))
         rest = [math.inf if p is None else p.number(values, rounding="up") for m, p in seen if m is None]
         pures.append(math.fsum(rest) * (1 + _SLACK))
@@ -114,8 +113,8 @@ def dominating_square(composed: Account) -> Expr | None:
         return None
     declaration, sums = composed.declaration, []
     for group in declaration.groups:
-        names = [r.name for r in declaration.seen_by(group)] + [p.name for p in declaration.procedures_seen_by(group)]
-        sums.append(total([one for name in names if (one := squares[name]) is not None]))
+        parts = [squares[one.name] for one in declaration.joined_for(group)]
+        sums.append(total([part for part in parts if part is not None]))
     return sums[0] if len(sums) == 1 else largest(*sums)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal
 
-from privcheck.declaration import Declaration, Release
+from privcheck.declaration import Declaration
 from privcheck.mechanisms import PRICED
 from privcheck.procedures import (
     OURS,
@@ -19,15 +19,14 @@ from privcheck.procedures import (
     NoisyVotes,
     OnSample,
     Procedure,
-    SampledRelease,
     SharedSample,
     ShuffledRandomizer,
     SparseVector,
-    VaryingRelease,
 )
 from privcheck.public import PublicFact
 from privcheck.relations import AddRemoveOne, Relation
-from privcheck.schedules import Once, PerUser, public_facts
+from privcheck.releases import Release, is_additive
+from privcheck.schedules import Once, PerUser, Sampled, public_facts
 from privcheck.statistics import ClippedSums, FeatureSums, GramMatrices, SmallestEigenvalue, Statistic
 from privcheck.statistics.derived import is_derived
 from privcheck.symbols import at_most, expression
@@ -94,10 +93,10 @@ def grounds(
     tried_prices = {one.release for one in tried if one.of == "price"}
     rests_on += [
         _stated(r.name, f"the price of {r.mechanism.words}", "nothing: not a noise of ours")
-        for r in declaration.releases
+        for r in declaration.noisy
         if not _has_price(r) and r.name not in tried_prices
     ]
-    rests_on += [_from_price(one) for one in declaration.procedures if one.name not in tried_prices]
+    rests_on += [_from_price(one) for one in declaration.others if one.name not in tried_prices]
     if by_pair and declaration.candidates is not None and not all(map(is_derived, _statistics(declaration))):
         what = "the candidates that the declaration names are data that two users may have"
         rests_on.append(_stated(_EVERYWHERE, what, "its author; sizes, bounds and relation were asked of every pair"))
@@ -154,21 +153,14 @@ def doubts(declaration: Declaration, tried: Sequence[Tried], values: Mapping[str
     ]
     tried_prices = {one.release for one in tried if one.of == "price"}
     *ours, last = (kind.__name__ for kind in PRICED)
+    noise, procedure = f"declare {', '.join(ours)} or {last} noise", "declare it by a procedure of ours, or audit it"
     doubts += [
         Doubt(
-            why=f"{r.name}: no theorem here bounds the cost of {r.mechanism.words}",
-            remedy=f"declare {', '.join(ours)} or {last} noise",
+            why=f"{one.name}: no theorem here bounds the cost of {one.facts.words}",
+            remedy=noise if isinstance(one, Release) else procedure,
         )
-        for r in declaration.releases
-        if not _has_price(r) and r.name not in tried_prices
-    ]
-    doubts += [
-        Doubt(
-            why=f"{p.name}: no theorem here bounds the cost of {p.words}",
-            remedy="declare it by a procedure of ours, or audit it",
-        )
-        for p in declaration.procedures
-        if type(p) not in OURS and p.name not in tried_prices
+        for one in declaration.joined
+        if not _has_price(one) and one.name not in tried_prices
     ]
     for assumption in declaration.assumptions:
         if assumption.bounds or assumption.attained is None or at_most(assumption.attained, assumption.assumed):
@@ -202,27 +194,23 @@ def _from_stated(one: Tried) -> Ground:
 
 
 def _from_price(procedure: Procedure) -> Ground:
-    if type(procedure) not in OURS:
-        by = "its author: not a procedure of ours"
-        return _stated(procedure.name, f"the price of {procedure.words}", by)
+    what = f"the price of {procedure.facts.words}"
+    if not _has_price(procedure):
+        return _stated(procedure.name, what, "its author: not a procedure of ours")
     by = "the theorem in its line of the derivation"
-    return Ground(kind="derived", basis="proved", where=procedure.name, what=f"the price of {procedure.words}", by=by)
+    return Ground(kind="derived", basis="proved", where=procedure.name, what=what, by=by)
 
 
-def _has_price(release: Release) -> bool:
-    return type(release.mechanism) in PRICED
+def _has_price(one: Procedure) -> bool:
+    return not is_additive(one) or type(one.mechanism) in PRICED if isinstance(one, Release) else type(one) in OURS
 
 
 def _preconditions(declaration: Declaration) -> list[Ground]:
     preconditions = []
-    for procedure in declaration.procedures_one_by_one:
-        kept = (
-            set(procedure.release.statistic.preconditions)
-            if isinstance(procedure, SampledRelease | VaryingRelease)
-            else set()
-        )
+    for one in declaration.releases:
+        kept = set(one.statistic.preconditions) if isinstance(one, Release) else set()
         by = "nothing here: whoever runs it keeps to it"
-        preconditions += [_assumed(procedure.name, words, by) for words in procedure.preconditions if words not in kept]
+        preconditions += [_assumed(one.name, words, by) for words in one.facts.preconditions if words not in kept]
     for release in declaration.statistics_released:
         door: str | None = None
         linear = type(release.statistic) in {GramMatrices, FeatureSums, SmallestEigenvalue}
@@ -241,16 +229,16 @@ def _preconditions(declaration: Declaration) -> list[Ground]:
 def _public_facts(declaration: Declaration) -> list[Ground]:
     """Facts that neighbours share: members of groups, ends of batches, the number of users."""
     facts = []
-    used = {one.users for one in declaration.everything_released}
+    used = {one.users for one in declaration.releases}
     for partition in declaration.partitions:
         for group in partition:
             if str(group) in used:
-                names = ", ".join(one.name for one in declaration.everything_released if one.users == str(group))
+                names = ", ".join(one.name for one in declaration.releases if one.users == str(group))
                 fact = group if isinstance(group, PublicFact) else PublicFact(group)
                 facts.append(_public(names, f"which users are in the group {str(group)!r}", fact.by))
     for release in declaration.statistics_released:
         facts += [_public(release.name, what, fact.by) for what, fact in public_facts(release.schedule)]
-    for procedure in declaration.procedures_one_by_one:
+    for procedure in declaration.releases:
         if isinstance(procedure, OnSample):
             facts += [_public(procedure.name, what, fact.by) for what, fact in public_facts(procedure.sample)]
         if isinstance(procedure, MatrixMechanism) and procedure.rate is not None:
@@ -271,8 +259,8 @@ def _modelling(declaration: Declaration, values: Mapping[str, Fraction]) -> list
     """Returns who is protected, what samples are of, which draws are independent, and in which order outputs leave."""
     unit = declaration.unit(values)
     facts = [_modelled(_EVERYWHERE, f"who is protected: {unit.words}", unit.stated_by, door=_DOORS)]
-    sampling = [one.name for one in declaration.procedures if _samples(one)]
-    for shared in (one for one in declaration.procedures if isinstance(one, SharedSample)):
+    sampling = [one.name for one in declaration.joined if _samples(one)]
+    for shared in (one for one in declaration.joined if isinstance(one, SharedSample)):
         names = ", ".join(repr(one.name) for one in shared.parts)
         what = f"{names} are computed from one sample, which is drawn once a round ({shared.sample.words})"
         facts.append(_modelled(shared.name, what, _RUNS))
@@ -284,7 +272,7 @@ def _modelling(declaration: Declaration, values: Mapping[str, Fraction]) -> list
         apart = f" of {', '.join(sampling)}" if len(sampling) > 1 else ""
         what = f"the samples{apart} are drawn independently of one another and of all data, afresh in every round"
         facts.append(_modelled(", ".join(sampling), what, _RUNS))
-    adaptive = [one.name for one in declaration.everything_released] if _is_adaptive(declaration) else []
+    adaptive = [one.name for one in declaration.releases] if _is_adaptive(declaration) else []
     if adaptive:
         what = (
             "outputs leave one after the other: what is asked next, and of whom, may depend on earlier outputs and on "
@@ -296,18 +284,18 @@ def _modelling(declaration: Declaration, values: Mapping[str, Fraction]) -> list
 
 def _samples(procedure: Procedure) -> bool:
     of_matrix = isinstance(procedure, MatrixMechanism) and procedure.rate is not None
-    return isinstance(procedure, SampledRelease | OnSample | SharedSample) or of_matrix
+    of_release = isinstance(procedure, Release) and isinstance(procedure.schedule, Sampled)
+    return of_release or isinstance(procedure, OnSample | SharedSample) or of_matrix
 
 
 def _is_adaptive(declaration: Declaration) -> bool:
     """Returns whether more than one output leaves, so that a later one may depend on an earlier one."""
-    everything = declaration.everything_released
-    if len(everything) > 1:
+    if len(declaration.releases) > 1:
         return True
-    if declaration.releases:
-        return not isinstance(declaration.releases[0].schedule, Once | PerUser)
-    interactive = isinstance(everything[0], SparseVector | NoisyVotes | MatrixMechanism)
-    return interactive or declaration.procedures[0].rounds != expression(1)
+    (only,) = declaration.releases
+    if is_additive(only):
+        return not isinstance(only.schedule, Once | PerUser)
+    return isinstance(only, SparseVector | NoisyVotes | MatrixMechanism) or only.facts.rounds != expression(1)
 
 
 def _from_comparison(*, proved: bool) -> Ground:

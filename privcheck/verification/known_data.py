@@ -33,7 +33,7 @@ def kinds_of_data(releases: Sequence[Release]) -> tuple[str, ...]:
 
 def explain_unknown_data(declaration: Declaration) -> str:
     """Returns why no user's data can be drawn, and what to do; empty where some can, at some sizes."""
-    if declaration.candidates is not None or declaration.records is not None or not declaration.releases:
+    if declaration.candidates is not None or declaration.records is not None or not declaration.noisy:
         return ""
     kinds = [kinds_of_data(declaration.seen_by(group)) for group in declaration.groups]
     if mixed := next((several for several in kinds if len(several) > 1), ()):

@@ -89,13 +89,11 @@ class Shown:
 
 
 def known_pairs(declaration: Declaration, values: Mapping[str, Fraction]) -> Iterator[PricedPair]:
-    """Yields the pairs of all procedures, each with what it loses."""
-    for procedure in declaration.procedures:
-        for pair in procedure.pairs(declaration.relation, values):
+    """Yield the pairs that releases name themselves, each with what it loses."""
+    for one in declaration.joined:
+        for pair in one.pairs(declaration.relation, values):
             loss = _loss(declaration, values, _parts(pair))
-            yield PricedPair(
-                names=(procedure.name,), users=procedure.users, words=pair.words, data=pair.data, loss=loss
-            )
+            yield PricedPair(names=(one.name,), users=one.users, words=pair.words, data=pair.data, loss=loss)
 
 
 def joint_pairs(
@@ -116,7 +114,7 @@ def joint_pairs(
     """
     known: list[tuple[Procedure, list[KnownPair]]] = []
     lost: list[list[float]] = []  # by each of these pairs alone
-    for one in declaration.procedures_seen_by(group):
+    for one in declaration.joined_for(group):
         priced = [pair.loss for pair in alone if pair.names == (one.name,)]
         kept = [both for both in zip(one.pairs(declaration.relation, values), priced, strict=True) if _parts(both[0])]
         if kept:

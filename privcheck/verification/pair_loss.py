@@ -53,7 +53,7 @@ def pair_loss(declaration: Declaration, moved: Mapping[str, SparseDifference], v
     unit = unit_of(declaration, values)
     if leaks(declaration, moved, values):
         return 1.0 if unit == "delta" else math.inf
-    known = [r for r in declaration.releases if r.name in moved and type(r.mechanism) in PRICED]
+    known = [r for r in declaration.noisy if r.name in moved and type(r.mechanism) in PRICED]
     releases, moved = _independent(known, moved)
     if unit in {"epsilon", "delta"}:
         return _on_the_curve(declaration, releases, moved, values, unit)
@@ -80,7 +80,7 @@ def told_parts(
         moved: As of `pair_loss`.
         values: The parameters.
     """
-    known = [r for r in declaration.releases if r.name in moved and type(r.mechanism) in PRICED]
+    known = [r for r in declaration.noisy if r.name in moved and type(r.mechanism) in PRICED]
     known = [r for r in known if not r.mechanism.law.shuffled]
     releases, moved = _independent(known, moved)
     on_reals = [r for r in releases if not r.mechanism.law.whole]
@@ -211,8 +211,8 @@ def leaks(declaration: Declaration, moved: Mapping[str, SparseDifference], value
     * One draw for two releases: their difference is exact, and moves unless both move alike. That of a release of
       another group, which the user is not in, does not move at all.
     """
-    shared = [r for r in declaration.releases if r.name in moved and r.name in declaration.shared_draws]
-    elsewhere = {r.draw.name for r in declaration.releases if r.draw.name and r.name not in moved}
+    shared = [r for r in declaration.noisy if r.name in moved and r.name in declaration.shared_draws]
+    elsewhere = {r.draw.name for r in declaration.noisy if r.draw.name and r.name not in moved}
     seen: dict[str, SparseDifference] = {}
     for release in shared:
         change, name = moved[release.name], release.draw.name

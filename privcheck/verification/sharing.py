@@ -34,7 +34,7 @@ def written_alike(declaration: Declaration, release: Release) -> tuple[str, ...]
     """
     if not release.draw.name or release.draw.across:
         return ()
-    sharing = [one for one in declaration.releases if one.draw.name == release.draw.name]
+    sharing = [one for one in declaration.noisy if one.draw.name == release.draw.name]
     words = [(one.statistic, one.mechanism, one.schedule, one.users, one.draw) for one in sharing]
     return tuple(one.name for one in sharing) if all(one == words[0] for one in words) else ()
 

@@ -58,8 +58,8 @@ def try_prices(declaration: Declaration, values: Mapping[str, Fraction]) -> tupl
     Raises:
         DeclarationError: A pair loses more than is stated, or a sampler draws something else than its density.
     """
-    own = [one for one in declaration.procedures if isinstance(one, OwnMechanism)]
-    noisy = [one for one in declaration.releases if type(one.mechanism) not in PRICED]
+    own = [one for one in declaration.releases if isinstance(one, OwnMechanism)]
+    noisy = [one for one in declaration.noisy if type(one.mechanism) not in PRICED]
     return (
         *(try_mechanism(declaration, one, values) for one in own),
         *(try_noise(declaration, one, values) for one in noisy if not hasattr(one.mechanism, "declared")),
@@ -99,7 +99,7 @@ def try_mechanism(declaration: Declaration, one: OwnMechanism, values: Mapping[s
             else "give all its `outputs`, or `edges` between which they lie"
         )
     if tried:
-        how += _try_elsewhere(declaration, one.symbols, values, lambda at: _compare_laws(declaration, one, at))
+        how += _try_elsewhere(declaration, one.facts.symbols, values, lambda at: _compare_laws(declaration, one, at))
     return Tried(release=one.name, statistic=one.name, pairs=tried, how=how, of="price")
 
 

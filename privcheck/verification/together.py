@@ -83,7 +83,7 @@ def cost_together(declaration: Declaration, values: Mapping[str, Fraction]) -> F
         declaration: All releases linear with fresh Gaussian noise under replacement, or tables with rewards and costs.
         values: Its parameters.
     """
-    if declaration.procedures:  # only additive noise is looked at together
+    if declaration.others:  # only additive noise is looked at together
         return None
     unit = unit_of(declaration, values)
     if unit == "pure":
@@ -93,7 +93,7 @@ def cost_together(declaration: Declaration, values: Mapping[str, Fraction]) -> F
         return rho
     if unit == "renyi":  # αρ: exact for Gaussian noise, above D_α for others
         return rho * Fraction(order_of(declaration, values, rounding="up"))
-    gaussian = all(r.mechanism.law.gaussian for r in declaration.releases)
+    gaussian = all(r.mechanism.law.gaussian for r in declaration.noisy)
     return _on_the_curve(declaration, rho, values) if gaussian else None
 
 
@@ -112,13 +112,13 @@ def rho_together(declaration: Declaration, values: Mapping[str, Fraction]) -> Fr
     """Returns the joint worst case in zCDP, exact or rounded up, the largest over a partition; None if unknown."""
     relation = declaration.relation
     linear = all(
-        isinstance(r.statistic, GramMatrices | FeatureSums) and r.mechanism.law.gaussian for r in declaration.releases
+        isinstance(r.statistic, GramMatrices | FeatureSums) and r.mechanism.law.gaussian for r in declaration.noisy
     )
     if linear and isinstance(relation, ReplaceOne):
         fixed = relation.initial == "fixed"
-        trees = [r.schedule for r in declaration.releases if isinstance(r.schedule, Tree)]
+        trees = [r.schedule for r in declaration.noisy if isinstance(r.schedule, Tree)]
         in_leaves = any(tree.leaves_of_a_user != expression(1) for tree in trees)
-        if in_leaves and len({r.schedule for r in declaration.releases}) > 1:
+        if in_leaves and len({r.schedule for r in declaration.noisy}) > 1:
             return None  # a user's trajectories are in leaves of one tree, and together elsewhere
         several = 1 if in_leaves else most_trajectories(relation, values) ** 2
         one = _largest(declaration, lambda releases: _linear(releases, values, fixed=fixed))
@@ -128,7 +128,7 @@ def rho_together(declaration: Declaration, values: Mapping[str, Fraction]) -> Fr
 
 def _largest(declaration: Declaration, of: Callable[[Sequence[Release]], Fraction | None]) -> Fraction | None:
     """Returns the largest over the groups of a partition; None where one is not derived or noise is not fresh."""
-    if declaration.shared_draws or any(type(r.mechanism) not in PRICED for r in declaration.releases):
+    if declaration.shared_draws or any(type(r.mechanism) not in PRICED for r in declaration.noisy):
         return None
     losses = [of(declaration.seen_by(group)) for group in declaration.groups]
     known = [one for one in losses if one is not None]

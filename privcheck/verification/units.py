@@ -94,9 +94,9 @@ def _at_delta(unit: LossUnit, priced: Priced, claim: ApproxDP) -> Expr | float:
 
 def _stated_at(declaration: Declaration, delta: Expr) -> Expr | None:
     """Returns ε, exactly, where all that leaves is one mechanism of which (ε, δ)-DP is stated at this very δ."""
-    if declaration.releases or len(declaration.procedures) != 1:
+    if len(declaration.releases) != 1:
         return None
-    only = declaration.procedures[0]
+    only = declaration.releases[0]
     stated = only.guarantee if isinstance(only, OwnMechanism) else None
     return stated.epsilon if isinstance(stated, ApproxDP) and same(stated.delta, delta) else None
 

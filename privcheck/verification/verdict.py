@@ -114,9 +114,9 @@ def judge(priced: Priced) -> Verification:
     """As `verify`, of what is priced already."""
     declaration, values = priced.declaration, priced.values
     check_range(f"{declaration.name}: the claim", declaration.claim.guarantee, values)
-    for procedure in declaration.procedures:
-        if isinstance(procedure, OwnMechanism):
-            check_range(f"{procedure.name}: its price", procedure.guarantee, values)
+    for one in declaration.releases:
+        if isinstance(one, OwnMechanism):
+            check_range(f"{one.name}: its price", one.guarantee, values)
     if isinstance(declaration.claim.guarantee, PrivacyProfile):
         return _at_every_point(priced, declaration.claim.guarantee.points)
     if priced.sizes:
@@ -244,7 +244,7 @@ def _upper_moving(priced: Priced) -> float:
     table of one state and one action, or of one state, is moved less than others are.
     """
     declaration, composed, values = priced.declaration, priced.account, priced.values
-    names = [r.draw.name for r in declaration.releases if r.draw.name]
+    names = [r.draw.name for r in declaration.noisy if r.draw.name]
     moving, settled = [], False
     for cost in composed.costs:
         leaves = bool(cost.release.settings(values)) and cost.release.schedule.times.rational(values) != 0
@@ -252,12 +252,12 @@ def _upper_moving(priced: Priced) -> float:
         if leaves and (shared or cost.charged.l1.rational(values) != 0):
             moving.append(_settled(cost.release, values))
             settled = settled or moving[-1] != cost.release
-    if len(moving) == len(declaration.releases) and not settled:
+    if len(moving) == len(declaration.noisy) and not settled:
         return math.inf
-    if not moving and not any(p.events(declaration.relation, values) for p in declaration.procedures):
+    if not moving and not any(one.events(declaration.relation, values) for one in declaration.others):
         return 0.0
     try:
-        fewer = replace(declaration, releases=tuple(moving), candidates=None, assumptions=())
+        fewer = replace(declaration.with_noisy(moving), candidates=None, assumptions=())
         unit = unit_of(fewer, values)
         cost_here, claimed = cost_in(unit, priced.of(fewer)), claimed_in(unit, fewer)
     except PrivcheckError:  # what is left is no declaration: everything is charged
@@ -306,7 +306,7 @@ def _least_change(priced: Priced, *, verdict: str, upper: float, lower: float, d
         )
         copies = dict.fromkeys(written_alike(declaration, declaration.release(name)) for name in leaking)
         return "; ".join([*(declare_once(alike) for alike in copies if alike), fresh])
-    if verdict != "holds" and any(r.mechanism.law.integers for r in declaration.releases):
+    if verdict != "holds" and any(r.mechanism.law.integers for r in declaration.noisy):
         return (
             "send every bit as a message of its own: the messages then tell nothing but the sum that the proof analyses"
         )
@@ -340,9 +340,9 @@ def _least_factor(priced: Priced, upper: float) -> float | None:
     """Returns by what the noise may be multiplied so that the claim is met with equality; None where nobody knows."""
     declaration, values = priced.declaration, priced.values
     unit, claim = unit_of(declaration, values), declaration.claim.guarantee
-    if unit != "epsilon" and (declaration.procedures or unit == "delta"):
+    if unit != "epsilon" and (declaration.others or unit == "delta"):
         return None  # not every price of theirs is a power of the spread
-    if unit in {"mu", "renyi"} and any(not r.mechanism.law.gaussian for r in declaration.releases):
+    if unit in {"mu", "renyi"} and any(not r.mechanism.law.gaussian for r in declaration.noisy):
         return None
     if unit in {"rho", "renyi"}:
         return math.sqrt(upper)

@@ -95,9 +95,12 @@ def worst_witness(priced: Priced, more: Sequence[UserPair] = ()) -> Witness | No
 
 def _shown(declaration: Declaration, worst: Witness | None, values: Mapping[str, Fraction]) -> list[Shown]:
     """Returns what the noisy statistics show of the pair that is worst for them, where procedures stand beside them."""
-    if worst is None or not worst.loss > 0 or not declaration.procedures_seen_by(worst.group):
+    if worst is None or not worst.loss > 0:
         return []
-    moved = {r.name: r.moved(worst.pair, values) for r in declaration.seen_by(worst.group)}
+    noisy = declaration.seen_by(worst.group)
+    if len(noisy) == len(declaration.joined_for(worst.group)):
+        return []
+    moved = {r.name: r.moved(worst.pair, values) for r in noisy}
     parts = told_parts(declaration, moved, values)
     return [Shown(names=tuple(moved), data=worst.pair, words=worst.words, parts=parts)] if parts else []
 

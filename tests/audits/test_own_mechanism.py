@@ -191,7 +191,7 @@ def test_calibration_varies_its_spread():
     declaration = declared()
     row = least_noise(declaration, declaration.values(), epsilon=2, delta=0).releases[0]
     assert row.ratio == pytest.approx(0.5, rel=1e-6)
-    quieter = declaration.procedures[0].with_std(Fraction(1, 2))
+    quieter = declaration.releases[0].with_std(Fraction(1, 2))
     assert quieter.cost(AddRemoveOne()).pure.number({"epsilon": Fraction(1)}) == 2
 
 

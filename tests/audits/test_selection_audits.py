@@ -21,8 +21,8 @@ def audit(name, *, factor=1, confidence=0.99, seed=0, trials=100_000, **sets):
     setting = resolve_setting(name, {key: str(value) for key, value in sets.items()})
     declaration = setting.declared
     if factor != 1:
-        noisy = tuple(one.with_std(Fraction(factor)) for one in declaration.procedures)
-        declaration = replace(declaration, procedures=noisy)
+        noisy = tuple(one.with_std(Fraction(factor)) for one in declaration.releases)
+        declaration = replace(declaration, releases=noisy)
     return audit_releases(
         AuditRequest(
             setting=Setting(declaration=declaration, values=setting.values), view="releases", delta=0.0,

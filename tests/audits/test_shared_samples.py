@@ -13,7 +13,7 @@ import pytest
 from privcheck import ApproxDP, PureDP, account, audit_mechanism
 from privcheck import accounting as acc
 from privcheck.commands.setting import resolve_setting
-from privcheck.procedures import SampledRelease
+from privcheck.releases import Release
 from privcheck.results import AuditRequest
 from privcheck.setting import Setting
 from privcheck_algorithms.gallery.one_batch import one_round
@@ -61,7 +61,7 @@ def test_what_one_batch_costs_is_not_refuted_and_what_two_would_is(name, sets, d
 
 def _apart(given, delta):
     """Returns ε of the same outputs, each of a Poisson sample of its own, by numbers alone."""
-    (shared,) = given.declared.procedures
+    (shared,) = given.declared.joined
     events = [event for part in shared.parts for event in part.events(given.declared.relation, given.values)]
     return acc.compose(*events).epsilon(delta=delta).upper
 
@@ -71,27 +71,25 @@ def _apart(given, delta):
 
 def drawn_twice(declaration, values, users, size, rng):
     """Draws a batch for each sum."""
-    (shared,) = declaration.procedures
+    (shared,) = declaration.joined
     rate = shared.sample.sampling.rate.number(values)
     outputs = []
     for part in shared.parts:
         rows = users[part.name]
         held = (rng.random((size, rows.shape[0])) < rate).astype(np.float64)
-        outputs.append(part.release.mechanism.at(values).add(held @ rows, rng))
+        outputs.append(part.mechanism.at(values).add(held @ rows, rng))
     return np.concatenate(outputs, axis=1)
 
 
 def noise_reused(declaration, values, users, size, rng):
     """Draws the batch once, and one noise for both sums."""
-    (shared,) = declaration.procedures
+    (shared,) = declaration.joined
     held = (rng.random((size, len(next(iter(users.values()))))) < shared.sample.sampling.rate.number(values)).astype(
         float
     )
     noise = rng.standard_normal((size, 1))
-    assert all(isinstance(part, SampledRelease) for part in shared.parts)
-    return np.concatenate(
-        [held @ users[p.name] + noise * p.release.mechanism.std.number(values) for p in shared.parts], axis=1
-    )
+    assert all(isinstance(part, Release) for part in shared.parts)
+    return np.concatenate([held @ users[p.name] + noise * p.mechanism.std.number(values) for p in shared.parts], axis=1)
 
 
 def neighbours(names, other):

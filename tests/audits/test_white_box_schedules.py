@@ -61,7 +61,7 @@ def asked(name, view, trials, *, declaration=None, sets=FEW, **more):
 
 @pytest.mark.parametrize("name", DECLARED)
 def test_lockstep_attains_every_charge_and_accuses_nobody(name):
-    if setting_of(name).declared.procedures:
+    if setting_of(name).declared.others:
         with pytest.raises(ParameterError, match="not a value plus noise"):
             inside.lockstep(asked(name, "lockstep", 14))
         return

@@ -19,7 +19,8 @@ from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import Draw, Release
 from privcheck.errors import ParameterError
 from privcheck.pricing import account
-from privcheck.procedures import OwnMechanism, SharedSample
+from privcheck.procedures import OwnMechanism
+from privcheck.releases import is_additive
 from privcheck.verification import verify
 from privcheck_algorithms.papers import GALLERY
 from structures import over_registry
@@ -45,32 +46,25 @@ def with_noise(release, factor):
 def among(declaration, group):
     """The declaration with fresh noise and those releases only that hold users of the group."""
     fresh = tuple(dataclasses.replace(r, draw=Draw()) for r in declaration.seen_by(group))
-    return dataclasses.replace(declaration, releases=fresh, procedures=declaration.procedures_seen_by(group))
+    among = declaration.among(group)
+    others = [one for one in declaration.releases if one.users in among and not is_additive(one)]
+    return dataclasses.replace(declaration, releases=(*fresh, *others))
 
 
 def with_all(declaration, change):
     """The declaration with everything that leaves changed."""
-    releases = tuple(map(change, declaration.releases))
-    return dataclasses.replace(
-        declaration, releases=releases, procedures=tuple(_with_parts(one, change) for one in declaration.procedures)
-    )
-
-
-def _with_parts(procedure, change):
-    if isinstance(procedure, SharedSample):
-        return dataclasses.replace(procedure, parts=tuple(map(change, procedure.parts)))
-    return change(procedure)
+    return dataclasses.replace(declaration, releases=tuple(map(change, declaration.releases)))
 
 
 def group_of(declaration, name):
     """The group that holds the users of what leaves under that name."""
-    return next(r for r in declaration.everything_released if r.name == name).users or declaration.groups[0]
+    return next(r for r in declaration.releases if r.name == name).users or declaration.groups[0]
 
 
 def law_unknown(declaration):
     """Whether all that leaves is of mechanisms of which no output's law is known: nothing is bounded from below."""
-    own = [one for one in declaration.everything_released if isinstance(one, OwnMechanism)]
-    return own == list(declaration.everything_released) and all(one.outputs is one.edges is None for one in own)
+    own = [one for one in declaration.releases if isinstance(one, OwnMechanism)]
+    return own == list(declaration.releases) and all(one.outputs is one.edges is None for one in own)
 
 
 @functools.cache
@@ -83,7 +77,7 @@ def judged(name, group):
 @pytest.mark.parametrize("name", DECLARED)
 def test_five_per_cent_less_noise_on_one_release_is_seen(name):
     setting = resolve_setting(name, {})
-    for release in (r.name for r in setting.declared.everything_released):
+    for release in (r.name for r in setting.declared.releases):
         group = group_of(setting.declared, release)
         declaration, base = among(setting.declared, group), judged(name, group)
         quieter = with_all(declaration, lambda r, at=release: with_noise(r, LEAST) if r.name == at else r)
@@ -99,9 +93,7 @@ def test_five_per_cent_less_noise_on_one_release_is_seen(name):
 @pytest.mark.parametrize(("name", "given"), over_registry("declared", readings=True))
 def test_more_noise_never_costs_more(name, given):
     setting = resolve_setting(name, given)
-    groups = {
-        release.name: group_of(setting.declared, release.name) for release in setting.declared.everything_released
-    }
+    groups = {release.name: group_of(setting.declared, release.name) for release in setting.declared.releases}
     costs = {group: account(among(setting.declared, group)).at(setting.values) for group in groups.values()}
     for one, group in groups.items():
         declaration, before = among(setting.declared, group), costs[group]
@@ -141,7 +133,7 @@ def test_the_least_noise_has_the_fields_that_scripts_rely_on(name):
             calibrate_noise(setting, epsilon=1.0, delta=1e-5)
         return
     found = calibrate_noise(setting, epsilon=1.0, delta=1e-5)
-    assert [r.name for r in found.releases] == [r.name for r in setting.declared.everything_released]
+    assert [r.name for r in found.releases] == [r.name for r in setting.declared.releases]
     for row in found.releases:
         assert row.needed_std == pytest.approx(row.ratio * row.published_std, rel=1e-9)
         assert 0 < row.ratio < math.inf
@@ -162,7 +154,7 @@ def test_every_source_names_a_numbered_statement(name):
         if algorithm.paper is GALLERY:  # papers that are not at hand say so
             where += r"|as described in "
         given = [
-            *(r.source for r in declaration.everything_released if r.source),
+            *(r.source for r in declaration.releases if r.source),
             *(a.source for a in declaration.assumptions),
         ]
         assert declaration.source

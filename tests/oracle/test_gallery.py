@@ -15,7 +15,7 @@ from privcheck.accounting import compose
 from privcheck.commands.setting import resolve_setting
 from privcheck.mechanisms import Laplace
 from privcheck.pricing import account
-from privcheck.procedures import NoisyMax, Outcomes, SampledRelease
+from privcheck.procedures import NoisyMax, Outcomes
 from privcheck.relations import AddRemoveOne, ReplaceOne, ZeroOut
 from privcheck.releases import Release
 from privcheck.schedules import Poisson
@@ -142,8 +142,8 @@ def test_what_outcomes_lose_is_below_and_near_the_enumerated_loss(seed):
 
 def test_noise_five_per_cent_too_small_is_refuted():
     setting = resolve_setting("noisy-max", {})
-    quieter = tuple(procedure.with_std(Fraction(19, 20)) for procedure in setting.declared.procedures)
-    verdict = verify(replace(setting.declared, procedures=quieter), setting.values)
+    quieter = tuple(procedure.with_std(Fraction(19, 20)) for procedure in setting.declared.releases)
+    verdict = verify(replace(setting.declared, releases=quieter), setting.values)
     assert verdict.verdict == "fails"
     assert verdict.lower_ratio == pytest.approx(20 / 19, rel=1e-3)
 
@@ -154,8 +154,7 @@ def test_noise_five_per_cent_too_small_is_refuted():
 def test_laplace_noise_on_several_entries_of_a_sample_is_charged_together(relation, dimension):
     """ℓ₁ is √d·ℓ∞ here: moves of two sizes, of one sample; at most what the amplified ε of them all is."""
     sums = ClippedSums(dimension=dimension, norm=1)
-    release = Release("sums", sums, Laplace(scale=2), schedule=Poisson(rate="1/10", rounds=3))
-    one = SampledRelease(release)
+    one = Release("sums", sums, Laplace(scale=2), schedule=Poisson(rate="1/10", rounds=3))
     curve = compose(*one.events(relation, {}))
     pure = one.cost(relation).pure.number(rounding="up")
     for delta in (1e-9, 1e-4, 1e-2):

@@ -74,9 +74,9 @@ def test_noise_of_smooth_sensitivity_is_undecided_and_never_holds(states, epsilo
     verdict, setting = judge("dp-policy-evaluation", d=states, epsilon=epsilon)
     assert verdict.verdict == "undecided"
     assert verdict.upper_ratio == pytest.approx(1, rel=1e-9)
-    (smooth,) = setting.declared.procedures
+    (smooth,) = setting.declared.releases
     for factor in (Fraction(19, 20), Fraction(3)):
-        mutant = replace(setting.declared, procedures=(smooth.with_std(factor),))
+        mutant = replace(setting.declared, releases=(smooth.with_std(factor),))
         assert verify(mutant, setting.values).verdict == "undecided"
         cost = smooth.with_std(factor).guarantee.epsilon.number(setting.values)
         assert cost == pytest.approx(float(Fraction(epsilon) / factor), rel=1e-12)
@@ -85,7 +85,7 @@ def test_noise_of_smooth_sensitivity_is_undecided_and_never_holds(states, epsilo
 def test_runs_of_smooth_noise_have_the_spread_of_the_data():
     """10⁵ runs: a variance lies within 6 standard errors of it, √(2/runs) each, but with probability 1e-8."""
     _, setting = judge("dp-policy-evaluation")
-    (smooth,) = setting.declared.procedures
+    (smooth,) = setting.declared.releases
     at, rng = smooth.at(setting.values), np.random.default_rng(4)
     rare = math.log(2e5)
     for rows in (users(rng, 1, 3), users(rng, 9, 3)):
@@ -161,7 +161,7 @@ def test_the_pairs_of_private_q_learning_are_so_far_apart_as_the_kernel_norm_say
             assert kernel[row] @ np.linalg.solve(kernel, kernel[row]) == pytest.approx(1, rel=1e-9)
     assert covariance(2.0)[0, 1] == pytest.approx(math.exp(-1), rel=1e-12)
     _, setting = judge("private-q-learning")
-    (one,) = setting.declared.procedures
+    (one,) = setting.declared.releases
     at = one.at(setting.values)
     for known in one.pairs(setting.declared.relation, setting.values):
         change = known.data[0] - known.data[1]
@@ -212,8 +212,8 @@ def test_output_perturbation_holds_given_its_price_and_less_noise_does_not(epsil
     assert verdict.verdict == "holds"
     assert verdict.upper_ratio == pytest.approx(1, rel=1e-12)
     assert verdict.given == ("classifier",)
-    (one,) = setting.declared.procedures
-    quieter = replace(setting.declared, procedures=(one.with_std(Fraction(19, 20)),))
+    (one,) = setting.declared.releases
+    quieter = replace(setting.declared, releases=(one.with_std(Fraction(19, 20)),))
     assert verify(quieter, setting.values).verdict != "holds"
     understated = OwnMechanism(
         "classifier", arguments={**one.arguments, "scale": one.spread * Fraction(19, 20)}, spread="scale",
@@ -221,7 +221,7 @@ def test_output_perturbation_holds_given_its_price_and_less_noise_does_not(epsil
         price=lambda **_: PureDP(setting.values["epsilon"]),
     )  # fmt: skip
     with pytest.raises(DeclarationError, match="densities of neighbours differ"):
-        verify(replace(setting.declared, procedures=(understated,)), setting.values)
+        verify(replace(setting.declared, releases=(understated,)), setting.values)
 
 
 # k-means

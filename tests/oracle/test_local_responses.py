@@ -135,20 +135,18 @@ def test_rappor_loses_what_its_paper_says():
 @pytest.mark.parametrize("given", [{}, {"reports": "one", "f": "1/10"}, {"hashes": "7", "f": "99/100"}])
 def test_a_twentieth_less_noise_is_refuted(given):
     setting = resolve_setting("rappor", given)
-    quieter = tuple(one.with_std(Fraction(19, 20)) for one in setting.declared.procedures)
-    found = verify(replace(setting.declared, procedures=quieter), setting.values)
+    quieter = tuple(one.with_std(Fraction(19, 20)) for one in setting.declared.releases)
+    found = verify(replace(setting.declared, releases=quieter), setting.values)
     assert found.verdict == "fails"
     assert found.lower_ratio == pytest.approx(20 / 19, rel=1e-6)
 
 
-@pytest.mark.parametrize("one", [RandomisedResponse("r", categories=4, epsilon=1), rappor({}).procedures[0]])
+@pytest.mark.parametrize("one", [RandomisedResponse("r", categories=4, epsilon=1), rappor({}).releases[0]])
 def test_audits_find_half_of_the_noise_and_accept_the_declared_one(one):
     """At confidence 1 − 1e-9."""
     claimed = one.cost(REPLACED).pure
     for factor, verdict in ((1, "consistent"), (Fraction(1, 2), "violation")):
-        declaration = replace(
-            rappor({}), procedures=(one.with_std(factor),), claim=Claim(PureDP(claimed), source="here")
-        )
+        declaration = replace(rappor({}), releases=(one.with_std(factor),), claim=Claim(PureDP(claimed), source="here"))
         assert audit_releases(request(declaration, trials=50_000, confidence=1 - 1e-9)).verdict == verdict
 
 

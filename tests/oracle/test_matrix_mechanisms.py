@@ -48,7 +48,8 @@ def gaussian_epsilon(mu, delta):
 
 
 def declare(mechanism, relation, claim=CLAIM):
-    parameters = tuple(Parameter(name=n, default=2, kind="count", meaning=n) for n in ("k",) if n in mechanism.symbols)
+    used = mechanism.facts.symbols
+    parameters = tuple(Parameter(name=n, default=2, kind="count", meaning=n) for n in ("k",) if n in used)
     if claim.guarantee == ZCDP(rho):
         parameters += (Parameter(name="rho", default=1, kind="positive", meaning="ρ"),)
     return Declaration(

@@ -61,7 +61,7 @@ def test_both_bounds_enclose_a_mixture_made_by_hand(tenths, twentieths):
             for p, r in ((mixed, without), (without, mixed)):
                 worst = max(worst, float(np.maximum(p - math.exp(at) * r, 0).sum(axis=0).max()))
         upper = account(judged).at(judged.values()).delta(at)
-        pairs = judged.procedures[0].pairs(judged.relation, judged.values())
+        pairs = judged.releases[0].pairs(judged.relation, judged.values())
         lower = max(pair_delta(pair.outcomes, 1, at) for pair in pairs)
         assert lower <= worst * (1 + 1e-4) <= upper * (1 + 2e-4) + 1e-12
         assert lower >= 0.5 * worst or at > 0
@@ -71,7 +71,7 @@ def test_the_amplified_claim_is_proved_and_a_little_less_noise_refutes_it():
     exact = declared(PureDP(log(1 + Q * (exp(epsilon) - 1))), gumbel())
     verdict = verify(exact, {})
     assert (verdict.verdict, verdict.upper_ratio) == ("holds", 1)
-    short = replace(exact, procedures=(exact.procedures[0].with_std(Fraction(95, 100)),))
+    short = replace(exact, releases=(exact.releases[0].with_std(Fraction(95, 100)),))
     assert verify(short, {}).verdict == "fails"
     zeroed = replace(exact, relation=ZeroOut("user"))
     assert verify(zeroed, {}).verdict == "holds"
@@ -90,7 +90,7 @@ def test_several_selections_see_the_same_sample():
 def test_the_audit_finds_half_the_noise_and_accuses_nobody_else():
     """At confidence 1 − 1e-9, seeded."""
     honest = declared(ApproxDP(log(1 + Q * (exp(epsilon) - 1)), "1/1000"), gumbel(), e=2, q="1/2")
-    broken = replace(honest, procedures=(honest.procedures[0].with_std(Fraction(1, 4)),))
+    broken = replace(honest, releases=(honest.releases[0].with_std(Fraction(1, 4)),))
     asked = {"trials": 100_000, "confidence": 1 - 1e-9, "delta": 1e-3}
     assert audit_releases(small.request(honest, **asked)).verdict == "consistent"
     assert audit_releases(small.request(broken, **asked)).verdict == "violation"

@@ -97,7 +97,7 @@ def test_two_samples_of_their_own_have_to_say_so_and_the_verdict_names_it():
     assert found.verdict == "holds"
     assert 2 * found.upper_ratio == pytest.approx(1.917, rel=1e-3)
     assert any("the samples of a, b are drawn independently" in ground.what for ground in found.rests_on)
-    assert not any(isinstance(one, SharedSample) for one in apart.procedures)
+    assert not any(isinstance(one, SharedSample) for one in apart.joined)
 
 
 ALIKE = (
@@ -242,7 +242,7 @@ def test_outputs_of_one_sample_cost_what_the_mixture_of_their_product_does(parts
     with_user, without = mixture(parts, q)
     truth = max(delta(with_user, without, epsilon), delta(without, with_user, epsilon))
     upper = cost(judged).delta(epsilon)
-    (shared,) = judged.procedures
+    (shared,) = judged.joined
     laws = [pair.outcomes for pair in shared.pairs(judged.relation, judged.values())]
     lower = max(pair_delta(law, 1, epsilon) for law in laws)
     assert upper >= truth * (1 - 1e-9) - 1e-14  # the sums here are of numbers near 1
@@ -314,7 +314,7 @@ def test_two_gaussian_outputs_cost_what_one_of_their_joint_noise_does(sampling, 
         assert cost(both).delta(epsilon) >= cost(one).delta(epsilon) * (1 - 1e-9)
         assert cost(both).delta(epsilon) == pytest.approx(cost(one).delta(epsilon), rel=1e-6)
     assert cost(both).rho == pytest.approx(cost(one).rho, rel=1e-9)
-    pairs = [of.procedures[0].pairs(of.relation, of.values()) for of in (both, one)]
+    pairs = [of.joined[0].pairs(of.relation, of.values()) for of in (both, one)]
     lower = [max(pair_delta(pair.outcomes, pair.rounds, 0.5) for pair in known) for known in pairs]
     assert lower[0] == pytest.approx(lower[1], rel=1e-6)
 
@@ -324,7 +324,7 @@ def test_two_laplace_outputs_are_bounded_from_both_sides(sampling, relation):
     batch = Sample(sampling)
     both = declared(*(vector(name, Laplace(scale=2), batch) for name in "ab"), relation=relation)
     alone = declared(vector("a", Laplace(scale=2), sampling), relation=relation)
-    pairs = both.procedures[0].pairs(both.relation, both.values())
+    pairs = both.joined[0].pairs(both.relation, both.values())
     for epsilon in (0.0, 0.4):
         lower = max(pair_delta(pair.outcomes, pair.rounds, epsilon) for pair in pairs)
         assert 0 < lower <= cost(both).delta(epsilon) * (1 + 1e-9)
@@ -366,12 +366,12 @@ def test_calibration_multiplies_all_noise_of_the_sample():
 def test_a_declaration_keeps_its_sample_when_it_is_sent_or_changed():
     batch = Sample(ONE)
     both = declared(vector("a", Laplace(scale=1), batch), choice(sample=batch), claim=PureDP(1))
-    louder = replace(both, procedures=(both.procedures[0].with_std(Fraction(1, 2)),))
+    louder = replace(both, releases=tuple(one.with_std(Fraction(1, 2)) for one in both.releases))
     for one in (copy.deepcopy(both), replace(both, title="other"), louder):
-        (shared,) = one.procedures
+        (shared,) = one.joined
         assert isinstance(shared, SharedSample)
         assert [part.name for part in shared.parts] == ["a", "winner"]
-        assert [released.name for released in one.everything_released] == ["a", "winner"]
+        assert [released.name for released in one.releases] == ["a", "winner"]
     assert cost(louder).pure == pytest.approx(math.log1p(math.expm1(4) / 10))
 
 

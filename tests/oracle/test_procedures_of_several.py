@@ -23,7 +23,6 @@ from privcheck.procedures import (
     OwnMechanism,
     PlanarLaplace,
     RandomisedResponse,
-    SampledRelease,
     ScoredChoice,
     SharedSample,
     ShuffledRandomizer,
@@ -31,7 +30,6 @@ from privcheck.procedures import (
     SparseVector,
     StabilityHistogram,
     UnaryEncoding,
-    VaryingRelease,
     WishartNoise,
     prefix_sums,
 )
@@ -155,7 +153,7 @@ def test_no_user_with_m_records_loses_more_than_a_selection_is_charged(kind, m):
         if one.monotone and kind is ReplaceOne:
             continue  # the counts of two users move either way
         loss, charged = exact_loss(law, relation, m), one.cost(relation).pure.number({}, rounding="up")
-        assert loss <= charged * (1 + 1e-4), (one.words, loss, charged)
+        assert loss <= charged * (1 + 1e-4), (one.facts.words, loss, charged)
         pure = compose(*one.events(relation, {})).epsilon(delta=1e-9).upper
         assert pure <= charged * (1 + 1e-6) + 1e-9
         worst = max(float(np.abs(pair.outcomes.log_p - pair.outcomes.log_q).max()) for pair in one.pairs(relation, {}))
@@ -175,7 +173,7 @@ def test_events_of_selections_bound_every_delta_of_every_neighbour(m):
             delta = max(
                 float(np.maximum(law(a) - math.exp(epsilon) * law(b), 0).sum()) for a, b in neighbours(relation, m)
             )
-            assert delta <= curve.delta(epsilon=epsilon).upper + 1e-5, (one.words, epsilon)
+            assert delta <= curve.delta(epsilon=epsilon).upper + 1e-5, (one.facts.words, epsilon)
 
 
 @pytest.mark.parametrize("m", MOST)
@@ -186,11 +184,9 @@ def test_outputs_with_noise_that_varies_and_samples_of_users_are_charged_for_all
     release = Release(
         "counts", VisitCounts(1, 1, KEYS), Laplace(scale=4), schedule=Outputs(count=3, times_std=lambda t: t)
     )
-    assert VaryingRelease(release).cost(relation).pure.number({}) >= moved / 4 * (1 + 1 / 2 + 1 / 3) * (1 - 1e-12)
+    assert release.cost(relation).pure.number({}) >= moved / 4 * (1 + 1 / 2 + 1 / 3) * (1 - 1e-12)
     if kind is AddRemoveOne:
-        drawn = SampledRelease(
-            Release("counts", VisitCounts(1, 1, KEYS), Laplace(scale=4), schedule=Poisson(rate="1/4"))
-        )
+        drawn = Release("counts", VisitCounts(1, 1, KEYS), Laplace(scale=4), schedule=Poisson(rate="1/4"))
         assert drawn.cost(relation).pure.number({}) >= math.log1p(math.expm1(moved / 4) / 4) * (1 - 1e-12)
 
 
@@ -213,7 +209,7 @@ def test_a_matrix_mechanism_is_charged_for_the_worst_steps_of_a_user(m):
 def test_one_sample_is_charged_for_all_that_a_sampled_user_moves(m):
     batch, relation = Sample(Poisson(rate="1/4")), AddRemoveOne("user", trajectories=m)
     counts = [Release(name, VisitCounts(1, 1, KEYS), Laplace(scale=4), schedule=batch) for name in ("a", "b")]
-    both = SharedSample(tuple(map(SampledRelease, counts)))
+    both = SharedSample(tuple(counts))
     assert both.cost(relation).pure.number({}) >= math.log1p(math.expm1(2 * m / 4) / 4) * (1 - 1e-12)
 
 
@@ -238,6 +234,6 @@ def test_what_is_priced_for_one_record_is_refused_for_several_by_itself(one):
 
 
 def test_every_procedure_is_tried_here():
-    tried = {NoisyMax, ScoredChoice, SparseVector, VaryingRelease, SampledRelease, SharedSample, MatrixMechanism}
+    tried = {NoisyMax, ScoredChoice, SparseVector, SharedSample, MatrixMechanism}
     assert tried | {type(one) for one in ONE_RECORD} == set(OURS)
     assert tried | {OwnMechanism} == set(OF_SEVERAL)

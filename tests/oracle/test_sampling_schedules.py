@@ -37,7 +37,7 @@ def declared(schedule, relation, noise=None, claim=None):
 
 
 def procedure(schedule, relation, noise=None):
-    return declared(schedule, relation, noise).procedures[0]
+    return declared(schedule, relation, noise).releases[0]
 
 
 def upper(schedule, relation, epsilon, noise=None):
@@ -264,7 +264,7 @@ def test_a_user_who_is_far_from_nobody_is_hardly_amplified_when_replaced():
     density = laplace.pdf
     first, second = (((1 - q) * density(x) + q * density(x - place)) for place in (51.0, 50.0))
     true = float(np.abs(np.log(first / second)).max())
-    charged = one.procedures[0].cost(SWAP).pure.number()
+    charged = one.releases[0].cost(SWAP).pure.number()
     assert true <= charged * (1 + 1e-12)
     assert charged == pytest.approx(1.0, abs=1e-6)
     assert math.log(1 + q * (math.e - 1)) < true  # what the formula for batches would have charged

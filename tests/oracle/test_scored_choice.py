@@ -88,8 +88,8 @@ def test_the_exponential_mechanism_composes_by_its_range_and_permute_and_flip_do
     numbers = {}
     for name in NAMES:
         setting = resolve_setting(name, {})
-        many = tuple(replace_name(setting.declared.procedures[0], f"{name} {i}") for i in range(20))
-        numbers[name] = account(replace(setting.declared, procedures=many)).at(setting.values).epsilon(1e-6)
+        many = tuple(replace_name(setting.declared.releases[0], f"{name} {i}") for i in range(20))
+        numbers[name] = account(replace(setting.declared, releases=many)).at(setting.values).epsilon(1e-6)
     assert numbers["exponential-mechanism"] < 0.75 * numbers["permute-and-flip"]
     assert numbers["permute-and-flip"] == pytest.approx(numbers["noisy-max"])
 
@@ -102,8 +102,8 @@ def replace_name(procedure, name):
 def test_noise_five_per_cent_too_small_is_refuted(name):
     setting = resolve_setting(name, {})
     assert verify(setting.declared, setting.values).method == "proved"
-    quieter = tuple(one.with_std(Fraction(19, 20)) for one in setting.declared.procedures)
-    verdict = verify(replace(setting.declared, procedures=quieter), setting.values)
+    quieter = tuple(one.with_std(Fraction(19, 20)) for one in setting.declared.releases)
+    verdict = verify(replace(setting.declared, releases=quieter), setting.values)
     assert verdict.verdict == "fails"
     assert verdict.lower_ratio == pytest.approx(20 / 19, rel=1e-3)
 

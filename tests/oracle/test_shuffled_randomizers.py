@@ -79,7 +79,7 @@ def test_both_bounds_enclose_the_worst_case_over_all_data(k, e0, users):
         truth = worst(k, e0, users, e)
         judged = declared(claim=ApproxDP(0, "1/2"), e0=Fraction(e0), users=users, **kind)
         upper = account(judged).at(judged.values()).delta(e)
-        lower = max(pair_delta(p.outcomes, 1, e) for p in judged.procedures[0].pairs(judged.relation, judged.values()))
+        lower = max(pair_delta(p.outcomes, 1, e) for p in judged.releases[0].pairs(judged.relation, judged.values()))
         assert lower <= truth * (1 + 1e-12) <= upper * (1 + 1e-9) + 1e-15
         if k == 2:
             assert lower >= 0.9 * truth  # of few users others who differ are worst
@@ -130,7 +130,7 @@ def test_runs_have_the_law_of_the_counts(counted, swapped):
 def test_laplace_messages_are_counted_above_a_threshold():
     e0, users = 2.0, 30
     judged = declared("laplace", claim=PureDP(epsilon), e0=2, users=users)
-    pairs = judged.procedures[0].pairs(judged.relation, judged.values())
+    pairs = judged.releases[0].pairs(judged.relation, judged.values())
     truth = []
     for threshold in (0.5, 1.0):
         one, zero = (laplace.sf(threshold, loc=x, scale=1 / e0) for x in (1.0, 0.0))
@@ -144,10 +144,10 @@ def test_laplace_messages_are_counted_above_a_threshold():
 
 def test_a_claim_that_is_5_percent_short_of_noise_is_refuted():
     judged = declared("binary response", claim=ApproxDP("0.95", "1e-6"), e0=2, users=200)
-    assert judged.procedures[0].std(judged.values()) == pytest.approx(math.exp(1) / math.expm1(2))
+    assert judged.releases[0].std(judged.values()) == pytest.approx(math.exp(1) / math.expm1(2))
     needed = least_noise(judged, judged.values(), epsilon=0.95, delta=1e-6).releases[0]
-    enough = replace(judged, procedures=(judged.procedures[0].with_std(Fraction(needed.ratio * 1.001)),))
-    short = replace(judged, procedures=(judged.procedures[0].with_std(Fraction(needed.ratio * 0.95)),))
+    enough = replace(judged, releases=(judged.releases[0].with_std(Fraction(needed.ratio * 1.001)),))
+    short = replace(judged, releases=(judged.releases[0].with_std(Fraction(needed.ratio * 0.95)),))
     assert [verify(one, {}).verdict for one in (enough, short)] == ["holds", "fails"]
 
 
@@ -164,7 +164,7 @@ def test_the_audit_finds_half_the_noise_and_accuses_nobody_else():
     """At confidence 1 − 1e-9, seeded."""
     honest = declared("binary response", claim=ApproxDP("0.23", "1/100"), e0=2, users=200)
     assert 0.22 < account(honest).at(honest.values()).epsilon(0.01) < 0.23
-    broken = replace(honest, procedures=(honest.procedures[0].with_std(Fraction(1, 2)),))
+    broken = replace(honest, releases=(honest.releases[0].with_std(Fraction(1, 2)),))
     asked = {"trials": 50_000, "confidence": 1 - 1e-9, "delta": 0.01}
     assert audit_releases(small.request(honest, **asked)).verdict == "consistent"
     assert audit_releases(small.request(broken, **asked)).verdict == "violation"

@@ -86,7 +86,7 @@ def test_it_holds_where_it_is_charged_and_is_undecided_where_its_price_is_of_the
     verdict = verify(charged, {})
     assert verdict.verdict == "holds"
     assert verdict.upper_ratio == pytest.approx(1, abs=1e-6)
-    short = replace(charged, procedures=(SmoothNoise("median", smoothness=0, scale=Fraction(95, 100)),))
+    short = replace(charged, releases=(SmoothNoise("median", smoothness=0, scale=Fraction(95, 100)),))
     fails = replace(short, claim=Claim(PureDP("0.9624"), source="a test"))  # 2·arsinh(1/2)
     assert verify(fails, {}).verdict == "fails"
     of_data = replace(fails, claim=replace(fails.claim, data_dependent="the local sensitivity of this median"))
@@ -96,7 +96,7 @@ def test_it_holds_where_it_is_charged_and_is_undecided_where_its_price_is_of_the
 def test_the_audit_finds_half_the_noise_and_accuses_nobody_else():
     """At confidence 1 − 1e-9, seeded."""
     honest = declared(ApproxDP("0.9625", "1/1000"), smoothness=0, scale=1)
-    broken = replace(honest, procedures=(honest.procedures[0].with_std(Fraction(1, 2)),))
+    broken = replace(honest, releases=(honest.releases[0].with_std(Fraction(1, 2)),))
     asked = {"trials": 100_000, "confidence": 1 - 1e-9, "delta": 1e-3}
     assert audit_releases(small.request(honest, **asked)).verdict == "consistent"
     assert audit_releases(small.request(broken, **asked)).verdict == "violation"

@@ -110,7 +110,7 @@ def declared(number, **values):
 @pytest.mark.parametrize(("epsilon", "c"), [("1", 1), ("1/3", 4), ("5", 2)])
 def test_the_variants_have_the_scales_of_the_figure(number, epsilon, c):
     setting = declared(number, epsilon=epsilon, c=c)
-    (procedure,) = setting.declared.procedures
+    (procedure,) = setting.declared.releases
     first, second, positives, redrawn, values = of_variant(number, Fraction(epsilon), c)
     assert procedure.threshold_scale.rational(setting.values) == first
     assert (0 if procedure.query_scale is None else procedure.query_scale.rational(setting.values)) == second
@@ -235,7 +235,7 @@ PROCEDURES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("procedure", PROCEDURES, ids=lambda p: p.words)
+@pytest.mark.parametrize("procedure", PROCEDURES, ids=lambda p: p.facts.words)
 def test_the_laws_of_what_is_seen_are_sums_over_patterns(procedure):
     """And runs of the algorithm follow them."""
     rng, runs = np.random.default_rng(3), 4_000
@@ -371,8 +371,8 @@ def test_the_value_that_leaves_costs_what_the_closed_form_says():
 @pytest.mark.parametrize("number", [1, 2])
 def test_noise_five_per_cent_too_small_is_refuted(number):
     setting = declared(number)
-    quieter = tuple(one.with_std(Fraction(19, 20)) for one in setting.declared.procedures)
-    verdict = verify(replace(setting.declared, procedures=quieter), setting.values)
+    quieter = tuple(one.with_std(Fraction(19, 20)) for one in setting.declared.releases)
+    verdict = verify(replace(setting.declared, releases=quieter), setting.values)
     assert verdict.verdict == "fails"
     assert verdict.lower_ratio == pytest.approx(20 / 19, rel=1e-3)
 

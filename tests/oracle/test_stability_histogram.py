@@ -100,7 +100,7 @@ def test_the_published_threshold_is_private_and_no_smaller_one_is():
     assert (quieter.verdict, quieter.lower_ratio > 1.02) == ("fails", True)
     assert judged(REPLACED).verdict == "fails"
     low = declared()
-    low = replace(low, procedures=(StabilityHistogram("words", scale=1 / epsilon, threshold=log(1 / delta) / 2),))
+    low = replace(low, releases=(StabilityHistogram("words", scale=1 / epsilon, threshold=log(1 / delta) / 2),))
     found = verify(low, low.values())
     assert (found.verdict, math.isinf(found.lower_ratio)) == ("fails", True)
     assert "nobody else has" in found.witness.words
@@ -137,7 +137,7 @@ def test_audits_find_half_of_the_noise():
 )  # fmt: skip
 def test_nonsense_is_refused(given):
     with pytest.raises(PrivcheckError):
-        replace(declared(), procedures=(StabilityHistogram("words", **given),))
+        replace(declared(), releases=(StabilityHistogram("words", **given),))
     several = AddRemoveOne("user", trajectories=2)
     with pytest.raises(PrivcheckError, match="all that a user has"):
         StabilityHistogram("words", scale=1, threshold=5).cost(several)

@@ -84,7 +84,7 @@ def test_a_schedule_that_pays_for_itself_is_proved_for_all_parameters():
     exact = declared(ZCDP(rho), Gaussian(variance=T * (T + 1) / 4 / rho), lambda t: 1 / sqrt(t))
     verdict = verify(exact, {})
     assert (verdict.verdict, verdict.method, verdict.upper_ratio) == ("holds", "proved", 1)
-    short = replace(exact, procedures=(exact.procedures[0].with_std(Fraction(95, 100)),))
+    short = replace(exact, releases=(exact.releases[0].with_std(Fraction(95, 100)),))
     assert verify(short, {}).verdict == "fails"
     assert verify(short, {}).lower_ratio == pytest.approx(0.95**-2, rel=1e-5)
 
@@ -109,7 +109,7 @@ def test_two_laplace_outputs_of_different_scale_by_integration(quarters, share):
     scale = Fraction(quarters, 4)
     moves = [float(1 / scale), float(1 / (2 * scale))]
     judged = declared(PureDP(1), Laplace(scale=scale), lambda t: t, most=2, statistic=VisitCounts(H, S, A))
-    numbers, procedure = account(judged).at(judged.values()), judged.procedures[0]
+    numbers, procedure = account(judged).at(judged.values()), judged.releases[0]
     epsilon = share * sum(moves)
     truth = laplace_delta(moves, epsilon)
     lower = max(pair_delta(one.outcomes, 1, epsilon) for one in procedure.pairs(judged.relation, judged.values()))
@@ -156,8 +156,8 @@ def test_calibration_multiplies_all_noise_and_the_audit_finds_half_of_it():
     """At confidence 1 − 1e-9, seeded."""
     judged = declared(ApproxDP("1.5", "1/10"), Gaussian(variance=1), lambda t: 1 / sqrt(t), relation=ReplaceOne("user"))
     needed = least_noise(judged, judged.values(), epsilon=1.5, delta=0.1).releases[0]
-    honest = replace(judged, procedures=(judged.procedures[0].with_std(Fraction(needed.ratio * 1.0001)),))
-    broken = replace(judged, procedures=(judged.procedures[0].with_std(Fraction(needed.ratio / 2)),))
+    honest = replace(judged, releases=(judged.releases[0].with_std(Fraction(needed.ratio * 1.0001)),))
+    broken = replace(judged, releases=(judged.releases[0].with_std(Fraction(needed.ratio / 2)),))
     assert [verify(one, {}).verdict for one in (honest, broken)] == ["holds", "fails"]
     asked = {"trials": 20_000, "confidence": 1 - 1e-9, "delta": 0.1}
     assert audit_releases(small.request(honest, **asked)).verdict == "consistent"

@@ -79,9 +79,9 @@ def test_the_bounds_are_as_close_as_two_candidates_are_bad():
     gaussian = resolve_setting("pate", {"noise": "gaussian"})
     needed = least_noise(gaussian.declared, gaussian.values, epsilon=2, delta=1e-5).releases[0]
     enough = replace(gaussian.declared, claim=Claim(ApproxDP(2, "1/100000"), source="a test"))
-    enough = replace(enough, procedures=(enough.procedures[0].with_std(Fraction(needed.ratio * 1.0001)),))
+    enough = replace(enough, releases=(enough.releases[0].with_std(Fraction(needed.ratio * 1.0001)),))
     assert verify(enough, gaussian.values).verdict == "holds"
-    short = replace(enough, procedures=(enough.procedures[0].with_std(Fraction(7, 10)),))
+    short = replace(enough, releases=(enough.releases[0].with_std(Fraction(7, 10)),))
     assert verify(short, gaussian.values).verdict == "fails"
 
 
@@ -101,7 +101,7 @@ def test_the_audit_finds_half_the_noise_and_accuses_nobody_else():
     setting = resolve_setting("pate", {"noise": "gaussian", "queries": "400", "std": "20"})
     honest = replace(setting.declared, claim=Claim(ApproxDP("2.13", "1/10"), source="a test"))
     assert 2.12 < account(honest).at(setting.values).epsilon(0.1) < 2.13
-    broken = replace(honest, procedures=(honest.procedures[0].with_std(Fraction(1, 2)),))
+    broken = replace(honest, releases=(honest.releases[0].with_std(Fraction(1, 2)),))
     asked = {"trials": 50_000, "confidence": 1 - 1e-9, "sets": setting.values, "delta": 0.1}
     assert audit_releases(small.request(honest, **asked)).verdict == "consistent"
     assert audit_releases(small.request(broken, **asked)).verdict == "violation"

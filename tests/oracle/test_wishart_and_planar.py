@@ -159,7 +159,7 @@ def test_geo_indistinguishability_is_a_claim_for_a_diameter():
 )
 def test_nonsense_is_refused(make, why):
     with pytest.raises(PrivcheckError, match=why):
-        judged(make(), PureDP(epsilon), REPLACED, model="local" if "planar" in make().words else "central")
+        judged(make(), PureDP(epsilon), REPLACED, model="local" if "planar" in make().facts.words else "central")
 
 
 def test_relations_that_make_no_sense_are_refused():

@@ -294,9 +294,9 @@ MISTAKES = {
     "noisy max as a statistic": (
         lambda: of(statistic=NoisyMax("w", noise="laplace", scale=1, candidates=2)), "statistic",
     ),
-    "noisy max as a release": (
-        lambda: declared(releases=(NoisyMax("w", noise="laplace", scale=1, candidates=2),)),
-        "expected Release, got NoisyMax",
+    "a statistic as a release": (
+        lambda: declared(releases=(sums(),)),
+        "expected Release(…), NoisyMax(…) or another release",
     ),
     "a symbol without a parameter": (lambda: selected(scale=symbol("z", "positive")), "no Parameter is declared for z"),
     "users' own at a curator": (lambda: clipped(schedule=PerUser()), "declare model='local'"),

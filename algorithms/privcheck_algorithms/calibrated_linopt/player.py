@@ -47,7 +47,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
     mdp, steps, drawn = request.world.mdp, c.H if c.public is None else 0, 0.0 if noiseless else 1.0
     w, truth, points = compress(mdp), solve(mdp), grid(request.episodes)
     S, d1, d2 = mdp.states, len(c.known.basis), c.phi.shape[-1]
-    names = tuple(release.name for release in declared(request).releases)
+    names = tuple(release.name for release in declared(request).noisy)
 
     def start(number: int) -> Replicate:
         own = seeds(request.seed, number, "users", "noise", "draws")
@@ -139,7 +139,7 @@ def numbers(request: OnlineRequest) -> Numbers:
     if request.options["growth"] < 1:
         message = f"growth (each batch is so much larger): expected at least 1, got {request.options['growth']}"
         raise ParameterError(message, name="growth", given=request.options["growth"])
-    noise = {r.name: r.mechanism.at(request.values).scale for r in declaration.releases}
+    noise = {r.name: r.mechanism.at(request.values).scale for r in declaration.noisy}
     mdp, public = world.mdp, None
     if "rewards" not in noise:
         public = np.broadcast_to(world.public_model.mean_reward, (mdp.horizon, mdp.states, mdp.actions)).copy()

@@ -86,7 +86,7 @@ def numbers(request: OnlineRequest) -> Numbers:
     if isinstance(declaration.relation, ReplaceOne) and declaration.relation.initial == "fixed" and not mdp.fixed_start:
         message = f"initial=fixed: in {request.world.name} the first state is drawn; use --set initial=any"
         raise ParameterError(message, name="initial", given="fixed")
-    noise = {r.name: r.mechanism.at(request.values).scale for r in declaration.releases}
+    noise = {r.name: r.mechanism.at(request.values).scale for r in declaration.noisy}
     pooled = request.readings.get("counts", "pooled") == "pooled"
     return Numbers(
         H=mdp.horizon,
@@ -203,7 +203,7 @@ def play_one_policy(request: OnlineRequest, *, noiseless: bool) -> Player:
     refuse(request, vectors=0)
     pooled = request.readings.get("counts", "pooled") == "pooled"
     _refuse_pooled(request, pooled=pooled)
-    releases, mdp = declared(request).releases, request.world.mdp
+    releases, mdp = declared(request).noisy, request.world.mdp
     sigma = {release.name: release.mechanism.at(request.values).scale for release in releases}
     shapes = {release.name: release.statistic.shape(request.values) for release in releases}
     tuning = tune(
@@ -221,7 +221,7 @@ def play_one_policy(request: OnlineRequest, *, noiseless: bool) -> Player:
 
     def publish(one: Replicate, batch: Ended) -> None:
         source = ReleaseNoise()  # of this batch
-        for i, entry in enumerate(request.setting.released.releases):
+        for i, entry in enumerate(request.setting.released.noisy):
             grid_of, noise = entry.statistic, entry.mechanism.at(request.values)
             assert isinstance(grid_of, OnGrid)
             whole = one.arrays[f"exact_{entry.name}"] / float(grid_of.unit)
@@ -244,7 +244,7 @@ def play_one_policy(request: OnlineRequest, *, noiseless: bool) -> Player:
 def reward_unit(request: OnlineRequest) -> float:
     """Returns to which grid users round their rewards: that of the reward sums under release noise; 0 for none."""
     drawn = request.setting.drawn
-    grids = [] if drawn is None else [r.statistic.unit for r in drawn.releases if isinstance(r.statistic, OnGrid)]
+    grids = [] if drawn is None else [r.statistic.unit for r in drawn.noisy if isinstance(r.statistic, OnGrid)]
     return float(max(grids, default=0))
 
 
@@ -324,7 +324,7 @@ def take_turns(request: OnlineRequest, *, noiseless: bool) -> Player:
 
     label = "calibrated-ucb-vi in turns, noiseless" if noiseless else "calibrated-ucb-vi in turns"
     diagnostics = {"batches": float(B), "noise_std": c.sigma, "noise_std_rewards": c.sigma_rewards}
-    names = tuple(release.name for release in declared(request).releases)
+    names = tuple(release.name for release in declared(request).noisy)
     return Player(
         start=start,
         play=block,

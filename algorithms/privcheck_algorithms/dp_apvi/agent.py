@@ -71,8 +71,8 @@ def noise_bound(declaration: Declaration, values: Mapping[str, Fraction], *, fai
         ParameterError: A release has noise of which no bound is known.
     """
     H, S, A = (int(values[name]) for name in ("H", "S", "A"))
-    numbers = H * S * A * max(2 * S, S + len(declaration.releases) - 1)
-    return max(2 * release.mechanism.at(values).largest(numbers, failure) for release in declaration.releases)
+    numbers = H * S * A * max(2 * S, S + len(declaration.noisy) - 1)
+    return max(2 * release.mechanism.at(values).largest(numbers, failure) for release in declaration.noisy)
 
 
 def prepare(
@@ -97,7 +97,7 @@ def prepare(
     """
     H, S, A = (int(values[name]) for name in ("H", "S", "A"))
     failure, C = float(options["failure"]), unknown_penalty(options)
-    released = any(release.name == "rewards" for release in declaration.releases)
+    released = any(release.name == "rewards" for release in declaration.noisy)
     if reward is None and not released:
         raise ParameterError(
             "the reward function of these data is not public, and rewards=known needs one: release noisy reward sums "
@@ -279,7 +279,7 @@ def remark(share: float) -> tuple[Remark, ...]:
 def baseline(request: RunRequest) -> float:
     """Returns the true return of APVI's policy on the same data; where rewards are released it estimates them too."""
     assert request.data.evaluate is not None
-    released = any(release.name == "rewards" for release in request.setting.declared.releases)
+    released = any(release.name == "rewards" for release in request.setting.declared.noisy)
     learnt = apvi(request.data.trajectories, reward=None if released else request.data.reward, options=request.options)
     return request.data.evaluate(learnt.policy)
 

@@ -47,7 +47,7 @@ class VapviPrivatizer:
         self.__data = data
         self._public = prepare(setting)
         self._channel, self._billboard = channel, billboard
-        released = setting.released.releases
+        released = setting.released.noisy
         self._spreads = {r.name: linear(r) for r in released if not is_weighted(linear(r))}
         self._weighted = {r.name: linear(r) for r in released if is_weighted(linear(r))}
         self._users = {r.name: r.users for r in released}

@@ -103,8 +103,7 @@ def exp3(_: Mapping[str, str]) -> Declaration:
         source=SOURCE,
         origin=Origin(kind="reconstructed", text=SOURCE, changed=NOT_AT_HAND),
         relation=relation,
-        releases=(),
-        procedures=(
+        releases=(
             OwnMechanism(
                 "arms", arguments={"odds": odds, "rate": rate, "rounds": rounds, "arms": arms}, spread="odds",
                 sampler=_sampler, log_density=_log_density, price=_price, relation=relation,

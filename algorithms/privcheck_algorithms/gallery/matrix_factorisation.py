@@ -42,8 +42,7 @@ def declare_matrix_factorisation(_: Mapping[str, str]) -> Declaration:
         source=SOURCE,
         origin=Origin(kind="printed", text=SOURCE),
         relation=ZeroOut("user", trajectories=epochs),
-        releases=(),
-        procedures=(
+        releases=(
             MatrixMechanism(
                 "gradients",
                 encoder=square_root(epochs * steps),
@@ -84,8 +83,7 @@ def declare_banded(readings: Mapping[str, str]) -> Declaration:
         source=BANDED_SOURCE,
         origin=Origin(kind="printed", text=BANDED_SOURCE),
         relation=ZeroOut("user", trajectories=epochs) if fixed else AddRemoveOne("user"),
-        releases=(),
-        procedures=(mechanism,),
+        releases=(mechanism,),
         claim=CLAIM,
         parameters=(
             EPSILON,

@@ -28,8 +28,7 @@ def noisy_max(_: Mapping[str, str]) -> Declaration:
         source=SOURCE,
         origin=Origin(kind="printed", text=SOURCE),
         relation=ReplaceOne("user"),
-        releases=(),
-        procedures=(
+        releases=(
             NoisyMax(
                 "winner", noise="laplace", scale=2 / epsilon, candidates=symbol("candidates", "count"), source=SOURCE
             ),

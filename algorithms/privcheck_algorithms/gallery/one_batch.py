@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from privcheck.declaration import Claim, Declaration, Parameter, Release
 from privcheck.guarantees import ApproxDP, PureDP
 from privcheck.mechanisms import Gaussian, Laplace
-from privcheck.procedures import NoisyMax, OnSample, SampledRelease, SharedSample
+from privcheck.procedures import NoisyMax, OnSample, SharedSample
 from privcheck.registry import Algorithm, Reading
 from privcheck.relations import AddRemoveOne
 from privcheck.schedules import Poisson, Sample
@@ -195,7 +195,7 @@ def one_round(
     Returns:
         (size, …) the outputs beside one another in the order of the declaration; of a choice its index.
     """
-    (shared,) = declaration.procedures
+    (shared,) = declaration.joined
     assert isinstance(shared, SharedSample)
     sampling = shared.sample.sampling
     assert isinstance(sampling, Poisson)
@@ -204,8 +204,8 @@ def one_round(
     outputs = []
     for part in shared.parts:
         exact = held @ users[part.name]
-        if isinstance(part, SampledRelease):
-            outputs.append(part.release.mechanism.at(values).add(exact, rng))
+        if isinstance(part, Release):
+            outputs.append(part.mechanism.at(values).add(exact, rng))
             continue
         for selection in part.procedures:
             assert isinstance(selection, NoisyMax)

@@ -90,8 +90,7 @@ def output_perturbation(_: Mapping[str, str]) -> Declaration:
         source=SOURCE,
         origin=Origin(kind="printed", text=SOURCE),
         relation=relation,
-        releases=(),
-        procedures=(
+        releases=(
             OwnMechanism(
                 "classifier",
                 arguments={

@@ -71,8 +71,7 @@ def pate(readings: Mapping[str, str]) -> Declaration:
         source=SOURCE,
         origin=Origin(kind="reconstructed", text=SOURCE, changed=NOT_AT_HAND),
         relation=ReplaceOne("user"),
-        releases=(),
-        procedures=(
+        releases=(
             NoisyVotes(
                 "labels", noise="gaussian" if gaussian else "laplace", spread=spread, queries=queries, source=where
             ),

@@ -126,8 +126,7 @@ def policy_evaluation(readings: Mapping[str, str]) -> Declaration:
         source=SOURCE,
         origin=Origin(kind="printed", text=SOURCE),
         relation=_RELATION,
-        releases=(overall,) if everywhere else (),
-        procedures=() if everywhere else (smooth,),
+        releases=(overall if everywhere else smooth,),
         claim=Claim(ApproxDP(epsilon, delta), source=SOURCE),
         parameters=(
             Parameter(name="epsilon", default=1, kind="positive", meaning="ε of the claim, nats"),

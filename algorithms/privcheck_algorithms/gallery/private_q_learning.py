@@ -80,8 +80,7 @@ def private_q_learning(_: Mapping[str, str]) -> Declaration:
         source=SOURCE,
         origin=Origin(kind="printed", text=SOURCE),
         relation=relation,
-        releases=(),
-        procedures=(
+        releases=(
             OwnMechanism(
                 "Q functions",
                 arguments={"sigma": sigma, "beta": 1 / step, "updates": updates, "moved": moved},

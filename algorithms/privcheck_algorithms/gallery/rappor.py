@@ -45,8 +45,7 @@ def rappor(readings: Mapping[str, str]) -> Declaration:
         origin=Origin(kind="printed", text=SOURCE),
         relation=ReplaceOne("user"),
         model="local",
-        releases=(),
-        procedures=(answer,),
+        releases=(answer,),
         claim=claim,
         parameters=(
             Parameter(name="bits", default=128, kind="count", least=4, meaning="of the Bloom filter"),

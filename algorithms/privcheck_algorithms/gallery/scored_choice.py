@@ -27,8 +27,7 @@ def _algorithm(name: str, by: Way, title: str, source: str, claimed: str) -> Alg
             source=source,
             origin=Origin(kind="printed", text=source),
             relation=ReplaceOne("user"),
-            releases=(),
-            procedures=(
+            releases=(
                 ScoredChoice("choice", by=by, epsilon=epsilon, candidates=symbol("candidates", "count"), source=source),
             ),
             claim=Claim(PureDP(epsilon), source=claimed),

@@ -91,8 +91,7 @@ def variant(number: int, whose: str, claimed: str, make: Make, *, stops: bool = 
             source=source,
             origin=Origin(kind="printed", text=source),
             relation=ReplaceOne("user"),
-            releases=(),
-            procedures=(make(symbol("c", "count"), symbol("queries", "count"), source),),
+            releases=(make(symbol("c", "count"), symbol("queries", "count"), source),),
             claim=Claim(PureDP(epsilon), source=claimed),
             parameters=(
                 Parameter(name="epsilon", default=1, kind="positive", meaning="ε in nats"),

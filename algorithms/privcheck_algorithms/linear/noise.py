@@ -68,7 +68,7 @@ def streams(declaration: Declaration, values: Mapping[str, Fraction], outputs: i
     Raises:
         ParameterError: A release's outputs are no sums over all users so far, or cells or releases share its noise.
     """
-    for release in declaration.releases:
+    for release in declaration.noisy:
         if not isinstance(release.schedule, Once | EveryEpisode | Tree):
             message = f"release {release.name!r}: expected sums over all users so far, got {release.schedule.words}"
             raise ParameterError(message, name="schedule", given=release.name)
@@ -88,7 +88,7 @@ def streams(declaration: Declaration, values: Mapping[str, Fraction], outputs: i
                 else "fresh"
             ),
         )
-        for release in declaration.releases
+        for release in declaration.noisy
     }
 
 

@@ -108,11 +108,11 @@ def curator(request: OnlineRequest, *, noiseless: bool = False, kinds: Collectio
             "is the user's own: use --set initial=any"
         )
         raise ParameterError(message, name="initial", given="fixed")
-    schedules = {type(release.schedule) for release in declaration.releases}
+    schedules = {type(release.schedule) for release in declaration.noisy}
     kind = _KINDS.get(next(iter(schedules))) if len(schedules) == 1 else None
     if kind is None or kind not in kinds:
         raise ParameterError(f"{declaration.name}: expected trees or users' own releases, got {schedules}")
-    laws = {release.mechanism.at(values) for release in declaration.releases}
+    laws = {release.mechanism.at(values) for release in declaration.noisy}
     if len(laws) != 1:
         shown = sorted((law.name, law.scale) for law in laws)
         raise ParameterError(f"{declaration.name}: expected one noise for all counters, got {shown}")
@@ -158,7 +158,7 @@ def vectors(request: OnlineRequest) -> float:
 
     Of batches the noisy ones of each are kept.
     """
-    schedules = {type(release.schedule) for release in declared(request).releases}
+    schedules = {type(release.schedule) for release in declared(request).noisy}
     if schedules == {Batches}:
         return 2 + outputs(request.episodes, first_batch(request))
     return 2 + levels(request.episodes) if schedules == {Tree} else 1
@@ -173,7 +173,7 @@ def draws_again(request: OnlineRequest) -> float:
     H, S, A = mdp.horizon, mdp.states, mdp.actions
     if needed(request, vectors=vectors(request)) <= MEMORY:
         return 0.0
-    for release in declared(request).releases:
+    for release in declared(request).noisy:
         if not isinstance(release.schedule, Tree) or noise.code(release.mechanism.at(request.values)) != noise.LAPLACE:
             return 0.0
     threads = max(1, min(request.workers, request.replicates)) / request.replicates

@@ -116,7 +116,7 @@ class Stage:
         """Returns what auditors see of an agent whose policy is made of these arrays."""
         T, S, A, _ = self.layout
         counters = CounterFace(
-            names=tuple(release.name for release in declared(self.request).releases),
+            names=tuple(release.name for release in declared(self.request).noisy),
             sizes=(T, S, A),
             episodes=self.request.episodes,
             policy=policy,

@@ -284,7 +284,7 @@ def _scales(request: OnlineRequest) -> tuple[float, float, float, float]:
     Raises:
         ParameterError: The declaration has other releases, no trees, or noise without a kernel.
     """
-    releases = {release.name: release for release in declared(request).releases}
+    releases = {release.name: release for release in declared(request).noisy}
     if set(releases) != set(NAMES) or any(not isinstance(one.schedule, Tree) for one in releases.values()):
         message = f"{declared(request).name}: expected the trees {', '.join(NAMES)}; got {', '.join(releases)}"
         raise ParameterError(message, name="declaration")

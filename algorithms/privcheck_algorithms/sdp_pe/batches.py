@@ -40,7 +40,7 @@ class Shuffled:
     def noise(self, users: int) -> ShuffledNoise:
         """Returns the declared noise behind a shuffler with so many users."""
         if users not in self.known:
-            declared = self.request.setting.declared.releases[0].mechanism
+            declared = self.request.setting.declared.noisy[0].mechanism
             self.known[users] = shuffled_noise(declared.at({**self.request.values, "n": Fraction(users)}))
         return self.known[users]
 

@@ -157,7 +157,7 @@ class _Run:
             message = f"growth (each batch is so much larger): expected at least 1, got {option['growth']:g}"
             raise ParameterError(message, name="growth", given=request.options["growth"])
         self._request, self._mdp, self._noiseless = request, mdp, noiseless
-        noise = shuffled_noise(declared(request).releases[0].mechanism.at(request.values))
+        noise = shuffled_noise(declared(request).noisy[0].mechanism.at(request.values))
         self.decoys = noise.bits[0]
         self._choice = Choice(variance=noise.std**2, width=option["width"], lean=option["lean"], prior=option["prior"])
         K = request.episodes

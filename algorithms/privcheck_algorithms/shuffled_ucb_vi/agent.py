@@ -111,7 +111,7 @@ def player(request: OnlineRequest, *, noiseless: bool = False) -> Player:
         ParameterError: Sizes that are not the environment's, no episode, tables beyond 8 GB, or a refused option.
     """
     refuse(request, vectors=0)
-    releases = declared(request).releases
+    releases = declared(request).noisy
     noise = {release.name: shuffled_noise(release.mechanism.at(request.values)) for release in releases}
     decoys = {name: law.bits[0] for name, law in noise.items()}
     shapes = {release.name: release.statistic.shape(request.values) for release in releases}

@@ -65,25 +65,25 @@ def refuse_unfit(
 
 
 def _no_curve(request: AuditRequest) -> str:
-    if request.declaration.procedures:
+    if request.declaration.others:
         return f"it is about Gaussian releases only, and {_others(request.declaration)} is none"
-    other = sorted({r.mechanism.law.name for r in request.declaration.releases if not r.mechanism.law.gaussian})
+    other = sorted({r.mechanism.law.name for r in request.declaration.noisy if not r.mechanism.law.gaussian})
     if other:
         return f"it is about Gaussian releases only, and here some noise is {', '.join(other)}"
     return "" if request.delta > 0 else "at δ = 0 a Gaussian release has no finite ε; give --delta"
 
 
 def _others(declaration: Declaration) -> str:
-    return ", ".join(f"{procedure.name} ({procedure.output})" for procedure in declaration.procedures)
+    return ", ".join(f"{one.name} ({one.facts.output})" for one in declaration.others)
 
 
 def _no_crowd(declaration: Declaration, request: AuditRequest) -> str:
-    if declaration.procedures:
+    if declaration.others:
         return f"it needs noisy tables in which many users have cells, and {_others(declaration)} is none"
-    if not all(isinstance(r.schedule, Once) for r in declaration.releases):
+    if not all(isinstance(r.schedule, Once) for r in declaration.noisy):
         return "it needs releases that are made once, about all users together"
     data = GramMatrices | FeatureSums | ClippedSums | Stated  # of other data than trajectories
-    other = declaration.records is not None or any(isinstance(r.statistic, data) for r in declaration.releases)
+    other = declaration.records is not None or any(isinstance(r.statistic, data) for r in declaration.noisy)
     tabular = {"H", "S", "A"} <= request.values.keys() and declaration.candidates is None and not other
     if not tabular or declaration.groups != ("",):
         return "it gives many users a table cell each, and these are not tables of states and actions"
@@ -95,9 +95,9 @@ def _no_crowd(declaration: Declaration, request: AuditRequest) -> str:
 
 
 def _no_group(declaration: Declaration, bound: Limits) -> str:
-    if declaration.procedures:
+    if declaration.others:
         return f"it moves several users at once, and nobody says how {_others(declaration)} then moves"
-    if not all(isinstance(r.schedule, Once) for r in declaration.releases):
+    if not all(isinstance(r.schedule, Once) for r in declaration.noisy):
         return "it moves several users at once, which adds up only where releases are made once, about all users"
     if bound.least >= _SMALL:
         return f"it is for small ε, below {_SMALL:g}, and here it is {bound.least:.3g}"

@@ -127,7 +127,7 @@ def instance(setting: Setting, algorithm: Algorithm) -> WholeAgent:
         passes = agent.batch(setting, stay)
     return WholeAgent(
         exact=(first, second),
-        noise={release.name: release.mechanism.at(values) for release in declaration.releases},
+        noise={release.name: release.mechanism.at(values) for release in declaration.noisy},
         agent=passes,
         actions=A,
     )
@@ -137,7 +137,7 @@ def _users(agent: OfflineAgent, setting: Setting) -> int:
     if agent.users is not None:
         return agent.users(setting)
     _, S, A = sizes(setting.values)
-    std = max(release.mechanism.std.number(setting.values) for release in setting.declared.releases)
+    std = max(release.mechanism.std.number(setting.values) for release in setting.declared.noisy)
     return max(1, math.ceil(_NOISES * S * A * std))
 
 
@@ -145,4 +145,4 @@ def _tables(
     declaration: Declaration, base: Trajectories, user: Trajectories | None
 ) -> Mapping[str, NDArray[np.float64]]:
     data = base if user is None else concatenate([base, user])
-    return {release.name: release.statistic.compute(data) for release in declaration.releases}
+    return {release.name: release.statistic.compute(data) for release in declaration.noisy}

@@ -161,7 +161,7 @@ def instance(setting: Setting, algorithm: Algorithm) -> OnlineRuns:
     start = S - 1 if _any_start(setting.declared) else 0
     stays = answers(H, S, A, to=0, start=0, rewards=(0.0, 0.0))
     goes = answers(H, S, A, to=S - 1, start=start, rewards=(1.0, 1.0))
-    shared = any("outputs" in release.draw.across for release in setting.declared.releases)
+    shared = any("outputs" in release.draw.across for release in setting.declared.noisy)
     return OnlineRuns(
         make=algorithm.online, request=request, first=(stays, goes), place=_LATER if shared and K > _LATER else 1
     )

@@ -134,7 +134,7 @@ def instance(placed: Placed) -> Runs:
     setting, agent = placed.closely.setting, placed.closely.agent
     declaration, values = setting.declared, setting.values
     base = placed.users(_count_users(placed), np.random.default_rng(0))  # public: the same in every audit
-    noise = {release.name: release.mechanism.at(values) for release in declaration.releases}
+    noise = {release.name: release.mechanism.at(values) for release in declaration.noisy}
     pair = placed.ends()[0]
     arms = tuple([*base, *([] if user is None else [user])] for user in pair)
     mdp = placed.world.mdp
@@ -152,5 +152,5 @@ def _count_users(placed: Placed) -> int:
     setting, mdp = placed.closely.setting, placed.world.mdp
     if placed.closely.agent.users is not None:
         return placed.closely.agent.users(setting)
-    std = max(release.mechanism.std.number(setting.values) for release in setting.declared.releases)
+    std = max(release.mechanism.std.number(setting.values) for release in setting.declared.noisy)
     return max(1, math.ceil(_NOISES * mdp.states * mdp.actions * std))

@@ -42,7 +42,7 @@ def why_not(declaration: Declaration) -> str:
 
 def behind_a_shuffler(declaration: Declaration) -> bool:
     """Returns whether messages leave a shuffler."""
-    return any(r.mechanism.law.shuffled for r in declaration.releases)
+    return any(r.mechanism.law.shuffled for r in declaration.noisy)
 
 
 def run(request: AuditRequest, algorithm: Algorithm) -> AuditResult:
@@ -78,9 +78,9 @@ def _add_said(result: AuditResult, request: AuditRequest) -> AuditResult:
 def _trials(algorithm: Algorithm) -> int:
     """Returns a million runs; fewer of procedures of many rounds, which are drawn one by one."""
     declaration = None if algorithm.declare is None else algorithm.declare({})
-    if declaration is None or not declaration.procedures:
+    if declaration is None or not declaration.others:
         return 1_000_000
-    rounds = max(int(procedure.rounds.number(declaration.values())) for procedure in declaration.procedures)
+    rounds = max(int(one.facts.rounds.number(declaration.values())) for one in declaration.others)
     return max(_FEWEST, min(100_000, _ROUNDS // max(1, rounds)))
 
 

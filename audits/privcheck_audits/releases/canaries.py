@@ -96,17 +96,17 @@ def worst_canary(priced: Priced) -> Canary:
     """
     declaration, values = priced.declaration, priced.values
     known = [
-        (_visible(pair), pair, procedure)
-        for procedure in declaration.procedures
-        for pair in procedure.pairs(declaration.relation, values)
+        (_visible(pair), pair, one)
+        for one in declaration.joined
+        for pair in one.pairs(declaration.relation, values)
         if pair.sampler is not None
     ]
     if known:
         epsilon, pair, procedure = max(known, key=lambda one: one[0])
         of_procedure = _run_procedure(procedure, pair, epsilon)
-        if not declaration.releases:
+        if not declaration.noisy:
             return of_procedure
-        noisy = worst_canary(priced.of(replace(declaration, procedures=())))
+        noisy = worst_canary(priced.of(replace(declaration, releases=declaration.noisy)))
         return max(noisy, of_procedure, key=lambda one: gdp_epsilon(one.mu, _VISIBLE) + one.pure)
     canaries = [
         canary(declaration, values, pair, group)
@@ -127,7 +127,7 @@ def _run_procedure(procedure: Procedure, pair: KnownPair, epsilon: float) -> Can
     assert pair.sampler is not None
     runs = ProcedureRuns(releases=(procedure.name,), sampler=pair.sampler)
     return Canary(
-        pair=pair.data, groups=(runs,), mu=0.0, pure=epsilon, words=f"{procedure.output}: {pair.words}",
+        pair=pair.data, groups=(runs,), mu=0.0, pure=epsilon, words=f"{procedure.facts.output}: {pair.words}",
         group=procedure.users,
     )  # fmt: skip
 

@@ -204,7 +204,7 @@ def _place_canaries(
     alone = [take(first, slice(j, j + 1)) for j in range(first.users)]
     other = [None if second is None else take(second, slice(j, j + 1)) for j in range(first.users)]
     tables = []
-    for release in declaration.releases:
+    for release in declaration.noisy:
         moved = [release.moved(pair, values) for pair in zip(alone, other, strict=True)]
         if not moved[0].cells.size:
             continue

@@ -56,7 +56,7 @@ def hear_samplers(declaration: Declaration, values: Mapping[str, Fraction], seed
 
 
 def _mechanisms(declaration: Declaration) -> Iterator[OwnMechanism]:
-    return (one for one in declaration.procedures if isinstance(one, OwnMechanism))
+    return (one for one in declaration.releases if isinstance(one, OwnMechanism))
 
 
 def _hear(one: OwnMechanism, data: Any, at: Mapping[str, float], seed: int) -> Heard:

@@ -101,8 +101,8 @@ def instances(request: AuditRequest) -> list[Mapping[str, Fraction]]:
     """
     if (
         "H" not in request.values
-        or request.declaration.procedures
-        or all(r.mechanism.law.gaussian for r in request.declaration.releases)
+        or request.declaration.others
+        or all(r.mechanism.law.gaussian for r in request.declaration.noisy)
     ):
         return [request.values]
     short = {"K": Fraction(2)} if "K" in request.values else {}

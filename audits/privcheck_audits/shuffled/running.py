@@ -122,7 +122,7 @@ def declared_scales(agent: Watched) -> dict[str, GaussianNoise]:
     values = agent.request.values
     return {
         r.name: GaussianNoise(scale=shuffled_noise(r.mechanism.at(r.quietest(values))).scale)
-        for r in agent.declaration.releases
+        for r in agent.declaration.noisy
     }
 
 
@@ -139,7 +139,7 @@ def _dither_slices(
         AuditError: A batch has another size than those declared.
     """
     (noisy, exact), values, made = tables, agent.request.values, {}
-    for release in agent.declaration.releases:
+    for release in agent.declaration.noisy:
         if (name := release.name) not in noisy:
             continue
         sizes = batches.get(name, ())

@@ -56,7 +56,7 @@ class Watched:
     @property
     def trees(self) -> frozenset[str]:
         """Returns the releases whose outputs are sums over all users so far, of P-sums with noise of their own."""
-        return frozenset(r.name for r in self.declaration.releases if isinstance(r.schedule, Tree))
+        return frozenset(r.name for r in self.declaration.noisy if isinstance(r.schedule, Tree))
 
     def player(self, seed: int, *, mdp: FiniteMDP | None = None, noiseless: bool = False) -> Player:
         """Returns the agent in its own world or in another one, ready to play."""
@@ -165,7 +165,7 @@ def make_world(
 def _stream_sizes(setting: Setting) -> set[str]:
     """Returns the parameters that say how many outputs there are: of batches, of updates."""
     names: set[str] = set()
-    for release in setting.declared.releases:
+    for release in setting.declared.noisy:
         if isinstance(release.schedule, Tree | EveryEpisode):
             names |= release.schedule.times.symbols - release.statistic.symbols
     return names

@@ -41,7 +41,7 @@ class CheckedFace:
             )
             raise ParameterError(message, name="face")
         self._player, self._face, self._episodes = player, player.face, episodes
-        self._releases = setting.declared.releases
+        self._releases = setting.declared.noisy
         self._shapes = {release.name: release.statistic.shape(setting.values) for release in self._releases}
         self._due = min(_outputs(release.schedule, setting, episodes) for release in self._releases)
         self._apart = len({release.schedule.words for release in self._releases}) > 1

@@ -67,22 +67,22 @@ def publish(
         counter: Makes the counter of a tree. What its noise is added to is the P-sum that closes, which is taken here
             from the counter's sums without noise.
     """
-    last = {release.name: outputs(release, values) for release in declaration.releases}
-    parts = {release.name: release.statistic.shape(values)[0] for release in declaration.releases}
+    last = {release.name: outputs(release, values) for release in declaration.noisy}
+    parts = {release.name: release.statistic.shape(values)[0] for release in declaration.noisy}
     seats = Seats(users, values)
-    sums = {r.name: tree_sums(r, seats, values, counter) for r in declaration.releases if isinstance(r.schedule, Tree)}
+    sums = {r.name: tree_sums(r, seats, values, counter) for r in declaration.noisy if isinstance(r.schedule, Tree)}
     alike = not sums and len(set(last.values())) == len(set(parts.values())) == 1
     for output in range(1, max(last.values()) + 1):
         channel = opened(output)
-        data = seats.find_data(declaration.releases, output) if alike else None
+        data = seats.find_data(declaration.noisy, output) if alike else None
         if data is not None:  # all statistics of the same users, as an agent's own privatizer publishes them
             privatizer = Privatizer(data, declaration, channel)
-            for part in range(parts[declaration.releases[0].name]):
+            for part in range(parts[declaration.noisy[0].name]):
                 with name_own_errors(", ".join(last)):
                     privatizer.publish(part)
                 yield output
             continue
-        out = [release for release in declaration.releases if output <= last[release.name]]
+        out = [release for release in declaration.noisy if output <= last[release.name]]
         nodes = {release.name: next(sums[release.name]) for release in out if release.name in sums}
         for part in range(max(parts[release.name] for release in out)):
             for release in out:
@@ -129,14 +129,14 @@ def replay(
         execute: What a run does with its users and channels; it yields between steps.
         stepwise: Whether each step is compared with its share of the charge too, and no slice may be missing.
     """
-    seen = replace(declaration, releases=tuple(replace(r, draw=Draw()) for r in declaration.releases))
+    seen = replace(declaration, releases=tuple(replace(r, draw=Draw()) for r in declaration.noisy))
     values = with_batch_size(seen, values)
     channels = _Channels(seen, values, seed)
     moved = {
         release.name: Moved(
             release=release, shares=step_shares(release, seen.relation, values) if stepwise else None
         )
-        for release in seen.releases
+        for release in seen.noisy
     }  # fmt: skip
     ours, theirs = (
         execute(insert_user(base, user, position), seen, values, opened)
@@ -152,13 +152,13 @@ def replay(
     for name in channels.list_unmatched():
         moved[name].same_slices = False
     words = describe_user(pair, position if base else None)
-    return tuple(d for release in seen.releases for d in moved[release.name].distances(seen.relation, values, words))
+    return tuple(d for release in seen.noisy for d in moved[release.name].distances(seen.relation, values, words))
 
 
 def with_batch_size(declaration: Declaration, values: Mapping[str, Fraction]) -> Mapping[str, Fraction]:
     """Returns the parameters with the size n of a batch, where the noise depends on it; charges do not."""
-    sizes = [n for r in declaration.releases if r.batch_sizes is not None for n in r.batch_sizes(values)]
-    depends = any(r.batch_sizes is not None for r in declaration.releases)
+    sizes = [n for r in declaration.noisy if r.batch_sizes is not None for n in r.batch_sizes(values)]
+    depends = any(r.batch_sizes is not None for r in declaration.noisy)
     return {**values, "n": Fraction(max(sizes, default=1))} if depends else values
 
 

@@ -52,15 +52,15 @@ def noise_sums(
         AuditError: An output is not finite.
     """
     recorder, seats = NoiseRecorder(declaration, values, seed=seed), Seats(users, values)
-    parts = {release.name: release.statistic.shape(values)[0] for release in declaration.releases}
-    last = {release.name: outputs(release, values) for release in declaration.releases}
-    trees = [r for r in declaration.releases if isinstance(r.schedule, Tree) and last[r.name]]
+    parts = {release.name: release.statistic.shape(values)[0] for release in declaration.noisy}
+    last = {release.name: outputs(release, values) for release in declaration.noisy}
+    trees = [r for r in declaration.noisy if isinstance(r.schedule, Tree) and last[r.name]]
     channel = _Channel(declaration, values, source)
     for run in runs:
         sums = {r.name: _TreeNoise(r, values, counter, last[r.name], int(rng.integers(2**63))) for r in trees}
         for output in range(1, max(last.values()) + 1):
             channel.open(int(rng.integers(2**63)))
-            out = [r for r in declaration.releases if output <= last[r.name]]
+            out = [r for r in declaration.noisy if output <= last[r.name]]
             closed = {r.name: sums[r.name].close(seats, output) for r in out if r.name in sums}
             for part in range(max((parts[r.name] for r in out), default=0)):
                 noises = {}

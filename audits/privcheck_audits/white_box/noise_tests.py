@@ -121,10 +121,10 @@ def list_declared_noise(declaration: Declaration, values: Mapping[str, Fraction]
     Raises:
         ParameterError: A release has a law that is not tested here.
     """
-    if why := explain_untested(declaration.releases):
+    if why := explain_untested(declaration.noisy):
         raise ParameterError(f"{declaration.name}: {why}", name="view", given="noise")
     laws = {}
-    for release in declaration.releases:
+    for release in declaration.noisy:
         declared: Mechanism = getattr(release.mechanism, "declared", release.mechanism)
         laws[release.name] = declared.at(values).of_std(release.mechanism.std.number(values))
     return laws
@@ -149,7 +149,7 @@ class NoiseRecorder:
         declared: Mapping[str, Noise] | None = None,
     ) -> None:
         self._declared = dict(declared or list_declared_noise(declaration, values))
-        self._trees = {release.name for release in declaration.releases if isinstance(release.schedule, Tree)}
+        self._trees = {release.name for release in declaration.noisy if isinstance(release.schedule, Tree)}
         self._seed = seed
         self._sizes: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
         self._bins: dict[str, NDArray[np.int64]] = {}

@@ -124,7 +124,7 @@ class OfflinePasses:
         recorded = RecordingChannel(channel)
         self._learn(users, declaration, values, recorded)
         channel.close()
-        steps = {r.name: r.statistic.shape(values)[0] for r in declaration.releases}
+        steps = {r.name: r.statistic.shape(values)[0] for r in declaration.noisy}
         return {n: np.stack([recorded.exact[n, part] for part in range(H)]) for n, H in steps.items()}
 
     def _learn(

@@ -135,7 +135,7 @@ def _replay_once(
             users. What was moved until then is a lower bound, so that what exceeds a charge still does.
     """
     release_values = agent.request.values
-    moved = {release.name: Moved(release=release, rounding=_ROUNDING) for release in agent.declaration.releases}
+    moved = {release.name: Moved(release=release, rounding=_ROUNDING) for release in agent.declaration.noisy}
     arms = [_Arm(agent, seed, mdp) for mdp in pair]
     ours, theirs = (arm.one for arm in arms)
     face = arms[0].face
@@ -195,7 +195,7 @@ def _list_unrepeated(agent: Watched, same: Replayed) -> set[str]:
 
     Messages that are differences of noisy sums are rounded, far below that.
     """
-    names = {release.name for release in agent.declaration.releases}
+    names = {release.name for release in agent.declaration.noisy}
     moved = (one for one in same.distances if one.release in names and math.isfinite(one.measured))
     return {one.release for one in moved if one.measured > _REPEATED * one.charged}
 
@@ -305,7 +305,7 @@ class _Arm:
     def __init__(self, agent: Watched, seed: int, mdp: FiniteMDP) -> None:
         self._agent, self._seed, self._mdp = agent, seed, mdp
         self.unlike: set[str] = set()  # releases to which the user added something else than they did
-        self._nodes = {release.name: TreeNodes() for release in agent.declaration.releases}
+        self._nodes = {release.name: TreeNodes() for release in agent.declaration.noisy}
         self._said = Said()
         with self._said.listen():
             self._players = {alone: agent.player(seed, mdp=mdp if alone else None) for alone in (True, False)}

@@ -40,7 +40,7 @@ class OnlineDraws:
         agent = self.agents[run % len(self.agents)]
         player = agent.player(seed)
         one, face = player.start(0), agent.face(player)
-        nodes = {release.name: TreeNodes() for release in agent.declaration.releases}
+        nodes = {release.name: TreeNodes() for release in agent.declaration.noisy}
         local = face.exact(one, 1) is None
         noiseless, twin = (agent.player(seed, noiseless=True), Twin(agent, seed)) if local else (None, None)
         before = _zeros(face.noisy(one, 1)) if local else {}

@@ -50,7 +50,7 @@ def tractable(declaration: Declaration, values: Mapping[str, Fraction]) -> dict[
         ParameterError: A statistic is too large, and no parameter that makes it smaller is known.
     """
     at = dict(values)
-    for release in declaration.releases:
+    for release in declaration.noisy:
         if isinstance(release.schedule, Tree | EveryEpisode):
             for name in release.schedule.times.symbols - release.statistic.symbols:
                 at[name] = min(at[name], Fraction(OUTPUTS))
@@ -75,9 +75,7 @@ def outputs(release: Release, values: Mapping[str, Fraction]) -> int:
 
 def audience(declaration: Declaration, values: Mapping[str, Fraction]) -> int:
     """Returns how many users there are: as many as the longest stream has outputs, or 50 where there is none."""
-    streams = [
-        outputs(r, values) for r in declaration.releases if isinstance(r.schedule, Tree | EveryEpisode | PerUser)
-    ]
+    streams = [outputs(r, values) for r in declaration.noisy if isinstance(r.schedule, Tree | EveryEpisode | PerUser)]
     return max(1, *streams) if streams else _USERS
 
 
@@ -92,12 +90,12 @@ def canaries(priced: Priced) -> tuple[tuple[Declaration, UserPair], ...]:
     for group in declaration.groups:
         seen = only(declaration, declaration.seen_by(group))
         known = candidate_pairs(priced, group)
-        drawn = declaration.records is not None or isinstance(seen.releases[0].statistic, Stated)
+        drawn = declaration.records is not None or isinstance(seen.noisy[0].statistic, Stated)
         pairs += [(seen, pair) for pair in (_furthest_first(seen, known) if drawn else known)]
     if declaration.candidates is None:
         alone = [only(declaration, [release]) for release in _linear(declaration)]
         pairs += [(one, pair) for one in alone if len(alone) > 1 for pair in candidate_pairs(priced.of(one), "")]
-    if any(isinstance(r.schedule, Tree) and r.schedule.leaves_of_a_user != expression(1) for r in declaration.releases):
+    if any(isinstance(r.schedule, Tree) and r.schedule.leaves_of_a_user != expression(1) for r in declaration.noisy):
         one = slice(0, 1)  # a leaf holds one trajectory: users are run with the first of theirs
         pairs = [(seen, (take_rows(first, one), take_rows(second, one))) for seen, (first, second) in pairs]
     return tuple(pairs)
@@ -106,7 +104,7 @@ def canaries(priced: Priced) -> tuple[tuple[Declaration, UserPair], ...]:
 def _furthest_first(declaration: Declaration, pairs: Sequence[UserPair]) -> list[UserPair]:
     """Returns the pairs, those first that move a release furthest in one of the norms."""
     first: dict[int, None] = {}
-    for release in declaration.releases if pairs else ():
+    for release in declaration.noisy if pairs else ():
         moved = [release.statistic.difference(pair) for pair in pairs]
         for sizes in (
             [change.l1 for change in moved],
@@ -199,7 +197,7 @@ def refuse_absence(declaration: Declaration) -> str:
     """Returns why one user cannot be left out of the data; empty where one can."""
     if isinstance(declaration.relation, ReplaceOne):
         return ""
-    dealt = [r.name for r in declaration.releases if isinstance(r.statistic, OneStepEach)]
+    dealt = [r.name for r in declaration.noisy if isinstance(r.statistic, OneStepEach)]
     return f"{', '.join(dealt)}: users are assigned in order, so that none can be left out" if dealt else ""
 
 
@@ -251,8 +249,8 @@ def level(user: int) -> int:
 
 
 def _cells(declaration: Declaration, values: Mapping[str, Fraction]) -> int:
-    return sum(math.prod(release.statistic.shape(values)[1:]) for release in declaration.releases)
+    return sum(math.prod(release.statistic.shape(values)[1:]) for release in declaration.noisy)
 
 
 def _linear(declaration: Declaration) -> list[Release]:
-    return [r for r in declaration.releases if isinstance(r.statistic, GramMatrices | FeatureSums)]
+    return [r for r in declaration.noisy if isinstance(r.statistic, GramMatrices | FeatureSums)]

@@ -53,7 +53,7 @@ def others(declaration: Declaration, values: Mapping[str, Fraction], rng: np.ran
     draw = _drawing(declaration, values)
     if draw is None:
         return []
-    apart = all(isinstance(release.schedule, Tree | PerUser) for release in declaration.releases)
+    apart = all(isinstance(release.schedule, Tree | PerUser) for release in declaration.noisy)
     if _stated(declaration) is not None and not _stream(declaration):
         return []
     users = draw(rng, number)
@@ -104,7 +104,7 @@ def random_pair(
         pair = one, _share_start(one, other)
     else:
         pair = one, other
-    return None if fault(relation, declaration.releases, pair, values) else pair
+    return None if fault(relation, declaration.noisy, pair, values) else pair
 
 
 def join(users: Users) -> Any:
@@ -132,7 +132,7 @@ def join(users: Users) -> Any:
 
 def _drawing(declaration: Declaration, values: Mapping[str, Fraction]) -> _DrawUsers | None:
     """Returns what draws users; None where nobody says what their data is, or no user has the data of all releases."""
-    releases, records = declaration.releases, declaration.records
+    releases, records = declaration.noisy, declaration.records
     linear = [r for r in releases if isinstance(r.statistic, GramMatrices | FeatureSums)]
     clipped = [r.statistic for r in releases if isinstance(r.statistic, ClippedSums)]
     stated = _stated(declaration)
@@ -175,12 +175,12 @@ def _candidates_are_trajectories(declaration: Declaration, values: Mapping[str, 
 
 def _stated(declaration: Declaration) -> Stated | None:
     """Returns the statistic of records, of which users come with others; None where there is none."""
-    statistic: Any = declaration.releases[0].statistic
+    statistic: Any = declaration.noisy[0].statistic
     return statistic if isinstance(statistic, Stated) and declaration.records is None else None
 
 
 def _stream(declaration: Declaration) -> bool:
-    return any(isinstance(release.schedule, Tree | EveryEpisode | PerUser) for release in declaration.releases)
+    return any(isinstance(release.schedule, Tree | EveryEpisode | PerUser) for release in declaration.noisy)
 
 
 def _trajectories(
@@ -188,7 +188,7 @@ def _trajectories(
 ) -> list[Trajectories]:
     at = {name: Fraction(size) for name, size in zip("HSA", sizes, strict=True)}
     drawn = random_users(number, at, rng, first=_first(declaration))
-    if any(_bits(release) for release in declaration.releases):
+    if any(_bits(release) for release in declaration.noisy):
         drawn = replace(drawn, rewards=np.rint(drawn.rewards))
     return [drawn.user(index) for index in range(number)]
 

@@ -46,12 +46,12 @@ def blind(declaration: Declaration, view: AuditView) -> str:
     """Returns why a declaration cannot be audited from one of these views; empty where it can."""
     if view not in {"lockstep", "noise"}:
         return ""
-    if declaration.procedures:
-        names = ", ".join(f"{procedure.name} ({procedure.output})" for procedure in declaration.procedures)
+    if declaration.others:
+        names = ", ".join(f"{one.name} ({one.facts.output})" for one in declaration.others)
         return f"{names} is not a value plus noise, and nothing else is replayed: audit the releases view"
     if view == "lockstep":
         return refuse_absence(declaration) or explain_unknown_data(declaration)
-    if why := explain_untested(declaration.releases):
+    if why := explain_untested(declaration.noisy):
         return why
     shared = declaration.shared_draws
     return f"{', '.join(shared)}: declared with noise that is shared, which a channel does not draw" if shared else ""
