@@ -23,7 +23,8 @@ from privcheck.commands.setting import Chosen, resolve_setting
 from privcheck.errors import BudgetError, ParameterError, StoreError
 from privcheck.ledger.exact import canonical, digest, write_number
 from privcheck.ledger.values import CurrencyName
-from privcheck.pricing import NumericAccount, Spent, price_ledger
+from privcheck.pricing import NumericAccount
+from privcheck.pricing.ledger import Spent, price_ledger
 from privcheck.reports.values import Audited
 from privcheck.results import NoiseKind
 from privcheck.run_folders import folder_for

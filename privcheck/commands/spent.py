@@ -8,8 +8,7 @@ from fractions import Fraction
 from privcheck.accounting.currencies import NOT_A_GUARANTEE, THEOREMS
 from privcheck.commands.declared import finite
 from privcheck.commands.setting import Chosen
-from privcheck.pricing import Spent, price_ledger
-from privcheck.pricing.ledger import check_entries, follow_ledger, laws_of
+from privcheck.pricing.ledger import Spent, check_entries, follow_ledger, laws_of, price_ledger
 from privcheck.reports.values import OdometerReading, SpentCost
 from privcheck.runtime.ledger import Ledger
 from privcheck.schedules import EveryEpisode, Schedule, Tree

@@ -12,7 +12,6 @@ states plays no part in it, and that two who hold the same `Priced` see the same
 from privcheck.pricing.calibration import Calibration, LeastNoise, least_factor, least_noise
 from privcheck.pricing.cost import Account, Method, NumericAccount, account, second_opinion
 from privcheck.pricing.derivation import DerivationLine, ProcedureCost, ReleaseCost
-from privcheck.pricing.ledger import Spent, check_ledger, price_ledger
 from privcheck.pricing.priced import Priced, Prices, once
 
 __all__ = [
@@ -26,12 +25,9 @@ __all__ = [
     "Prices",
     "ProcedureCost",
     "ReleaseCost",
-    "Spent",
     "account",
-    "check_ledger",
     "least_factor",
     "least_noise",
     "once",
-    "price_ledger",
     "second_opinion",
 ]

@@ -18,7 +18,7 @@ from privcheck import verify
 from privcheck.errors import ParameterError, TrajectoryError
 from privcheck.mechanisms import ShuffledBits
 from privcheck.online.plain import PlainAgent
-from privcheck.pricing import check_ledger
+from privcheck.pricing.ledger import check_ledger
 from privcheck.progress import silent
 from privcheck.registry import plan_for
 from privcheck.results import AuditRequest, OnlineRequest, World

@@ -17,7 +17,7 @@ from privcheck.declaration import resolve
 from privcheck.errors import ChannelError, ParameterError
 from privcheck.online.plain import PlainAgent
 from privcheck.planning import evaluate, one_hot, solve
-from privcheck.pricing import check_ledger
+from privcheck.pricing.ledger import check_ledger
 from privcheck.progress import silent
 from privcheck.results import AuditRequest, OnlineRequest, World
 from privcheck.runtime import read_ledger

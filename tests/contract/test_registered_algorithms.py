@@ -12,8 +12,9 @@ from privcheck.commands.online import load_world, online_settings
 from privcheck.commands.setting import resolve_setting
 from privcheck.declaration import resolve
 from privcheck.errors import LedgerError, ParameterError, UnknownNameError
-from privcheck.pricing import account, check_ledger, price_ledger
+from privcheck.pricing import account
 from privcheck.pricing.cost import second_opinion
+from privcheck.pricing.ledger import check_ledger, price_ledger
 from privcheck.reports.latex import latex_to_mathml
 from privcheck.reports.mathml import safe_mathml
 from privcheck.reports.values import from_json, to_json

@@ -13,7 +13,8 @@ from privcheck.commands.spent import odometer
 from privcheck.errors import LedgerError, ParameterError, PrivcheckError, UnknownNameError
 from privcheck.online.driver import BLOCKS, CHECKPOINT
 from privcheck.online.recording import POINTS, grid
-from privcheck.pricing import account, check_ledger, price_ledger
+from privcheck.pricing import account
+from privcheck.pricing.ledger import check_ledger, price_ledger
 from privcheck.progress import silent
 from privcheck.reports.values import to_json
 from privcheck.results import OnlineRequest, World

@@ -38,7 +38,8 @@ from privcheck.errors import ChannelError, LedgerError, ParameterError
 from privcheck.guarantees import GaussianDP
 from privcheck.mechanisms import DiscreteGaussianNoise, GaussianNoise
 from privcheck.offline import RunRequest
-from privcheck.pricing import account, check_ledger, price_ledger
+from privcheck.pricing import account
+from privcheck.pricing.ledger import check_ledger, price_ledger
 from privcheck.reports.summary import notices
 from privcheck.reports.values import About, Report
 from privcheck.runtime import read_ledger, release_noise
