@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.corners import corner_records
-from privcheck.declaration import Declaration, Release
+from privcheck.declaration import Declaration
 from privcheck.errors import DeclarationError, PrivcheckError
 from privcheck.pricing import Priced, once
 from privcheck.regressors import Regressors
 from privcheck.relations import LARGEST, LONGEST, ReplaceOne, extreme_pairs, most_trajectories
+from privcheck.releases import Release
 from privcheck.rows import repeat_rows
 from privcheck.schedules import load_of
 from privcheck.statistics import ClippedSums, Column, FeatureSums, GramMatrices, Stated

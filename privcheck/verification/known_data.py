@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from privcheck.declaration import Declaration, Release
+from privcheck.declaration import Declaration
 from privcheck.relations import LARGEST, LONGEST, extreme_pairs, most_trajectories
+from privcheck.releases import Release
 from privcheck.statistics import ClippedSums, FeatureSums, GramMatrices, SmallestEigenvalue, Stated
 from privcheck.verification.candidates import recorded_pairs, refused_candidates, trajectory_sizes
 from privcheck.verification.neighbours import fault

@@ -10,10 +10,11 @@ from fractions import Fraction
 import numpy as np
 
 from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
-from privcheck.declaration import Declaration, Release
+from privcheck.declaration import Declaration
 from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import PRICED, LaplaceNoise
 from privcheck.procedures.moved import gaussian_outcomes, laplace_outcomes
+from privcheck.releases import Release
 from privcheck.schedules import Batches, PerUser
 from privcheck.statistics import SparseDifference
 from privcheck.symbols import exact, to_float

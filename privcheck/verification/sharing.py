@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from privcheck.declaration import Declaration, Release
+from privcheck.declaration import Declaration
+from privcheck.releases import Release
 from privcheck.verification.claim import Case
 from privcheck.verification.findings import Finding
 

@@ -17,10 +17,11 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from privcheck.declaration import Declaration, Release
+from privcheck.declaration import Declaration
 from privcheck.errors import DeclarationError, ParameterError, TrajectoryError
 from privcheck.pricing import Priced
 from privcheck.relations import Pair
+from privcheck.releases import Release
 from privcheck.statistics import Stated
 from privcheck.statistics.checking import shape_of
 from privcheck.statistics.derived import is_derived

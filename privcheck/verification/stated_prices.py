@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privcheck.accounting import compose
 from privcheck.accounting.events import Event
-from privcheck.declaration import Declaration, Release
+from privcheck.declaration import Declaration
 from privcheck.errors import DeclarationError
 from privcheck.mechanisms import PRICED, Noise, lacks
 from privcheck.parameters import Parameter
@@ -26,6 +26,7 @@ from privcheck.procedures import Cost, OwnMechanism
 from privcheck.procedures.base import Outcomes
 from privcheck.procedures.mixtures import Mixture
 from privcheck.procedures.own import OwnRuns
+from privcheck.releases import Release
 from privcheck.statistics import Sensitivity
 from privcheck.symbols import Expr, expression, sqrt
 from privcheck.verification.outcome_loss import pair_delta, pair_epsilon, pure_loss, rho_loss

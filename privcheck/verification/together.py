@@ -60,10 +60,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.accounting.engine.gdp import gdp_delta, gdp_epsilon
-from privcheck.declaration import Declaration, Release
+from privcheck.declaration import Declaration
 from privcheck.guarantees import ApproxDP
 from privcheck.mechanisms import PRICED, lacks
 from privcheck.relations import Relation, ReplaceOne, most_trajectories
+from privcheck.releases import Release
 from privcheck.schedules import Tree, load_of
 from privcheck.statistics import FeatureSums, GramMatrices
 from privcheck.statistics.derived import find_complement

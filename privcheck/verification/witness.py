@@ -9,10 +9,11 @@ from fractions import Fraction
 from typing import Any, Final
 
 from privcheck.brief import Brief
-from privcheck.declaration import Declaration, Release
+from privcheck.declaration import Declaration
 from privcheck.guarantees import ApproxDP
 from privcheck.pricing import Priced
 from privcheck.regressors import Regressors
+from privcheck.releases import Release
 from privcheck.rows import take_rows
 from privcheck.statistics import SparseDifference
 from privcheck.trajectories import Trajectories
