@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Release
 from privcheck.errors import DeclarationError
 from privcheck.relations import Relation
+from privcheck.releases import Release
 from privcheck.trajectories import Trajectories, concatenate
 from privcheck.verification.neighbours import compute_one
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 
 from privcheck.accounting import compose
-from privcheck.declaration import Release
 from privcheck.guarantees import ZCDP, ApproxDP, Budget, PureDP
 from privcheck.procedures.additive import release_branches
+from privcheck.releases import Release
 from privcheck.verification.claim import NEAR, Case, over
 from privcheck.verification.findings import Finding
 

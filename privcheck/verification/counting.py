@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from privcheck.declaration import Release
+from privcheck.releases import Release
 from privcheck.schedules import Tree
 from privcheck.symbols import Expr, at_most
 from privcheck.verification.claim import NEAR, Case

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from privcheck.declaration import Release
 from privcheck.mechanisms import DiscreteGaussianNoise, DiscreteLaplaceNoise
 from privcheck.procedures import Outcomes
+from privcheck.releases import Release
 from privcheck.statistics import SparseDifference
 from privcheck.verification.outcome_loss import Part, pair_delta, pair_epsilon
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Release
 from privcheck.regressors import Regressors
 from privcheck.relations import Relation, ReplaceOne, ZeroOut, most_trajectories
+from privcheck.releases import Release
 from privcheck.statistics import (
     ClippedSums,
     FeatureSums,

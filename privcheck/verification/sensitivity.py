@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from privcheck.declaration import L1, L2, Release
 from privcheck.pricing import ReleaseCost
 from privcheck.relations import AddRemoveOne, Relation, ReplaceOne, of_one_trajectory
+from privcheck.releases import L1, L2, Release
 from privcheck.symbols import at_most, same
 from privcheck.verification.candidates import candidate_pairs
 from privcheck.verification.claim import NEAR, Case, over

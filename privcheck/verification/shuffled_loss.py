@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcheck.accounting.shuffle.sums import binomial_window
-from privcheck.declaration import Release
 from privcheck.mechanisms import ShuffledNoise, shuffled_noise
 from privcheck.procedures import Outcomes
 from privcheck.procedures.one_sample import merge_by_loss
+from privcheck.releases import Release
 from privcheck.statistics import SparseDifference
 from privcheck.verification.outcome_loss import Part, pair_delta, pair_epsilon
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privcheck.declaration import Release
 from privcheck.enumerated import every_user, how_many_users, may_replace
 from privcheck.relations import LONGEST, Pair, Relation, ReplaceOne, ZeroOut, extreme_pairs, most_trajectories
+from privcheck.releases import Release
 from privcheck.rows import repeat_rows
 from privcheck.statistics.searching import LARGE_CROWDS
 from privcheck.trajectories import Trajectories
